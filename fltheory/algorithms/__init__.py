@@ -1,0 +1,7 @@
+"""Federated algorithms: the papers' pseudo-code, written once for every backend."""
+
+from fltheory.algorithms.contract import Algorithm, Clients, State
+from fltheory.algorithms.fedavg import FedAvg
+from fltheory.algorithms.safari import Safari
+
+__all__ = ["Algorithm", "Clients", "FedAvg", "Safari", "State"]

@@ -1,0 +1,19 @@
+"""Averages over the clients that take part in a round."""
+
+from __future__ import annotations
+
+from array_api_compat import array_namespace
+
+from fltheory.algorithms.contract import Array
+
+
+def participant_average(who: Array, like: Array) -> Array:
+    """Return weights ``1/|S|`` for those present and zero for the others.
+
+    ``who`` is (replicas, n_clients); the weights have the dtype of ``like``. A round in
+    which nobody is present gets zero weights, so that it changes nothing.
+    """
+    xp = array_namespace(like)
+    present = xp.astype(who, like.dtype)
+    count = xp.sum(present, axis=1, keepdims=True)
+    return present / xp.where(count > 0, count, xp.ones_like(count))

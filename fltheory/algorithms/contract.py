@@ -1,0 +1,90 @@
+"""The two contracts between algorithms and everything below them.
+
+Arrays carry a leading replica axis and belong to the backend (NumPy, torch); an algorithm
+does arithmetic on them and never asks which backend it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeAlias
+
+Array: TypeAlias = Any
+State: TypeAlias = Mapping[str, Array]
+
+
+class Clients(Protocol):
+    """What an algorithm talks to, and what a backend implements.
+
+    ``x`` is (replicas, dim); ``who`` a boolean mask (replicas, n_clients), True where a
+    client takes part; ``correction`` (replicas, n_clients, dim) is added to every
+    stochastic gradient of that client.
+    """
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        ...
+
+    def local_sgd(
+        self, x: Array, who: Array, *, steps: int, lr: float, correction: Array | None = None
+    ) -> Array:
+        """Return ``y_K - x`` of each client after ``steps`` SGD steps from ``x``.
+
+        Shape (replicas, n_clients, dim), zero where a client is absent.
+        """
+        ...
+
+    def summed_local_sgd(
+        self,
+        x: Array,
+        who: Array,
+        weights: Array,
+        *,
+        steps: int,
+        lr: float,
+        correction: Array | None = None,
+    ) -> Array:
+        """Return ``sum_i weights_i (y_K^i - x)`` over those present, shape (replicas, dim).
+
+        The same law as summing `local_sgd`, for algorithms that need no client's own
+        change: a backend may then draw the noise of the sum at once.
+        """
+        ...
+
+    def loss(self, x: Array, who: Array) -> Array:
+        """Return ``F_i(x)`` of each client, (replicas, n_clients), zero where absent."""
+        ...
+
+    def server_gradient(self, x: Array) -> Array:
+        """Return a stochastic gradient of F from the server's own data, (replicas, dim)."""
+        ...
+
+
+class Algorithm(Protocol):
+    """Hyper-parameters of a federated algorithm, and its pseudo-code.
+
+    ``branches`` lists the algorithm's own random choice of a round, as (name, probability);
+    an engine draws one branch a round, independently of who takes part, and passes its name.
+    """
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """(name, probability) of each random choice."""
+        ...
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the state before the first round, from models ``x0`` of (replicas, dim).
+
+        The entry ``"x"`` is the server's model; others are memory.
+        """
+        ...
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        ...
+
+
+CLIENTS = "clients"
+SERVER = "server"
+EVERY_ROUND_CLIENTS = ((CLIENTS, 1.0),)

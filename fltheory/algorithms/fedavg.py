@@ -1,0 +1,59 @@
+"""FedAvg: the average of the participants' local models (McMahan et al., 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class FedAvg:
+    """Federated averaging over whoever takes part in a round.
+
+    ``x <- x + server_lr / |S| sum_{i in S} (y_K^i - x)`` after ``local_steps`` steps of
+    local SGD. The weights are uniform over the participants, whatever the target weights.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta_c, the step size of local SGD.
+    local_steps : int
+        K, the local SGD steps in a round.
+    server_lr : float
+        Factor on the averaged update; 1 is plain averaging.
+
+    Raises
+    ------
+    ValueError
+        If a step size is not positive or ``local_steps`` is below 1.
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the initial state: the server's model alone."""
+        return {"x": x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x = state["x"]
+        update = clients.summed_local_sgd(
+            x, who, participant_average(who, x), steps=self.local_steps, lr=self.client_lr
+        )
+        return {"x": x + self.server_lr * update}

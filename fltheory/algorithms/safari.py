@@ -1,0 +1,65 @@
+"""SAFARI: server-assisted federated averaging (SA-FL, Algorithm 1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.contract import CLIENTS, SERVER, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class Safari:
+    """A clients' round with probability ``q``, else an SGD step on the server's own data.
+
+    Follows Algorithm 1 of SA-FL. The pseudo-code starts at ``x_{r,0}``, lets k run over
+    [K] and returns ``x_{r,K+1}``; this takes K local steps, as the proofs do.
+
+    Parameters
+    ----------
+    q : float
+        Probability of a clients' round, in [0, 1].
+    client_lr : float
+        eta_c, the step size of local SGD.
+    assist_lr : float
+        eta_s, the step size of the server's own step.
+    local_steps : int
+        K, the local SGD steps in a clients' round.
+
+    Raises
+    ------
+    ValueError
+        If ``q`` is not a probability, a step size is not positive or ``local_steps`` is
+        below 1.
+    """
+
+    q: float
+    client_lr: float
+    assist_lr: float
+    local_steps: int
+
+    def __post_init__(self) -> None:
+        validation.probability("q", self.q)
+        validation.positive("client_lr", self.client_lr)
+        validation.positive("assist_lr", self.assist_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """A clients' round with probability q, the server's own step otherwise."""
+        return ((CLIENTS, self.q), (SERVER, 1.0 - self.q))
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the initial state: the server's model alone."""
+        return {"x": x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round: Algorithm 1, lines 3 to 11."""
+        x = state["x"]
+        if branch == SERVER:
+            return {"x": x - self.assist_lr * clients.server_gradient(x)}
+        update = clients.summed_local_sgd(
+            x, who, participant_average(who, x), steps=self.local_steps, lr=self.client_lr
+        )
+        return {"x": x + update}

@@ -1,0 +1,29 @@
+"""How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
+
+from fltheory.engines.limits import StationaryLimit, stationary
+from fltheory.engines.moment_recursion import exact
+from fltheory.engines.monte_carlo_runs import monte_carlo
+from fltheory.engines.observables import (
+    Observable,
+    ParticipantExcessLoss,
+    ParticipantGradientSum,
+    QuadraticForm,
+)
+from fltheory.engines.probing import NotAffineError
+from fltheory.engines.setting import Setting
+from fltheory.engines.trajectory import RoundArrays, Trajectory
+
+__all__ = [
+    "NotAffineError",
+    "Observable",
+    "ParticipantExcessLoss",
+    "ParticipantGradientSum",
+    "QuadraticForm",
+    "RoundArrays",
+    "Setting",
+    "StationaryLimit",
+    "Trajectory",
+    "exact",
+    "monte_carlo",
+    "stationary",
+]

@@ -1,0 +1,163 @@
+"""Where a run ends up: the limit of the moment recursion as the rounds grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse.linalg import LinearOperator, gmres
+
+from fltheory.algorithms.contract import Algorithm
+from fltheory.engines.moment_map import MomentMap
+from fltheory.engines.moment_recursion import affine_problem, round_law
+from fltheory.engines.observables import standard_forms
+from fltheory.engines.setting import check_clients
+from fltheory.participation.base import Participation
+from fltheory.problems.base import Problem
+from fltheory.validation import FloatArray
+
+_LARGEST_DIRECT_STATE = 40
+_KRYLOV_TOLERANCE = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class StationaryLimit:
+    """Limits of a trajectory's expected errors.
+
+    Attributes
+    ----------
+    converges : bool
+        Whether the second moments have a limit that does not depend on the initial model.
+        If not, every error is infinite.
+    squared_distance, squared_gradient, excess_loss : float
+        Limits of ``E||x_r - x*||^2``, ``E||grad F(x_r)||^2`` and ``E F(x_r) - F*``.
+    mean : array, (d,)
+        Limit of ``E x_r``.
+    bias : float
+        ``||lim E x_r - x*||``.
+    """
+
+    converges: bool
+    squared_distance: float
+    squared_gradient: float
+    excess_loss: float
+    mean: FloatArray
+    bias: float
+
+
+def stationary(
+    algorithm: Algorithm, problem: Problem, participation: Participation
+) -> StationaryLimit:
+    """Compute the limits of the expected errors as the rounds grow.
+
+    Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``. That the limit exists is
+    certified: it does exactly when ``X - E[A' X A] = I`` has a positive definite solution.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : QuadraticProblem
+    participation : Participation
+
+    Raises
+    ------
+    NotAffineError
+        Where the round is not affine; it names the sampled engine.
+    ArithmeticError
+        If the iterative solver for large dimensions does not converge.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.problems import QuadraticProblem
+    >>> problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> limit = stationary(FedAvg(0.5, 1), problem, UniformSubset(2, 1))
+    >>> round(limit.squared_distance, 12)
+    0.333333333333
+    """
+    check_clients(problem, participation)
+    quadratic = affine_problem(problem)
+    step = MomentMap(round_law(algorithm, quadratic, participation))
+    solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
+    if not solver.is_stable():
+        infinite = float("inf")
+        nowhere = np.full(step.size, infinite)
+        return StationaryLimit(False, infinite, infinite, infinite, nowhere, infinite)
+    identity = np.eye(step.size)
+    first = np.linalg.solve(identity - step.law.mean_slope, step.law.mean_offset)
+    second = solver.solve(step.cross @ first + step.inflow)
+    limits = {
+        name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
+        for name, form in standard_forms(quadratic).items()
+    }
+    return StationaryLimit(
+        converges=True,
+        squared_distance=limits["squared_distance"],
+        squared_gradient=limits["squared_gradient"],
+        excess_loss=limits["excess_loss"],
+        mean=quadratic.x_star + first,
+        bias=float(np.linalg.norm(first)),
+    )
+
+
+class _DirectSolver:
+    """Solves ``M - E[A M A'] = right`` by elimination."""
+
+    def __init__(self, step: MomentMap) -> None:
+        self._size = step.size
+        self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return np.asarray(lu_solve(self._factors, right.ravel()).reshape(self._size, self._size))
+
+    def is_stable(self) -> bool:
+        right = np.eye(self._size).ravel()
+        return _positive_definite(
+            lu_solve(self._factors, right, trans=1).reshape(self._size, self._size)
+        )
+
+
+class _KrylovSolver:
+    """Solves the same by GMRES, for states too large for elimination."""
+
+    def __init__(self, step: MomentMap) -> None:
+        self._step = step
+        slopes = step.law.slopes
+        self._transposed = np.ascontiguousarray(slopes.transpose(0, 2, 1))
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return self._solve(self._step.spread, right)
+
+    def is_stable(self) -> bool:
+        def dual(matrix: FloatArray) -> FloatArray:
+            slopes = self._transposed
+            return np.tensordot(slopes @ matrix, slopes, axes=([0, 2], [0, 2]))
+
+        return _positive_definite(self._solve(dual, np.eye(self._step.size)))
+
+    def _solve(self, spread: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
+        n = right.shape[0]
+
+        def apply(flat: FloatArray) -> FloatArray:
+            matrix = flat.reshape(n, n)
+            return np.asarray((matrix - spread(matrix)).ravel())
+
+        operator = LinearOperator((n * n, n * n), matvec=apply, dtype=np.float64)
+        solution, status = gmres(
+            operator, right.ravel(), rtol=_KRYLOV_TOLERANCE, restart=50, maxiter=200
+        )
+        if status != 0:
+            raise ArithmeticError(
+                "the stationary second moments could not be solved for to a relative residual "
+                f"of {_KRYLOV_TOLERANCE:g} (state of size {n}): follow engines.exact instead"
+            )
+        return np.asarray(solution.reshape(n, n))
+
+
+def _positive_definite(matrix: FloatArray) -> bool:
+    if not np.isfinite(matrix).all():
+        return False
+    return bool(np.linalg.eigvalsh(0.5 * (matrix + matrix.T)).min() > 0)

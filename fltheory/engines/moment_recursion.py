@@ -1,0 +1,198 @@
+"""The exact engine: expected errors of every round by the moment recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory.algorithms.contract import Algorithm
+from fltheory.engines.moment_map import MomentMap, mixture
+from fltheory.engines.observables import Observable, QuadraticForm, standard_forms
+from fltheory.engines.probing import (
+    UNIT_ROUNDOFF,
+    NotAffineError,
+    RandomAffineMap,
+    random_affine_map,
+)
+from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.setting import Setting
+from fltheory.engines.trajectory import Trajectory, round_arrays
+from fltheory.participation.base import Masks, Participation
+from fltheory.problems.base import Problem
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+_LARGEST_DENSE_STATE = 24
+_NUMBERS_AT_ONCE = 1 << 20
+_OVERFLOW = 1e300
+
+Advance = Callable[[FloatArray], FloatArray]
+
+
+def exact(
+    algorithm: Algorithm,
+    problem: Problem,
+    participation: Participation,
+    rounds: int,
+    x0: ArrayLike,
+    *,
+    observe: Sequence[Observable] = (),
+) -> Trajectory:
+    """Compute the expected errors of every round, with no sampling.
+
+    The first two moments of the model obey an exact recursion when a round is affine in the
+    model given who takes part, as it is on quadratic clients. The affine maps are read off
+    the algorithm's own ``round``.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : QuadraticProblem
+    participation : Participation
+    rounds : int
+        R, at least 1.
+    x0 : array, (d,)
+        Initial model.
+    observe : sequence of Observable
+        Further quantities to follow.
+
+    Returns
+    -------
+    Trajectory
+        With ``rounding_error``, a first-order bound on each number's rounding error.
+
+    Raises
+    ------
+    NotAffineError
+        Where the round is not affine (nonconvex clients, say); it names the sampled engine.
+    ValueError
+        For arguments that do not fit together.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.problems import QuadraticProblem
+    >>> problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> run = exact(FedAvg(0.5, 1), problem, UniformSubset(2, 1), rounds=2, x0=[0.0])
+    >>> run.squared_distance.round(12).tolist()
+    [0.0, 0.25, 0.3125]
+    """
+    setting = Setting(algorithm, problem, participation, rounds, x0)
+    quadratic = affine_problem(problem)
+    step = MomentMap(round_law(algorithm, quadratic, participation))
+    forms = dict(standard_forms(quadratic))
+    forms |= {item.name: item.form(quadratic, participation) for item in observe}
+    start = setting.x0 - quadratic.x_star
+    with np.errstate(over="ignore", invalid="ignore"):
+        history = _run(step, start, setting.rounds, list(forms.values()))
+        return _trajectory(step, history, forms, quadratic.x_star_error)
+
+
+def affine_problem(problem: Problem) -> QuadraticProblem:
+    """Return ``problem`` if rounds on it can be affine, else raise NotAffineError."""
+    if not isinstance(problem, QuadraticProblem):
+        raise NotAffineError(
+            "problem must be a QuadraticProblem for exact moments (a round on "
+            f"{type(problem).__name__} is not affine in the model): use engines.monte_carlo"
+        )
+    return problem
+
+
+def round_law(
+    algorithm: Algorithm, problem: QuadraticProblem, participation: Participation
+) -> RandomAffineMap:
+    """Return the law of one round as a random affine map of ``x - x*``."""
+
+    def law_of(branch: str) -> RandomAffineMap:
+        def run_round(x: FloatArray, clients: QuadraticClients, who: Masks) -> FloatArray:
+            state = algorithm.round(algorithm.init(x, problem.n_clients), clients, who, branch)
+            image: FloatArray = state["x"]
+            return image
+
+        return random_affine_map(run_round, problem, participation, problem.x_star, problem.x_star)
+
+    return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
+
+
+@dataclass(frozen=True, eq=False)
+class _History:
+    values: FloatArray
+    traces: FloatArray
+    diverged_at: int | None
+
+
+def _run(
+    step: MomentMap, start: FloatArray, rounds: int, forms: Sequence[QuadraticForm]
+) -> _History:
+    n = step.size
+    readout = np.stack(
+        [np.concatenate([form.matrix.ravel(), 2 * form.vector, [form.constant]]) for form in forms]
+        + [np.concatenate([np.eye(n).ravel(), np.zeros(n + 1)])]
+    )
+    blocks = _moment_blocks(step, start, rounds)
+    values = np.concatenate([block @ readout.T for block in blocks])
+    broken = ~(np.abs(values).max(axis=1) < _OVERFLOW)
+    diverged_at = int(np.argmax(broken)) if broken.any() else None
+    if diverged_at is not None:
+        values[diverged_at:] = np.inf
+    return _History(values[:, :-1], np.maximum(values[:, -1], 0.0), diverged_at)
+
+
+def _moment_blocks(step: MomentMap, start: FloatArray, rounds: int) -> Iterator[FloatArray]:
+    """Yield ``[M flattened, m, 1]`` of successive rounds in blocks of bounded size."""
+    n = step.size
+    at_once = max(1, _NUMBERS_AT_ONCE // (n * n + n + 1))
+    moments = np.concatenate([np.outer(start, start).ravel(), start, [1.0]])
+    advance = _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _factored_advance(step)
+    for first in range(0, rounds + 1, at_once):
+        block = np.empty((min(at_once, rounds + 1 - first), moments.size))
+        for row in range(block.shape[0]):
+            block[row] = moments
+            moments = advance(moments)
+        yield block
+
+
+def _dense_advance(step: MomentMap) -> Advance:
+    return step.matrix.__matmul__
+
+
+def _factored_advance(step: MomentMap) -> Advance:
+    n = step.size
+
+    def advance(moments: FloatArray) -> FloatArray:
+        second, first = step(moments[: n * n].reshape(n, n), moments[n * n : -1])
+        return np.concatenate([second.ravel(), first, [1.0]])
+
+    return advance
+
+
+def _trajectory(
+    step: MomentMap, history: _History, forms: Mapping[str, QuadraticForm], x_star_error: float
+) -> Trajectory:
+    initial_size = float(np.sqrt(history.traces[0]))
+    initial_error = 2 * UNIT_ROUNDOFF * initial_size
+    second_error, first_error = step.rounding.propagate(
+        history.traces, 2 * initial_size * initial_error + initial_error**2, initial_error
+    )
+    values = dict(zip(forms, np.ascontiguousarray(history.values.T), strict=True))
+    errors = {
+        name: np.where(
+            np.isfinite(values[name]),
+            form.error(history.traces, second_error, first_error, x_star_error),
+            np.inf,
+        )
+        for name, form in forms.items()
+    }
+    arrays = round_arrays(values)
+    return Trajectory(
+        arrays.squared_distance,
+        arrays.squared_gradient,
+        arrays.excess_loss,
+        arrays.observed,
+        rounding_error=round_arrays(errors),
+        diverged_at=history.diverged_at,
+    )

@@ -1,0 +1,69 @@
+"""Where clients' Gaussian draws come from: a generator, silence, or a probe of one draw."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fltheory.validation import FloatArray
+
+ReplicaIndices = NDArray[np.intp]
+
+
+class NoiseSource(Protocol):
+    """Independent standard normals, asked for in rows that belong to replicas."""
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return an array (rows, width); row t is used by replica ``replica_of_row[t]``."""
+        ...
+
+
+class GaussianNoise:
+    """Draws from a generator."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return independent standard normals."""
+        return self._rng.standard_normal((replica_of_row.size, width))
+
+
+class Silence:
+    """No noise; counts how many numbers the first replica asked for."""
+
+    def __init__(self) -> None:
+        self.numbers_per_replica = 0
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return zeros."""
+        self.numbers_per_replica += int(np.count_nonzero(replica_of_row == 0)) * width
+        return np.zeros((replica_of_row.size, width))
+
+
+class UnitImpulses:
+    """Replica r sees its ``place[r]``-th number as one and all others as zero.
+
+    A map that is affine in its noise is thereby read off, one column a replica.
+    """
+
+    def __init__(self, place: ReplicaIndices) -> None:
+        self._place = place
+        self._numbers_before = np.zeros(place.size, dtype=np.intp)
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return zeros but for the chosen number of each replica."""
+        places = self._place_of_row(replica_of_row, width)[:, None] + np.arange(width)
+        return (places == self._place[replica_of_row][:, None]).astype(np.float64)
+
+    def _place_of_row(self, replica_of_row: ReplicaIndices, width: int) -> ReplicaIndices:
+        order = np.argsort(replica_of_row, kind="stable")
+        counts = np.bincount(replica_of_row, minlength=self._place.size)
+        firsts = np.cumsum(counts) - counts
+        rank = np.empty(replica_of_row.size, dtype=np.intp)
+        rank[order] = np.arange(replica_of_row.size) - np.repeat(firsts, counts)
+        places = self._numbers_before[replica_of_row] + rank * width
+        self._numbers_before += counts * width
+        return np.asarray(places, dtype=np.intp)

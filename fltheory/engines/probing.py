@@ -1,0 +1,287 @@
+"""Read a random affine map off a function that runs an algorithm's own code.
+
+A round of an affine algorithm maps the state ``s`` to ``A_S s + b_S + noise``, where S is the
+participant set. The maps are found by running the round itself on probe states, with the
+same participants and no noise, so there is no second implementation that could disagree.
+Where the participant sets are too many to run through, the map's dependence on S is read
+off from swaps of one participant: ``T_S = T_base + sum_i (s_i - base_i) D_i``. That the
+function is affine, and of this form, is checked on further sets and states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.engines.noise import Silence, UnitImpulses
+from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.participation.base import Masks, Participation
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+StateFunction = Callable[[FloatArray, QuadraticClients, Masks], FloatArray]
+
+UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+_ENUMERATION_LIMIT = 64
+_CHECKED_SETS = 8
+_CHECK_TOLERANCE = 1e-9
+_REPLICAS_AT_ONCE = 4096
+
+
+class NotAffineError(ValueError):
+    """The round is not affine in the state, so no exact moment recursion exists."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomAffineMap:
+    """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
+
+    Attributes
+    ----------
+    mean_slope, mean_offset : arrays, (k, n) and (k,)
+        ``E A`` and ``E b``.
+    slopes, offsets : arrays, (r, k, n) and (r, k)
+        Factors with ``sum_j T_j (x) T_j = E[T (x) T]`` for ``T = (A, b)``.
+    noise : array, (k, k)
+        Covariance of the noise.
+    slope_error, offset_error : float
+        Root of the summed squared rounding errors of the factors, to first order.
+    """
+
+    mean_slope: FloatArray
+    mean_offset: FloatArray
+    slopes: FloatArray
+    offsets: FloatArray
+    noise: FloatArray
+    slope_error: float
+    offset_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Maps:
+    """One affine map a participant set: slopes (s, k, n), offsets (s, k), noises (s, k, k)."""
+
+    slopes: FloatArray
+    offsets: FloatArray
+    noises: FloatArray
+
+
+def random_affine_map(
+    function: StateFunction,
+    problem: QuadraticProblem,
+    participation: Participation,
+    origin: FloatArray,
+    image_origin: FloatArray,
+) -> RandomAffineMap:
+    """Find the law of ``function`` around ``origin`` up to second moments.
+
+    Parameters
+    ----------
+    function : callable
+        Takes states (replicas, n), clients and masks (replicas, N); returns (replicas, k).
+    problem, participation
+        Where it runs, and who takes part.
+    origin, image_origin : arrays, (n,) and (k,)
+        States are measured from ``origin``, images from ``image_origin``.
+
+    Raises
+    ------
+    NotAffineError
+        If ``function`` is not affine in the state, or depends on the participants in a way
+        that neither enumeration nor one-participant swaps capture.
+    """
+    probe = _Probe(function, problem, origin, image_origin)
+    if participation.n_outcomes <= _ENUMERATION_LIMIT:
+        return _by_enumeration(probe, participation)
+    if participation.fixed_size is not None:
+        return _by_swaps(probe, participation, participation.fixed_size)
+    raise NotAffineError(
+        f"participation must have at most {_ENUMERATION_LIMIT} outcomes or a fixed number of "
+        f"participants for exact moments, got {participation.n_outcomes} outcomes of varying "
+        "size: use engines.monte_carlo"
+    )
+
+
+class _Probe:
+    """Runs a state function on probe states."""
+
+    def __init__(
+        self,
+        function: StateFunction,
+        problem: QuadraticProblem,
+        origin: FloatArray,
+        image_origin: FloatArray,
+    ) -> None:
+        self._function = function
+        self._problem = problem
+        self._origin = origin
+        self._image_origin = image_origin
+        reach = max(float(np.abs(problem.optima).max()), float(np.abs(origin).max()), 1.0)
+        self._step = 2.0 ** np.ceil(np.log2(reach))
+
+    @property
+    def position_size(self) -> float:
+        """How far from zero the image's origin lies: rounding there is absolute."""
+        return float(np.linalg.norm(self._image_origin))
+
+    def maps(self, masks: Masks) -> _Maps:
+        """Return the affine map of each participant set in ``masks`` (s, N)."""
+        at_once = max(1, _REPLICAS_AT_ONCE // (self._origin.size + 1))
+        parts = [self._maps(masks[i : i + at_once]) for i in range(0, len(masks), at_once)]
+        return _Maps(
+            slopes=np.concatenate([part.slopes for part in parts]),
+            offsets=np.concatenate([part.offsets for part in parts]),
+            noises=np.concatenate([part.noises for part in parts]),
+        )
+
+    def _maps(self, masks: Masks) -> _Maps:
+        n = self._origin.size
+        moves = np.vstack([np.zeros(n), self._step * np.eye(n)])
+        states = np.tile(self._origin + moves, (len(masks), 1))
+        silence = Silence()
+        images = self._run(states, masks, n + 1, QuadraticClients(self._problem, silence))
+        images = images.reshape(len(masks), n + 1, -1)
+        slopes = (images[:, 1:] - images[:, :1]) / self._step
+        return _Maps(
+            slopes=np.swapaxes(slopes, 1, 2),
+            offsets=images[:, 0] - self._image_origin,
+            noises=np.stack(
+                [self._noise(mask, image[0]) for mask, image in zip(masks, images, strict=True)]
+            ),
+        )
+
+    def _noise(self, mask: Masks, silent_image: FloatArray) -> FloatArray:
+        silence = Silence()
+        self._run(self._origin[None], mask[None], 1, QuadraticClients(self._problem, silence))
+        numbers = silence.numbers_per_replica
+        if numbers == 0:
+            return np.zeros((silent_image.size, silent_image.size))
+        impulses = UnitImpulses(np.arange(numbers))
+        clients = QuadraticClients(self._problem, impulses)
+        images = self._run(np.tile(self._origin, (numbers, 1)), mask[None], numbers, clients)
+        columns = images - silent_image
+        return np.asarray(columns.T @ columns)
+
+    def _run(
+        self, states: FloatArray, masks: Masks, per_mask: int, clients: QuadraticClients
+    ) -> FloatArray:
+        return self._function(states, clients, np.repeat(masks, per_mask, axis=0))
+
+    def check(self, masks: Masks, predicted: _Maps, rng: np.random.Generator) -> None:
+        """Raise NotAffineError unless the predicted maps match fresh runs at random states."""
+        moves = self._step * rng.standard_normal((len(masks), self._origin.size))
+        clients = QuadraticClients(self._problem, Silence())
+        images = self._run(self._origin + moves, masks, 1, clients) - self._image_origin
+        expected = np.einsum("skn,sn->sk", predicted.slopes, moves) + predicted.offsets
+        scale = self._step + float(np.abs(images).max(initial=0.0))
+        mismatch = float(np.abs(images - expected).max(initial=0.0)) / scale
+        if not mismatch <= _CHECK_TOLERANCE:
+            raise NotAffineError(
+                "the algorithm's round must be affine in its state, and in who takes part, for "
+                f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo"
+            )
+
+
+def _by_enumeration(probe: _Probe, participation: Participation) -> RandomAffineMap:
+    outcomes = list(participation.outcomes())
+    probabilities = np.array([probability for probability, _ in outcomes])
+    masks = np.array([mask for _, mask in outcomes])
+    maps = probe.maps(masks)
+    probe.check(masks, maps, np.random.default_rng(0))
+    roots = np.sqrt(probabilities)
+    return RandomAffineMap(
+        mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
+        mean_offset=probabilities @ maps.offsets,
+        slopes=roots[:, None, None] * maps.slopes,
+        offsets=roots[:, None] * maps.offsets,
+        noise=np.einsum("s,skl->kl", probabilities, maps.noises),
+        **_map_errors(probe, maps, participants=1.0),
+    )
+
+
+def _by_swaps(probe: _Probe, participation: Participation, size: int) -> RandomAffineMap:
+    eligible = np.flatnonzero(participation.marginals > 0)
+    base, swapped = _one_swap_sets(eligible, size, participation.n_clients)
+    maps = probe.maps(np.vstack([base[None], swapped]))
+    effects = _effects_of_clients(maps, eligible, size)
+    _check_swaps(probe, participation, base, maps, effects)
+    surplus = participation.marginals[eligible] - base[eligible]
+    covariance = participation.pair_inclusions - np.outer(
+        participation.marginals, participation.marginals
+    )
+    variances, directions = np.linalg.eigh(covariance[np.ix_(eligible, eligible)])
+    loadings = (directions * np.sqrt(np.maximum(variances, 0.0))).T
+    mean_slope = maps.slopes[0] + np.einsum("i,ikn->kn", surplus, effects.slopes)
+    mean_offset = maps.offsets[0] + surplus @ effects.offsets
+    slopes = np.einsum("ji,ikn->jkn", loadings, effects.slopes, optimize=True)
+    return RandomAffineMap(
+        mean_slope=mean_slope,
+        mean_offset=mean_offset,
+        slopes=np.concatenate([mean_slope[None], slopes]),
+        offsets=np.concatenate([mean_offset[None], loadings @ effects.offsets]),
+        noise=maps.noises[0] + np.einsum("i,ikl->kl", surplus, effects.noises),
+        **_map_errors(probe, maps, participants=float(size)),
+    )
+
+
+def _one_swap_sets(eligible: np.ndarray, size: int, n_clients: int) -> tuple[Masks, Masks]:
+    """Return the first ``size`` eligible clients, and for each other client a swapped set.
+
+    Client ``eligible[j]`` outside the base replaces the base's first member; a member of
+    the base (but the first) is replaced by the first client outside.
+    """
+    base = np.zeros(n_clients, dtype=bool)
+    base[eligible[:size]] = True
+    swapped = np.tile(base, (eligible.size - 1, 1))
+    for row, j in enumerate(range(1, eligible.size)):
+        joins, leaves = (eligible[size], eligible[j]) if j < size else (eligible[j], eligible[0])
+        swapped[row, leaves], swapped[row, joins] = False, True
+    return base, swapped
+
+
+def _effects_of_clients(maps: _Maps, eligible: np.ndarray, size: int) -> _Maps:
+    """Return D_i with ``T_S = T_base + sum_i (s_i - base_i) D_i``, the first client's zero."""
+
+    def effects(values: FloatArray) -> FloatArray:
+        gained = np.zeros((eligible.size, *values.shape[1:]))
+        gained[1:] = values[1:] - values[0]
+        gained[1:size] = gained[size] - gained[1:size]
+        return gained
+
+    slopes = effects(maps.slopes)
+    rounding = 256 * UNIT_ROUNDOFF * max(1.0, float(np.abs(maps.slopes).max()))
+    slopes[np.abs(slopes).max(axis=(1, 2)) <= rounding] = 0.0
+    return _Maps(slopes, effects(maps.offsets), effects(maps.noises))
+
+
+def _check_swaps(
+    probe: _Probe, participation: Participation, base: Masks, maps: _Maps, effects: _Maps
+) -> None:
+    rng = np.random.default_rng(0)
+    masks = next(participation.masks(rng, _CHECKED_SETS))
+    eligible = np.flatnonzero(participation.marginals > 0)
+    change = masks[:, eligible].astype(np.float64) - base[eligible]
+    predicted = _Maps(
+        slopes=maps.slopes[0] + np.einsum("si,ikn->skn", change, effects.slopes),
+        offsets=maps.offsets[0] + change @ effects.offsets,
+        noises=maps.noises[0] + np.einsum("si,ikl->skl", change, effects.noises),
+    )
+    probe.check(masks, predicted, rng)
+    noises = probe.maps(masks).noises
+    scale = float(np.abs(noises).max(initial=0.0))
+    if not np.abs(noises - predicted.noises).max(initial=0.0) <= _CHECK_TOLERANCE * scale:
+        raise NotAffineError(
+            "the noise of a round must be a sum over its participants for exact moments with "
+            "this many participant sets: use engines.monte_carlo"
+        )
+
+
+def _map_errors(probe: _Probe, maps: _Maps, participants: float) -> dict[str, float]:
+    """Bound the probes' rounding: a few operations on numbers of the maps' own size."""
+    operations = 64.0 * (maps.slopes.shape[2] + participants)
+    slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
+    offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max()) + probe.position_size
+    growth = UNIT_ROUNDOFF * operations * np.sqrt(participants)
+    return {"slope_error": growth * max(slope, 1.0), "offset_error": growth * offset}

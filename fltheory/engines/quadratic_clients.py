@@ -1,0 +1,202 @@
+"""Quadratic clients that answer K local SGD steps in closed form.
+
+With ``A = (I - lr H)^K`` the change of a client's model is
+``y_K - x = -(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all
+steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``.
+Its own sum of exact gradients along the way is ``(I - A)(x - c)/lr`` with a noise of
+covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``: the gradient seen j steps after a
+disturbance has been moved by it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.engines.noise import NoiseSource
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _LocalMap:
+    """``slope (x - c) + noise_factor g`` with standard normal g; a correction adds to x - c.
+
+    Each is (d, d), or (N, d, d) where the Hessians differ. A correction v moves the
+    client's optimum by ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
+    """
+
+    slope: FloatArray
+    noise_factor: FloatArray
+
+
+class QuadraticClients:
+    """The Clients contract on a `QuadraticProblem`, in NumPy.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+    noise : NoiseSource
+    """
+
+    def __init__(self, problem: QuadraticProblem, noise: NoiseSource) -> None:
+        self._problem = problem
+        self._noise = noise
+        self._offsets = problem.optima - problem.x_star
+        self._eigenvalues, self._eigenvectors = np.linalg.eigh(problem.hessians)
+        self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
+        self._local_maps: dict[tuple[str, int, float], _LocalMap] = {}
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self._problem.n_clients
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        local = self._change_map(steps, lr)
+        change = np.zeros((*who.shape, x.shape[1]))
+        for client in np.flatnonzero(who.any(axis=0)).tolist():
+            rows = np.flatnonzero(who[:, client])
+            seen = None if correction is None else correction[rows, client]
+            change[rows, client] = self._one_client(local, client, x, rows, seen)
+        return change
+
+    def summed_local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the weighted sum of the participants' changes, (replicas, dim)."""
+        return self._sum(self._change_map(steps, lr), x, who, weights, correction)
+
+    def summed_local_gradients(
+        self, x: FloatArray, who: Masks, weights: FloatArray, *, steps: int, lr: float
+    ) -> FloatArray:
+        """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
+        return self._sum(self._gradient_map(steps, lr), x, who, weights, None)
+
+    def loss(self, x: FloatArray, who: Masks) -> FloatArray:
+        """Return each client's loss at its replica's model, zero where absent."""
+        return np.where(who, self._problem.client_losses(x), 0.0)
+
+    def server_gradient(self, x: FloatArray) -> FloatArray:
+        """Return the gradient of F with the server's noise."""
+        gradient = self._problem.gradient(x)
+        if self._problem.server_sigma == 0:
+            return gradient
+        scale = self._problem.server_sigma / math.sqrt(self._problem.dim)
+        return gradient + scale * self._noise.normal(np.arange(x.shape[0]), x.shape[1])
+
+    def _one_client(
+        self,
+        local: _LocalMap,
+        client: int,
+        x: FloatArray,
+        rows: np.ndarray,
+        correction: FloatArray | None,
+    ) -> FloatArray:
+        def of_client(maps: FloatArray) -> FloatArray:
+            return maps if maps.ndim == 2 else maps[client]
+
+        offset = x[rows] - self._problem.x_star - self._offsets[client]
+        change = offset @ of_client(local.slope)
+        if correction is not None:
+            change += correction @ of_client(self._inverse_hessians) @ of_client(local.slope)
+        if self._problem.sigma > 0:
+            draws = self._noise.normal(rows, x.shape[1])
+            change += draws @ of_client(local.noise_factor).T
+        return np.asarray(change)
+
+    def _sum(
+        self,
+        local: _LocalMap,
+        x: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        correction: FloatArray | None,
+    ) -> FloatArray:
+        weights = np.where(who, weights, 0.0)
+        if self._problem.shared_hessian:
+            return self._sum_shared(local, x, weights, correction)
+        total = np.zeros_like(x)
+        for client in np.flatnonzero(who.any(axis=0)).tolist():
+            rows = np.flatnonzero(who[:, client])
+            seen = None if correction is None else correction[rows, client]
+            change = self._one_client(local, client, x, rows, seen)
+            total[rows] += weights[rows, client, None] * change
+        return total
+
+    def _sum_shared(
+        self,
+        local: _LocalMap,
+        x: FloatArray,
+        weights: FloatArray,
+        correction: FloatArray | None,
+    ) -> FloatArray:
+        """Sum with one map for all: the participants' noises add up to one Gaussian."""
+        total_weight = weights.sum(axis=1, keepdims=True)
+        offset = total_weight * (x - self._problem.x_star) - weights @ self._offsets
+        total = offset @ local.slope
+        if correction is not None:
+            pushed = np.einsum("ri,ria->ra", weights, correction)
+            total += pushed @ self._inverse_hessians @ local.slope
+        if self._problem.sigma > 0:
+            draws = self._noise.normal(np.arange(x.shape[0]), x.shape[1])
+            spread = np.sqrt(np.einsum("ri,ri->r", weights, weights))
+            total += spread[:, None] * (draws @ local.noise_factor.T)
+        return np.asarray(total)
+
+    def _change_map(self, steps: int, lr: float) -> _LocalMap:
+        key = ("change", steps, lr)
+        if key not in self._local_maps:
+            decay = 1.0 - lr * self._eigenvalues
+            powers = decay[..., None] ** np.arange(steps)
+            self._local_maps[key] = _LocalMap(
+                slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
+                noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
+            )
+        return self._local_maps[key]
+
+    def _gradient_map(self, steps: int, lr: float) -> _LocalMap:
+        key = ("gradient", steps, lr)
+        if key not in self._local_maps:
+            moved = np.stack([self._one_minus_power(j, lr) for j in range(steps)], axis=-1)
+            self._local_maps[key] = _LocalMap(
+                slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
+                noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
+            )
+        return self._local_maps[key]
+
+    def _one_minus_power(self, steps: int, lr: float) -> FloatArray:
+        """``1 - (1 - lr lambda)^steps`` without cancellation for small steps."""
+        move = lr * self._eigenvalues
+        small = np.minimum(move, 0.5)
+        return np.where(
+            move < 0.5, -np.expm1(steps * np.log1p(-small)), 1.0 - (1.0 - move) ** steps
+        )
+
+    def _noise_factor(self, scale: FloatArray) -> FloatArray:
+        level = self._problem.sigma / math.sqrt(self._problem.dim)
+        return np.asarray(self._eigenvectors * (level * scale)[..., None, :])
+
+    def _from_eigenbasis(self, eigenvalues: FloatArray) -> FloatArray:
+        scaled = self._eigenvectors * eigenvalues[..., None, :]
+        product = scaled @ np.swapaxes(self._eigenvectors, -1, -2)
+        return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))

@@ -1,0 +1,72 @@
+"""One experiment: an algorithm on a problem, with a participation process, for R rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.algorithms.contract import Algorithm
+from fltheory.participation.base import Participation
+from fltheory.problems.base import Problem
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What an engine runs and a theorem is checked on.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    problem : Problem
+    participation : Participation
+    rounds : int
+        R, communication rounds.
+    x0 : array, (d,)
+        Initial model.
+
+    Raises
+    ------
+    ValueError
+        If the parts do not fit: numbers of clients that differ, a wrong shape of ``x0``,
+        NaN, or fewer than one round.
+    """
+
+    algorithm: Algorithm
+    problem: Problem
+    participation: Participation
+    rounds: int
+    x0: FloatArray
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        problem: Problem,
+        participation: Participation,
+        rounds: int,
+        x0: ArrayLike,
+    ) -> None:
+        point = validation.real_array("x0", x0, shape=f"({problem.dim},)")
+        if point.shape != (problem.dim,):
+            raise ValueError(f"x0 must have shape ({problem.dim},), got {point.shape}")
+        check_clients(problem, participation)
+        fields = {
+            "algorithm": algorithm,
+            "problem": problem,
+            "participation": participation,
+            "rounds": validation.whole_number("rounds", rounds, at_least=1),
+            "x0": point,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+
+def check_clients(problem: Problem, participation: Participation) -> None:
+    """Raise ValueError unless problem and participation speak of equally many clients."""
+    if participation.n_clients != problem.n_clients:
+        raise ValueError(
+            f"participation must be over the problem's {problem.n_clients} clients, "
+            f"got one over {participation.n_clients}"
+        )

@@ -1,0 +1,72 @@
+"""The loop that runs an algorithm on any backend, round after round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.participation.base import Masks, Participation
+
+
+def simulate(
+    algorithm: Algorithm,
+    clients: Clients,
+    participation: Participation,
+    x0: Array,
+    *,
+    participation_rng: np.random.Generator,
+    branch_rng: np.random.Generator,
+    masks_to_backend: Callable[[Masks], Array] = np.asarray,
+) -> Iterator[tuple[State, Masks]]:
+    """Yield the state before each round and that round's participants, without end.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    clients : Clients
+        The backend, which holds the generator of gradient noise.
+    participation : Participation
+    x0 : array, (replicas, dim)
+        Initial models, in the backend's arrays.
+    participation_rng, branch_rng : numpy.random.Generator
+        For the participants, and for the algorithm's own random choices.
+    masks_to_backend : callable
+        Turns boolean NumPy masks into the backend's arrays.
+    """
+    state = algorithm.init(x0, clients.n_clients)
+    names = [name for name, _ in algorithm.branches]
+    thresholds = np.cumsum([probability for _, probability in algorithm.branches])[:-1]
+    for who in participation.masks(participation_rng, x0.shape[0]):
+        yield state, who
+        if thresholds.size == 0:
+            state = algorithm.round(state, clients, masks_to_backend(who), names[0])
+            continue
+        drawn = np.searchsorted(thresholds, branch_rng.random(x0.shape[0]), side="right")
+        state = _round_by_branch(algorithm, state, clients, masks_to_backend(who), names, drawn)
+
+
+def _round_by_branch(
+    algorithm: Algorithm,
+    state: State,
+    clients: Clients,
+    who: Array,
+    names: list[str],
+    drawn: np.ndarray,
+) -> State:
+    """Run each branch on the replicas that drew it."""
+    following: dict[str, Array] = {}
+    for index, name in enumerate(names):
+        rows = np.flatnonzero(drawn == index)
+        if rows.size == 0:
+            continue
+        if rows.size == drawn.size:
+            return algorithm.round(state, clients, who, name)
+        part = {key: array[rows] for key, array in state.items()}
+        image = algorithm.round(part, clients, who[rows], name)
+        for key, array in image.items():
+            if key not in following:
+                following[key] = 0 * state[key]
+            following[key][rows] = array
+    return following

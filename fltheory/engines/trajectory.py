@@ -1,0 +1,73 @@
+"""What an engine returns: the expected errors of every round, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fltheory.validation import FloatArray
+
+FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
+
+
+@dataclass(frozen=True, eq=False)
+class RoundArrays:
+    """One array of length rounds + 1 for each quantity, also by name: ``arrays["..."]``."""
+
+    squared_distance: FloatArray
+    squared_gradient: FloatArray
+    excess_loss: FloatArray
+    observed: Mapping[str, FloatArray] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        if name in FIELDS:
+            array: FloatArray = getattr(self, name)
+            return array
+        if name in self.observed:
+            return self.observed[name]
+        known = ", ".join((*FIELDS, *self.observed))
+        raise ValueError(f"name must be one of {known}, got {name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory(RoundArrays):
+    """Expected errors of a run, round by round from the initial model.
+
+    Attributes
+    ----------
+    squared_distance : array, (rounds + 1,)
+        ``E||x_r - x*||^2``.
+    squared_gradient : array, (rounds + 1,)
+        ``E||grad F(x_r)||^2``.
+    excess_loss : array, (rounds + 1,)
+        ``E F(x_r) - F*``.
+    observed : mapping of str to array
+        Further observables that were asked for.
+    standard_error : RoundArrays or None
+        Standard error of each mean where sampled.
+    rounding_error : RoundArrays or None
+        First-order bound on the rounding error of each where computed exactly.
+    replicas : int or None
+        Sample size where sampled.
+    diverged_at : int or None
+        First round whose errors exceed the floating-point range; from there on they are
+        infinite.
+    """
+
+    standard_error: RoundArrays | None = None
+    rounding_error: RoundArrays | None = None
+    replicas: int | None = None
+    diverged_at: int | None = None
+
+    @property
+    def rounds(self) -> int:
+        """R, the number of rounds."""
+        return self.squared_distance.size - 1
+
+
+def round_arrays(values: Mapping[str, FloatArray]) -> RoundArrays:
+    """Sort named arrays into the standard fields and the further observables."""
+    return RoundArrays(
+        **{name: values[name] for name in FIELDS},
+        observed={name: array for name, array in values.items() if name not in FIELDS},
+    )

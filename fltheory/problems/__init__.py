@@ -1,0 +1,9 @@
+"""Analytic client losses with exact gradients, optima and constants."""
+
+from fltheory.problems.ball import Ball
+from fltheory.problems.base import Problem
+from fltheory.problems.design import nonconvex, quadratic
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.problems.rippled_problem import RippledProblem
+
+__all__ = ["Ball", "Problem", "QuadraticProblem", "RippledProblem", "nonconvex", "quadratic"]

@@ -1,0 +1,91 @@
+"""Suprema over a Euclidean ball.
+
+``max ||A y + b||`` over ``||y|| <= rho`` is a trust-region problem: with ``M = A'A`` and
+``g = A'b``, a maximiser satisfies ``(lam I - M) y = g`` for some ``lam >= lambda_max(M)``
+with ``lam (||y|| - rho) = 0`` (Conn, Gould and Toint, Trust-Region Methods, ch. 7), and
+strong duality makes its value ``min_lam  lam rho^2 + g'(lam I - M)^{-1} g + ||b||^2``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from fltheory import validation
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """The points within ``radius`` of ``centre``.
+
+    Raises
+    ------
+    ValueError
+        If the centre is not a finite vector or the radius is not positive.
+    """
+
+    centre: FloatArray
+    radius: float
+
+    def __init__(self, centre: ArrayLike, radius: float) -> None:
+        point = validation.real_array("centre", centre, shape="(dim,)")
+        if point.ndim != 1:
+            raise ValueError(f"centre must have shape (dim,), got {point.shape}")
+        object.__setattr__(self, "centre", point)
+        object.__setattr__(self, "radius", validation.positive("radius", radius))
+
+
+def largest_affine_norm(slope: FloatArray, offset: FloatArray, radius: float) -> float:
+    """``max ||slope y + offset||`` over ``||y|| <= radius``.
+
+    Parameters
+    ----------
+    slope : array, (k, d)
+    offset : array, (k,)
+    radius : float
+
+    Examples
+    --------
+    >>> largest_affine_norm(np.diag([1.0, 3.0]), np.array([0.0, 1.0]), 2.0)
+    7.0
+    """
+    _, singular, rotation = np.linalg.svd(slope, full_matrices=True)
+    scale = float(singular.max(initial=0.0))
+    if scale == 0.0:
+        return float(np.linalg.norm(offset))
+    curvature = np.zeros(slope.shape[1])
+    curvature[: singular.size] = (singular / scale) ** 2
+    pull = rotation @ (slope.T @ offset) / (scale * scale * radius)
+    step = _boundary_maximiser(curvature, pull)
+    return float(np.linalg.norm(slope @ (rotation.T @ (step * radius)) + offset))
+
+
+def _boundary_maximiser(curvature: FloatArray, pull: FloatArray) -> FloatArray:
+    """Maximise ``y' diag(curvature) y + 2 pull'y`` on the unit sphere; ``max(curvature) = 1``."""
+    top = curvature >= 1.0 - 4 * np.finfo(np.float64).eps
+    rest = pull[~top] / (1.0 - curvature[~top])
+    if not pull[top].any() and np.linalg.norm(rest) <= 1.0:
+        return _hard_case(top, rest)
+
+    def excess(gap: float) -> float:
+        return float(np.linalg.norm(pull / (gap + np.where(top, 0.0, 1.0 - curvature)))) - 1.0
+
+    upper = float(np.linalg.norm(pull)) * 2.0
+    lower = upper
+    while excess(lower) < 0:
+        lower *= 0.5
+    gap = brentq(excess, lower, upper, xtol=1e-300, rtol=4 * np.finfo(np.float64).eps)
+    step = pull / (gap + np.where(top, 0.0, 1.0 - curvature))
+    return np.asarray(step / np.linalg.norm(step))
+
+
+def _hard_case(top: NDArray[np.bool_], rest: FloatArray) -> FloatArray:
+    """Go to the sphere along the direction of largest curvature, which the pull leaves out."""
+    step = np.zeros(top.size)
+    step[~top] = rest
+    step[np.flatnonzero(top)[0]] = np.sqrt(max(0.0, 1.0 - float(rest @ rest)))
+    return step

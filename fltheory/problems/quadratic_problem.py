@@ -1,0 +1,257 @@
+"""Quadratic client losses, on which every constant of a convergence theorem is known.
+
+Definitions
+-----------
+``F_i(x) = 1/2 (x - c_i)' H_i (x - c_i)``, ``F = sum_i alpha_i F_i`` with target weights
+``alpha``; ``L`` and ``mu`` are the largest and the smallest curvature of any *client*;
+``sigma_G = sup_{i, x} ||grad F_i(x) - grad F(x)||`` (SA-FL, Assumption 5);
+``Gamma = max_i F_i(x*) - min F_i`` (CA-Fed, Section III).
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.problems.ball import Ball, largest_affine_norm
+from fltheory.problems.weights import checked_target_weights, weighted_mean
+from fltheory.validation import ClientIndices, FloatArray
+
+_SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticProblem:
+    """Clients with quadratic losses and additive Gaussian gradient noise.
+
+    Parameters
+    ----------
+    hessians : array, (d, d) or (N, d, d)
+        One Hessian that all clients share, or one a client; symmetric positive definite.
+    optima : array, (N, d)
+        ``c_i``, the minimiser of each client's loss.
+    sigma : float
+        Clients' gradient noise: ``E ||noise||^2 = sigma**2``, isotropic Gaussian.
+    server_sigma : float
+        The same for the server's own stochastic gradient of F (SA-FL's sigma_s).
+    target_weights : array, (N,), optional
+        ``alpha``, positive with sum one; uniform by default.
+
+    Raises
+    ------
+    ValueError
+        For wrong shapes, NaN, Hessians that are not symmetric positive definite, a
+        negative noise level, or target weights that do not define an average.
+
+    Examples
+    --------
+    >>> problem = QuadraticProblem([[2.0]], [[-1.0], [1.0]])
+    >>> problem.L, problem.sigma_G, problem.Gamma
+    (2.0, 2.0, 1.0)
+    """
+
+    hessians: FloatArray
+    optima: FloatArray
+    _: KW_ONLY
+    sigma: float = 0.0
+    server_sigma: float = 0.0
+    target_weights: FloatArray | None = None
+
+    def __init__(
+        self,
+        hessians: ArrayLike,
+        optima: ArrayLike,
+        *,
+        sigma: float = 0.0,
+        server_sigma: float = 0.0,
+        target_weights: ArrayLike | None = None,
+    ) -> None:
+        optima = validation.real_array("optima", optima, shape="(n_clients, dim)")
+        if optima.ndim != 2 or optima.size == 0:
+            raise ValueError(f"optima must have shape (n_clients, dim), got {optima.shape}")
+        n_clients, dim = optima.shape
+        fields = {
+            "optima": optima,
+            "hessians": _checked_hessians(hessians, n_clients, dim),
+            "sigma": validation.nonnegative("sigma", sigma),
+            "server_sigma": validation.nonnegative("server_sigma", server_sigma),
+            "target_weights": checked_target_weights(target_weights, n_clients),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self.optima.shape[0]
+
+    @property
+    def dim(self) -> int:
+        """d, the dimension of the model."""
+        return self.optima.shape[1]
+
+    @property
+    def shared_hessian(self) -> bool:
+        """Whether all clients have the same Hessian."""
+        return self.hessians.ndim == 2
+
+    @cached_property
+    def alpha(self) -> FloatArray:
+        """(N,) target weights, uniform where none were given."""
+        if self.target_weights is None:
+            return np.full(self.n_clients, 1.0 / self.n_clients)
+        return self.target_weights
+
+    @cached_property
+    def _curvatures(self) -> FloatArray:
+        return np.asarray(np.linalg.eigvalsh(self.hessians), dtype=np.float64)
+
+    @cached_property
+    def L(self) -> float:
+        """Smoothness: the largest eigenvalue of any client's Hessian."""
+        return float(self._curvatures.max())
+
+    @cached_property
+    def mu(self) -> float:
+        """Strong convexity: the smallest eigenvalue of any client's Hessian."""
+        return float(self._curvatures.min())
+
+    @cached_property
+    def mean_hessian(self) -> FloatArray:
+        """(d, d) Hessian of F."""
+        if self.shared_hessian:
+            return self.hessians
+        return np.einsum("i,iab->ab", self.alpha, self.hessians)
+
+    @cached_property
+    def x_star(self) -> FloatArray:
+        """(d,) minimiser of F."""
+        centre = weighted_mean(self.optima, self.alpha)
+        if self.shared_hessian:
+            return centre
+        pull = self._hessian_times(self.optima - centre)
+        return centre + np.linalg.solve(self.mean_hessian, self.alpha @ pull)
+
+    @cached_property
+    def x_star_error(self) -> float:
+        """Bound, to first order, on the rounding error of ``x_star`` (Euclidean norm)."""
+        offsets = self.optima - self.x_star
+        if not offsets.any():
+            return 0.0
+        spread = float(np.linalg.norm(offsets, axis=1).max())
+        unit = float(np.finfo(np.float64).eps)
+        solve = 1.0 if self.shared_hessian else self.dim * self.L / self.mu
+        return unit * (float(np.linalg.norm(self.x_star)) + (self.n_clients + 2) * solve * spread)
+
+    def _hessian_times(self, vectors: FloatArray) -> FloatArray:
+        if self.shared_hessian:
+            return vectors @ self.hessians
+        return np.einsum("iab,ib->ia", self.hessians, vectors)
+
+    @cached_property
+    def gradients_at_optimum(self) -> FloatArray:
+        """(N, d) client gradients at x*, whose target-weighted sum is zero."""
+        return self._hessian_times(self.x_star - self.optima)
+
+    @cached_property
+    def _losses_at_optimum(self) -> FloatArray:
+        offsets = self.x_star - self.optima
+        return 0.5 * np.einsum("ia,ia->i", offsets, self.gradients_at_optimum)
+
+    @cached_property
+    def F_star(self) -> float:
+        """The minimum of F."""
+        return float(self.alpha @ self._losses_at_optimum)
+
+    @cached_property
+    def client_minima(self) -> FloatArray:
+        """(N,) minimum of each client's loss: zero, as the losses carry no constant."""
+        return np.zeros(self.n_clients)
+
+    @cached_property
+    def Gamma(self) -> float:
+        """``max_i F_i(x*) - F_i*`` (CA-Fed, Section III)."""
+        return float(self._losses_at_optimum.max())
+
+    @cached_property
+    def sigma_G(self) -> float:
+        """Gradient dissimilarity over all of R^d; infinite unless the Hessians agree."""
+        if not self.shared_hessian and (self.hessians != self.hessians[0]).any():
+            return float("inf")
+        return float(np.linalg.norm(self.gradients_at_optimum, axis=1).max())
+
+    def sigma_G_on(self, ball: Ball) -> float:
+        """Gradient dissimilarity over ``ball``, exact also where the Hessians differ.
+
+        For each client the largest value of an affine map's norm on a ball, a trust-region
+        problem that is solved through its secular equation.
+
+        Raises
+        ------
+        ValueError
+            If the ball's dimension is not the problem's.
+        """
+        if ball.centre.shape != (self.dim,):
+            raise ValueError(
+                f"ball must have a centre of shape ({self.dim},), got {ball.centre.shape}"
+            )
+        if self.shared_hessian:
+            return self.sigma_G
+        slopes = self.hessians - self.mean_hessian
+        at_centre = slopes @ (ball.centre - self.x_star) + self.gradients_at_optimum
+        return max(
+            largest_affine_norm(slope, offset, ball.radius)
+            for slope, offset in zip(slopes, at_centre, strict=True)
+        )
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """F at points ``x`` of shape (..., d)."""
+        return self.excess_loss(x) + self.F_star
+
+    def excess_loss(self, x: FloatArray) -> FloatArray:
+        """``F(x) - F*`` at points of shape (..., d), without cancellation."""
+        offset = x - self.x_star
+        return 0.5 * np.einsum("...a,...a->...", offset, offset @ self.mean_hessian)
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """``grad F`` at points of shape (..., d)."""
+        return (x - self.x_star) @ self.mean_hessian
+
+    def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
+        """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d) and clients (T,)."""
+        offsets = x - self.optima[clients]
+        if self.shared_hessian:
+            return offsets @ self.hessians
+        return np.einsum("tab,tb->ta", self.hessians[clients], offsets)
+
+    def client_losses(self, x: FloatArray) -> FloatArray:
+        """``F_i(x)`` of every client, shape (..., N), at common points of shape (..., d)."""
+        offsets = x[..., None, :] - self.optima
+        if self.shared_hessian:
+            return 0.5 * np.einsum("...ia,...ia->...i", offsets @ self.hessians, offsets)
+        return 0.5 * np.einsum("iab,...ia,...ib->...i", self.hessians, offsets, offsets)
+
+
+def _checked_hessians(hessians: ArrayLike, n_clients: int, dim: int) -> FloatArray:
+    array = validation.real_array("hessians", hessians, shape="(dim, dim) or (n_clients, dim, dim)")
+    if array.shape not in {(dim, dim), (n_clients, dim, dim)}:
+        raise ValueError(
+            f"hessians must have shape ({dim}, {dim}) or ({n_clients}, {dim}, {dim}) to match "
+            f"optima of shape ({n_clients}, {dim}), got {array.shape}"
+        )
+    transposed = np.swapaxes(array, -1, -2)
+    asymmetry = float(np.abs(array - transposed).max())
+    if asymmetry > _SYMMETRY_TOLERANCE * float(np.abs(array).max()):
+        raise ValueError(f"hessians must be symmetric, got an asymmetry of {asymmetry:.3g}")
+    symmetric = 0.5 * (array + transposed)
+    smallest = float(np.linalg.eigvalsh(symmetric).min())
+    if smallest <= 0:
+        raise ValueError(
+            f"hessians must be positive definite, got a smallest eigenvalue of {smallest:.6g}"
+        )
+    symmetric.flags.writeable = False
+    return symmetric
