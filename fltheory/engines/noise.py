@@ -16,7 +16,10 @@ class NoiseSource(Protocol):
     """Independent standard normals, asked for in rows that belong to replicas."""
 
     def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
-        """Return an array (rows, width); row t is used by replica ``replica_of_row[t]``."""
+        """Return an array (rows, width); row t is used by replica ``replica_of_row[t]``.
+
+        It may be overwritten by the next call.
+        """
         ...
 
 
@@ -25,10 +28,15 @@ class GaussianNoise:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
+        self._held = np.empty(0)
 
     def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
         """Return independent standard normals."""
-        return self._rng.standard_normal((replica_of_row.size, width))
+        numbers = replica_of_row.size * width
+        if self._held.size < numbers:
+            self._held = np.empty(numbers)
+        self._rng.standard_normal(out=self._held[:numbers])
+        return self._held[:numbers].reshape(replica_of_row.size, width)
 
 
 class Silence:

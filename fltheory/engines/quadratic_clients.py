@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from fltheory.engines.noise import NoiseSource
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.validation import FloatArray
+from fltheory.validation import ClientIndices, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,7 @@ class QuadraticClients:
         self._offsets = problem.optima - problem.x_star
         self._eigenvalues, self._eigenvectors = np.linalg.eigh(problem.hessians)
         self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
+        self._scratch_arrays: dict[int, FloatArray] = {}
         self._local_maps: dict[tuple[str, int, float], _LocalMap] = {}
 
     @property
@@ -65,13 +67,10 @@ class QuadraticClients:
         correction: FloatArray | None = None,
     ) -> FloatArray:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        local = self._change_map(steps, lr)
-        change = np.zeros((*who.shape, x.shape[1]))
-        for client in np.flatnonzero(who.any(axis=0)).tolist():
-            rows = np.flatnonzero(who[:, client])
-            seen = None if correction is None else correction[rows, client]
-            change[rows, client] = self._one_client(local, client, x, rows, seen)
-        return change
+        rows, clients, changes = self._changes(self._change_map(steps, lr), x, who, correction)
+        every = np.zeros((*who.shape, x.shape[1]))
+        every[rows, clients] = changes
+        return every
 
     def summed_local_sgd(
         self,
@@ -104,25 +103,37 @@ class QuadraticClients:
         scale = self._problem.server_sigma / math.sqrt(self._problem.dim)
         return gradient + scale * self._noise.normal(np.arange(x.shape[0]), x.shape[1])
 
-    def _one_client(
-        self,
-        local: _LocalMap,
-        client: int,
-        x: FloatArray,
-        rows: np.ndarray,
-        correction: FloatArray | None,
-    ) -> FloatArray:
-        def of_client(maps: FloatArray) -> FloatArray:
-            return maps if maps.ndim == 2 else maps[client]
-
-        offset = x[rows] - self._problem.x_star - self._offsets[client]
-        change = offset @ of_client(local.slope)
+    def _changes(
+        self, local: _LocalMap, x: FloatArray, who: Masks, correction: FloatArray | None
+    ) -> tuple[ClientIndices, ClientIndices, FloatArray]:
+        """Return replica, client and change of each participant, client after client."""
+        clients, rows = np.nonzero(who.T)
+        offset = x - self._problem.x_star
+        moved = np.take(offset, rows, axis=0, out=self._scratch(0, rows.size), mode="clip")
+        moved -= np.take(
+            self._offsets, clients, axis=0, out=self._scratch(1, rows.size), mode="clip"
+        )
+        ends = np.cumsum(who.sum(axis=0)).tolist()
         if correction is not None:
-            change += correction @ of_client(self._inverse_hessians) @ of_client(local.slope)
+            moved += _apply_in_runs(
+                self._inverse_hessians, correction[rows, clients], ends, self._scratch(1, rows.size)
+            )
+        changes = _apply_in_runs(local.slope, moved, ends, self._scratch(2, rows.size))
         if self._problem.sigma > 0:
             draws = self._noise.normal(rows, x.shape[1])
-            change += draws @ of_client(local.noise_factor).T
-        return np.asarray(change)
+            factor = np.swapaxes(local.noise_factor, -1, -2)
+            changes += _apply_in_runs(factor, draws, ends, self._scratch(1, rows.size))
+        return rows, clients, changes
+
+    def _scratch(self, index: int, rows: int) -> FloatArray:
+        """Return an uninitialised (rows, dim) array, reused between rounds.
+
+        Fresh arrays of this size cost more in page faults than the arithmetic on them.
+        """
+        held = self._scratch_arrays.get(index)
+        if held is None or held.shape[0] < rows:
+            held = self._scratch_arrays[index] = np.empty((rows, self._problem.dim))
+        return held[:rows]
 
     def _sum(
         self,
@@ -135,12 +146,13 @@ class QuadraticClients:
         weights = np.where(who, weights, 0.0)
         if self._problem.shared_hessian:
             return self._sum_shared(local, x, weights, correction)
+        rows, clients, changes = self._changes(local, x, who, correction)
+        changes *= weights[rows, clients, None]
+        by_row = np.argsort(rows, kind="stable")
+        present, firsts = np.unique(rows[by_row], return_index=True)
         total = np.zeros_like(x)
-        for client in np.flatnonzero(who.any(axis=0)).tolist():
-            rows = np.flatnonzero(who[:, client])
-            seen = None if correction is None else correction[rows, client]
-            change = self._one_client(local, client, x, rows, seen)
-            total[rows] += weights[rows, client, None] * change
+        ordered = np.take(changes, by_row, axis=0, out=self._scratch(0, rows.size), mode="clip")
+        total[present] = np.add.reduceat(ordered, firsts, axis=0)
         return total
 
     def _sum_shared(
@@ -200,3 +212,18 @@ class QuadraticClients:
         scaled = self._eigenvectors * eigenvalues[..., None, :]
         product = scaled @ np.swapaxes(self._eigenvectors, -1, -2)
         return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))
+
+
+def _apply_in_runs(
+    maps: FloatArray, vectors: FloatArray, ends: list[int], out: FloatArray
+) -> FloatArray:
+    """Apply each client's (symmetric or right-acting) map to its run of rows.
+
+    Client i's rows are ``ends[i - 1]`` to ``ends[i]``; one map (d, d) serves all clients.
+    """
+    if maps.ndim == 2:
+        return np.matmul(vectors, maps, out=out)
+    for client, (start, end) in enumerate(pairwise([0, *ends])):
+        if end > start:
+            np.matmul(vectors[start:end], maps[client], out=out[start:end])
+    return out
