@@ -1,0 +1,188 @@
+"""The command line: list, explain and verify theorems."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from fltheory.theorems import Statement
+    from fltheory.verify import Cell
+    from fltheory.verify.baseline import Baseline
+
+_BAD_INPUT = 2
+_INTERRUPTED = 130
+_WIDTH_OF_FILES = 180
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Is the convergence theorem true as printed, where does it apply, how loose is it?",
+)
+
+
+def main() -> None:
+    """Run the command line; bad input is one line and exit status 2."""
+    try:
+        app()
+    except ValueError as error:
+        print(f"fltheory: {error}", file=sys.stderr)
+        sys.exit(_BAD_INPUT)
+    except KeyboardInterrupt:
+        print("fltheory: interrupted, nothing was written", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
+
+
+@app.command()
+def theorems() -> None:
+    """List the registered theorems."""
+    from rich.table import Table
+
+    from fltheory import theorems as registry
+
+    table = Table()
+    for heading in ("theorem", "readings", "regimes", "title", "source"):
+        table.add_column(heading, overflow="fold")
+    for identifier in registry.ids():
+        statement = registry.get(identifier)
+        table.add_row(
+            identifier,
+            ", ".join(registry.readings(identifier)),
+            str(len(statement.regimes)),
+            statement.title,
+            statement.source,
+        )
+    _console().print(table)
+
+
+@app.command()
+def explain(
+    theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
+    reading: Annotated[str | None, typer.Option(help="One reading; all by default.")] = None,
+) -> None:
+    """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
+    from fltheory import theorems as registry
+    from fltheory.report import explanation, where_it_applies
+    from fltheory.verify import check_regimes
+
+    readings = (reading,) if reading else registry.readings(theorem)
+    statements = [registry.get(theorem, name) for name in readings]
+    with _progress() as advance:
+        cells = check_regimes(statements, progress=advance)
+    for statement in statements:
+        of_statement = [cell for cell in cells if cell.verdict.reading == statement.reading]
+        print(f"{explanation(statement)}\n\n{where_it_applies(of_statement)}\n")
+
+
+@app.command()
+def verify(
+    theorems: Annotated[
+        list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the verdicts to this file.")] = None,
+    baseline: Annotated[
+        Path | None, typer.Option(help="Compare with the verdicts recorded in this file.")
+    ] = None,
+    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed where sampled.")] = 0,
+) -> None:
+    """Check theorems over their regimes; exit status 1 if a recorded verdict changed."""
+    from fltheory.report import summary, verdict_document, verdict_table, write_verdicts
+    from fltheory.verify import check_regimes, read_baseline
+    from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
+
+    statements = _selected(theorems or [])
+    recorded = read_baseline(_existing(baseline)) if baseline else {}
+    with _progress() as advance:
+        cells = check_regimes(statements, replicas=replicas, seed=seed, progress=advance)
+    console = _console()
+    console.print(verdict_table(cells))
+    console.print(summary(cells))
+    if json is not None:
+        document = verdict_document(
+            cells,
+            seed=seed,
+            replicas=replicas,
+            family_error_probability=FAMILY_ERROR_PROBABILITY,
+        )
+        write_verdicts(json, document)
+        console.print(f"written to {json}")
+    if baseline and _report_changes(console, cells, recorded):
+        raise typer.Exit(1)
+
+
+def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:
+    from fltheory.verify import departure, verdict_changed
+
+    for cell in cells:
+        message = departure(cell, recorded)
+        if message:
+            console.print(
+                message, style="bold red" if verdict_changed(cell, recorded) else "yellow"
+            )
+    changed = any(verdict_changed(cell, recorded) for cell in cells)
+    if not changed:
+        console.print("no verdict differs from the recorded ones")
+    return changed
+
+
+def _selected(names: Sequence[str]) -> list[Statement]:
+    """Return the statements whose id is one of ``names`` or begins with it and a slash."""
+    from fltheory import theorems as registry
+
+    if not names:
+        return list(registry.registered())
+    chosen = []
+    for name in names:
+        matching = [s for s in registry.registered() if s.id == name or s.id.startswith(f"{name}/")]
+        if not matching:
+            registry.readings(name)
+        chosen += [statement for statement in matching if statement not in chosen]
+    return chosen
+
+
+def _existing(path: Path) -> Path:
+    if not path.is_file():
+        raise ValueError(f"baseline must be an existing file, got {str(path)!r}")
+    return path
+
+
+def _console() -> Console:
+    """Return a console that does not squeeze tables when the output is not a terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None]]:
+    """Show a progress bar on a terminal's error stream; elsewhere stay quiet."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def advance(done: int, total: int, name: str) -> None:
+            bar.update(task, completed=done, total=total, description=name)
+
+        yield advance

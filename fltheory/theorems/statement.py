@@ -1,0 +1,204 @@
+"""A convergence theorem as data.
+
+Its bound and each hypothesis are SymPy expressions over named symbols: the one source that
+is evaluated in numbers, rendered in documents and manipulated. A *reading* of a theorem is
+one way to take it: ``printed`` is the statement to the letter, faults included; ``derived``
+is what its own proof gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import sympy as sp
+
+from fltheory.engines import Observable, Setting, Trajectory
+from fltheory.theorems.regime import Regime
+from fltheory.validation import FloatArray
+
+Reduction: TypeAlias = Literal["mean", "max", "min", "every", "last"]
+
+
+@dataclass(frozen=True)
+class RoundRange:
+    """Rounds ``first`` to ``R + beyond_last``, both included."""
+
+    first: int
+    beyond_last: int
+
+    def of(self, array: FloatArray) -> FloatArray:
+        """Cut the range out of an array over rounds 0 to R."""
+        return array[self.first : array.size + self.beyond_last]
+
+    @property
+    def text(self) -> str:
+        """The range in words."""
+        return f"r = {self.first} .. R{f'{self.beyond_last:+d}' if self.beyond_last else ''}"
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A condition ``left <= right``, ``left < right`` or ``left = right`` of a theorem.
+
+    Attributes
+    ----------
+    name : str
+        What it asks for, in a few words.
+    condition : sympy relation
+    source : str
+        Where the paper states it.
+    """
+
+    name: str
+    condition: sp.core.relational.Relational
+    source: str
+
+
+@dataclass(frozen=True)
+class RoundSymbol:
+    """A symbol of a hypothesis whose value depends on the trajectory.
+
+    Attributes
+    ----------
+    symbol : sympy symbol
+    field : str
+        Name of the array in a `Trajectory`.
+    reduction : str
+        How the rounds become one number; ``every`` asks for the hypothesis at each of them.
+    rounds : RoundRange
+        The rounds for which the proof needs it.
+    meaning : str
+    """
+
+    symbol: sp.Symbol
+    field: str
+    reduction: Reduction
+    rounds: RoundRange
+    meaning: str
+
+
+@dataclass(frozen=True)
+class BoundedQuantity:
+    """The left-hand side: one field of a trajectory, reduced over a range of rounds."""
+
+    field: str
+    reduction: Reduction
+    rounds: RoundRange
+    text: str
+    latex: str
+
+    def of(self, trajectory: Trajectory) -> float:
+        """Return its value on a trajectory."""
+        return float(reduced(self.rounds.of(trajectory[self.field]), self.reduction)[0])
+
+    def error(self, errors: FloatArray) -> float:
+        """Return a bound on its error from the errors of each round."""
+        return float(reduced(self.rounds.of(errors), self.reduction)[0])
+
+
+def reduced(values: FloatArray, reduction: Reduction) -> FloatArray:
+    """Reduce over rounds; the result is an array, of length one unless ``every``."""
+    if reduction == "every":
+        return values
+    if reduction == "last":
+        return values[-1:]
+    if reduction == "mean":
+        return values.mean(keepdims=True)
+    return values.max(keepdims=True) if reduction == "max" else values.min(keepdims=True)
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """One reading of a theorem: if all hypotheses hold, ``quantity <= bound``.
+
+    Attributes
+    ----------
+    id, reading, title, source : str
+        Its name, how it is read, what it says in a line, and where it stands.
+    quantity : BoundedQuantity
+    bound : sympy expression
+    hypotheses : tuple of Hypothesis
+    meanings : mapping
+        What each symbol stands for.
+    constants : callable
+        Values of the symbols for a setting; raises ValueError where the theorem does not
+        speak of such a setting at all.
+    definitions : mapping
+        Symbols that abbreviate expressions in others.
+    round_symbols : tuple of RoundSymbol
+        Symbols whose values depend on the trajectory.
+    observe : callable
+        Observables that the round symbols need.
+    regimes : mapping
+        Named settings to check it on.
+    note : str
+        How the reading departs from others, and at which equation.
+    """
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    quantity: BoundedQuantity
+    bound: sp.Expr
+    hypotheses: tuple[Hypothesis, ...]
+    meanings: Mapping[sp.Symbol, str]
+    constants: Callable[[Setting], Mapping[sp.Symbol, float]]
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    round_symbols: tuple[RoundSymbol, ...] = ()
+    observe: Callable[[Setting], Sequence[Observable]] = lambda setting: ()
+    regimes: Mapping[str, Regime] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class RateAxis:
+    """A claimed order in one variable, with all else fixed or scheduled along.
+
+    Attributes
+    ----------
+    variable : sympy symbol
+    order : sympy expression
+        The claimed order as a function of ``variable``.
+    grid : callable
+        Values of the variable for a setting, in increasing order over three decades.
+    schedule : callable
+        The setting with the variable at a value, and all that the statement ties to it.
+    hypotheses : tuple of Hypothesis
+        Conditions of this claim alone.
+    """
+
+    variable: sp.Symbol
+    order: sp.Expr
+    grid: Callable[[Setting], tuple[int, ...]]
+    schedule: Callable[[Setting, int], Setting]
+    hypotheses: tuple[Hypothesis, ...] = ()
+
+
+@dataclass(frozen=True)
+class RateClaim:
+    """A corollary: under a schedule of step sizes a theorem's quantity decays in some order.
+
+    Attributes
+    ----------
+    theorem : Theorem
+        Whose quantity, bound and hypotheses it rests on.
+    axes : tuple of RateAxis
+        The claimed orders, all of which must hold.
+
+    The other attributes are those of `Theorem`.
+    """
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    theorem: Theorem
+    axes: tuple[RateAxis, ...]
+    regimes: Mapping[str, Regime] = field(default_factory=dict)
+    note: str = ""
+
+
+Statement: TypeAlias = Theorem | RateClaim

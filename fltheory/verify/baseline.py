@@ -1,0 +1,107 @@
+"""Recorded verdicts and ratios, and how a run departs from them.
+
+A baseline is this code's own earlier output. It shows what has changed; it proves nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fltheory.verify.runs import Cell
+from fltheory.verify.verdict import Grade
+
+COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio")
+_EXACT_DRIFT = 1e-6
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was recorded for one cell."""
+
+    outcome: str
+    ratio: float
+
+
+Baseline = Mapping[tuple[str, str, str], Record]
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read a baseline file.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a baseline; the message names the line.
+    """
+    records: dict[tuple[str, str, str], Record] = {}
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.reader(file)
+        header = tuple(next(reader, ()))
+        if header != COLUMNS:
+            raise ValueError(f"{path}: the header must be {','.join(COLUMNS)}, got {header}")
+        for line, row in enumerate(reader, start=2):
+            try:
+                theorem, reading, regime, outcome, ratio = row
+                records[theorem, reading, regime] = Record(outcome, float(ratio))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {line}: not a recorded cell: {row}") from error
+    return records
+
+
+def write_baseline(path: Path, cells: Sequence[Cell], kept: Baseline | None = None) -> None:
+    """Record the cells' verdicts and ratios, keeping other cells' records from ``kept``."""
+    records = dict(kept or {})
+    for cell in cells:
+        records[cell.key] = Record(cell.verdict.outcome.name, cell.verdict.ratio)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for key, record in records.items():
+            writer.writerow([*key, record.outcome, f"{record.ratio:.9g}"])
+
+
+def departure(cell: Cell, baseline: Baseline) -> str | None:
+    """Say how a cell departs from its record, by how much, or None if it does not."""
+    record = baseline.get(cell.key)
+    if record is None:
+        return f"{cell.name}: not recorded"
+    verdict = cell.verdict
+    if verdict.outcome.name != record.outcome:
+        return (
+            f"{cell.name}: the verdict changed from {record.outcome} to {verdict.outcome.name}, "
+            f"the ratio from {record.ratio:.9g} to {verdict.ratio:.9g}"
+        )
+    drift, allowed = _drift(verdict.ratio, record.ratio), _allowed_drift(cell)
+    if drift > allowed:
+        return (
+            f"{cell.name}: the ratio drifted from {record.ratio:.9g} to {verdict.ratio:.9g}, "
+            f"by {drift:.3g} of its size (allowed: {allowed:.3g})"
+        )
+    return None
+
+
+def verdict_changed(cell: Cell, baseline: Baseline) -> bool:
+    """Whether the cell is recorded with another verdict."""
+    record = baseline.get(cell.key)
+    return record is not None and record.outcome != cell.verdict.outcome.name
+
+
+def _drift(ratio: float, recorded: float) -> float:
+    if ratio == recorded or (math.isnan(ratio) and math.isnan(recorded)):
+        return 0.0
+    if not (math.isfinite(ratio) and math.isfinite(recorded)):
+        return math.inf
+    return abs(ratio - recorded) / max(abs(recorded), abs(ratio))
+
+
+def _allowed_drift(cell: Cell) -> float:
+    """Rounding for exact cells; for sampled ones, the width of the truth's interval."""
+    verdict = cell.verdict
+    if verdict.evidence.grade is not Grade.STATISTICAL or verdict.truth == 0:
+        return _EXACT_DRIFT
+    return max(_EXACT_DRIFT, 2 * verdict.evidence.error / abs(verdict.truth))

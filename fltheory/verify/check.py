@@ -1,0 +1,224 @@
+"""Check one statement on one setting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fltheory.engines import Setting
+from fltheory.theorems.statement import Hypothesis, RateAxis, RateClaim, Statement, Theorem
+from fltheory.verify.evaluation import check_hypothesis, evaluate, theorem_values
+from fltheory.verify.truth import Sampling, truth_of
+from fltheory.verify.verdict import Evidence, HypothesisCheck, Outcome, Verdict
+
+_BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+_SLOPE_IS_MET = 0.05
+_SLOPE_IS_MISSED = 0.25
+
+
+def check(
+    theorem: Statement,
+    setting: Setting,
+    *,
+    replicas: int = 2000,
+    seed: int = 0,
+    error_probability: float = 1e-9,
+) -> Verdict:
+    """Say what a statement is worth on a setting.
+
+    The truth is computed by the exact engine where a round is affine, and sampled elsewhere.
+    Hypotheses that depend on the trajectory are evaluated on it.
+
+    Parameters
+    ----------
+    theorem : Theorem or RateClaim
+        From `fltheory.theorems.get`, or one of your own.
+    setting : Setting
+    replicas, seed : int
+        For sampling, where it is needed.
+    error_probability : float
+        Allowed for all sampled intervals of this check together.
+
+    Returns
+    -------
+    Verdict
+
+    Raises
+    ------
+    ValueError
+        If the theorem does not speak of such a setting at all (another algorithm, say).
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> theorem = theorems.get("sa-fl/5", reading="derived")
+    >>> check(theorem, theorem.regimes["q = 0"].setting()).outcome.name
+    'HOLDS'
+    """
+    sampling = Sampling(replicas, seed, error_probability)
+    if isinstance(theorem, RateClaim):
+        return _check_rate(theorem, setting, sampling)
+    comparison = _compare(theorem, setting, sampling)
+    return Verdict(
+        theorem=theorem.id,
+        reading=theorem.reading,
+        outcome=comparison.outcome,
+        evidence=comparison.evidence,
+        truth=comparison.truth,
+        bound=comparison.bound,
+        hypotheses=comparison.hypotheses,
+    )
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Truth, bound and hypotheses of a theorem on one setting."""
+
+    truth: float
+    bound: float
+    evidence: Evidence
+    hypotheses: tuple[HypothesisCheck, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Combine them into a verdict."""
+        unmet = _unmet(self.hypotheses)
+        if unmet is not None:
+            return unmet
+        slack = self.evidence.error + _BOUND_ROUNDING * abs(self.bound)
+        if self.truth + slack <= self.bound:
+            return Outcome.HOLDS
+        if self.truth - slack > self.bound or math.isinf(self.truth):
+            return Outcome.REFUTED
+        return Outcome.UNDECIDED
+
+
+def _unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
+    """Return the verdict if it is settled by the hypotheses, else None."""
+    if any(check.holds is False for check in hypotheses):
+        return Outcome.INAPPLICABLE
+    if any(check.holds is None for check in hypotheses):
+        return Outcome.UNDECIDED
+    return None
+
+
+def _compare(
+    theorem: Theorem,
+    setting: Setting,
+    sampling: Sampling,
+    extra_hypotheses: tuple[Hypothesis, ...] = (),
+) -> _Comparison:
+    values = theorem_values(theorem, theorem.constants(setting))
+    truth = truth_of(setting, theorem.observe(setting), sampling)
+    error = theorem.quantity.error(truth.error(theorem.quantity.field))
+    return _Comparison(
+        truth=theorem.quantity.of(truth.trajectory),
+        bound=float(evaluate(theorem.bound, values)),
+        evidence=truth.evidence(error),
+        hypotheses=tuple(
+            check_hypothesis(hypothesis, values, theorem.round_symbols, truth)
+            for hypothesis in (*theorem.hypotheses, *extra_hypotheses)
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _AxisReading:
+    """What one axis of a claimed order shows over three decades."""
+
+    axis: RateAxis
+    comparisons: tuple[_Comparison, ...]
+    truth_slope: float
+    bound_slope: float
+    claimed_slope: float
+
+    @property
+    def hypotheses(self) -> tuple[HypothesisCheck, ...]:
+        """Return each hypothesis at the setting where its margin is worst."""
+        by_name = zip(*(comparison.hypotheses for comparison in self.comparisons), strict=True)
+        return tuple(min(checks, key=_badness) for checks in by_name)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Judge the truth's slope, once the hypotheses are met at every value."""
+        unmet = _unmet(self.hypotheses)
+        if unmet is not None:
+            return unmet
+        excess = self.truth_slope - self.claimed_slope
+        if excess <= _SLOPE_IS_MET:
+            return Outcome.HOLDS
+        return Outcome.REFUTED if excess >= _SLOPE_IS_MISSED else Outcome.UNDECIDED
+
+    @property
+    def text(self) -> str:
+        """Return the slopes in a line."""
+        return (
+            f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
+            f"bound {self.bound_slope:+.2f}, claimed {self.claimed_slope:+.2f}"
+        )
+
+
+def _badness(check: HypothesisCheck) -> tuple[int, float]:
+    rank = {False: 0, None: 1, True: 2}[check.holds]
+    return rank, -math.inf if math.isnan(check.margin) else check.margin
+
+
+_FROM_WORST = (Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE, Outcome.HOLDS)
+
+
+def _check_rate(claim: RateClaim, setting: Setting, sampling: Sampling) -> Verdict:
+    """Read the order of decay off three decades of each variable.
+
+    The slope is fitted over the last decade. An excess over the claimed slope of at most
+    0.05 counts as the claimed order, one of at least 0.25 as another; between them the check
+    is undecided. A claim of several orders is refuted by one, and holds if all of them do.
+    """
+    readings = [_read_axis(claim, axis, setting, sampling) for axis in claim.axes]
+    worst = min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
+    decided = worst.comparisons[-1]
+    return Verdict(
+        theorem=claim.id,
+        reading=claim.reading,
+        outcome=worst.outcome,
+        evidence=replace(decided.evidence, scope=_scope(worst, setting)),
+        truth=worst.truth_slope,
+        bound=worst.claimed_slope,
+        hypotheses=worst.hypotheses,
+        is_rate=True,
+        detail="; ".join(reading.text for reading in readings),
+    )
+
+
+def _scope(reading: _AxisReading, setting: Setting) -> str:
+    grid = reading.axis.grid(setting)
+    return f"an order is a limit: read off {reading.axis.variable} = {grid[0]} .. {grid[-1]}"
+
+
+def _read_axis(
+    claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
+) -> _AxisReading:
+    grid = axis.grid(setting)
+    comparisons = []
+    orders = []
+    for value in grid:
+        scheduled = axis.schedule(setting, value)
+        comparisons.append(_compare(claim.theorem, scheduled, sampling, axis.hypotheses))
+        orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
+    last_decade = np.array(grid) >= grid[-1] / 10
+    logs = np.log(np.array(grid)[last_decade])
+
+    def slope(values: Sequence[float]) -> float:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            heights = np.log(np.array(values)[last_decade])
+        return float(np.polyfit(logs, heights, 1)[0]) if np.isfinite(heights).all() else math.nan
+
+    return _AxisReading(
+        axis=axis,
+        comparisons=tuple(comparisons),
+        truth_slope=slope([comparison.truth for comparison in comparisons]),
+        bound_slope=slope([comparison.bound for comparison in comparisons]),
+        claimed_slope=slope(orders),
+    )

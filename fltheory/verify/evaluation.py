@@ -1,0 +1,128 @@
+"""Evaluate a theorem's expressions in numbers, with the error bars of what enters them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.theorems.statement import Hypothesis, RoundSymbol, Theorem, reduced
+from fltheory.validation import FloatArray
+from fltheory.verify.truth import Truth
+from fltheory.verify.verdict import HypothesisCheck
+
+_LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
+
+
+@lru_cache(maxsize=1024)
+def _numeric(expression: sp.Expr) -> tuple[tuple[sp.Basic, ...], Callable[..., Any]]:
+    symbols = tuple(sorted(expression.free_symbols, key=str))
+    return symbols, sp.lambdify(symbols, expression, "numpy")
+
+
+def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
+    """Evaluate an expression; symbols may have array values, which broadcast.
+
+    Where it is undefined (a division of zero by zero, say) the result is NaN, without a
+    warning: it is for the caller to report.
+    """
+    symbols, function = _numeric(expression)
+    with np.errstate(all="ignore"):
+        floats = [np.asarray(values[symbol], dtype=np.float64) for symbol in symbols]
+        return np.asarray(function(*floats), dtype=np.float64)
+
+
+def theorem_values(
+    theorem: Theorem, constants: Mapping[sp.Symbol, float]
+) -> dict[sp.Symbol, float]:
+    """Return the constants with the theorem's abbreviations worked out."""
+    values: dict[sp.Symbol, float] = dict(constants)
+    for symbol, expression in theorem.definitions.items():
+        values[symbol] = float(evaluate(expression, values))
+    return values
+
+
+def check_hypothesis(
+    hypothesis: Hypothesis,
+    values: Mapping[sp.Symbol, float],
+    round_symbols: Sequence[RoundSymbol],
+    truth: Truth,
+) -> HypothesisCheck:
+    """Evaluate one hypothesis on a setting and its trajectory.
+
+    Symbols that depend on the trajectory have intervals; a condition is decided if it comes
+    out the same at all their corners.
+    """
+    used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
+    intervals = [_interval(symbol, truth) for symbol in used]
+    corners = [
+        _margin(hypothesis, {**values, **dict(zip((s.symbol for s in used), corner, strict=True))})
+        for corner in product(*intervals)
+    ]
+    centre = _margin(
+        hypothesis,
+        {
+            **values,
+            **{
+                s.symbol: 0.5 * (low + high) for s, (low, high) in zip(used, intervals, strict=True)
+            },
+        },
+    )
+    return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(*corners)))
+
+
+def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray]:
+    centre = reduced(symbol.rounds.of(truth.trajectory[symbol.field]), symbol.reduction)
+    reduction = "max" if symbol.reduction == "min" else symbol.reduction
+    error = reduced(symbol.rounds.of(truth.error(symbol.field)), reduction)
+    with np.errstate(invalid="ignore"):
+        return centre - error, centre + error
+
+
+def _margin(hypothesis: Hypothesis, values: Mapping[sp.Symbol, Any]) -> FloatArray:
+    """Return how far the condition is inside its limit; NaN where it is undefined."""
+    condition = hypothesis.condition
+    left, right = evaluate(condition.lhs, values), evaluate(condition.rhs, values)
+    with np.errstate(invalid="ignore"):
+        if isinstance(condition, sp.Eq):
+            return np.atleast_1d(
+                _LAST_PLACES * np.maximum(abs(left), abs(right)) - abs(left - right)
+            )
+        if isinstance(condition, sp.Ge | sp.Gt):
+            left, right = right, left
+        gap = np.atleast_1d(right - left)
+        if isinstance(condition, sp.Lt | sp.Gt):
+            gap = np.where(left == right, -_just_missed(left), gap)
+        return gap
+
+
+def _just_missed(limit: FloatArray) -> FloatArray:
+    """Return the margin by which a strict inequality misses at its limit itself."""
+    return np.where(np.isinf(limit), np.inf, np.finfo(np.float64).tiny)
+
+
+def _decided(
+    hypothesis: Hypothesis, used: Sequence[RoundSymbol], centre: FloatArray, corners: FloatArray
+) -> HypothesisCheck:
+    undefined = np.isnan(centre)
+    lowest = np.where(np.isnan(corners), -np.inf, corners).min(axis=0)
+    highest = np.where(np.isnan(corners), np.inf, corners).max(axis=0)
+    holds: bool | None = None
+    if undefined.any() or (highest < 0).any():
+        holds = False
+    elif (lowest >= 0).all():
+        holds = True
+    worst = int(np.argmax(undefined)) if undefined.any() else int(np.argmin(centre))
+    every = [symbol for symbol in used if symbol.reduction == "every"]
+    return HypothesisCheck(
+        name=hypothesis.name,
+        condition=str(hypothesis.condition),
+        source=hypothesis.source,
+        holds=holds,
+        margin=float(centre[worst]),
+        at_round=every[0].rounds.first + worst if every else None,
+    )

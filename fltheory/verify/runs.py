@@ -1,0 +1,71 @@
+"""Check statements over their regimes: the cells of the table of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fltheory.theorems.statement import Statement
+from fltheory.verify.check import check
+from fltheory.verify.verdict import Verdict
+
+FAMILY_ERROR_PROBABILITY = 1e-7
+
+Progress = Callable[[int, int, str], None]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The verdict on one statement, in one reading, in one regime."""
+
+    regime: str
+    verdict: Verdict
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """(theorem, reading, regime)."""
+        return self.verdict.theorem, self.verdict.reading, self.regime
+
+    @property
+    def name(self) -> str:
+        """The key in a line."""
+        return " / ".join(self.key)
+
+
+def check_regimes(
+    statements: Sequence[Statement],
+    *,
+    replicas: int = 2000,
+    seed: int = 0,
+    family_error_probability: float = FAMILY_ERROR_PROBABILITY,
+    progress: Progress | None = None,
+) -> list[Cell]:
+    """Check every statement in every one of its regimes.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+    replicas, seed : int
+        For sampling, where it is needed.
+    family_error_probability : float
+        Allowed for all sampled intervals of the whole table together; each cell gets an
+        equal share.
+    progress : callable, optional
+        Called with (cells done, cells, name of the next cell).
+    """
+    pairs = [(statement, name) for statement in statements for name in statement.regimes]
+    cells: list[Cell] = []
+    for statement, name in pairs:
+        if progress is not None:
+            progress(len(cells), len(pairs), f"{statement.id} {statement.reading}: {name}")
+        verdict = check(
+            statement,
+            statement.regimes[name].setting(),
+            replicas=replicas,
+            seed=seed,
+            error_probability=family_error_probability / len(pairs),
+        )
+        cells.append(Cell(name, verdict))
+    if progress is not None:
+        progress(len(cells), len(pairs), "done")
+    return cells

@@ -1,0 +1,75 @@
+"""Obtain a setting's trajectory with an error bar on every number: exact, or sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy.special import stdtrit
+
+from fltheory.engines import NotAffineError, Observable, Setting, Trajectory, exact, monte_carlo
+from fltheory.engines.trajectory import FIELDS
+from fltheory.validation import FloatArray
+from fltheory.verify.verdict import Evidence, Grade
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample where no exact engine applies.
+
+    Attributes
+    ----------
+    replicas, seed : int
+    error_probability : float
+        Allowed for all intervals of one check together.
+    """
+
+    replicas: int = 2000
+    seed: int = 0
+    error_probability: float = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A trajectory and the half-width of an interval around each of its numbers."""
+
+    trajectory: Trajectory
+    grade: Grade
+    sampling: Sampling | None
+
+    def error(self, field: str) -> FloatArray:
+        """Return the half-widths of one field's intervals at every round."""
+        if self.trajectory.rounding_error is not None:
+            return self.trajectory.rounding_error[field]
+        assert self.sampling is not None
+        assert self.trajectory.standard_error is not None
+        n_intervals = (self.trajectory.rounds + 1) * (len(FIELDS) + len(self.trajectory.observed))
+        tail = self.sampling.error_probability / (2 * n_intervals)
+        quantile = -float(stdtrit(self.sampling.replicas - 1, tail))
+        return quantile * self.trajectory.standard_error[field]
+
+    def evidence(self, error: float, scope: str = "") -> Evidence:
+        """Return the evidence for a quantity known to within ``error``."""
+        if self.sampling is None:
+            return Evidence(self.grade, error, scope=scope)
+        return Evidence(
+            self.grade, error, self.sampling.error_probability, self.sampling.replicas, scope
+        )
+
+
+def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
+    """Run the exact engine where it applies, else sample."""
+    arguments = (
+        setting.algorithm,
+        setting.problem,
+        setting.participation,
+        setting.rounds,
+        setting.x0,
+    )
+    try:
+        return Truth(exact(*arguments, observe=observe), Grade.EXACT, None)
+    except NotAffineError:
+        sampled = monte_carlo(
+            *arguments, replicas=sampling.replicas, seed=sampling.seed, observe=observe
+        )
+        return Truth(sampled, Grade.STATISTICAL, sampling)

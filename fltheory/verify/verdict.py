@@ -1,0 +1,126 @@
+"""What a check says, and on what evidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Outcome(Enum):
+    """The four verdicts; the value is what each means."""
+
+    HOLDS = "every hypothesis is met and truth <= bound"
+    REFUTED = "every hypothesis is met and truth > bound"
+    INAPPLICABLE = "some hypothesis fails"
+    UNDECIDED = "the error interval of the truth, or of a hypothesis, straddles its limit"
+
+
+class Grade(Enum):
+    """Grades of evidence; the value is what each means."""
+
+    RATIONAL = "exact arithmetic, no rounding"
+    EXACT = "moment recursion in float64, its rounding error bounded"
+    STATISTICAL = "sampled, with a stated probability of error"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How a truth was obtained.
+
+    Attributes
+    ----------
+    grade : Grade
+    error : float
+        Half-width of the interval around the truth: rounding bound, or confidence interval.
+    error_probability : float
+        Probability that any interval used in the check misses, zero unless statistical. The
+        intervals are Student's over independent replicas, hence asymptotic.
+    replicas : int or None
+        Sample size where statistical.
+    scope : str
+        What the evidence is limited to, where it is.
+    """
+
+    grade: Grade
+    error: float
+    error_probability: float = 0.0
+    replicas: int | None = None
+    scope: str = ""
+
+
+@dataclass(frozen=True)
+class HypothesisCheck:
+    """One hypothesis on one setting.
+
+    Attributes
+    ----------
+    name, condition, source : str
+    holds : bool or None
+        None where its value's error interval straddles the limit.
+    margin : float
+        How far inside (positive) or outside (negative) its limit it is; NaN where the
+        condition is undefined, as where it divides by zero.
+    at_round : int or None
+        The round with the smallest margin, for conditions on every round.
+    """
+
+    name: str
+    condition: str
+    source: str
+    holds: bool | None
+    margin: float
+    at_round: int | None = None
+
+    @property
+    def failure(self) -> str:
+        """Return what went wrong, in a line."""
+        where = "" if self.at_round is None else f" in round {self.at_round}"
+        if math.isnan(self.margin):
+            return f"{self.name}: undefined{where}"
+        return f"{self.name}: margin {self.margin:.3g}{where}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a statement is worth on one setting.
+
+    Attributes
+    ----------
+    theorem, reading : str
+        Which statement, and how it was read.
+    outcome : Outcome
+    evidence : Evidence
+    truth, bound : float
+        Both sides of the inequality; for a claimed order, the slope of the truth and the
+        claimed slope over the last decade, in logarithms.
+    hypotheses : tuple of HypothesisCheck
+    is_rate : bool
+        Whether truth and bound are slopes.
+    detail : str
+        More about a claimed order.
+    """
+
+    theorem: str
+    reading: str
+    outcome: Outcome
+    evidence: Evidence
+    truth: float
+    bound: float
+    hypotheses: tuple[HypothesisCheck, ...]
+    is_rate: bool = False
+    detail: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN."""
+        if self.is_rate:
+            return self.truth - self.bound
+        if self.bound == 0:
+            return 0.0 if self.truth == 0 else math.inf
+        return self.truth / self.bound
+
+    @property
+    def failed(self) -> tuple[HypothesisCheck, ...]:
+        """Hypotheses that are not met."""
+        return tuple(check for check in self.hypotheses if check.holds is False)

@@ -1,0 +1,55 @@
+"""Shared fixtures: small problems with known answers, and a deterministic Hypothesis profile."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from fltheory.problems import QuadraticProblem
+
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.load_profile("ci")
+
+
+@pytest.fixture
+def two_points() -> QuadraticProblem:
+    """Losses (x + 1)^2 and (x - 1)^2: x* = 0, F* = 1, L = mu = 2, sigma_G = 2, Gamma = 1."""
+    return QuadraticProblem([[2.0]], [[-1.0], [1.0]])
+
+
+@pytest.fixture
+def mixed_hessians() -> QuadraticProblem:
+    """Three noisy clients in the plane whose Hessians neither agree nor commute."""
+    return QuadraticProblem(
+        [[[2.0, 0.5], [0.5, 1.0]], [[1.0, -0.25], [-0.25, 3.0]], [[1.5, 0.0], [0.0, 0.5]]],
+        [[1.0, -2.0], [-0.5, 1.5], [3.0, 0.25]],
+        sigma=0.75,
+        server_sigma=0.5,
+        target_weights=[0.5, 0.25, 0.25],
+    )
+
+
+@pytest.fixture
+def processors(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return a function that makes the machine appear to have that many processors."""
+
+    def pretend(count: int) -> None:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(count)))
+
+    return pretend
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20240229)
