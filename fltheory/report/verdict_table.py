@@ -24,7 +24,7 @@ def verdict_table(cells: Sequence[Cell]) -> Table:
     for heading in ("theorem", "reading", "regime", "verdict", "evidence"):
         table.add_column(heading, no_wrap=True)
     table.add_column("truth/bound", justify="right", no_wrap=True)
-    table.add_column("what failed, or what an order shows", overflow="fold")
+    table.add_column("what failed", overflow="fold")
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
         last = following is None or following.key[:2] != cell.key[:2]
         table.add_row(*_row(cell), end_section=last)
@@ -40,8 +40,17 @@ def _row(cell: Cell) -> list[Text]:
         Text(verdict.outcome.name, style=_STYLES[verdict.outcome]),
         Text(verdict.evidence.grade.name.lower()),
         Text(ratio_text(verdict)),
-        Text("; ".join(check.failure for check in verdict.failed) or verdict.detail),
+        Text(_remark(verdict)),
     ]
+
+
+def _remark(verdict: Verdict) -> str:
+    """Return the failed hypotheses, or what an order shows, or both sides where refuted."""
+    if verdict.failed:
+        return "; ".join(check.failure for check in verdict.failed)
+    if verdict.outcome is Outcome.REFUTED and not verdict.is_rate:
+        return f"truth {verdict.truth:.4g} > bound {verdict.bound:.4g}"
+    return verdict.detail
 
 
 def ratio_text(verdict: Verdict) -> str:

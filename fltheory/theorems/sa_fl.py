@@ -382,7 +382,7 @@ def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
 
 
 def _three_decades_of_steps(setting: Setting) -> tuple[int, ...]:
-    return (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+    return (1, 10, 100, 200, 500, 1000)
 
 
 def _corollary_1_rounds(setting: Setting, rounds: int) -> Setting:

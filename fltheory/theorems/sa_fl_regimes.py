@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def _different_hessians() -> _Instance:
 def _other_units() -> _Instance:
     """Rescale lengths: curvatures times 100, gradients times 10, distances over 10."""
     problem = _quadratic(L=100.0, sigma_G=10.0, sigma=5.0, server_sigma=5.0)
-    return replace(_biased(), problem=problem, x0=_from(0.2), rounds=200_000, step=0.01)
+    return replace(_biased(), problem=problem, x0=_from(0.2), **_LONG)
 
 
 def _nonconvex() -> _Instance:
@@ -90,14 +91,16 @@ def _nonconvex() -> _Instance:
     return replace(_unbiased(), problem=problem, participation=participation, rounds=100)
 
 
+_LONG: Mapping[str, Any] = {"rounds": 400_000, "step": 0.0125, "q": 0.75}
+
 _INSTANCES: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "i.i.d.": ("all clients have the same loss", _iid),
     "unbiased sampling": ("different clients, all equally often present", _unbiased),
     "biased minority excluded": ("two of ten clients never take part", _biased),
     "sigma_G large": ("excluded clients, dissimilarity ten times larger", lambda: _biased(10.0)),
     "long horizon": (
-        "excluded clients, 200,000 rounds of small steps",
-        lambda: replace(_biased(), rounds=200_000, step=0.01),
+        "excluded clients, 400,000 rounds of small steps, q = 0.75",
+        lambda: replace(_biased(), **_LONG),
     ),
     "other units": (
         "the long horizon with x in units a tenth as large: L and mu a hundredfold",

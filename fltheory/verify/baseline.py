@@ -61,7 +61,7 @@ def write_baseline(path: Path, cells: Sequence[Cell], kept: Baseline | None = No
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for key, record in records.items():
+        for key, record in sorted(records.items()):
             writer.writerow([*key, record.outcome, f"{record.ratio:.9g}"])
 
 
@@ -100,7 +100,7 @@ def _drift(ratio: float, recorded: float) -> float:
 
 
 def _allowed_drift(cell: Cell) -> float:
-    """Rounding for exact cells; for sampled ones, the width of the truth's interval."""
+    """Allow rounding for exact cells, the width of the truth's interval for sampled ones."""
     verdict = cell.verdict
     if verdict.evidence.grade is not Grade.STATISTICAL or verdict.truth == 0:
         return _EXACT_DRIFT

@@ -55,7 +55,7 @@ def check(
     --------
     >>> from fltheory import theorems
     >>> theorem = theorems.get("sa-fl/5", reading="derived")
-    >>> check(theorem, theorem.regimes["q = 0"].setting()).outcome.name
+    >>> check(theorem, theorem.regimes["q = 0"].setting).outcome.name
     'HOLDS'
     """
     sampling = Sampling(replicas, seed, error_probability)

@@ -54,18 +54,28 @@ def check_regimes(
         Called with (cells done, cells, name of the next cell).
     """
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
-    cells: list[Cell] = []
-    for statement, name in pairs:
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for statement, name in shared_settings_together(pairs):
         if progress is not None:
             progress(len(cells), len(pairs), f"{statement.id} {statement.reading}: {name}")
         verdict = check(
             statement,
-            statement.regimes[name].setting(),
+            statement.regimes[name].setting,
             replicas=replicas,
             seed=seed,
             error_probability=family_error_probability / len(pairs),
         )
-        cells.append(Cell(name, verdict))
+        cells[statement.id, statement.reading, name] = Cell(name, verdict)
     if progress is not None:
         progress(len(cells), len(pairs), "done")
-    return cells
+    return [cells[statement.id, statement.reading, name] for statement, name in pairs]
+
+
+def shared_settings_together(
+    pairs: Sequence[tuple[Statement, str]],
+) -> list[tuple[Statement, str]]:
+    """Order pairs so that those on one setting follow each other and share its truth."""
+    first_seen: dict[int, int] = {}
+    for position, (statement, name) in enumerate(pairs):
+        first_seen.setdefault(id(statement.regimes[name]), position)
+    return sorted(pairs, key=lambda pair: first_seen[id(pair[0].regimes[pair[1]])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy.special import stdtrit
 
@@ -58,7 +59,15 @@ class Truth:
 
 
 def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
-    """Run the exact engine where it applies, else sample."""
+    """Run the exact engine where it applies, else sample.
+
+    The last few truths are kept, as the readings of a theorem share them.
+    """
+    return _truth_of(setting, tuple(observe), sampling)
+
+
+@lru_cache(maxsize=4)
+def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
     arguments = (
         setting.algorithm,
         setting.problem,

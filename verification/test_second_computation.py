@@ -1,0 +1,183 @@
+"""Every refutation among SA-FL's regimes, computed a second time in another way.
+
+With a shared diagonal Hessian the coordinates do not mix, so mean and second moment of each
+coordinate have closed forms in the round: geometric sums, no recursion. The statements are
+typed here once more, in plain arithmetic, from the paper. Nothing of the engines, of the
+theorems' expressions or of their evaluation is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fltheory import theorems
+from fltheory.algorithms import Safari
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.verify import Outcome, check
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """One number a coordinate: curvature, maps and moments of SAFARI's two kinds of round."""
+
+    curvature: Array
+    sampled_mean: Array
+    sampled_second: Array
+    q: float
+    safari: Safari
+    problem: QuadraticProblem
+    m: int
+
+    @property
+    def client_decay(self) -> Array:
+        return (1 - self.safari.client_lr * self.curvature) ** self.safari.local_steps
+
+    @property
+    def server_decay(self) -> Array:
+        return 1 - self.safari.assist_lr * self.curvature
+
+    def moments(self, start: Array, rounds: int) -> tuple[Array, Array]:
+        """Mean and second moment of every coordinate in rounds 0 .. rounds."""
+        a, s, q, d = self.client_decay, self.server_decay, self.q, self.curvature.size
+        steps = np.arange(self.safari.local_steps)[:, None]
+        local = self.safari.client_lr**2 * self.problem.sigma**2 / d
+        client_noise = local * ((1 - self.safari.client_lr * self.curvature) ** (2 * steps)).sum(0)
+        server_noise = self.safari.assist_lr**2 * self.problem.server_sigma**2 / d
+        inflow = q * ((1 - a) ** 2 * self.sampled_second + client_noise / self.m)
+        inflow = inflow + (1 - q) * server_noise
+        first_rate, first_inflow = q * a + (1 - q) * s, q * (1 - a) * self.sampled_mean
+        second_rate, coupling = q * a**2 + (1 - q) * s**2, 2 * q * a * (1 - a) * self.sampled_mean
+        mean_limit = first_inflow / (1 - first_rate)
+        second_limit = (inflow + coupling * mean_limit) / (1 - second_rate)
+        mixed = coupling * (start - mean_limit) / (first_rate - second_rate)
+        r = np.arange(rounds + 1)[:, None]
+        mean = mean_limit + first_rate**r * (start - mean_limit)
+        second = second_limit + mixed * first_rate**r
+        return mean, second + second_rate**r * (start**2 - second_limit - mixed)
+
+    def gradient_sum_square(self, mean: Array, second: Array) -> Array:
+        """E||1/m sum_i sum_k grad F_i(x_{r,k}^i)||^2 for models with these moments."""
+        lr, steps, d = self.safari.client_lr, self.safari.local_steps, self.curvature.size
+        pull = (1 - self.client_decay) / lr
+        spread = second - 2 * mean * self.sampled_mean + self.sampled_second
+        powers = (1 - lr * self.curvature) ** np.arange(steps)[:, None]
+        noise = self.problem.sigma**2 / d / self.m * ((1 - powers) ** 2).sum(axis=0)
+        return (pull**2 * spread + noise).sum(axis=1)
+
+
+def coordinates(setting: Setting) -> Coordinates:
+    problem, participation, safari = setting.problem, setting.participation, setting.algorithm
+    assert isinstance(problem, QuadraticProblem)
+    assert isinstance(participation, UniformSubset)
+    assert isinstance(safari, Safari)
+    curvature = np.diag(problem.hessians)
+    assert (problem.hessians == np.diag(curvature)).all()
+    assert not problem.optima.mean(axis=0).round(12).any()
+    pool = np.delete(problem.optima, list(participation.excluded), axis=0)
+    n, m = len(pool), participation.size
+    variance_of_mean = pool.var(axis=0) / m * (n - m) / max(n - 1, 1)
+    mean = pool.mean(axis=0)
+    return Coordinates(curvature, mean, mean**2 + variance_of_mean, safari.q, safari, problem, m)
+
+
+def theorem_4(setting: Setting) -> tuple[float, float, bool]:
+    """Truth, bound and whether the hypotheses hold: ICML version, printed reading."""
+    c = coordinates(setting)
+    p, algorithm, rounds = c.problem, c.safari, setting.rounds
+    mean, second = c.moments(setting.x0, rounds)
+    gradient = (c.curvature**2 * second).sum(axis=1)
+    L, eta_c, eta_s, K, q = (
+        p.L,
+        algorithm.client_lr,
+        algorithm.assist_lr,
+        algorithm.local_steps,
+        c.q,
+    )
+    G_1, G_2 = gradient[:-1].max(), c.gradient_sum_square(mean, second)[:-1].max()
+    numerator = 4 * p.sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s**2 / K**2)
+    limit = 1 / (numerator / ((1 - L * eta_s) * G_1) + 1)
+    holds = eta_c <= 1 / (4 * np.sqrt(30 * L * K)) and q <= limit
+    holds = holds and eta_c == pytest.approx(2 * eta_s / K, rel=1e-14)
+    excess = 0.5 * (c.curvature * setting.x0**2).sum()
+    delta = L * eta_s * (1 - q) * p.server_sigma**2
+    delta += 80 * q * L**2 * eta_s**2 / K * (p.sigma**2 + 6 * K * p.sigma_G**2)
+    delta += 8 * L * q * eta_s / (c.m * K) * p.sigma**2
+    return float(gradient[1:].mean()), 2 * excess / (rounds * eta_s) + delta, bool(holds)
+
+
+def theorem_5(setting: Setting) -> tuple[float, float, bool]:
+    """Truth, bound and whether the hypotheses hold: printed reading."""
+    c = coordinates(setting)
+    p, algorithm, rounds = c.problem, c.safari, setting.rounds
+    mean, second = c.moments(setting.x0, rounds)
+    L, mu, q, K = p.L, p.mu, c.q, algorithm.local_steps
+    eta_c, eta_s = algorithm.client_lr, algorithm.assist_lr
+    bar = eta_c * K * mu / 2
+    G_3 = (c.curvature**2 * second).sum(axis=1)[:-1]
+    G_4 = (0.5 * c.curvature * (second - 2 * mean * c.sampled_mean)).sum(axis=1)[:-1]
+    drift = 1 + 30 * L * bar / mu * (1 + 2 * L * bar / mu)
+    numerator = 4 * bar / mu**2 * drift * G_3 - 4 / mu * G_4
+    denominator = (1 / (L + mu) - (L + mu) ** 2 * bar / (4 * L**2 * mu**2)) * G_3
+    holds = eta_s <= 2 / (L + mu) and (q <= 1 / (1 + numerator / denominator)).all()
+    holds = holds and bar == pytest.approx(2 * eta_s * L * mu / (L + mu), rel=1e-14)
+    delta = 8 * q * eta_c * K / mu * p.sigma_G**2 + 2 * q * eta_c / (mu * c.m) * p.sigma**2
+    local = 5 * K * eta_c**2 * (p.sigma**2 + 6 * K * p.sigma_G**2)
+    delta += 4 * q * L * (1 + K * eta_c * L) / mu * local
+    delta += (1 - q) * (L + mu) / (2 * L * mu) * eta_s * p.server_sigma**2
+    bound = (1 - bar) ** rounds * (setting.x0**2).sum() + delta
+    return float(second[-1].sum()), float(bound), bool(holds)
+
+
+SECOND = {"sa-fl/4": theorem_4, "sa-fl/5": theorem_5}
+REFUTED = [("sa-fl/4", "long horizon"), ("sa-fl/4", "other units"), ("sa-fl/5", "other units")]
+
+
+@pytest.mark.parametrize(("identifier", "regime"), REFUTED)
+def test_refutation_is_found_again(identifier: str, regime: str) -> None:
+    statement = theorems.get(identifier)
+    setting = statement.regimes[regime].setting
+    truth, bound, holds = SECOND[identifier](setting)
+    assert holds
+    assert truth > bound
+    verdict = check(statement, setting)
+    assert verdict.outcome is Outcome.REFUTED
+    assert verdict.truth == pytest.approx(truth, rel=1e-8)
+    assert verdict.bound == pytest.approx(bound, rel=1e-12)
+
+
+@pytest.mark.parametrize("identifier", SECOND)
+@pytest.mark.parametrize(
+    "regime", ["biased minority excluded", "i.i.d.", "K = 1", "m = 1", "q = 0"]
+)
+def test_other_cells_agree_too(identifier: str, regime: str) -> None:
+    statement = theorems.get(identifier)
+    setting = statement.regimes[regime].setting
+    truth, bound, holds = SECOND[identifier](setting)
+    verdict = check(statement, setting)
+    assert verdict.truth == pytest.approx(truth, rel=1e-8)
+    assert verdict.bound == pytest.approx(bound, rel=1e-12)
+    assert (verdict.outcome is not Outcome.INAPPLICABLE) == holds
+
+
+def test_refuted_order_of_corollary_1_is_found_again() -> None:
+    statement = theorems.get("sa-fl/corollary-1")
+    regime = statement.regimes["biased minority excluded"]
+    verdict = check(statement, regime.setting)
+    assert verdict.outcome is Outcome.REFUTED
+    truths = []
+    for rounds in (regime.setting.rounds // 10, regime.setting.rounds):
+        scheduled = statement.axes[0].schedule(regime.setting, rounds)
+        truth, _, holds = theorem_4(scheduled)
+        assert holds
+        truths.append(truth)
+    slope = np.log10(truths[1] / truths[0])
+    assert slope > -0.25
+    assert verdict.truth == pytest.approx(slope, abs=0.03)
