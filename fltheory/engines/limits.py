@@ -13,6 +13,7 @@ from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.moment_map import MomentMap
 from fltheory.engines.moment_recursion import affine_problem, round_law
 from fltheory.engines.observables import standard_forms
+from fltheory.engines.probing import RoundOverflowError
 from fltheory.engines.setting import check_clients
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
@@ -80,12 +81,13 @@ def stationary(
     """
     check_clients(problem, participation)
     quadratic = affine_problem(problem)
-    step = MomentMap(round_law(algorithm, quadratic, participation))
+    try:
+        step = MomentMap(round_law(algorithm, quadratic, participation))
+    except RoundOverflowError:
+        return _no_limit(problem.dim)
     solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
     if not solver.is_stable():
-        infinite = float("inf")
-        nowhere = np.full(step.size, infinite)
-        return StationaryLimit(False, infinite, infinite, infinite, nowhere, infinite)
+        return _no_limit(problem.dim)
     identity = np.eye(step.size)
     first = np.linalg.solve(identity - step.law.mean_slope, step.law.mean_offset)
     second = solver.solve(step.cross @ first + step.inflow)
@@ -101,6 +103,11 @@ def stationary(
         mean=quadratic.x_star + first,
         bias=float(np.linalg.norm(first)),
     )
+
+
+def _no_limit(dim: int) -> StationaryLimit:
+    infinite = float("inf")
+    return StationaryLimit(False, infinite, infinite, infinite, np.full(dim, infinite), infinite)
 
 
 class _DirectSolver:

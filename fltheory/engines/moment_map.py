@@ -101,6 +101,7 @@ class MomentMap:
             inflow_work=float((self.law.offsets**2).sum() + np.trace(self.law.noise)),
             slope_error=self.law.slope_error,
             offset_error=self.law.offset_error,
+            noise_error=self.law.noise_error,
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
         )
 
@@ -122,6 +123,7 @@ class MomentRounding:
     inflow_work: float
     slope_error: float
     offset_error: float
+    noise_error: float
     unit: float
 
     def propagate(
@@ -142,6 +144,7 @@ class MomentRounding:
         second_new = (
             self.unit * (self.slope_work * traces + self.cross_work * size + self.inflow_work)
             + self.unit * self.inflow_work
+            + self.noise_error
             + 2 * image * perturbed
             + perturbed**2
         ).tolist()
@@ -170,4 +173,5 @@ def mixture(maps: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
         noise=mean(law.noise for law in laws),
         slope_error=max(law.slope_error for law in laws),
         offset_error=max(law.offset_error for law in laws),
+        noise_error=max(law.noise_error for law in laws),
     )

@@ -10,16 +10,17 @@ from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.moment_map import MomentMap, mixture
-from fltheory.engines.observables import Observable, QuadraticForm, standard_forms
+from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.probing import (
     UNIT_ROUNDOFF,
     NotAffineError,
     RandomAffineMap,
+    RoundOverflowError,
     random_affine_map,
 )
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -83,13 +84,35 @@ def exact(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
-    step = MomentMap(round_law(algorithm, quadratic, participation))
-    forms = dict(standard_forms(quadratic))
-    forms |= {item.name: item.form(quadratic, participation) for item in observe}
+    try:
+        step = MomentMap(round_law(algorithm, quadratic, participation))
+        forms = dict(standard_forms(quadratic))
+        forms |= {item.name: item.form(quadratic, participation) for item in observe}
+    except RoundOverflowError:
+        return _diverged_at_once(setting, [item.name for item in observe])
     start = setting.x0 - quadratic.x_star
     with np.errstate(over="ignore", invalid="ignore"):
         history = _run(step, start, setting.rounds, list(forms.values()))
         return _trajectory(step, history, forms, quadratic.x_star_error)
+
+
+def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
+    """Return the trajectory of a run whose first round already overflows."""
+    start = standard_samples(setting.problem, setting.x0[None])
+    values = {name: np.full(setting.rounds + 1, np.inf) for name in (*FIELDS, *observed)}
+    errors = {name: array.copy() for name, array in values.items()}
+    for name, sample in zip(FIELDS, start, strict=True):
+        values[name][0] = sample[0]
+        errors[name][0] = 64 * UNIT_ROUNDOFF * setting.problem.dim * abs(sample[0])
+    arrays = round_arrays(values)
+    return Trajectory(
+        arrays.squared_distance,
+        arrays.squared_gradient,
+        arrays.excess_loss,
+        arrays.observed,
+        rounding_error=round_arrays(errors),
+        diverged_at=1,
+    )
 
 
 def affine_problem(problem: Problem) -> QuadraticProblem:
@@ -180,10 +203,8 @@ def _trajectory(
     )
     values = dict(zip(forms, np.ascontiguousarray(history.values.T), strict=True))
     errors = {
-        name: np.where(
-            np.isfinite(values[name]),
-            form.error(history.traces, second_error, first_error, x_star_error),
-            np.inf,
+        name: _overflow_is_infinite(
+            form.error(history.traces, second_error, first_error, x_star_error)
         )
         for name, form in forms.items()
     }
@@ -196,3 +217,8 @@ def _trajectory(
         rounding_error=round_arrays(errors),
         diverged_at=history.diverged_at,
     )
+
+
+def _overflow_is_infinite(errors: FloatArray) -> FloatArray:
+    """Replace what overflowed on the way to a bound (zero times infinity) by infinity."""
+    return np.nan_to_num(errors, nan=np.inf, posinf=np.inf)

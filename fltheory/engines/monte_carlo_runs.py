@@ -116,12 +116,13 @@ class _Summary:
     def combined(self, other: _Summary) -> _Summary:
         """Merge two samples (Chan, Golub and LeVeque, 1983)."""
         count = self.count + other.count
-        shift = other.mean - self.mean
-        return _Summary(
-            count,
-            self.mean + shift * (other.count / count),
-            self.squares + other.squares + shift**2 * (self.count * other.count / count),
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift = other.mean - self.mean
+            return _Summary(
+                count,
+                self.mean + shift * (other.count / count),
+                self.squares + other.squares + shift**2 * (self.count * other.count / count),
+            )
 
 
 def _in_order(

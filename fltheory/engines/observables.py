@@ -142,11 +142,13 @@ def squared_norm_form(law: RandomAffineMap) -> QuadraticForm:
     """Return ``E||A s + b + noise||^2`` as a quadratic form in s."""
     size = float(np.sqrt((law.slopes**2).sum() + (law.offsets**2).sum()))
     error = law.slope_error + law.offset_error
+    noise = float(np.trace(law.noise))
+    of_noise = law.noise_error / noise if noise > 0 else 0.0
     return QuadraticForm(
         matrix=np.einsum("jkn,jkl->nl", law.slopes, law.slopes),
         vector=np.einsum("jkn,jk->n", law.slopes, law.offsets),
-        constant=float((law.offsets**2).sum() + np.trace(law.noise)),
-        relative_error=2 * error / size if size > 0 else 0.0,
+        constant=float((law.offsets**2).sum()) + noise,
+        relative_error=of_noise + (2 * error / size if size > 0 else 0.0),
     )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations, islice
 
 import numpy as np
 
@@ -26,12 +27,17 @@ StateFunction = Callable[[FloatArray, QuadraticClients, Masks], FloatArray]
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 _ENUMERATION_LIMIT = 64
 _CHECKED_SETS = 8
+_MOST_PAIRED_SETS = 2000
 _CHECK_TOLERANCE = 1e-9
 _REPLICAS_AT_ONCE = 4096
 
 
 class NotAffineError(ValueError):
     """The round is not affine in the state, so no exact moment recursion exists."""
+
+
+class RoundOverflowError(ArithmeticError):
+    """A single round already exceeds the floating-point range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,8 @@ class RandomAffineMap:
         Covariance of the noise.
     slope_error, offset_error : float
         Root of the summed squared rounding errors of the factors, to first order.
+    noise_error : float
+        The same for the trace of ``noise``.
     """
 
     mean_slope: FloatArray
@@ -57,6 +65,7 @@ class RandomAffineMap:
     noise: FloatArray
     slope_error: float
     offset_error: float
+    noise_error: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +100,8 @@ def random_affine_map(
     NotAffineError
         If ``function`` is not affine in the state, or depends on the participants in a way
         that neither enumeration nor one-participant swaps capture.
+    RoundOverflowError
+        If its images are too large for float64.
     """
     probe = _Probe(function, problem, origin, image_origin)
     if participation.n_outcomes <= _ENUMERATION_LIMIT:
@@ -120,11 +131,9 @@ class _Probe:
         self._image_origin = image_origin
         reach = max(float(np.abs(problem.optima).max()), float(np.abs(origin).max()), 1.0)
         self._step = 2.0 ** np.ceil(np.log2(reach))
-
-    @property
-    def position_size(self) -> float:
-        """How far from zero the image's origin lies: rounding there is absolute."""
-        return float(np.linalg.norm(self._image_origin))
+        self._reach = float(np.linalg.norm(problem.optima - problem.x_star, axis=1).max())
+        self._slope_rounding = 0.0
+        self._power_rounding = 0.0
 
     def maps(self, masks: Masks) -> _Maps:
         """Return the affine map of each participant set in ``masks`` (s, N)."""
@@ -167,7 +176,32 @@ class _Probe:
     def _run(
         self, states: FloatArray, masks: Masks, per_mask: int, clients: QuadraticClients
     ) -> FloatArray:
-        return self._function(states, clients, np.repeat(masks, per_mask, axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            images = self._function(states, clients, np.repeat(masks, per_mask, axis=0))
+        if not np.isfinite(images).all():
+            raise RoundOverflowError("one round of the algorithm exceeds the range of float64")
+        self._slope_rounding = max(self._slope_rounding, clients.slope_rounding)
+        self._power_rounding = max(self._power_rounding, clients.power_rounding)
+        return images
+
+    def rounding(self, maps: _Maps, participants: float) -> dict[str, float]:
+        """Bound what has been lost in reading the maps: powers, sums, and probing itself.
+
+        Rounding at the image's origin is absolute, in proportion to its distance from zero.
+        """
+        spread = np.sqrt(participants)
+        operations = 64.0 * (maps.slopes.shape[2] + participants)
+        slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
+        offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max())
+        offset += float(np.linalg.norm(self._image_origin))
+        trace = float(np.trace(maps.noises, axis1=1, axis2=2).max())
+        growth = UNIT_ROUNDOFF * operations * spread
+        of_powers = 4 * spread * self._slope_rounding
+        return {
+            "slope_error": growth * max(slope, 1.0) + of_powers,
+            "offset_error": growth * offset + of_powers * self._reach,
+            "noise_error": (growth + 8 * self._power_rounding) * trace,
+        }
 
     def check(self, masks: Masks, predicted: _Maps, rng: np.random.Generator) -> None:
         """Raise NotAffineError unless the predicted maps match fresh runs at random states."""
@@ -197,7 +231,7 @@ def _by_enumeration(probe: _Probe, participation: Participation) -> RandomAffine
         slopes=roots[:, None, None] * maps.slopes,
         offsets=roots[:, None] * maps.offsets,
         noise=np.einsum("s,skl->kl", probabilities, maps.noises),
-        **_map_errors(probe, maps, participants=1.0),
+        **probe.rounding(maps, participants=1.0),
     )
 
 
@@ -222,7 +256,7 @@ def _by_swaps(probe: _Probe, participation: Participation, size: int) -> RandomA
         slopes=np.concatenate([mean_slope[None], slopes]),
         offsets=np.concatenate([mean_offset[None], loadings @ effects.offsets]),
         noise=maps.noises[0] + np.einsum("i,ikl->kl", surplus, effects.noises),
-        **_map_errors(probe, maps, participants=float(size)),
+        **probe.rounding(maps, participants=float(size)),
     )
 
 
@@ -256,12 +290,34 @@ def _effects_of_clients(maps: _Maps, eligible: np.ndarray, size: int) -> _Maps:
     return _Maps(slopes, effects(maps.offsets), effects(maps.noises))
 
 
+def _sets_that_join_all_pairs(base: Masks, eligible: np.ndarray) -> Masks:
+    """Return sets of the base's size that bring any two eligible clients together.
+
+    Unions of any two blocks of half the size, filled up with further clients; an interaction of two
+    clients shows on one of them. Where that takes too many sets, the first ones are kept.
+    """
+    size = int(base.sum())
+    half = size // 2
+    if half == 0:
+        return np.empty((0, base.size), dtype=bool)
+    blocks = [eligible[i : i + half] for i in range(0, eligible.size, half)]
+    pairs = list(islice(combinations(blocks, 2), _MOST_PAIRED_SETS))
+    sets = np.zeros((len(pairs), base.size), dtype=bool)
+    for row, pair in zip(sets, pairs, strict=True):
+        members = np.concatenate(pair)
+        spare = np.setdiff1d(eligible, members)[: size - members.size]
+        row[members] = True
+        row[spare] = True
+    return sets
+
+
 def _check_swaps(
     probe: _Probe, participation: Participation, base: Masks, maps: _Maps, effects: _Maps
 ) -> None:
     rng = np.random.default_rng(0)
-    masks = next(participation.masks(rng, _CHECKED_SETS))
     eligible = np.flatnonzero(participation.marginals > 0)
+    drawn = next(participation.masks(rng, _CHECKED_SETS))
+    masks = np.vstack([drawn, _sets_that_join_all_pairs(base, eligible)])
     change = masks[:, eligible].astype(np.float64) - base[eligible]
     predicted = _Maps(
         slopes=maps.slopes[0] + np.einsum("si,ikn->skn", change, effects.slopes),
@@ -269,19 +325,13 @@ def _check_swaps(
         noises=maps.noises[0] + np.einsum("si,ikl->skl", change, effects.noises),
     )
     probe.check(masks, predicted, rng)
-    noises = probe.maps(masks).noises
+    noises = probe.maps(drawn).noises
     scale = float(np.abs(noises).max(initial=0.0))
-    if not np.abs(noises - predicted.noises).max(initial=0.0) <= _CHECK_TOLERANCE * scale:
+    if (
+        not np.abs(noises - predicted.noises[: len(drawn)]).max(initial=0.0)
+        <= _CHECK_TOLERANCE * scale
+    ):
         raise NotAffineError(
             "the noise of a round must be a sum over its participants for exact moments with "
             "this many participant sets: use engines.monte_carlo"
         )
-
-
-def _map_errors(probe: _Probe, maps: _Maps, participants: float) -> dict[str, float]:
-    """Bound the probes' rounding: a few operations on numbers of the maps' own size."""
-    operations = 64.0 * (maps.slopes.shape[2] + participants)
-    slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
-    offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max()) + probe.position_size
-    growth = UNIT_ROUNDOFF * operations * np.sqrt(participants)
-    return {"slope_error": growth * max(slope, 1.0), "offset_error": growth * offset}

@@ -41,6 +41,13 @@ class QuadraticClients:
     ----------
     problem : QuadraticProblem
     noise : NoiseSource
+
+    Attributes
+    ----------
+    slope_rounding : float
+        Bound, to first order, on the rounding error in the slope of any map used so far.
+    power_rounding : float
+        The same for the K-fold powers behind them, and so for the relative error of noises.
     """
 
     def __init__(self, problem: QuadraticProblem, noise: NoiseSource) -> None:
@@ -49,6 +56,8 @@ class QuadraticClients:
         self._offsets = problem.optima - problem.x_star
         self._eigenvalues, self._eigenvectors = np.linalg.eigh(problem.hessians)
         self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
+        self.slope_rounding = 0.0
+        self.power_rounding = 0.0
         self._scratch_arrays: dict[int, FloatArray] = {}
         self._local_maps: dict[tuple[str, int, float], _LocalMap] = {}
 
@@ -184,6 +193,7 @@ class QuadraticClients:
                 slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
                 noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
             )
+            self._note_rounding(steps, lr, scale=1.0)
         return self._local_maps[key]
 
     def _gradient_map(self, steps: int, lr: float) -> _LocalMap:
@@ -194,7 +204,15 @@ class QuadraticClients:
                 slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
                 noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
             )
+            self._note_rounding(steps, lr, scale=1 / lr)
         return self._local_maps[key]
+
+    def _note_rounding(self, steps: int, lr: float, scale: float) -> None:
+        """Remember how much rounding K-fold powers near one put into a map's slope."""
+        growth = max(1.0, float(np.abs(1.0 - lr * self._eigenvalues).max() ** steps))
+        error = float(np.finfo(np.float64).eps) * (2 * steps + self._problem.dim) * growth
+        self.power_rounding = max(self.power_rounding, error)
+        self.slope_rounding = max(self.slope_rounding, error * scale)
 
     def _one_minus_power(self, steps: int, lr: float) -> FloatArray:
         """``1 - (1 - lr lambda)^steps`` without cancellation for small steps."""

@@ -71,16 +71,18 @@ def _boundary_maximiser(curvature: FloatArray, pull: FloatArray) -> FloatArray:
     if not pull[top].any() and np.linalg.norm(rest) <= 1.0:
         return _hard_case(top, rest)
 
-    def excess(gap: float) -> float:
-        return float(np.linalg.norm(pull / (gap + np.where(top, 0.0, 1.0 - curvature)))) - 1.0
+    def step(log_gap: float) -> FloatArray:
+        return np.asarray(pull / (np.exp(log_gap) + np.where(top, 0.0, 1.0 - curvature)))
 
-    upper = float(np.linalg.norm(pull)) * 2.0
-    lower = upper
+    def excess(log_gap: float) -> float:
+        return float(np.linalg.norm(step(log_gap))) - 1.0
+
+    upper = float(np.log(2 * np.linalg.norm(pull)))
+    lower, reach = upper, 1.0
     while excess(lower) < 0:
-        lower *= 0.5
-    gap = brentq(excess, lower, upper, xtol=1e-300, rtol=4 * np.finfo(np.float64).eps)
-    step = pull / (gap + np.where(top, 0.0, 1.0 - curvature))
-    return np.asarray(step / np.linalg.norm(step))
+        lower, reach = lower - reach, 2 * reach
+    found = step(brentq(excess, lower, upper, xtol=1e-15))
+    return np.asarray(found / np.linalg.norm(found))
 
 
 def _hard_case(top: NDArray[np.bool_], rest: FloatArray) -> FloatArray:
