@@ -16,7 +16,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from fltheory.engines.noise import Silence, UnitImpulses
+from fltheory.engines.noise import NoiseSource, Silence, UnitImpulses
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -126,14 +126,12 @@ class _Probe:
         image_origin: FloatArray,
     ) -> None:
         self._function = function
-        self._problem = problem
+        self._clients = QuadraticClients(problem, Silence())
         self._origin = origin
         self._image_origin = image_origin
         reach = max(float(np.abs(problem.optima).max()), float(np.abs(origin).max()), 1.0)
         self._step = 2.0 ** np.ceil(np.log2(reach))
         self._reach = float(np.linalg.norm(problem.optima - problem.x_star, axis=1).max())
-        self._slope_rounding = 0.0
-        self._power_rounding = 0.0
 
     def maps(self, masks: Masks) -> _Maps:
         """Return the affine map of each participant set in ``masks`` (s, N)."""
@@ -149,8 +147,7 @@ class _Probe:
         n = self._origin.size
         moves = np.vstack([np.zeros(n), self._step * np.eye(n)])
         states = np.tile(self._origin + moves, (len(masks), 1))
-        silence = Silence()
-        images = self._run(states, masks, n + 1, QuadraticClients(self._problem, silence))
+        images = self._run(states, masks, n + 1, Silence())
         images = images.reshape(len(masks), n + 1, -1)
         slopes = (images[:, 1:] - images[:, :1]) / self._step
         return _Maps(
@@ -163,25 +160,23 @@ class _Probe:
 
     def _noise(self, mask: Masks, silent_image: FloatArray) -> FloatArray:
         silence = Silence()
-        self._run(self._origin[None], mask[None], 1, QuadraticClients(self._problem, silence))
+        self._run(self._origin[None], mask[None], 1, silence)
         numbers = silence.numbers_per_replica
         if numbers == 0:
             return np.zeros((silent_image.size, silent_image.size))
         impulses = UnitImpulses(np.arange(numbers))
-        clients = QuadraticClients(self._problem, impulses)
-        images = self._run(np.tile(self._origin, (numbers, 1)), mask[None], numbers, clients)
+        images = self._run(np.tile(self._origin, (numbers, 1)), mask[None], numbers, impulses)
         columns = images - silent_image
         return np.asarray(columns.T @ columns)
 
     def _run(
-        self, states: FloatArray, masks: Masks, per_mask: int, clients: QuadraticClients
+        self, states: FloatArray, masks: Masks, per_mask: int, noise: NoiseSource
     ) -> FloatArray:
+        clients = self._clients.with_noise(noise)
         with np.errstate(over="ignore", invalid="ignore"):
             images = self._function(states, clients, np.repeat(masks, per_mask, axis=0))
         if not np.isfinite(images).all():
             raise RoundOverflowError("one round of the algorithm exceeds the range of float64")
-        self._slope_rounding = max(self._slope_rounding, clients.slope_rounding)
-        self._power_rounding = max(self._power_rounding, clients.power_rounding)
         return images
 
     def rounding(self, maps: _Maps, participants: float) -> dict[str, float]:
@@ -196,18 +191,17 @@ class _Probe:
         offset += float(np.linalg.norm(self._image_origin))
         trace = float(np.trace(maps.noises, axis1=1, axis2=2).max())
         growth = UNIT_ROUNDOFF * operations * spread
-        of_powers = 4 * spread * self._slope_rounding
+        of_powers = 4 * spread * self._clients.slope_rounding
         return {
             "slope_error": growth * max(slope, 1.0) + of_powers,
             "offset_error": growth * offset + of_powers * self._reach,
-            "noise_error": (growth + 8 * self._power_rounding) * trace,
+            "noise_error": (growth + 8 * self._clients.power_rounding) * trace,
         }
 
     def check(self, masks: Masks, predicted: _Maps, rng: np.random.Generator) -> None:
         """Raise NotAffineError unless the predicted maps match fresh runs at random states."""
         moves = self._step * rng.standard_normal((len(masks), self._origin.size))
-        clients = QuadraticClients(self._problem, Silence())
-        images = self._run(self._origin + moves, masks, 1, clients) - self._image_origin
+        images = self._run(self._origin + moves, masks, 1, Silence()) - self._image_origin
         expected = np.einsum("skn,sn->sk", predicted.slopes, moves) + predicted.offsets
         scale = self._step + float(np.abs(images).max(initial=0.0))
         mismatch = float(np.abs(images - expected).max(initial=0.0)) / scale

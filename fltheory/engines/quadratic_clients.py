@@ -11,6 +11,7 @@ disturbance has been moved by it.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -32,6 +33,8 @@ class _LocalMap:
 
     slope: FloatArray
     noise_factor: FloatArray
+    slope_rounding: float
+    power_rounding: float
 
 
 class QuadraticClients:
@@ -41,25 +44,33 @@ class QuadraticClients:
     ----------
     problem : QuadraticProblem
     noise : NoiseSource
-
-    Attributes
-    ----------
-    slope_rounding : float
-        Bound, to first order, on the rounding error in the slope of any map used so far.
-    power_rounding : float
-        The same for the K-fold powers behind them, and so for the relative error of noises.
     """
 
     def __init__(self, problem: QuadraticProblem, noise: NoiseSource) -> None:
         self._problem = problem
         self._noise = noise
         self._offsets = problem.optima - problem.x_star
-        self._eigenvalues, self._eigenvectors = np.linalg.eigh(problem.hessians)
+        self._eigenvalues, self._eigenvectors = problem.eigenbasis
         self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
-        self.slope_rounding = 0.0
-        self.power_rounding = 0.0
         self._scratch_arrays: dict[int, FloatArray] = {}
         self._local_maps: dict[tuple[str, int, float], _LocalMap] = {}
+
+    def with_noise(self, noise: NoiseSource) -> QuadraticClients:
+        """Return the same clients with other noise, sharing what has been worked out."""
+        other = copy(self)
+        other._noise = noise
+        other._scratch_arrays = {}
+        return other
+
+    @property
+    def slope_rounding(self) -> float:
+        """Bound, to first order, on the rounding error in the slope of any map used so far."""
+        return max((local.slope_rounding for local in self._local_maps.values()), default=0.0)
+
+    @property
+    def power_rounding(self) -> float:
+        """The same for the K-fold powers behind them, and so for the noises, relatively."""
+        return max((local.power_rounding for local in self._local_maps.values()), default=0.0)
 
     @property
     def n_clients(self) -> int:
@@ -192,8 +203,9 @@ class QuadraticClients:
             self._local_maps[key] = _LocalMap(
                 slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
                 noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
+                slope_rounding=self._power_rounding(steps, lr),
+                power_rounding=self._power_rounding(steps, lr),
             )
-            self._note_rounding(steps, lr, scale=1.0)
         return self._local_maps[key]
 
     def _gradient_map(self, steps: int, lr: float) -> _LocalMap:
@@ -203,16 +215,15 @@ class QuadraticClients:
             self._local_maps[key] = _LocalMap(
                 slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
                 noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
+                slope_rounding=self._power_rounding(steps, lr) / lr,
+                power_rounding=self._power_rounding(steps, lr),
             )
-            self._note_rounding(steps, lr, scale=1 / lr)
         return self._local_maps[key]
 
-    def _note_rounding(self, steps: int, lr: float, scale: float) -> None:
-        """Remember how much rounding K-fold powers near one put into a map's slope."""
+    def _power_rounding(self, steps: int, lr: float) -> float:
+        """Bound the rounding in K-fold powers of numbers near one or above."""
         growth = max(1.0, float(np.abs(1.0 - lr * self._eigenvalues).max() ** steps))
-        error = float(np.finfo(np.float64).eps) * (2 * steps + self._problem.dim) * growth
-        self.power_rounding = max(self.power_rounding, error)
-        self.slope_rounding = max(self.slope_rounding, error * scale)
+        return float(np.finfo(np.float64).eps) * (2 * steps + self._problem.dim) * growth
 
     def _one_minus_power(self, steps: int, lr: float) -> FloatArray:
         """``1 - (1 - lr lambda)^steps`` without cancellation for small steps."""

@@ -17,6 +17,8 @@ from scipy.optimize import brentq
 from fltheory import validation
 from fltheory.validation import FloatArray
 
+_NO_PULL = 1e-100  # against a largest curvature of one, on the unit sphere
+
 
 @dataclass(frozen=True, eq=False)
 class Ball:
@@ -67,6 +69,7 @@ def largest_affine_norm(slope: FloatArray, offset: FloatArray, radius: float) ->
 def _boundary_maximiser(curvature: FloatArray, pull: FloatArray) -> FloatArray:
     """Maximise ``y' diag(curvature) y + 2 pull'y`` on the unit sphere; ``max(curvature) = 1``."""
     top = curvature >= 1.0 - 4 * np.finfo(np.float64).eps
+    pull = np.where(np.abs(pull) < _NO_PULL, 0.0, pull)
     rest = pull[~top] / (1.0 - curvature[~top])
     if not pull[top].any() and np.linalg.norm(rest) <= 1.0:
         return _hard_case(top, rest)

@@ -111,6 +111,12 @@ class QuadraticProblem:
         return np.asarray(np.linalg.eigvalsh(self.hessians), dtype=np.float64)
 
     @cached_property
+    def eigenbasis(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues (..., d) and eigenvectors (..., d, d) of the Hessians."""
+        values, vectors = np.linalg.eigh(self.hessians)
+        return np.asarray(values, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
+
+    @cached_property
     def L(self) -> float:
         """Smoothness: the largest eigenvalue of any client's Hessian."""
         return float(self._curvatures.max())

@@ -1,0 +1,59 @@
+"""Measure a function in a fresh process: its median time, and the process's peak memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+REPEATS = 3
+CASE = "--case"
+
+
+def measured(case: Callable[[], None]) -> dict[str, float]:
+    """Return median seconds after a warm-up, and the peak memory of this process in MB."""
+    case()
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        case()
+        seconds.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"seconds": statistics.median(seconds), "megabytes": peak}
+
+
+def in_fresh_processes(
+    script: str, cases: Mapping[str, Callable[[], None]]
+) -> dict[str, dict[str, float]]:
+    """Measure every case in a process of its own; call it from the script's main block."""
+    if CASE in sys.argv:
+        print(json.dumps(measured(cases[sys.argv[-1]])))
+        sys.exit(0)
+    results = {}
+    for name in cases:
+        command = [sys.executable, str(Path(script)), CASE, name]
+        run = subprocess.run(command, check=True, capture_output=True, text=True)
+        results[name] = json.loads(run.stdout)
+    return results
+
+
+def machine() -> str:
+    """Describe the machine in a line."""
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} cores, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def report(title: str, rows: list[tuple[str, str, str]]) -> None:
+    """Print (what, measured, target) as a table."""
+    print(f"{title} ({machine()})")
+    for what, figure, target in rows:
+        print(f"  {what:44s} {figure:>24s}   target {target}")

@@ -1,0 +1,13 @@
+"""The torch backend: the same algorithm objects, unchanged, on torch tensors."""
+
+try:
+    import torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "fltheory.hardware needs torch, an optional extra: pip install 'fltheory[torch]'"
+    ) from error
+
+from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
+from fltheory.hardware.torch_runs import run_on_torch
+
+__all__ = ["TorchQuadraticClients", "run_on_torch"]
