@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+from typer.exceptions import TyperException
 
 if TYPE_CHECKING:
     from fltheory.theorems import Statement
@@ -30,14 +31,18 @@ app = typer.Typer(
 
 def main() -> None:
     """Run the command line; bad input is one line and exit status 2."""
+    command = typer.main.get_command(app)
     try:
-        app()
-    except ValueError as error:
-        print(f"fltheory: {error}", file=sys.stderr)
+        status = command(prog_name="fltheory", standalone_mode=False)
+    except (ValueError, TyperException) as error:
+        message = error.format_message() if isinstance(error, TyperException) else str(error)
+        if message:
+            print(f"fltheory: {message}", file=sys.stderr)
         sys.exit(_BAD_INPUT)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):
         print("fltheory: interrupted, nothing was written", file=sys.stderr)
         sys.exit(_INTERRUPTED)
+    sys.exit(status)
 
 
 @app.command()

@@ -79,8 +79,7 @@ class RawQuadratics:
         self.x_star = solve(
             self.mean_hessian,
             sum(
-                a * (h @ c)
-                for a, h, c in zip(self.alpha, self.hessians, self.optima, strict=True)
+                a * (h @ c) for a, h, c in zip(self.alpha, self.hessians, self.optima, strict=True)
             ),
         )
 
@@ -95,6 +94,21 @@ class RawQuadratics:
             offset = shrink @ offset + step * (hessian @ optimum)
             noise = shrink @ noise @ shrink.T + step**2 * self.variance * self.identity
         return Affine(1, slope, offset, noise)
+
+    def local_gradients(self, client: int, steps: int, lr: float) -> Affine:
+        """Sum the exact gradients along the local run: follow (model, sum) together."""
+        step, dim = self.number(lr), self.dim
+        hessian, pull = self.hessians[client], self.hessians[client] @ self.optima[client]
+        zero = 0 * self.identity
+        advance = np.block([[self.identity - step * hessian, zero], [hessian, self.identity]])
+        push = np.concatenate([step * pull, -pull])
+        kick = np.block([[step**2 * self.variance * self.identity, zero], [zero, zero]])
+        slope = np.concatenate([self.identity, zero])
+        offset, noise = 0 * push, 0 * kick
+        for _ in range(steps):
+            slope, offset = advance @ slope, advance @ offset + push
+            noise = advance @ noise @ advance.T + kick
+        return Affine(1, slope[dim:], offset[dim:], noise[dim:, dim:])
 
     def server_step(self, lr: float, probability: Any) -> Affine:
         step = self.number(lr)
@@ -185,14 +199,17 @@ class RawMoments:
 
     def trajectory(self, x0: Any, rounds: int) -> dict[str, list[Any]]:
         """Return the expected errors of every round."""
+        history = [self.errors(second, first) for second, first in self.moments(x0, rounds)]
+        return {name: [errors[name] for errors in history] for name in history[0]}
+
+    def moments(self, x0: Any, rounds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield ``(vec M, m)`` of every round."""
         first = convert(x0, self.raw.number)
         second = np.outer(first, first).ravel()
-        history = []
         for _ in range(rounds + 1):
-            history.append(self.errors(second, first))
+            yield second, first
             second = self.second @ second + self.cross @ first + self.inflow
             first = self.slope @ first + self.offset
-        return {name: [errors[name] for errors in history] for name in history[0]}
 
     def limit(self) -> dict[str, Any]:
         """Return the expected errors at the fixed point of the recursion."""
@@ -201,6 +218,36 @@ class RawMoments:
         identity = convert(np.eye(raw.dim**2), raw.number)
         second = solve(identity - self.second, self.cross @ first + self.inflow)
         return self.errors(second, first)
+
+
+def participant_excess_loss(
+    raw: RawQuadratics, sets: list[tuple[int, ...]], second: np.ndarray, first: np.ndarray
+) -> Any:
+    """``E 1/m sum_{i in S} [F_i(x) - F_i(x*)]`` over equally likely sets."""
+    moment, total = second.reshape(raw.dim, raw.dim), raw.number(0)
+    for members in sets:
+        for i in members:
+            hessian, optimum = raw.hessians[i], raw.optima[i]
+            gap = raw.x_star - optimum
+            here = np.trace(hessian @ moment) - 2 * optimum @ hessian @ first
+            here = here + optimum @ hessian @ optimum
+            total = total + (here - gap @ hessian @ gap) / (2 * len(members) * len(sets))
+    return total
+
+
+def participant_gradient_sum(
+    gradients: list[Affine], sets: list[tuple[int, ...]], second: np.ndarray, first: np.ndarray
+) -> Any:
+    """``E ||1/m sum_{i in S} (clients' gradient sums)||^2`` over equally likely sets."""
+    dim, total = first.size, 0
+    moment = second.reshape(dim, dim)
+    for members in sets:
+        slope = sum(gradients[i].slope for i in members) / len(members)
+        offset = sum(gradients[i].offset for i in members) / len(members)
+        noise = sum(gradients[i].noise for i in members) / len(members) ** 2
+        size = np.trace(slope @ moment @ slope.T) + 2 * offset @ slope @ first
+        total = total + (size + offset @ offset + np.trace(noise)) / len(sets)
+    return total
 
 
 def random_problem(
