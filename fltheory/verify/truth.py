@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from scipy.special import stdtrit
 
+from fltheory import validation
 from fltheory.engines import NotAffineError, Observable, Setting, Trajectory, exact, monte_carlo
 from fltheory.engines.trajectory import FIELDS
 from fltheory.validation import FloatArray
@@ -23,11 +24,24 @@ class Sampling:
     replicas, seed : int
     error_probability : float
         Allowed for all intervals of one check together.
+
+    Raises
+    ------
+    ValueError
+        For fewer than 2 replicas, a negative seed, or what is no probability.
     """
 
     replicas: int = 2000
     seed: int = 0
     error_probability: float = 1e-9
+
+    def __post_init__(self) -> None:
+        validation.whole_number("replicas", self.replicas, at_least=2)
+        validation.whole_number("seed", self.seed, at_least=0)
+        chance = self.error_probability
+        validation.real_number(
+            "error_probability", chance, "a probability between 0 and 1", 0 < chance < 1
+        )
 
 
 @dataclass(frozen=True, eq=False)
