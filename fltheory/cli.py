@@ -40,8 +40,9 @@ def main() -> None:
             print(f"fltheory: {message}", file=sys.stderr)
         sys.exit(_BAD_INPUT)
     except (KeyboardInterrupt, typer.Abort):
+        status = _INTERRUPTED
+    if status == _INTERRUPTED:
         print("fltheory: interrupted, nothing was written", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
     sys.exit(status)
 
 

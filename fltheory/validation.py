@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ def real_array(name: str, value: ArrayLike, *, shape: str) -> FloatArray:
         If ``value`` is not numeric, or holds NaN or an infinity.
     """
     try:
+        if np.iscomplexobj(value):
+            raise TypeError("complex")
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be a real array of shape {shape}, got {value!r}") from error
@@ -35,27 +38,30 @@ def _first_nonfinite(array: FloatArray) -> float:
     return float(array[~np.isfinite(array)].flat[0])
 
 
-def real_number(name: str, value: float, must_be: str, accepts: bool) -> float:
-    """Return ``float(value)`` if it is finite and ``accepts``; else say what it must be."""
-    number = float(value)
-    if not (math.isfinite(number) and accepts):
+def real_number(name: str, value: float, must_be: str, accepts: Callable[[float], bool]) -> float:
+    """Return ``float(value)`` if it is finite and accepted; else say what it must be."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not (math.isfinite(number) and accepts(number)):
         raise ValueError(f"{name} must be {must_be}, got {value!r}")
     return number
 
 
 def positive(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and above zero."""
-    return real_number(name, value, "a finite number above 0", value > 0)
+    return real_number(name, value, "a finite number above 0", lambda number: number > 0)
 
 
 def nonnegative(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and not below zero."""
-    return real_number(name, value, "a finite number of at least 0", value >= 0)
+    return real_number(name, value, "a finite number of at least 0", lambda number: number >= 0)
 
 
 def probability(name: str, value: float) -> float:
     """Return ``value`` as a float if it lies in [0, 1]."""
-    return real_number(name, value, "a probability in [0, 1]", 0 <= value <= 1)
+    return real_number(name, value, "a probability in [0, 1]", lambda number: 0 <= number <= 1)
 
 
 def whole_number(name: str, value: Any, *, at_least: int) -> int:

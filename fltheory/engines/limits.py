@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from fltheory.engines.probing import RoundOverflowError
 from fltheory.engines.setting import check_clients
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
+from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_DIRECT_STATE = 40
@@ -38,6 +39,9 @@ class StationaryLimit:
         Limit of ``E x_r``.
     bias : float
         ``||lim E x_r - x*||``.
+    rounding_error : mapping of str to float
+        Bounds, to first order, on the rounding errors of the three errors and the bias. They
+        grow without limit as a round contracts less and less.
     """
 
     converges: bool
@@ -46,6 +50,7 @@ class StationaryLimit:
     excess_loss: float
     mean: FloatArray
     bias: float
+    rounding_error: Mapping[str, float]
 
 
 def stationary(
@@ -86,10 +91,11 @@ def stationary(
     except RoundOverflowError:
         return _no_limit(problem.dim)
     solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
-    if not solver.is_stable():
+    dwell = solver.dwell()
+    if not _positive_definite(dwell):
         return _no_limit(problem.dim)
-    identity = np.eye(step.size)
-    first = np.linalg.solve(identity - step.law.mean_slope, step.law.mean_offset)
+    resolvent = np.asarray(np.linalg.inv(np.eye(step.size) - step.law.mean_slope), np.float64)
+    first = resolvent @ step.law.mean_offset
     second = solver.solve(step.cross @ first + step.inflow)
     limits = {
         name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
@@ -102,12 +108,45 @@ def stationary(
         excess_loss=limits["excess_loss"],
         mean=quadratic.x_star + first,
         bias=float(np.linalg.norm(first)),
+        rounding_error=_rounding_error(step, second, dwell, resolvent, quadratic),
     )
+
+
+def _rounding_error(
+    step: MomentMap,
+    second: FloatArray,
+    dwell: FloatArray,
+    resolvent: FloatArray,
+    problem: QuadraticProblem,
+) -> dict[str, float]:
+    """Bound the limits' errors: one round's rounding, summed over all rounds to come.
+
+    What one round puts wrong in M adds at most ``tr(dwell M)`` in all, as ``dwell`` is the
+    sum of the dual map's powers on the identity.
+    """
+    trace = np.array([max(float(np.trace(second)), 0.0)])
+    fresh_second, fresh_first = step.rounding.of_one_round(trace)
+    first_error = float(np.linalg.norm(resolvent, 2)) * fresh_first
+    fresh_second = fresh_second + step.rounding.coupling * first_error
+    second_error = float(np.linalg.norm(dwell, 2)) * fresh_second
+    errors = {
+        name: float(form.error(trace, second_error, first_error, problem.x_star_error)[0])
+        for name, form in standard_forms(problem).items()
+    }
+    return errors | {"bias": float(first_error[0]) + problem.x_star_error}
 
 
 def _no_limit(dim: int) -> StationaryLimit:
     infinite = float("inf")
-    return StationaryLimit(False, infinite, infinite, infinite, np.full(dim, infinite), infinite)
+    return StationaryLimit(
+        converges=False,
+        squared_distance=infinite,
+        squared_gradient=infinite,
+        excess_loss=infinite,
+        mean=np.full(dim, infinite),
+        bias=infinite,
+        rounding_error={},
+    )
 
 
 class _DirectSolver:
@@ -120,11 +159,11 @@ class _DirectSolver:
     def solve(self, right: FloatArray) -> FloatArray:
         return np.asarray(lu_solve(self._factors, right.ravel()).reshape(self._size, self._size))
 
-    def is_stable(self) -> bool:
+    def dwell(self) -> FloatArray:
+        """Return X with ``X - E[A' X A] = I``."""
         right = np.eye(self._size).ravel()
-        return _positive_definite(
-            lu_solve(self._factors, right, trans=1).reshape(self._size, self._size)
-        )
+        dual = lu_solve(self._factors, right, trans=1)
+        return np.asarray(dual.reshape(self._size, self._size))
 
 
 class _KrylovSolver:
@@ -138,12 +177,14 @@ class _KrylovSolver:
     def solve(self, right: FloatArray) -> FloatArray:
         return self._solve(self._step.spread, right)
 
-    def is_stable(self) -> bool:
+    def dwell(self) -> FloatArray:
+        """Return X with ``X - E[A' X A] = I``."""
+
         def dual(matrix: FloatArray) -> FloatArray:
             slopes = self._transposed
             return np.tensordot(slopes @ matrix, slopes, axes=([0, 2], [0, 2]))
 
-        return _positive_definite(self._solve(dual, np.eye(self._step.size)))
+        return self._solve(dual, np.eye(self._step.size))
 
     def _solve(self, spread: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
         n = right.shape[0]

@@ -138,6 +138,20 @@ class MomentRounding:
         second_error, first_error : float
             Errors of M and m at round zero.
         """
+        second_new, first_new = (fresh.tolist() for fresh in self.of_one_round(traces))
+        second, first = [second_error], [first_error]
+        for fresh_second, fresh_first in zip(second_new[:-1], first_new[:-1], strict=True):
+            second.append(self.second_gain * second[-1] + self.coupling * first[-1] + fresh_second)
+            first.append(self.first_gain * first[-1] + fresh_first)
+        return np.array(second), np.array(first)
+
+    @cached_property
+    def coupling(self) -> float:
+        """How much an error of m adds to the next error of M."""
+        return float(2 * np.sqrt(self.second_gain) * self.offset_size)
+
+    def of_one_round(self, traces: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what one round adds to the errors of M and of m, at each ``E||s||^2``."""
         size = np.sqrt(traces)
         perturbed = self.slope_error * size + self.offset_error
         image = np.sqrt(self.second_gain) * size + self.offset_size
@@ -147,14 +161,9 @@ class MomentRounding:
             + self.noise_error
             + 2 * image * perturbed
             + perturbed**2
-        ).tolist()
-        first_new = (self.unit * (self.first_size * size + self.offset_size) + perturbed).tolist()
-        coupling = 2 * np.sqrt(self.second_gain) * self.offset_size
-        second, first = [second_error], [first_error]
-        for fresh_second, fresh_first in zip(second_new[:-1], first_new[:-1], strict=True):
-            second.append(self.second_gain * second[-1] + coupling * first[-1] + fresh_second)
-            first.append(self.first_gain * first[-1] + fresh_first)
-        return np.array(second), np.array(first)
+        )
+        first_new = self.unit * (self.first_size * size + self.offset_size) + perturbed
+        return np.asarray(second_new), np.asarray(first_new)
 
 
 def mixture(maps: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:

@@ -49,6 +49,8 @@ class UniformSubset:
     def __post_init__(self) -> None:
         n_clients = validation.whole_number("n_clients", self.n_clients, at_least=1)
         size = validation.whole_number("size", self.size, at_least=1)
+        if not isinstance(self.excluded, Collection):
+            raise ValueError(f"excluded must be a collection of clients, got {self.excluded!r}")
         excluded = tuple(
             validation.whole_number("excluded", client, at_least=0) for client in self.excluded
         )

@@ -32,6 +32,9 @@ def quadratic(
 ) -> QuadraticProblem:
     """Design quadratic clients with exactly these constants.
 
+    They are hit to within the rounding of the optima that are stored: to 1e-12 unless
+    ``x_star`` lies far away in proportion to the clients' spread.
+
     All clients share one diagonal Hessian, with eigenvalues spaced geometrically from
     ``L`` to ``mu``. One client, of smallest weight, attains both ``sigma_G`` and
     ``Gamma``; the others balance it, spread at random and strictly inside both limits.
@@ -69,6 +72,7 @@ def quadratic(
     dim = validation.whole_number("dim", dim, at_least=1)
     L, mu = validation.positive("L", L), validation.positive("mu", mu)
     sigma_G = validation.nonnegative("sigma_G", sigma_G)
+    seed = validation.whole_number("seed", seed, at_least=0)
     _check_curvatures(dim, L, mu)
     weights = checked_target_weights(target_weights, n_clients)
     gradients = np.zeros((n_clients, dim))
@@ -196,8 +200,9 @@ def nonconvex(
     dim = validation.whole_number("dim", dim, at_least=1)
     L = validation.positive("L", L)
     sigma_G = validation.nonnegative("sigma_G", sigma_G)
-    bowl = validation.real_number("bowl", bowl, "a number between 0 and 1", 0 < bowl < 1)
+    bowl = validation.real_number("bowl", bowl, "a number between 0 and 1", lambda b: 0 < b < 1)
     frequency = validation.positive("frequency", frequency)
+    seed = validation.whole_number("seed", seed, at_least=0)
     if n_clients == 1 and sigma_G > 0:
         raise ValueError(f"sigma_G must be 0 with a single client, got {sigma_G:g}")
     tilts = np.zeros((n_clients, dim))

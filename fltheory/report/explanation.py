@@ -34,7 +34,7 @@ def _rate_lines(claim: RateClaim) -> Iterator[str]:
     for axis in claim.axes:
         yield f"  in {axis.variable}: {claim.theorem.quantity.text} = O({axis.order})"
         for hypothesis in axis.hypotheses:
-            yield f"    if {hypothesis.condition}   [{hypothesis.source}]"
+            yield f"    if {hypothesis.name}: {hypothesis.condition}   [{hypothesis.source}]"
     yield ""
     yield from _theorem_lines(claim.theorem)
 

@@ -38,9 +38,11 @@ class Sampling:
     def __post_init__(self) -> None:
         validation.whole_number("replicas", self.replicas, at_least=2)
         validation.whole_number("seed", self.seed, at_least=0)
-        chance = self.error_probability
         validation.real_number(
-            "error_probability", chance, "a probability between 0 and 1", 0 < chance < 1
+            "error_probability",
+            self.error_probability,
+            "a probability between 0 and 1",
+            lambda chance: 0 < chance < 1,
         )
 
 

@@ -185,6 +185,12 @@ HARD = {
         100,
     ),
     "far from the origin": (FedAvg(0.1, 3), moved(random_problem(8, 5, 2), 1e7), (5, 2), 100),
+    "slow and far from the origin": (
+        FedAvg(1e-4, 1),
+        moved(random_problem(11, 5, 2), 1e7),
+        (5, 2),
+        1000,
+    ),
     "diverging": (
         FedAvg(0.7, 1),
         random_problem(9, 4, 2, curvatures=(1.0, 10.0)),

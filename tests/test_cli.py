@@ -1,0 +1,109 @@
+"""The command line, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import fltheory.verify
+from fltheory import cli, theorems
+
+
+def run(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["fltheory", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def fltheory_command(monkeypatch, capsys):
+    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+
+
+@pytest.fixture
+def two_quick_cells(monkeypatch) -> None:
+    """Verify two quick regimes, whatever is asked for."""
+    quick = theorems.get("sa-fl/5", "derived")
+    regimes = {name: quick.regimes[name] for name in ("i.i.d.", "biased minority excluded")}
+    monkeypatch.setattr(cli, "_selected", lambda names: [replace(quick, regimes=regimes)])
+
+
+def test_theorems_lists_all(fltheory_command) -> None:
+    status, out, _ = fltheory_command("theorems")
+    assert status == 0
+    assert all(
+        name in out
+        for name in ("sa-fl/4", "sa-fl/5", "sa-fl-submission/4", "corollary-1", "corollary-2")
+    )
+
+
+def test_explain_shows_statement_and_where_it_applies(fltheory_command) -> None:
+    status, out, _ = fltheory_command("explain", "sa-fl/corollary-2", "--reading", "derived")
+    assert status == 0
+    assert "large enough step" in out
+    assert "HOLDS: i.i.d., unbiased sampling" in out
+
+
+def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells, tmp_path) -> None:
+    path = tmp_path / "verify.json"
+    status, out, _ = fltheory_command("verify", "--json", str(path))
+    assert status == 0
+    assert "2 cells: 1 HOLDS, 1 INAPPLICABLE" in out
+    cells = json.loads(path.read_text())["cells"]
+    assert [cell["outcome"] for cell in cells] == ["HOLDS", "INAPPLICABLE"]
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("HOLDS", 0), ("REFUTED", 1)])
+def test_exit_status_tells_a_changed_verdict(
+    fltheory_command, two_quick_cells, tmp_path: Path, outcome: str, status: int
+) -> None:
+    path = tmp_path / "baseline.csv"
+    path.write_text(f"theorem,reading,regime,outcome,ratio\nsa-fl/5,derived,i.i.d.,{outcome},0\n")
+    found, out, _ = fltheory_command("verify", "--baseline", str(path))
+    assert found == status
+    assert ("the verdict changed from REFUTED to HOLDS" in out) == bool(status)
+    assert "biased minority excluded: not recorded" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("verify", "sa-fl/55"), "sa-fl/5"),
+        (("explain", "sa-fl/55"), "sa-fl/5"),
+        (("explain", "sa-fl/5", "--reading", "mine"), "printed, derived"),
+        (("verify", "--baseline", "nowhere.csv"), "baseline must be an existing file"),
+        (("verify", "--replicas", "1"), "replicas must be a whole number of at least 2, got 1"),
+        (("verify", "--seed", "-1"), "seed must be a whole number of at least 0, got -1"),
+        (("verify", "--replicas", "many"), "'--replicas': Input should be a valid integer"),
+        (("verify", "--unknown"), "--unknown"),
+        (("prove",), "prove"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(fltheory_command, arguments, message) -> None:
+    status, _, err = fltheory_command(*arguments)
+    assert status == 2
+    assert err.startswith("fltheory: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_an_interrupted_run_leaves_the_older_file(
+    fltheory_command, monkeypatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "verify.json"
+    path.write_text("older")
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fltheory.verify, "check_regimes", interrupted)
+    status, _, err = fltheory_command("verify", "--json", str(path))
+    assert status == 130
+    assert "interrupted" in err
+    assert path.read_text() == "older"

@@ -1,0 +1,53 @@
+"""What the README shows is true now."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fltheory import theorems
+from fltheory.report.verdict_table import _remark, ratio_text
+from fltheory.verify import check
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROWS = [
+    [part.strip().strip("*") for part in line.strip("|").split("|")]
+    for line in README.splitlines()
+    if re.match(r"\| sa-fl", line)
+]
+
+
+def test_the_example_runs_and_holds() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "HOLDS" in run.stdout.splitlines()[-1]
+
+
+def test_the_table_has_rows() -> None:
+    assert len(ROWS) >= 4
+
+
+@pytest.mark.parametrize("row", ROWS, ids=" ".join)
+def test_rows_of_the_table_are_computed_now(row: list[str]) -> None:
+    identifier, reading, regime, outcome, grade, ratio, failed = row
+    statement = theorems.get(identifier, reading)
+    verdict = check(statement, statement.regimes[regime].setting)
+    assert verdict.outcome.name == outcome
+    assert verdict.evidence.grade.name.lower() == grade
+    assert ratio_text(verdict) == ratio
+    assert _remark(verdict) == failed
+
+
+@pytest.mark.parametrize("target", re.findall(r"^make (\w+)", README, flags=re.MULTILINE))
+def test_named_commands_exist(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)\)", README))
+def test_links_lead_somewhere(path: str) -> None:
+    assert (ROOT / path).exists()

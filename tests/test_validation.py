@@ -1,0 +1,86 @@
+"""Checks of arguments name the argument, what it was and what it must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fltheory import validation
+
+
+def test_real_array_is_a_read_only_copy() -> None:
+    source = np.array([[1, 2], [3, 4]])
+    array = validation.real_array("a", source, shape="(2, 2)")
+    source[0, 0] = 99
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, [[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(ValueError, match="read-only"):
+        array[0, 0] = 5.0
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1.0, np.nan], r"weights must be finite, got nan among its entries"),
+        ([-np.inf, 1.0], r"weights must be finite, got -inf among its entries"),
+        (["x"], r"weights must be a real array of shape \(n,\), got \['x'\]"),
+        ([[1.0], [1.0, 2.0]], r"weights must be a real array of shape \(n,\)"),
+        (object(), r"weights must be a real array of shape \(n,\)"),
+    ],
+)
+def test_real_array_refuses(value: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        validation.real_array("weights", value, shape="(n,)")
+
+
+@pytest.mark.parametrize(
+    ("check", "accepted", "refused", "must_be"),
+    [
+        (
+            validation.positive,
+            [1e-300, 1, np.float32(2.0)],
+            [0, 0.0, -1.0, np.inf, np.nan],
+            "a finite number above 0",
+        ),
+        (
+            validation.nonnegative,
+            [0, 0.0, 3.5],
+            [-1e-300, np.inf, np.nan],
+            "a finite number of at least 0",
+        ),
+        (
+            validation.probability,
+            [0, 1, 0.5],
+            [-1e-9, 1 + 1e-9, np.nan],
+            r"a probability in \[0, 1\]",
+        ),
+    ],
+)
+def test_numbers(
+    check: Callable[[str, float], float],
+    accepted: list[float],
+    refused: list[float],
+    must_be: str,
+) -> None:
+    for value in accepted:
+        answer = check("rate", value)
+        assert type(answer) is float
+        assert answer == value
+    for value in refused:
+        with pytest.raises(ValueError, match=rf"^rate must be {must_be}, got .*{value}"):
+            check("rate", value)
+
+
+@pytest.mark.parametrize(("value", "at_least"), [(0, 0), (1, 1), (np.int64(7), 3)])
+def test_whole_numbers(value: int, at_least: int) -> None:
+    answer = validation.whole_number("rounds", value, at_least=at_least)
+    assert type(answer) is int
+    assert answer == value
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.0, 2.5, "3", None, True, np.nan])
+def test_what_is_not_a_whole_number_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^rounds must be a whole number of at least 1, got"):
+        validation.whole_number("rounds", value, at_least=1)

@@ -1,0 +1,45 @@
+"""Cells over all regimes: order, shared settings, shares of the error probability."""
+
+import itertools
+from dataclasses import replace
+
+from fltheory import theorems
+from fltheory.verify import check_regimes
+from fltheory.verify.runs import shared_settings_together
+from fltheory.verify.truth import _truth_of
+
+
+def pairs(*identifiers: str) -> list:
+    statements = [s for s in theorems.registered() if s.id in identifiers]
+    return [(s, name) for s in statements for name in s.regimes]
+
+
+def test_readings_of_one_setting_follow_each_other() -> None:
+    ordered = shared_settings_together(pairs("sa-fl/4", "sa-fl-submission/4", "sa-fl/5"))
+    settings = [id(statement.regimes[name]) for statement, name in ordered]
+    changes = sum(a != b for a, b in itertools.pairwise(settings))
+    assert changes + 1 == len(set(settings))
+    assert sorted(settings) == sorted(
+        id(s.regimes[n]) for s, n in pairs("sa-fl/4", "sa-fl-submission/4", "sa-fl/5")
+    )
+
+
+def test_cells_come_in_the_order_of_the_statements() -> None:
+    short = [
+        (s, {name: s.regimes[name] for name in ("i.i.d.", "q = 0")})
+        for s in theorems.registered()
+        if s.id == "sa-fl/5"
+    ]
+    statements = [replace(s, regimes=regimes) for s, regimes in short]
+    seen: list[tuple[int, int, str]] = []
+    _truth_of.cache_clear()
+    cells = check_regimes(statements, progress=lambda *step: seen.append(step))
+    assert [cell.key for cell in cells] == [
+        ("sa-fl/5", reading, name)
+        for reading in ("printed", "derived")
+        for name in ("i.i.d.", "q = 0")
+    ]
+    assert [step[0] for step in seen] == [0, 1, 2, 3, 4]
+    assert {step[1] for step in seen} == {4}
+    assert _truth_of.cache_info().misses == 2
+    assert _truth_of.cache_info().hits == 2
