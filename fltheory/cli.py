@@ -124,6 +124,45 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def falsify(
+    theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
+    reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
+    budget: Annotated[int, typer.Option(help="Settings to try.")] = 6000,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
+) -> None:
+    """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
+    from fltheory import theorems as registry
+    from fltheory.report import falsification_text
+    from fltheory.theorems import RateClaim
+    from fltheory.verify import certificate, write_certificate
+    from fltheory.verify import falsify as search
+
+    statement = registry.get(theorem, reading)
+    with _progress() as advance:
+        found = search(statement, budget, seed, progress=advance)
+    print(falsification_text(found))
+    if found.witness is None or isinstance(statement, RateClaim):
+        return
+    document = certificate(statement, found.witness)
+    print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
+    if out is not None:
+        write_certificate(out, document)
+        print(f"written to {out}")
+
+
+@app.command()
+def certify(
+    file: Annotated[Path, typer.Argument(help="A certificate, as written by falsify.")],
+) -> None:
+    """Check a certificate of refutation in exact arithmetic, by code of its own."""
+    from fltheory.report import certified_text
+    from fltheory.verify import read_certificate
+
+    print(certified_text(read_certificate(file)))
+
+
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:
     from fltheory.verify import departure, verdict_changed
 

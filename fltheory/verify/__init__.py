@@ -2,22 +2,39 @@
 
 from fltheory.engines.setting import Setting
 from fltheory.verify.baseline import departure, read_baseline, verdict_changed, write_baseline
+from fltheory.verify.certificate import (
+    Certified,
+    certificate,
+    read_certificate,
+    write_certificate,
+)
+from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
+from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.runs import Cell, check_regimes
 from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
+from fltheory.verify.witness import Witness
 
 __all__ = [
     "Cell",
+    "CertificateError",
+    "Certified",
     "Evidence",
+    "Falsification",
     "Grade",
     "HypothesisCheck",
     "Outcome",
     "Setting",
     "Verdict",
+    "Witness",
+    "certificate",
     "check",
     "check_regimes",
     "departure",
+    "falsify",
     "read_baseline",
+    "read_certificate",
     "verdict_changed",
     "write_baseline",
+    "write_certificate",
 ]

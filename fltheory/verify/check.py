@@ -61,7 +61,7 @@ def check(
     sampling = Sampling(replicas, seed, error_probability)
     if isinstance(theorem, RateClaim):
         return _check_rate(theorem, setting, sampling)
-    comparison = _compare(theorem, setting, sampling)
+    comparison = compare(theorem, setting, sampling)
     return Verdict(
         theorem=theorem.id,
         reading=theorem.reading,
@@ -74,7 +74,7 @@ def check(
 
 
 @dataclass(frozen=True)
-class _Comparison:
+class Comparison:
     """Truth, bound and hypotheses of a theorem on one setting."""
 
     truth: float
@@ -105,16 +105,17 @@ def _unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
     return None
 
 
-def _compare(
+def compare(
     theorem: Theorem,
     setting: Setting,
     sampling: Sampling,
     extra_hypotheses: tuple[Hypothesis, ...] = (),
-) -> _Comparison:
+) -> Comparison:
+    """Evaluate a theorem, and further hypotheses, on a setting."""
     values = theorem_values(theorem, theorem.constants(setting))
     truth = truth_of(setting, theorem.observe(setting), sampling)
     error = theorem.quantity.error(truth.error(theorem.quantity.field))
-    return _Comparison(
+    return Comparison(
         truth=theorem.quantity.of(truth.trajectory),
         bound=float(evaluate(theorem.bound, values)),
         evidence=truth.evidence(error),
@@ -130,7 +131,7 @@ class _AxisReading:
     """What one axis of a claimed order shows over three decades."""
 
     axis: RateAxis
-    comparisons: tuple[_Comparison, ...]
+    comparisons: tuple[Comparison, ...]
     truth_slope: float
     bound_slope: float
     claimed_slope: float
@@ -205,7 +206,7 @@ def _read_axis(
     orders = []
     for value in grid:
         scheduled = axis.schedule(setting, value)
-        comparisons.append(_compare(claim.theorem, scheduled, sampling, axis.hypotheses))
+        comparisons.append(compare(claim.theorem, scheduled, sampling, axis.hypotheses))
         orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
     last_decade = np.array(grid) >= grid[-1] / 10
     logs = np.log(np.array(grid)[last_decade])

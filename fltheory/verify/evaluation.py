@@ -63,20 +63,20 @@ def check_hypothesis(
         _margin(hypothesis, {**values, **dict(zip((s.symbol for s in used), corner, strict=True))})
         for corner in product(*intervals)
     ]
+    middle = [reduced_value(symbol, truth) for symbol in used]
     centre = _margin(
-        hypothesis,
-        {
-            **values,
-            **{
-                s.symbol: 0.5 * (low + high) for s, (low, high) in zip(used, intervals, strict=True)
-            },
-        },
+        hypothesis, {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
     )
     return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(*corners)))
 
 
+def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
+    """Return a symbol's value on a trajectory: an array, of length one unless ``every``."""
+    return reduced(symbol.rounds.of(truth.trajectory[symbol.field]), symbol.reduction)
+
+
 def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray]:
-    centre = reduced(symbol.rounds.of(truth.trajectory[symbol.field]), symbol.reduction)
+    centre = reduced_value(symbol, truth)
     reduction = "max" if symbol.reduction == "min" else symbol.reduction
     error = reduced(symbol.rounds.of(truth.error(symbol.field)), reduction)
     with np.errstate(invalid="ignore"):
