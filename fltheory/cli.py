@@ -128,7 +128,7 @@ def verify(
 def falsify(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
-    budget: Annotated[int, typer.Option(help="Settings to try.")] = 6000,
+    budget: Annotated[int, typer.Option(help="Settings to try.")] = 10_000,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
 ) -> None:
@@ -161,6 +161,30 @@ def certify(
     from fltheory.verify import read_certificate
 
     print(certified_text(read_certificate(file)))
+
+
+@app.command()
+def findings(
+    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = Path(
+        "verification/witnesses"
+    ),
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/findings.md"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """Make the page of findings from stored certificates, each of which is checked."""
+    from fltheory.report import findings as page_of
+
+    paths = sorted(witnesses.glob("*.json"))
+    if not paths:
+        raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
+    page = page_of(paths, shown_from=witnesses)
+    if not check:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page, encoding="utf-8")
+        print(f"written to {out}")
+    elif not out.is_file() or out.read_text(encoding="utf-8") != page:
+        print(f"{out} is not what the certificates say: run fltheory findings")
+        raise typer.Exit(1)
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

@@ -11,6 +11,8 @@ import pytest
 
 import fltheory.verify
 from fltheory import cli, theorems
+from fltheory.verify import certificate, write_certificate
+from tests.verify.witnesses import ONE_ROUND
 
 
 def run(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
@@ -107,3 +109,63 @@ def test_an_interrupted_run_leaves_the_older_file(
     assert status == 130
     assert "interrupted" in err
     assert path.read_text() == "older"
+
+
+@pytest.fixture
+def certificate_file(tmp_path: Path) -> Path:
+    path = tmp_path / "witnesses" / "one.json"
+    write_certificate(path, certificate(theorems.get("sa-fl/5"), ONE_ROUND))
+    return path
+
+
+def test_certify_shows_what_is_refuted(fltheory_command, certificate_file: Path) -> None:
+    status, out, _ = fltheory_command("certify", str(certificate_file))
+    assert status == 0
+    assert "sa-fl/5 (printed): REFUTED, checked in fractions" in out
+    assert "E||x_R - x*||^2 = 1/10 = 0.1" in out
+
+
+def test_an_edited_certificate_is_refused_in_one_line(
+    fltheory_command, certificate_file: Path
+) -> None:
+    text = certificate_file.read_text()
+    certificate_file.write_text(text.replace('"truth": "1/10"', '"truth": "1/9"'))
+    status, out, err = fltheory_command("certify", str(certificate_file))
+    assert (status, out) == (2, "")
+    assert err == "fltheory: truth: must be 1/10, got 1/9\n"
+
+
+def test_falsify_states_its_effort(fltheory_command) -> None:
+    options = ("--reading", "derived", "--budget", "30")
+    status, out, _ = fltheory_command("falsify", "sa-fl/5", *options)
+    assert status == 0
+    assert "no refutation found; 30 settings tried" in out
+
+
+def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))
+    assert status == 0
+    assert "certified: replayed in fractions" in out
+    assert fltheory_command("certify", str(path))[0] == 0
+
+
+def test_findings_are_made_and_checked(fltheory_command, certificate_file, tmp_path: Path) -> None:
+    page = tmp_path / "findings.md"
+    options = (str(certificate_file.parent), "--out", str(page))
+    assert fltheory_command("findings", *options, "--check")[0] == 1
+    assert fltheory_command("findings", *options)[0] == 0
+    assert fltheory_command("findings", *options, "--check")[0] == 0
+    text = page.read_text()
+    for part in (
+        "sa-fl/5, printed",
+        "one.json",
+        "`E||x_R - x*||^2 = 1/10 = 0.1`",
+        "eta_c <= 1/(8LK)",
+    ):
+        assert part in text
+    page.write_text(text + "more")
+    assert fltheory_command("findings", *options, "--check")[0] == 1
+    status, _, err = fltheory_command("findings", str(tmp_path / "empty"))
+    assert status == 2
+    assert "witnesses must be a folder with certificates" in err

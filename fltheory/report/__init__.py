@@ -1,6 +1,7 @@
 """Results for people: tables, files and explanations."""
 
 from fltheory.report.explanation import explanation, where_it_applies
+from fltheory.report.findings import findings
 from fltheory.report.refutation_text import certified_text, falsification_text
 from fltheory.report.verdict_file import verdict_document, write_verdicts
 from fltheory.report.verdict_table import summary, verdict_table
@@ -9,6 +10,7 @@ __all__ = [
     "certified_text",
     "explanation",
     "falsification_text",
+    "findings",
     "summary",
     "verdict_document",
     "verdict_table",

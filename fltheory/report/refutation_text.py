@@ -26,8 +26,8 @@ def certified_text(certified: Certified) -> str:
         [
             f"{theorem.id} ({theorem.reading}): REFUTED, checked in fractions",
             *_indented(certified.witness.lines),
-            f"  {theorem.quantity.text} = {_shown(certified.truth)}",
-            f"  > bound = {_shown(certified.bound)}; every hypothesis holds",
+            f"  {theorem.quantity.text} = {shown(certified.truth)}",
+            f"  > bound = {shown(certified.bound)}; every hypothesis holds",
         ]
     )
 
@@ -36,7 +36,7 @@ def _indented(lines: tuple[str, ...]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-def _shown(value: Fraction) -> str:
+def shown(value: Fraction) -> str:
     """Return a fraction if it is short, and what it is about."""
     exact = f"{value} = " if value.denominator < 10**6 else ""
     return f"{exact}{float(value):.6g}"

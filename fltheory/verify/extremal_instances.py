@@ -83,7 +83,7 @@ _DRAWS: Mapping[str, Callable[[np.random.Generator], Any]] = {
     "server_sigma": _sometimes(lambda rng: _power(rng, -2, 1), 0.3),
     "q": _draw_q,
     "local_steps": lambda rng: int(rng.choice(_STEPS)),
-    "step": lambda rng: _power(rng, -4, 0.6),
+    "step": lambda rng: _power(rng, rng.choice((-4, -0.5)), 0.6),
     "rounds": lambda rng: int(_LONGEST ** (rng.uniform() ** 1.5)),
 }
 
@@ -107,6 +107,13 @@ def _changed(name: str, genes: Genes, rng: np.random.Generator) -> Any:
     if name == "q" and value > Fraction(1, 2):
         return 1 - rounded(float(1 - value) * factor)
     return rounded(float(value) * factor)
+
+
+def niche_of(genes: Genes) -> tuple[int, ...]:
+    """Return what kind of instance it is: layout, and the decades of its main numbers."""
+    decades = [float(genes["step"]), float(genes["smoothness"]), 10.0 * genes["rounds"]]
+    likely = 1 if genes["q"] > Fraction(1, 10) else 0
+    return (genes["layout"], likely, *(int(np.floor(np.log10(size))) for size in decades))
 
 
 def simpler(name: str, value: Any) -> Sequence[Any]:

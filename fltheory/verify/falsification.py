@@ -11,14 +11,20 @@ import numpy as np
 from fltheory import validation
 from fltheory.theorems import RateClaim, Statement, Theorem
 from fltheory.verify.check import Comparison, compare
-from fltheory.verify.extremal_instances import Genes, changed, decoded, drawn, simpler
+from fltheory.verify.extremal_instances import (
+    Genes,
+    changed,
+    decoded,
+    drawn,
+    niche_of,
+    simpler,
+)
 from fltheory.verify.truth import Sampling
 from fltheory.verify.verdict import HypothesisCheck, Outcome
 from fltheory.verify.witness import Witness
 
-DEFAULT_BUDGET = 6000
+DEFAULT_BUDGET = 10_000
 _RANDOM_SHARE = 0.5
-_KEPT = 24
 _AFTER_FIRST = 0.1
 _CLEARLY = 1.05
 
@@ -104,12 +110,16 @@ def falsify(
 
 
 class _Search:
-    """Random settings, then changes of the best ones; keeps count and the best."""
+    """Random settings, then changes of the best of each niche; keeps count and the best.
+
+    A niche is a kind of instance: many statements are tight somewhere without being false
+    there, and a single pool of leaders would gather at that place.
+    """
 
     def __init__(self, theorem: Theorem, rng: np.random.Generator) -> None:
         self._theorem = theorem
         self._rng = rng
-        self._leaders: list[tuple[float, int, Genes]] = []
+        self._leaders: dict[tuple[int, ...], tuple[float, Genes]] = {}
         self._first_refuting = 0
         self._effort = (True, 0, 0.0)
         self.tried = 0
@@ -135,8 +145,8 @@ class _Search:
         explore = self.tried < _RANDOM_SHARE * budget and not self._first_refuting
         if explore or not self._leaders:
             return drawn(self._rng)
-        place = int(len(self._leaders) * self._rng.random() ** 2)
-        return changed(self._leaders[place][2], self._rng)
+        leaders = list(self._leaders.values())
+        return changed(leaders[self._rng.integers(len(leaders))][1], self._rng)
 
     def _try(self, genes: Genes) -> None:
         self.tried += 1
@@ -151,9 +161,9 @@ class _Search:
                 self.best_ratio, self.best = score, genes
             if comparison.outcome is Outcome.REFUTED:
                 self._note_refutation(score, genes)
-        self._leaders = sorted(
-            [*self._leaders, (score, -self.tried, genes)], key=lambda leader: leader[:2]
-        )[: -_KEPT - 1 : -1]
+        niche = niche_of(genes)
+        if niche not in self._leaders or score > self._leaders[niche][0]:
+            self._leaders[niche] = score, genes
 
     def _note_refutation(self, ratio: float, genes: Genes) -> None:
         self._first_refuting = self._first_refuting or self.tried
