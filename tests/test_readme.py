@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
+from fltheory.report import certified_text
 from fltheory.report.verdict_table import _remark, ratio_text
-from fltheory.verify import check
+from fltheory.verify import check, read_certificate
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -51,3 +52,9 @@ def test_named_commands_exist(target: str) -> None:
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)\)", README))
 def test_links_lead_somewhere(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+def test_the_certified_witness_is_the_stored_one() -> None:
+    (block,) = re.findall(r"```text\n(sa-fl/5 .*?)```", README, flags=re.DOTALL)
+    stored = ROOT / "verification" / "witnesses" / "sa-fl-5.json"
+    assert block.strip() == certified_text(read_certificate(stored))

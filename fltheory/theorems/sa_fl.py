@@ -219,8 +219,8 @@ THEOREM_4 = Theorem(
     regimes=sa_fl_regimes.THEOREM_4,
     note=(
         "To the letter: LK stands under the root in the step size's limit (in both "
-        "versions' statements and in the proof, so a slip of conversion is unlikely), eta_s is squared in the condition on "
-        "q, and G_1, G_2 are maxima."
+        "versions' statements and in the proof, so a slip of conversion is unlikely), eta_s is "
+        "squared in the condition on q, and G_1, G_2 are maxima."
     ),
 )
 
