@@ -38,5 +38,7 @@ def _indented(lines: tuple[str, ...]) -> list[str]:
 
 def shown(value: Fraction) -> str:
     """Return a fraction if it is short, and what it is about."""
+    if value.denominator == 1:
+        return str(value)
     exact = f"{value} = " if value.denominator < 10**6 else ""
     return f"{exact}{float(value):.6g}"
