@@ -163,6 +163,37 @@ def certify(
     print(certified_text(read_certificate(file)))
 
 
+@app.command("map")
+def map_command(
+    theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
+    x: Annotated[str, typer.Option(help="Parameter along the x axis, say q.")] = "q",
+    y: Annotated[str, typer.Option(help="Parameter along the y axis, say rounds.")] = "rounds",
+    reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
+    regime: Annotated[
+        str, typer.Option(help="Regime whose other parameters stay.")
+    ] = "biased minority excluded",
+    out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
+) -> None:
+    """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
+    from fltheory import theorems as registry
+    from fltheory.report import region_heading, region_table, write_region
+    from fltheory.verify import default_axis, map_region
+
+    statement = registry.get(theorem, reading)
+    if regime not in statement.regimes:
+        known = ", ".join(statement.regimes)
+        raise ValueError(f"regime must be one of {known}, got {regime!r}")
+    setting = statement.regimes[regime].setting
+    axes = default_axis(setting, x), default_axis(setting, y)
+    with _progress() as advance:
+        region = map_region(statement, setting, *axes, progress=advance)
+    print(region_heading(region))
+    _console().print(region_table(region))
+    if out is not None:
+        write_region(region, out)
+        print(f"written to {out}")
+
+
 @app.command()
 def findings(
     witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = Path(

@@ -11,6 +11,7 @@ from fltheory.verify.certificate import (
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
 from fltheory.verify.falsification import Falsification, falsify
+from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
 from fltheory.verify.runs import Cell, check_regimes
 from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 from fltheory.verify.witness import Witness
@@ -23,17 +24,22 @@ __all__ = [
     "Falsification",
     "Grade",
     "HypothesisCheck",
+    "MapAxis",
     "Outcome",
+    "RegionMap",
     "Setting",
     "Verdict",
     "Witness",
     "certificate",
     "check",
     "check_regimes",
+    "default_axis",
     "departure",
     "falsify",
+    "map_region",
     "read_baseline",
     "read_certificate",
+    "varied",
     "verdict_changed",
     "write_baseline",
     "write_certificate",
