@@ -24,6 +24,7 @@ _SUBPACKAGES = (
     "participation",
     "problems",
     "report",
+    "strategies",
     "theorems",
     "verify",
 )

@@ -19,6 +19,7 @@ FLOORS = {
     "algorithms": 2,
     "engines": 3,
     "hardware": 3,
+    "strategies": 4,
     "theorems": 4,
     "verify": 5,
     "report": 6,
