@@ -1,9 +1,8 @@
 """Check a certificate of refutation by itself: nothing but fractions and the standard library.
 
 The certificate holds the statement's formulas as text, SAFARI's setting, and both sides of the
-broken inequality. All of it is computed again here, from the setting alone. Clients share a
-diagonal Hessian, so every coordinate is a number of its own; uniform subsets enter through the
-mean of a sample and the variance of a mean of m out of n drawn without replacement.
+broken inequality. All of it is computed again here. Clients share a diagonal Hessian, so every
+coordinate is by itself; uniform subsets enter through mean and variance of a sample's mean.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_nothing_is_certified_that_does_not_refute() -> None:
 
 def test_the_checker_shares_no_code() -> None:
     source = Path(certificate_checker.__file__).read_text()
-    assert source.count("\n") <= 200
+    assert source.count("\n") < 200
     imported = {
         name
         for node in ast.walk(ast.parse(source))
