@@ -16,7 +16,6 @@ import numpy as np
 import sympy as sp
 
 from fltheory.theorems import Theorem, sa_fl
-from fltheory.verify.rational_values import rational_value
 from fltheory.verify.witness import Witness
 
 Genes = Mapping[str, Any]
@@ -43,6 +42,7 @@ LAYOUTS = (
 )
 _STEPS = (1, 2, 5, 20)
 _DIGITS = 2
+_COUPLED = (sa_fl.L, sa_fl.mu, sa_fl.eta_s, sa_fl.K)
 _LONGEST = 300
 
 
@@ -84,6 +84,7 @@ _DRAWS: Mapping[str, Callable[[np.random.Generator], Any]] = {
     "q": _draw_q,
     "local_steps": lambda rng: int(rng.choice(_STEPS)),
     "step": lambda rng: _power(rng, rng.choice((-4, -0.5)), 0.6),
+    "detuning": lambda rng: _power(rng, -2, 2),
     "rounds": lambda rng: int(_LONGEST ** (rng.uniform() ** 1.5)),
 }
 
@@ -140,14 +141,31 @@ def simpler(name: str, value: Any) -> Sequence[Any]:
     return list(dict.fromkeys([*options, value]))
 
 
-@lru_cache(maxsize=256)
-def _solved_for_client_step(coupling: sp.Eq) -> sp.Expr:
-    solution: sp.Expr = sp.solve(coupling, sa_fl.eta_c)[0]
-    return solution
+@lru_cache(maxsize=1024)
+def _solved_for_client_step(coupling: sp.Eq) -> Callable[..., Number] | None:
+    """Return eta_c as a function of fractions; None where the equation has no rational one.
+
+    Numerator and denominator have whole coefficients, so that no float enters.
+    """
+    solutions = sp.solve(coupling, sa_fl.eta_c)
+    if len(solutions) != 1 or not solutions[0].is_rational_function(*_COUPLED):
+        return None
+    numerator, denominator = sp.fraction(sp.together(solutions[0]))
+    above, below = (
+        sp.lambdify(_COUPLED, sp.Poly(part, *_COUPLED).as_expr(), modules=[])
+        for part in (numerator, denominator)
+    )
+    return lambda *values: Fraction(above(*values)) / Fraction(below(*values))
 
 
-def decoded(theorem: Theorem, genes: Genes) -> Witness | None:
-    """Return the instance with eta_c from the theorem's coupling; None where it makes none.
+def coupling_of(theorem: Theorem) -> sp.Eq | None:
+    """Return the theorem's equation between step sizes, if it has one."""
+    conditions = (hypothesis.condition for hypothesis in theorem.hypotheses)
+    return next((c for c in conditions if isinstance(c, sp.Eq) and c.has(sa_fl.eta_c)), None)
+
+
+def decoded(coupling: sp.Eq | None, genes: Genes) -> Witness | None:
+    """Return the instance with eta_c from a coupling of step sizes; None where it makes none.
 
     Lengths are multiples of the spread, noises of ``smoothness * spread``, and the step is
     that of the server times the smoothness. The groups' optima lie on one axis and the start
@@ -159,10 +177,9 @@ def decoded(theorem: Theorem, genes: Genes) -> Witness | None:
     q, assist_lr, steps = genes["q"], genes["step"] / L, genes["local_steps"]
     if not 0 < q < 1 or mu > L:
         return None
-    client_lr = _client_lr(
-        theorem,
-        {sa_fl.L: L, sa_fl.mu: mu, sa_fl.eta_s: assist_lr, sa_fl.K: Fraction(steps)},
-    )
+    client_lr = _client_lr(coupling, genes["detuning"], L, mu, assist_lr, Fraction(steps))
+    if client_lr is None or client_lr <= 0:
+        return None
     return Witness(
         curvatures=(L,) if dim == 1 else (L, mu),
         optima=tuple(
@@ -181,13 +198,14 @@ def decoded(theorem: Theorem, genes: Genes) -> Witness | None:
     )
 
 
-def _client_lr(theorem: Theorem, values: Mapping[sp.Symbol, Number]) -> Number:
-    """Solve the theorem's equation between step sizes, or take eta_c = 2 eta_s / K."""
-    for hypothesis in theorem.hypotheses:
-        condition = hypothesis.condition
-        if isinstance(condition, sp.Eq) and sa_fl.eta_c in condition.free_symbols:
-            return rational_value(_solved_for_client_step(condition), values)
-    return 2 * values[sa_fl.eta_s] / values[sa_fl.K]
+def _client_lr(
+    coupling: sp.Eq | None, detuning: Number, L: Number, mu: Number, assist_lr: Number, K: Number
+) -> Number | None:
+    """Solve the equation between step sizes; without one, detune eta_c = 2 eta_s / K."""
+    if coupling is None:
+        return detuning * 2 * assist_lr / K
+    solved = _solved_for_client_step(coupling)
+    return None if solved is None else solved(L, mu, assist_lr, K)
 
 
 def _on_axis(value: Number, axis: int, dim: int) -> tuple[Number, ...]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+import sympy as sp
 
 from fltheory import validation
 from fltheory.theorems import RateClaim, Statement, Theorem
@@ -14,19 +16,22 @@ from fltheory.verify.check import Comparison, compare
 from fltheory.verify.extremal_instances import (
     Genes,
     changed,
+    coupling_of,
     decoded,
     drawn,
     niche_of,
     simpler,
 )
+from fltheory.verify.instance_batch import InstanceBatch, assess
 from fltheory.verify.truth import Sampling
-from fltheory.verify.verdict import HypothesisCheck, Outcome
+from fltheory.verify.verdict import Outcome
 from fltheory.verify.witness import Witness
 
 DEFAULT_BUDGET = 10_000
+_GENERATION = 250
 _RANDOM_SHARE = 0.5
-_AFTER_FIRST = 0.1
 _CLEARLY = 1.05
+_TRUST = 1 + 1e-9
 
 Progress = Callable[[int, int, str], None]
 
@@ -69,8 +74,9 @@ def falsify(
     Half of the budget goes to random settings of low-dimensional extremal instances (one or
     two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q near 0 and 1, small
     and excessive step sizes), the rest to changes of the best ones. Equations between step
-    sizes are solved for eta_c. A witness is then made small and its numbers round, as long as
-    it remains one.
+    sizes are solved for eta_c. Settings are evaluated by the hundred; what seems to refute is
+    checked by the exact engine. A witness is then made small and its numbers round, as long
+    as it remains one.
 
     Parameters
     ----------
@@ -91,36 +97,67 @@ def falsify(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
             "a claimed order: see fltheory verify"
         )
-    budget = validation.whole_number("budget", budget, at_least=1)
-    seed = validation.whole_number("seed", seed, at_least=0)
-    search = _Search(theorem, np.random.default_rng(seed))
-    for tried in search.run(budget):
-        if progress is not None and tried % 20 == 0:
+    search = Search(theorem, budget, seed)
+    for tried in search.generations():
+        if progress is not None:
             progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
+    coupling = coupling_of(theorem)
     genes = search.refuting
     return Falsification(
         theorem.id,
         theorem.reading,
-        None if genes is None else decoded(theorem, simplified(theorem, genes)),
+        None if genes is None else decoded(coupling, simplified(theorem, genes)),
         search.tried,
         search.applicable,
         search.best_ratio,
-        None if search.best is None else decoded(theorem, search.best),
+        None if search.best is None else decoded(coupling, search.best),
     )
 
 
-class _Search:
+@dataclass(frozen=True)
+class _Generation:
+    """Settings that are evaluated together, those that make an instance."""
+
+    size: int
+    genes: Sequence[Genes]
+    batch: InstanceBatch
+
+    @classmethod
+    def of(cls, coupling: sp.Eq | None, candidates: Sequence[Genes]) -> _Generation:
+        pairs = [(genes, decoded(coupling, genes)) for genes in candidates]
+        kept = [(genes, witness) for genes, witness in pairs if witness is not None]
+        batch = InstanceBatch([witness for _, witness in kept])
+        return cls(len(candidates), [genes for genes, _ in kept], batch)
+
+
+@lru_cache(maxsize=48)
+def _explored(coupling: sp.Eq | None, seed: int, index: int, size: int) -> _Generation:
+    """Return random settings; theorems with the same coupling of step sizes share them."""
+    rng = np.random.default_rng([seed, index])
+    return _Generation.of(coupling, [drawn(rng) for _ in range(size)])
+
+
+class Search:
     """Random settings, then changes of the best of each niche; keeps count and the best.
 
     A niche is a kind of instance: many statements are tight somewhere without being false
     there, and a single pool of leaders would gather at that place.
+
+    Attributes
+    ----------
+    tried, applicable : int
+    best_ratio : float
+        Largest truth/bound where all hypotheses held.
+    best, refuting : genes or None
+        Where that was, and the preferred refutation, if there is one.
     """
 
-    def __init__(self, theorem: Theorem, rng: np.random.Generator) -> None:
+    def __init__(self, theorem: Theorem, budget: int, seed: int) -> None:
         self._theorem = theorem
-        self._rng = rng
+        self._budget = validation.whole_number("budget", budget, at_least=1)
+        self._seed = validation.whole_number("seed", seed, at_least=0)
+        self._coupling = coupling_of(theorem)
         self._leaders: dict[tuple[int, ...], tuple[float, Genes]] = {}
-        self._first_refuting = 0
         self._effort = (True, 0, 0.0)
         self.tried = 0
         self.applicable = 0
@@ -128,66 +165,63 @@ class _Search:
         self.best: Genes | None = None
         self.refuting: Genes | None = None
 
-    def run(self, budget: int) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far.
-
-        After a first refutation a tenth of the budget goes into finding a clear one of
-        fewer rounds.
-        """
-        last = budget
-        while self.tried < last:
-            self._try(self._next(budget))
-            if self._first_refuting:
-                last = min(budget, self._first_refuting + int(_AFTER_FIRST * budget))
+    def generations(self) -> Iterator[int]:
+        """Try settings until the budget is spent; yield how many so far."""
+        rng = np.random.default_rng(self._seed)
+        index = 0
+        while self.tried < self._budget:
+            size = min(_GENERATION, self._budget - self.tried)
+            if self.tried < _RANDOM_SHARE * self._budget or not self._leaders:
+                generation = _explored(self._coupling, self._seed, index, size)
+            else:
+                leaders = [genes for _, genes in self._leaders.values()]
+                chosen = rng.integers(len(leaders), size=size)
+                offspring = [changed(leaders[leader], rng) for leader in chosen]
+                generation = _Generation.of(self._coupling, offspring)
+            self._take(generation)
+            index += 1
             yield self.tried
 
-    def _next(self, budget: int) -> Genes:
-        explore = self.tried < _RANDOM_SHARE * budget and not self._first_refuting
-        if explore or not self._leaders:
-            return drawn(self._rng)
-        leaders = list(self._leaders.values())
-        return changed(leaders[self._rng.integers(len(leaders))][1], self._rng)
-
-    def _try(self, genes: Genes) -> None:
-        self.tried += 1
-        comparison = evaluated(self._theorem, genes)
-        if comparison is None:
+    def _take(self, generation: _Generation) -> None:
+        self.tried += generation.size
+        if not generation.genes:
             return
-        score = -_violation(comparison.hypotheses)
-        if score == 0:
-            self.applicable += 1
-            score = _ratio(comparison)
-            if score > self.best_ratio:
-                self.best_ratio, self.best = score, genes
-            if comparison.outcome is Outcome.REFUTED:
-                self._note_refutation(score, genes)
-        niche = niche_of(genes)
-        if niche not in self._leaders or score > self._leaders[niche][0]:
-            self._leaders[niche] = score, genes
+        assessed = assess(self._theorem, generation.batch)
+        applies = assessed.violation == 0
+        self.applicable += int(applies.sum())
+        scores = np.where(applies, assessed.ratio, -assessed.violation)
+        for genes, score in zip(generation.genes, scores, strict=True):
+            niche = niche_of(genes)
+            if niche not in self._leaders or score > self._leaders[niche][0]:
+                self._leaders[niche] = float(score), genes
+        self._note_refutations(generation.genes, np.where(applies, assessed.ratio, 0.0))
+        leading = int(np.argmax(scores))
+        if applies[leading] and scores[leading] > self.best_ratio:
+            self.best_ratio = float(scores[leading])
+            self.best = generation.genes[leading]
 
-    def _note_refutation(self, ratio: float, genes: Genes) -> None:
-        self._first_refuting = self._first_refuting or self.tried
-        effort = (ratio < _CLEARLY, genes["rounds"], -ratio)
-        if self.refuting is None or effort < self._effort:
-            self.refuting, self._effort = genes, effort
+    def _note_refutations(self, genes: Sequence[Genes], ratios: np.ndarray) -> None:
+        """Keep the refutation that is clear, of few rounds and large; the engine confirms it."""
+        efforts = [
+            (bool(ratio < _CLEARLY), genes[index]["rounds"], -float(ratio), index)
+            for index, ratio in enumerate(ratios)
+            if ratio > _TRUST
+        ]
+        for unclear, rounds, negative_ratio, index in sorted(efforts):
+            effort = unclear, rounds, negative_ratio
+            if self.refuting is not None and effort >= self._effort:
+                return
+            if refutation(self._theorem, genes[index]) > 0:
+                self.refuting, self._effort = genes[index], effort
+                return
 
 
 def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
     """Return truth, bound and hypotheses on a setting; None where the genes make none."""
-    witness = decoded(theorem, genes)
+    witness = decoded(coupling_of(theorem), genes)
     if witness is None:
         return None
     return compare(theorem, witness.setting(), Sampling())
-
-
-def _violation(hypotheses: tuple[HypothesisCheck, ...]) -> float:
-    """Return zero if all hold, else how many do not, and by how much, in (0, n]."""
-    total = 0.0
-    for check in hypotheses:
-        if check.holds is not True:
-            size = abs(check.margin)
-            total += 1.0 if math.isnan(size) or math.isinf(size) else size / (1 + size) + 1e-9
-    return total
 
 
 def simplified(theorem: Theorem, genes: Genes) -> Genes:
@@ -196,25 +230,19 @@ def simplified(theorem: Theorem, genes: Genes) -> Genes:
     One gene after another gives way to the simplest value that keeps the refutation, until
     none can. A refutation by more than 5% remains one by so much.
     """
-    enough = min(_CLEARLY, _refutation(theorem, genes))
+    enough = min(_CLEARLY, refutation(theorem, genes))
     while True:
         before = genes
         for name in before:
             options = ({**genes, name: value} for value in simpler(name, genes[name]))
-            genes = next(option for option in options if _refutation(theorem, option) >= enough)
+            genes = next(option for option in options if refutation(theorem, option) >= enough)
         if genes == before:
             return genes
 
 
-def _refutation(theorem: Theorem, genes: Genes) -> float:
-    """Return truth/bound where the setting refutes, else zero."""
+def refutation(theorem: Theorem, genes: Genes) -> float:
+    """Return truth/bound, by the exact engine, where the setting refutes, else zero."""
     comparison = evaluated(theorem, genes)
     if comparison is None or comparison.outcome is not Outcome.REFUTED:
         return 0.0
-    return _ratio(comparison)
-
-
-def _ratio(comparison: Comparison) -> float:
-    if comparison.bound <= 0:
-        return math.inf if comparison.truth > comparison.bound else 0.0
-    return comparison.truth / comparison.bound
+    return comparison.truth / comparison.bound if comparison.bound > 0 else math.inf
