@@ -39,11 +39,18 @@ def main() -> None:
         if message:
             print(f"fltheory: {message}", file=sys.stderr)
         sys.exit(_BAD_INPUT)
+    except _Interrupted as interrupted:
+        print(f"fltheory: interrupted, {interrupted}", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
     except (KeyboardInterrupt, typer.Abort):
         status = _INTERRUPTED
     if status == _INTERRUPTED:
         print("fltheory: interrupted, nothing was written", file=sys.stderr)
     sys.exit(status)
+
+
+class _Interrupted(Exception):  # noqa: N818
+    """An interrupt of a command that keeps what it has done; says where."""
 
 
 @app.command()
@@ -192,6 +199,66 @@ def map_command(
     if out is not None:
         write_region(region, out)
         print(f"written to {out}")
+
+
+@app.command()
+def repair(
+    theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
+    budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the searches.")] = 0,
+) -> None:
+    """Search for a refutation of a repaired statement, whole and with each mend left out."""
+    from fltheory import theorems as registry
+    from fltheory.report import survival_text
+    from fltheory.verify import survival
+
+    statement = registry.get(theorem, "repaired")
+    with _progress() as advance:
+        found = survival(statement, budget, seed, progress=advance)
+    print(survival_text(found))
+
+
+@app.command()
+def power(
+    theorems: Annotated[
+        list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
+    ] = None,
+    budget: Annotated[int, typer.Option(help="Settings that a search may try.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the search that is measured.")] = 0,
+    every: Annotated[int, typer.Option(help="Take one mutant of so many.")] = 1,
+    out: Annotated[
+        Path, typer.Option(help="Keep results in this file; resume from it if it exists.")
+    ] = Path("out/power.json"),
+    page: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
+) -> None:
+    """Measure the search's power: plant faults in theorems, count those it finds."""
+    from fltheory.report import power_page, power_summary, read_judged, write_judged
+    from fltheory.verify import Plan, judge_all
+    from fltheory.verify.power import keys, mutated_theorems
+
+    selected = {statement.id for statement in _selected(theorems or [])}
+    plan = Plan(budget, seed, every)
+    chosen = keys([theorem for theorem in mutated_theorems() if theorem.id in selected], plan)
+    kept = read_judged(out, plan)
+    done = [result.key for result in kept]
+    try:
+        with _progress() as advance:
+            for result in judge_all(chosen, plan, done=done, progress=advance):
+                kept.append(result)
+                write_judged(out, kept, plan)
+    except KeyboardInterrupt as interrupt:
+        message = f"{len(kept)} judged mutants are in {out}, the same command resumes"
+        raise _Interrupted(message) from interrupt
+    results = [result for result in kept if result.key in chosen]
+    print(power_summary(results))
+    for result in results:
+        if result.is_false and not result.is_found:
+            print(f"  missed: {result.theorem}: {result.about} (by {result.refuted_by})")
+    print(f"written to {out}")
+    if page is not None:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(power_page(results, plan), encoding="utf-8")
+        print(f"written to {page}")
 
 
 @app.command()

@@ -2,6 +2,12 @@
 
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.power_report import (
+    power_page,
+    power_summary,
+    read_judged,
+    write_judged,
+)
 from fltheory.report.refutation_text import certified_text, falsification_text
 from fltheory.report.region_figure import (
     region_figure,
@@ -9,6 +15,7 @@ from fltheory.report.region_figure import (
     region_table,
     write_region,
 )
+from fltheory.report.survival_text import survival_text
 from fltheory.report.verdict_file import verdict_document, write_verdicts
 from fltheory.report.verdict_table import summary, verdict_table
 
@@ -17,13 +24,18 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "power_page",
+    "power_summary",
+    "read_judged",
     "region_figure",
     "region_heading",
     "region_table",
     "summary",
+    "survival_text",
     "verdict_document",
     "verdict_table",
     "where_it_applies",
+    "write_judged",
     "write_region",
     "write_verdicts",
 ]

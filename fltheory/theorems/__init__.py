@@ -2,6 +2,7 @@
 
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.registry import get, ids, readings, registered
+from fltheory.theorems.repair import Mend, Repair
 from fltheory.theorems.statement import (
     BoundedQuantity,
     Hypothesis,
@@ -16,9 +17,11 @@ from fltheory.theorems.statement import (
 __all__ = [
     "BoundedQuantity",
     "Hypothesis",
+    "Mend",
     "RateAxis",
     "RateClaim",
     "Regime",
+    "Repair",
     "RoundRange",
     "RoundSymbol",
     "Statement",

@@ -146,7 +146,8 @@ _COUPLING_5 = Hypothesis(
 )
 
 
-def _gradient_symbols(reduction: Reduction, rounds: RoundRange) -> tuple[RoundSymbol, ...]:
+def gradient_symbols(reduction: Reduction, rounds: RoundRange) -> tuple[RoundSymbol, ...]:
+    """Return G_1 and G_2 of Theorem 4, reduced over rounds."""
     over = f"{reduction} over {rounds.text} of"
     return (
         RoundSymbol(G_1, "squared_gradient", reduction, rounds, f"{over} E||grad F(x_r)||^2"),
@@ -191,10 +192,10 @@ def _mean_gradient(rounds: RoundRange) -> BoundedQuantity:
     return BoundedQuantity("squared_gradient", "mean", rounds, text, latex)
 
 
-_STEP_PRINTED_4 = Hypothesis(
+STEP_PRINTED_4 = Hypothesis(
     "small client step", sp.Le(eta_c, 1 / (4 * sp.sqrt(30 * L * K))), "Theorem 4"
 )
-_STEP_DERIVED_4 = Hypothesis(
+STEP_DERIVED_4 = Hypothesis(
     "small client step", sp.Le(eta_c, 1 / (2 * sp.sqrt(30) * L * K)), "below (46)"
 )
 
@@ -208,13 +209,13 @@ THEOREM_4 = Theorem(
     hypotheses=(
         _SMOOTH,
         _DISSIMILARITY,
-        _STEP_PRINTED_4,
+        STEP_PRINTED_4,
         _COUPLING_4,
         Hypothesis("few clients' rounds", _Q_CONDITION_4, "Theorem 4"),
     ),
     meanings=MEANINGS,
     constants=safari_constants,
-    round_symbols=_gradient_symbols("max", _BEFORE_EACH_ROUND),
+    round_symbols=gradient_symbols("max", _BEFORE_EACH_ROUND),
     observe=_observe_gradient_sum,
     regimes=sa_fl_regimes.THEOREM_4,
     note=(
@@ -231,11 +232,11 @@ THEOREM_4_DERIVED = replace(
     hypotheses=(
         _SMOOTH,
         _DISSIMILARITY,
-        _STEP_DERIVED_4,
+        STEP_DERIVED_4,
         _COUPLING_4,
         Hypothesis("few clients' rounds", _Q_CONDITION_54, "(54), in expectation"),
     ),
-    round_symbols=_gradient_symbols("mean", _BEFORE_EACH_ROUND),
+    round_symbols=gradient_symbols("mean", _BEFORE_EACH_ROUND),
     note=(
         "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
         "1/(2 sqrt(30) LK). (53) needs (54), sums over the rounds; (55) replaces them by "
@@ -253,7 +254,7 @@ SUBMISSION_4 = replace(
     meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
     | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
     constants=one_noise_level,
-    round_symbols=_gradient_symbols("min", _BEFORE_EACH_ROUND),
+    round_symbols=gradient_symbols("min", _BEFORE_EACH_ROUND),
     note=(
         "Differs from the later version: G_1 and G_2 are minima, and one sigma bounds all "
         "noise. Its Assumption 3 asks for smoothness of F alone; on clients of finite "
@@ -270,19 +271,19 @@ SUBMISSION_4_DERIVED = replace(
     note="By the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
 )
 
-_DRIFT_5 = 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu)
+DRIFT_5 = 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu)
 _Q_CONDITION_5 = sp.Le(
     q,
     1
     / (
         1
-        + (4 * eta_bar / mu**2 * _DRIFT_5 * G_3 - 4 / mu * G_4)
+        + (4 * eta_bar / mu**2 * DRIFT_5 * G_3 - 4 / mu * G_4)
         / ((1 / (L + mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2)) * G_3)
     ),
 )
 _Q_CONDITION_81 = sp.Le(
     (
-        16 * q * eta_bar / mu**2 * _DRIFT_5
+        16 * q * eta_bar / mu**2 * DRIFT_5
         - (1 - q) * (1 / (L * mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2))
     )
     * G_3,
@@ -339,6 +340,8 @@ THEOREM_5 = Theorem(
     ),
 )
 
+STEP_DRIFT_5 = Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)")
+
 THEOREM_5_DERIVED = replace(
     THEOREM_5,
     reading="derived",
@@ -347,7 +350,7 @@ THEOREM_5_DERIVED = replace(
         _STRONGLY_CONVEX,
         _DISSIMILARITY,
         Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5"),
-        Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)"),
+        STEP_DRIFT_5,
         _COUPLING_5,
         Hypothesis("few clients' rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
     ),

@@ -3,20 +3,24 @@
 Its bound and each hypothesis are SymPy expressions over named symbols: the one source that
 is evaluated in numbers, rendered in documents and manipulated. A *reading* of a theorem is
 one way to take it: ``printed`` is the statement to the letter, faults included; ``derived``
-is what its own proof gives.
+is what its own proof gives; ``repaired`` is the printed form with the fewest changes that the
+proof asks for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
 from fltheory.theorems.regime import Regime
 from fltheory.validation import FloatArray
+
+if TYPE_CHECKING:
+    from fltheory.theorems.repair import Repair
 
 Reduction: TypeAlias = Literal["mean", "max", "min", "every", "last"]
 
@@ -135,6 +139,8 @@ class Theorem:
         Named settings to check it on.
     note : str
         How the reading departs from others, and at which equation.
+    repair : Repair or None
+        For a repaired reading: the changes that make it.
     """
 
     id: str
@@ -151,6 +157,7 @@ class Theorem:
     observe: Callable[[Setting], Sequence[Observable]] = lambda setting: ()
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
+    repair: Repair | None = None
 
 
 @dataclass(frozen=True)

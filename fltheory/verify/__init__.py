@@ -12,7 +12,10 @@ from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
 from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
+from fltheory.verify.mutants import Mutant, mutants
+from fltheory.verify.power import Judged, Plan, judge_all
 from fltheory.verify.runs import Cell, check_regimes
+from fltheory.verify.survival import Survival, survival
 from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 from fltheory.verify.witness import Witness
 
@@ -24,10 +27,14 @@ __all__ = [
     "Falsification",
     "Grade",
     "HypothesisCheck",
+    "Judged",
     "MapAxis",
+    "Mutant",
     "Outcome",
+    "Plan",
     "RegionMap",
     "Setting",
+    "Survival",
     "Verdict",
     "Witness",
     "certificate",
@@ -36,9 +43,12 @@ __all__ = [
     "default_axis",
     "departure",
     "falsify",
+    "judge_all",
     "map_region",
+    "mutants",
     "read_baseline",
     "read_certificate",
+    "survival",
     "varied",
     "verdict_changed",
     "write_baseline",

@@ -8,7 +8,9 @@ and makes sure that the formulas in it are those of the registered statement.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +24,7 @@ from fltheory.verify.rational_replay import replay
 from fltheory.verify.witness import Witness
 
 VERSION = 1
+_MOST_DIGITS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ def certificate(theorem: Theorem, witness: Witness) -> dict[str, Any]:
     ValueError
         If, replayed without rounding, some hypothesis fails or the bound is not broken.
     """
+    with _long_numbers():
+        return _certificate(theorem, witness)
+
+
+def _certificate(theorem: Theorem, witness: Witness) -> dict[str, Any]:
     exact = replay(theorem, witness)
     failing = [name for name, holds in exact.hypotheses.items() if not holds]
     if failing:
@@ -69,6 +77,17 @@ def certificate(theorem: Theorem, witness: Witness) -> dict[str, Any]:
         "truth": str(exact.truth),
         "bound": str(exact.bound),
     }
+
+
+@contextmanager
+def _long_numbers() -> Iterator[None]:
+    """Lift Python's limit on the digits of whole numbers as text: fractions grow by the round."""
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(_MOST_DIGITS)
+    try:
+        yield
+    finally:
+        sys.set_int_max_str_digits(before)
 
 
 def statement_text(theorem: Theorem) -> dict[str, Any]:
@@ -132,7 +151,8 @@ def read_certificate(path: Path) -> Certified:
         raise CertificateError(f"{path}: theorem: {theorem.id} is a claimed order")
     _compare_statement(document.get("statement"), statement_text(theorem))
     witness = Witness.from_json(document.get("witness") or {})
-    truth, bound = check_certificate(document)
+    with _long_numbers():
+        truth, bound = check_certificate(document)
     return Certified(theorem, witness, truth, bound)
 
 

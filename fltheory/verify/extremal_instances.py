@@ -43,7 +43,8 @@ LAYOUTS = (
 _STEPS = (1, 2, 5, 20)
 _DIGITS = 2
 _COUPLED = (sa_fl.L, sa_fl.mu, sa_fl.eta_s, sa_fl.K)
-_LONGEST = 300
+_LONGEST = 3000
+_ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
 def rounded(value: float, digits: int = _DIGITS) -> Number:
@@ -120,7 +121,7 @@ def niche_of(genes: Genes) -> tuple[int, ...]:
 def simpler(name: str, value: Any) -> Sequence[Any]:
     """Return values that may stand for ``value``, the simplest first, itself last."""
     if name == "rounds":
-        return [r for r in (1, 2, 3, 5, 10, 20, 50, 100, 200) if r < value] + [value]
+        return [r for r in _ROUND_LENGTHS if r < value] + [value]
     if name == "local_steps":
         return sorted({1, 2, value})[: [1, 2, value].index(value) + 1]
     if not isinstance(value, Fraction):

@@ -6,12 +6,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 import sympy as sp
 
 from fltheory import validation
 from fltheory.theorems import RateClaim, Statement, Theorem
+from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare
 from fltheory.verify.extremal_instances import (
     Genes,
@@ -32,6 +34,8 @@ _GENERATION = 250
 _RANDOM_SHARE = 0.5
 _CLEARLY = 1.05
 _TRUST = 1 + 1e-9
+_LENGTHS = (0, 30, 300, math.inf)
+_SOON_CERTIFIED = 300
 
 Progress = Callable[[int, int, str], None]
 
@@ -116,18 +120,22 @@ def falsify(
 
 @dataclass(frozen=True)
 class _Generation:
-    """Settings that are evaluated together, those that make an instance."""
+    """Settings that are evaluated together: those that make an instance, by length."""
 
     size: int
-    genes: Sequence[Genes]
-    batch: InstanceBatch
+    groups: Sequence[tuple[Sequence[Genes], InstanceBatch]]
 
     @classmethod
     def of(cls, coupling: sp.Eq | None, candidates: Sequence[Genes]) -> _Generation:
         pairs = [(genes, decoded(coupling, genes)) for genes in candidates]
         kept = [(genes, witness) for genes, witness in pairs if witness is not None]
-        batch = InstanceBatch([witness for _, witness in kept])
-        return cls(len(candidates), [genes for genes, _ in kept], batch)
+        groups = []
+        for above, last in pairwise(_LENGTHS):
+            group = [(g, witness) for g, witness in kept if above < witness.rounds <= last]
+            if group:
+                genes, instances = zip(*group, strict=True)
+                groups.append((genes, InstanceBatch(instances)))
+        return cls(len(candidates), groups)
 
 
 @lru_cache(maxsize=48)
@@ -158,7 +166,7 @@ class Search:
         self._seed = validation.whole_number("seed", seed, at_least=0)
         self._coupling = coupling_of(theorem)
         self._leaders: dict[tuple[int, ...], tuple[float, Genes]] = {}
-        self._effort = (True, 0, 0.0)
+        self._effort: tuple[float, ...] = ()
         self.tried = 0
         self.applicable = 0
         self.best_ratio = -math.inf
@@ -184,36 +192,44 @@ class Search:
 
     def _take(self, generation: _Generation) -> None:
         self.tried += generation.size
-        if not generation.genes:
-            return
-        assessed = assess(self._theorem, generation.batch)
-        applies = assessed.violation == 0
-        self.applicable += int(applies.sum())
-        scores = np.where(applies, assessed.ratio, -assessed.violation)
-        for genes, score in zip(generation.genes, scores, strict=True):
+        for genes, batch in generation.groups:
+            assessed = assess(self._theorem, batch)
+            applies = assessed.violation == 0
+            self.applicable += int(applies.sum())
+            self._note_leaders(genes, np.where(applies, assessed.ratio, -assessed.violation))
+            ratios = np.where(applies, assessed.ratio, -np.inf)
+            self._note_refutations(genes, ratios)
+            leading = int(np.argmax(ratios))
+            if ratios[leading] > self.best_ratio:
+                self.best_ratio, self.best = float(ratios[leading]), genes[leading]
+
+    def _note_leaders(self, candidates: Sequence[Genes], scores: FloatArray) -> None:
+        for genes, score in zip(candidates, scores, strict=True):
             niche = niche_of(genes)
             if niche not in self._leaders or score > self._leaders[niche][0]:
                 self._leaders[niche] = float(score), genes
-        self._note_refutations(generation.genes, np.where(applies, assessed.ratio, 0.0))
-        leading = int(np.argmax(scores))
-        if applies[leading] and scores[leading] > self.best_ratio:
-            self.best_ratio = float(scores[leading])
-            self.best = generation.genes[leading]
 
-    def _note_refutations(self, genes: Sequence[Genes], ratios: np.ndarray) -> None:
-        """Keep the refutation that is clear, of few rounds and large; the engine confirms it."""
+    def _note_refutations(self, genes: Sequence[Genes], ratios: FloatArray) -> None:
+        """Keep the refutation that is soon certified, clear, of few rounds and large.
+
+        The exact engine confirms it first.
+        """
         efforts = [
-            (bool(ratio < _CLEARLY), genes[index]["rounds"], -float(ratio), index)
+            (_effort(genes[index], float(ratio)), index)
             for index, ratio in enumerate(ratios)
             if ratio > _TRUST
         ]
-        for unclear, rounds, negative_ratio, index in sorted(efforts):
-            effort = unclear, rounds, negative_ratio
+        for effort, index in sorted(efforts):
             if self.refuting is not None and effort >= self._effort:
                 return
             if refutation(self._theorem, genes[index]) > 0:
                 self.refuting, self._effort = genes[index], effort
                 return
+
+
+def _effort(genes: Genes, ratio: float) -> tuple[float, ...]:
+    rounds = genes["rounds"]
+    return rounds > _SOON_CERTIFIED, ratio < _CLEARLY, rounds, -ratio
 
 
 def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:

@@ -77,12 +77,12 @@ class Truth:
 def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
     """Run the exact engine where it applies, else sample.
 
-    The last few truths are kept, as the readings of a theorem share them.
+    The last truths are kept, as readings of a theorem, and mutants, share them.
     """
     return _truth_of(setting, tuple(observe), sampling)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
     arguments = (
         setting.algorithm,

@@ -128,6 +128,9 @@ def test_reductions_of_trajectory_symbols() -> None:
         ("sa-fl/4", "derived"): {"mean"},
         ("sa-fl/5", "printed"): {"every"},
         ("sa-fl/5", "derived"): {"every"},
+        ("sa-fl-submission/4", "repaired"): {"min"},
+        ("sa-fl/4", "repaired"): {"min"},
+        ("sa-fl/5", "repaired"): {"every"},
     }
 
 
@@ -165,7 +168,7 @@ def test_derived_step_limit_of_theorem_4_is_where_its_proof_needs_it() -> None:
 
 
 @pytest.mark.parametrize("identifier", ["sa-fl-submission/4", "sa-fl/4", "sa-fl/5"])
-@pytest.mark.parametrize("reading", ["printed", "derived"])
+@pytest.mark.parametrize("reading", ["printed", "derived", "repaired"])
 def test_regimes_meet_the_conditions_on_step_sizes(identifier: str, reading: str) -> None:
     theorem = theorems.get(identifier, reading)
     assert set(theorem.regimes) >= NAMED_REGIMES

@@ -36,7 +36,7 @@ def test_cells_come_in_the_order_of_the_statements() -> None:
     cells = check_regimes(statements, progress=lambda *step: seen.append(step))
     assert [cell.key for cell in cells] == [
         ("sa-fl/5", reading, name)
-        for reading in ("printed", "derived")
+        for reading in ("printed", "derived", "repaired")
         for name in ("i.i.d.", "q = 0")
     ]
     assert [step[0] for step in seen] == [0, 1, 2, 3, 4]
