@@ -135,22 +135,33 @@ def verify(
 def falsify(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
-    budget: Annotated[int, typer.Option(help="Settings to try.")] = 10_000,
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Settings to try: 10000 for an inequality, 1000 for a claimed order."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
 ) -> None:
     """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
     from fltheory import theorems as registry
-    from fltheory.report import falsification_text
+    from fltheory.report import falsification_text, rate_falsification_text
     from fltheory.theorems import RateClaim
-    from fltheory.verify import certificate, write_certificate
-    from fltheory.verify import falsify as search
+    from fltheory.verify import certificate, falsification, rate_falsification, write_certificate
 
     statement = registry.get(theorem, reading)
+    if isinstance(statement, RateClaim):
+        if out is not None:
+            raise ValueError(f"out must be left out for {theorem}, an order has no certificate")
+        effort = rate_falsification.DEFAULT_BUDGET if budget is None else budget
+        with _progress() as advance:
+            worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
+        print(rate_falsification_text(worst))
+        return
+    effort = falsification.DEFAULT_BUDGET if budget is None else budget
     with _progress() as advance:
-        found = search(statement, budget, seed, progress=advance)
+        found = falsification.falsify(statement, effort, seed, progress=advance)
     print(falsification_text(found))
-    if found.witness is None or isinstance(statement, RateClaim):
+    if found.witness is None:
         return
     document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
@@ -267,15 +278,17 @@ def findings(
         "verification/witnesses"
     ),
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/findings.md"),
+    budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
     check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
 ) -> None:
-    """Make the page of findings from stored certificates, each of which is checked."""
+    """Make the page of findings: certificates are checked, repairs and the rest searched."""
     from fltheory.report import findings as page_of
 
     paths = sorted(witnesses.glob("*.json"))
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
-    page = page_of(paths, shown_from=witnesses)
+    with _progress() as advance:
+        page = page_of(paths, witnesses, budget, progress=advance)
     if not check:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page, encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 
 import fltheory.verify
 from fltheory import cli, theorems
-from fltheory.verify import MapAxis, certificate, write_certificate
+from fltheory.verify import Judged, MapAxis, certificate, write_certificate
 from tests.verify.witnesses import ONE_ROUND
 
 
@@ -142,6 +142,75 @@ def test_falsify_states_its_effort(fltheory_command) -> None:
     assert "no refutation found; 30 settings tried" in out
 
 
+def test_falsify_follows_an_order_over_three_decades(fltheory_command) -> None:
+    status, out, _ = fltheory_command("falsify", "sa-fl/corollary-2", "--budget", "250")
+    assert status == 0
+    assert "sa-fl/corollary-2 (printed): BROKEN" in out
+    assert "250 settings tried over three decades" in out
+    options = ("--reading", "derived", "--budget", "20")
+    assert (
+        "says nothing on any of them"
+        in fltheory_command("falsify", "sa-fl/corollary-2", *options)[1]
+    )
+    status, _, err = fltheory_command("falsify", "sa-fl/corollary-2", "--out", "x.json")
+    assert status == 2
+    assert "an order has no certificate" in err
+
+
+def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
+    status, out, _ = fltheory_command("repair", "sa-fl-submission/4", "--budget", "1000")
+    assert status == 0
+    assert "sa-fl-submission/4 (repaired) survives the search, which is not a proof" in out
+    assert "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK)) [(45)]: refuted without it" in out
+    assert "the sum over r = 0 .. R-1 for 1 .. R [(51)]: not refuted without it" in out
+
+
+def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:
+    status, _, err = fltheory_command("repair", "sa-fl/corollary-1")
+    assert status == 2
+    assert "reading of sa-fl/corollary-1 must be one of printed, derived" in err
+
+
+def power_options(path: Path, *more: str) -> tuple[str, ...]:
+    return ("power", "sa-fl/5", "--every", "70", "--budget", "250", "--out", str(path), *more)
+
+
+def test_power_resumes_and_writes_its_page(fltheory_command, tmp_path: Path) -> None:
+    path, page = tmp_path / "power.json", tmp_path / "power.md"
+    status, out, _ = fltheory_command(*power_options(path, "--page", str(page)))
+    assert status == 0
+    assert out.startswith("3 mutants, ")
+    assert "| sa-fl/5 | 3 |" in page.read_text()
+    document = json.loads(path.read_text())
+    document["judged"][0]["about"] = "as it was before"
+    document["judged"].pop()
+    path.write_text(json.dumps(document))
+    assert fltheory_command(*power_options(path))[0] == 0
+    resumed = json.loads(path.read_text())["judged"]
+    assert len(resumed) == 3
+    assert resumed[0]["about"] == "as it was before"
+    status, _, err = fltheory_command(*power_options(path, "--seed", "5"))
+    assert status == 2
+    assert "out must be of the same plan" in err
+
+
+def test_an_interrupted_power_says_what_is_kept(
+    fltheory_command, monkeypatch, tmp_path: Path
+) -> None:
+    def one_then_interrupt(chosen, plan, **options):
+        yield Judged(*chosen[0], "sign", "search", 250)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fltheory.verify, "judge_all", one_then_interrupt)
+    path = tmp_path / "power.json"
+    status, _, err = fltheory_command(*power_options(path))
+    assert status == 130
+    assert err == (
+        f"fltheory: interrupted, 1 judged mutants are in {path}, the same command resumes\n"
+    )
+    assert len(json.loads(path.read_text())["judged"]) == 1
+
+
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))
@@ -152,8 +221,7 @@ def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
 
 def test_findings_are_made_and_checked(fltheory_command, certificate_file, tmp_path: Path) -> None:
     page = tmp_path / "findings.md"
-    options = (str(certificate_file.parent), "--out", str(page))
-    assert fltheory_command("findings", *options, "--check")[0] == 1
+    options = (str(certificate_file.parent), "--out", str(page), "--budget", "250")
     assert fltheory_command("findings", *options)[0] == 0
     assert fltheory_command("findings", *options, "--check")[0] == 0
     text = page.read_text()
@@ -161,7 +229,11 @@ def test_findings_are_made_and_checked(fltheory_command, certificate_file, tmp_p
         "sa-fl/5, printed",
         "one.json",
         "`E||x_R - x*||^2 = 1/10 = 0.1`",
-        "eta_c <= 1/(8LK)",
+        "- sa-fl/5: refuted, certified in `one.json`",
+        "- sa-fl/4 (printed): 250 settings tried",
+        "its regimes: 2 INAPPLICABLE, 1 REFUTED ('biased minority excluded')",
+        "survives the search, which is not a proof: 250 settings tried",
+        "- eta_c <= 1/(8LK) as a further hypothesis, (75): not refuted without it",
     ):
         assert part in text
     page.write_text(text + "more")

@@ -8,7 +8,11 @@ from fltheory.report.power_report import (
     read_judged,
     write_judged,
 )
-from fltheory.report.refutation_text import certified_text, falsification_text
+from fltheory.report.refutation_text import (
+    certified_text,
+    falsification_text,
+    rate_falsification_text,
+)
 from fltheory.report.region_figure import (
     region_figure,
     region_heading,
@@ -26,6 +30,7 @@ __all__ = [
     "findings",
     "power_page",
     "power_summary",
+    "rate_falsification_text",
     "read_judged",
     "region_figure",
     "region_heading",

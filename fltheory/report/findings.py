@@ -1,25 +1,46 @@
-"""What has been found: a page made from the stored witnesses."""
+"""What has been found: a page made from the stored witnesses and from searches run for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fltheory.report.refutation_text import shown
-from fltheory.theorems import Theorem, get
-from fltheory.verify import Certified, read_certificate
+from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
+from fltheory.theorems import RateClaim, Statement, get, ids
+from fltheory.verify import (
+    Certified,
+    Falsification,
+    Outcome,
+    Survival,
+    check_regimes,
+    falsify,
+    falsify_rate,
+    read_certificate,
+    survival,
+)
+from fltheory.verify.falsification import Progress
+
+_SHARE_FOR_ORDERS = 20
 
 _INTRODUCTION = """\
 # Findings
 
-Made by `fltheory findings` from the certificates in `verification/witnesses/`; do not edit. Each
-was found by `fltheory falsify` and is checked in exact arithmetic by `fltheory certify FILE`. This
-is about formulas as they stand in the texts at hand, not about people: a misprint, or a slip in
-the conversion of a text, counts like any other fault of a formula.
+Made by `fltheory findings` from the certificates in `verification/witnesses/`, and from searches
+run for it; do not edit. Each certificate was found by `fltheory falsify` and is checked in exact
+arithmetic by `fltheory certify FILE`. This is about formulas as they stand in the texts at hand,
+not about people: a misprint, or a slip in the conversion of a text, counts like any other fault
+of a formula.
 """
 
 
-def findings(paths: Sequence[Path], shown_from: Path) -> str:
+def findings(
+    paths: Sequence[Path],
+    shown_from: Path,
+    budget: int,
+    *,
+    progress: Progress | None = None,
+) -> str:
     """Return the page for these certificates, in Markdown.
 
     Parameters
@@ -28,21 +49,69 @@ def findings(paths: Sequence[Path], shown_from: Path) -> str:
         Certificates, each of which is checked first.
     shown_from : Path
         Folder that file names are shown relative to.
+    budget : int
+        Settings that each search of a repair, or of a statement without a certificate, may
+        try; a twentieth of it for a claimed order.
+    progress : callable, optional
+        Called with (settings tried in the present search, settings to try, its name).
 
     Raises
     ------
     ValueError
         If a certificate fails.
     """
-    sections = [_section(read_certificate(path), path.relative_to(shown_from)) for path in paths]
-    return "\n".join([_INTRODUCTION, *sections])
+    certified = {path: read_certificate(path) for path in paths}
+    refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
+    sections = [
+        _section(c, path.relative_to(shown_from), _survival(c, budget, progress))
+        for path, c in certified.items()
+    ]
+    return "\n".join([_INTRODUCTION, *_statements(refuted, budget, progress), *sections])
 
 
-def _section(certified: Certified, path: Path) -> str:
-    return "\n".join(_lines(certified, path)) + "\n"
+def _survival(certified: Certified, budget: int, progress: Progress | None) -> Survival:
+    return survival(get(certified.theorem.id, "repaired"), budget, progress=progress)
 
 
-def _lines(certified: Certified, path: Path) -> Iterator[str]:
+def _statements(
+    refuted: Mapping[str, Path], budget: int, progress: Progress | None
+) -> Iterator[str]:
+    yield "## Every printed statement\n"
+    for identifier in ids():
+        if identifier in refuted:
+            yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
+            continue
+        statement = get(identifier)
+        if isinstance(statement, RateClaim):
+            worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
+            text = rate_falsification_text(worst)
+        else:
+            text = _effort_text(falsify(statement, budget, progress=progress))
+        heading, *witness = text.splitlines()
+        yield f"- {heading}; {_verdicts(statement)}"
+        if witness:
+            yield from ("", *(f"      {line.strip()}" for line in witness))
+    yield ""
+
+
+def _verdicts(statement: Statement) -> str:
+    """Return the statement's verdicts over its regimes, those refuted by name."""
+    cells = check_regimes([statement])
+    count = Counter(cell.verdict.outcome.name for cell in cells)
+    refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
+    named = f" ({', '.join(refuted)})" if refuted else ""
+    return f"its regimes: {', '.join(f'{n} {name}' for name, n in sorted(count.items()))}{named}"
+
+
+def _effort_text(found: Falsification) -> str:
+    return f"{found.theorem} ({found.reading}): {falsification_effort(found)}"
+
+
+def _section(certified: Certified, path: Path, survived: Survival) -> str:
+    return "\n".join(_lines(certified, path, survived)) + "\n"
+
+
+def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str]:
     theorem = certified.theorem
     yield f"## {theorem.id}, {theorem.reading}"
     yield ""
@@ -64,11 +133,17 @@ def _lines(certified: Certified, path: Path) -> Iterator[str]:
     yield ""
     yield f"**As printed.** {theorem.note}"
     yield ""
-    yield f"**Where statement and proof part, and the repair.** {_repair(theorem).note}"
+    yield f"**Where statement and proof part.** {get(theorem.id, 'derived').note}"
+    yield ""
+    yield from _repair_lines(survived)
 
 
-def _repair(theorem: Theorem) -> Theorem:
-    derived = get(theorem.id, "derived")
-    if not isinstance(derived, Theorem):
-        raise ValueError(f"theorem must be an inequality, got {theorem.id}")
-    return derived
+def _repair_lines(survived: Survival) -> Iterator[str]:
+    found = survived.search
+    fate = "survives the search, which is not a proof" if found.witness is None else "is refuted"
+    yield "**Repair.** The printed statement with the fewest changes that its proof asks for"
+    yield f"{fate}: {falsification_effort(found)}."
+    yield ""
+    for mend, without in survived.without:
+        needed = "refuted without it" if without.witness else "not refuted without it"
+        yield f"- {mend.about}, {mend.source}: {needed}"

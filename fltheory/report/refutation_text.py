@@ -4,19 +4,43 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from fltheory.verify import Certified, Falsification
+from fltheory.verify import Certified, Falsification, RateFalsification
+
+
+def falsification_effort(found: Falsification) -> str:
+    """Return how many settings were tried, how many applied, and the largest ratio."""
+    return (
+        f"{found.settings_tried} settings tried, {found.settings_applicable} of them met every "
+        f"hypothesis, largest truth/bound {found.best_ratio:.4g}"
+    )
 
 
 def falsification_text(found: Falsification) -> str:
     """Return the witness, or how hard it was looked for."""
-    effort = (
-        f"{found.settings_tried} settings tried, {found.settings_applicable} of them met every "
-        f"hypothesis, largest truth/bound {found.best_ratio:.6g}"
-    )
+    effort = falsification_effort(found)
     name = f"{found.theorem} ({found.reading})"
     if found.witness is None:
         return f"{name}: no refutation found; {effort}"
     return "\n".join([f"{name}: REFUTED; {effort}", *_indented(found.witness.lines)])
+
+
+def rate_falsification_text(found: RateFalsification) -> str:
+    """Return where a claimed order fares worst, and how hard that was looked for."""
+    name = f"{found.theorem} ({found.reading})"
+    effort = (
+        f"{found.settings_tried} settings tried over three decades, {found.settings_applicable} "
+        "of them met every hypothesis throughout with the bound in the claimed order"
+    )
+    if found.worst is None:
+        return f"{name}: says nothing on any of them; {effort}"
+    ratio = (
+        f"largest truth/bound at the end of the decades {found.best_ratio:.4g}, in "
+        f"{found.variable}, where the truth's slope exceeds the claimed one by {found.excess:+.3f}"
+    )
+    if not found.speaks_against:
+        return f"{name}: nothing found against it; {effort}; {ratio}"
+    heading = f"{name}: BROKEN, the truth leaves the bound and decays slower; {effort}; {ratio}"
+    return "\n".join([heading, *_indented(found.worst.lines)])
 
 
 def certified_text(certified: Certified) -> str:

@@ -14,6 +14,7 @@ from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
 from fltheory.verify.mutants import Mutant, mutants
 from fltheory.verify.power import Judged, Plan, judge_all
+from fltheory.verify.rate_falsification import RateFalsification, falsify_rate
 from fltheory.verify.runs import Cell, check_regimes
 from fltheory.verify.survival import Survival, survival
 from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
@@ -32,6 +33,7 @@ __all__ = [
     "Mutant",
     "Outcome",
     "Plan",
+    "RateFalsification",
     "RegionMap",
     "Setting",
     "Survival",
@@ -43,6 +45,7 @@ __all__ = [
     "default_axis",
     "departure",
     "falsify",
+    "falsify_rate",
     "judge_all",
     "map_region",
     "mutants",

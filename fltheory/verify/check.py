@@ -10,13 +10,14 @@ import numpy as np
 
 from fltheory.engines import Setting
 from fltheory.theorems.statement import Hypothesis, RateAxis, RateClaim, Statement, Theorem
+from fltheory.validation import FloatArray
 from fltheory.verify.evaluation import check_hypothesis, evaluate, theorem_values
 from fltheory.verify.truth import Sampling, truth_of
 from fltheory.verify.verdict import Evidence, HypothesisCheck, Outcome, Verdict
 
 _BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-_SLOPE_IS_MET = 0.05
-_SLOPE_IS_MISSED = 0.25
+SLOPE_IS_MET = 0.05
+SLOPE_IS_MISSED = 0.25
 
 
 def check(
@@ -149,9 +150,9 @@ class _AxisReading:
         if unmet is not None:
             return unmet
         excess = self.truth_slope - self.claimed_slope
-        if excess <= _SLOPE_IS_MET:
+        if excess <= SLOPE_IS_MET:
             return Outcome.HOLDS
-        return Outcome.REFUTED if excess >= _SLOPE_IS_MISSED else Outcome.UNDECIDED
+        return Outcome.REFUTED if excess >= SLOPE_IS_MISSED else Outcome.UNDECIDED
 
     @property
     def text(self) -> str:
@@ -160,6 +161,27 @@ class _AxisReading:
             f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
             f"bound {self.bound_slope:+.2f}, claimed {self.claimed_slope:+.2f}"
         )
+
+
+def slope_of_last_decade(
+    grid: Sequence[int], values: Sequence[float] | Sequence[FloatArray]
+) -> FloatArray:
+    """Fit log(value) to log(variable) over the last decade; NaN where a value has no logarithm.
+
+    Parameters
+    ----------
+    grid : sequence of int
+        Values of the variable, in increasing order.
+    values : sequence of float, or of arrays (n,)
+        One for each.
+    """
+    last_decade = np.array(grid) >= grid[-1] / 10
+    logs = np.log(np.array(grid)[last_decade])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        heights = np.log(np.array(values, dtype=np.float64)[last_decade])
+    finite = np.isfinite(heights).all(axis=0)
+    slopes = np.polyfit(logs, np.where(finite, heights, 0.0), 1)[0]
+    return np.where(finite, slopes, np.nan)
 
 
 def _badness(check: HypothesisCheck) -> tuple[int, float]:
@@ -208,13 +230,9 @@ def _read_axis(
         scheduled = axis.schedule(setting, value)
         comparisons.append(compare(claim.theorem, scheduled, sampling, axis.hypotheses))
         orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
-    last_decade = np.array(grid) >= grid[-1] / 10
-    logs = np.log(np.array(grid)[last_decade])
 
     def slope(values: Sequence[float]) -> float:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            heights = np.log(np.array(values)[last_decade])
-        return float(np.polyfit(logs, heights, 1)[0]) if np.isfinite(heights).all() else math.nan
+        return float(slope_of_last_decade(grid, values))
 
     return _AxisReading(
         axis=axis,

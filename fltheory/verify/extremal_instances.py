@@ -206,7 +206,10 @@ def _client_lr(
     if coupling is None:
         return detuning * 2 * assist_lr / K
     solved = _solved_for_client_step(coupling)
-    return None if solved is None else solved(L, mu, assist_lr, K)
+    try:
+        return None if solved is None else solved(L, mu, assist_lr, K)
+    except ZeroDivisionError:
+        return None
 
 
 def _on_axis(value: Number, axis: int, dim: int) -> tuple[Number, ...]:

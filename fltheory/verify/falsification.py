@@ -99,7 +99,7 @@ def falsify(
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
-            "a claimed order: see fltheory verify"
+            "a claimed order: see falsify_rate"
         )
     search = Search(theorem, budget, seed)
     for tried in search.generations():

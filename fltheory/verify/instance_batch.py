@@ -183,14 +183,22 @@ class Assessment:
 
     Attributes
     ----------
-    ratio : array, (n,)
-        truth/bound; infinite where a bound of zero or less is broken.
+    truth, bound : array, (n,)
     violation : array, (n,)
         Zero where all hypotheses hold, else how many do not and by how much.
     """
 
-    ratio: FloatArray
+    truth: FloatArray
+    bound: FloatArray
     violation: FloatArray
+
+    @property
+    def ratio(self) -> FloatArray:
+        """truth/bound, (n,); infinite where a bound of zero or less is broken."""
+        with np.errstate(all="ignore"):
+            degenerate = np.where(self.truth > self.bound, np.inf, 0.0)
+            ratio = np.where(self.bound > 0, self.truth / self.bound, degenerate)
+        return np.where(np.isfinite(self.truth) & np.isfinite(self.bound), ratio, 0.0)
 
 
 def assess(theorem: Theorem, batch: InstanceBatch) -> Assessment:
@@ -212,19 +220,13 @@ def assess(theorem: Theorem, batch: InstanceBatch) -> Assessment:
         violation += _violation(_relative_margin(hypothesis, values), inside)
     quantity = theorem.quantity
     truth = batch.reduced(quantity.field, quantity.rounds, quantity.reduction)
-    return Assessment(_ratio(truth, evaluate(theorem.bound, values)), violation)
+    bound = np.broadcast_to(evaluate(theorem.bound, values), truth.shape)
+    return Assessment(truth, bound, violation)
 
 
 def _inside(batch: InstanceBatch, rounds: RoundRange) -> NDArray[np.bool_]:
     index = np.arange(batch.rounds.max() + 1)[:, None]
     return (index >= rounds.first) & (index <= batch.rounds + rounds.beyond_last)
-
-
-def _ratio(truth: FloatArray, bound: FloatArray) -> FloatArray:
-    with np.errstate(all="ignore"):
-        degenerate = np.where(truth > bound, np.inf, 0.0)
-        ratio = np.where(bound > 0, truth / bound, degenerate)
-    return np.where(np.isfinite(truth) & np.isfinite(bound), ratio, 0.0)
 
 
 def _relative_margin(hypothesis: Hypothesis, values: dict[sp.Symbol, FloatArray]) -> FloatArray:

@@ -7,6 +7,7 @@ theorem brings its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -45,12 +46,17 @@ class Mutant:
 def mutants(theorem: Theorem) -> tuple[Mutant, ...]:
     """Return all mutants of a theorem, none of which reads like it or like another."""
     seen = {_content(theorem)}
+    places: Counter[str] = Counter()
     kept = []
     for about, changed in _changes(theorem):
+        places[about] += 1
         content = _content(changed)
-        if content not in seen:
-            seen.add(content)
-            kept.append(Mutant(about, replace(changed, reading=f"{theorem.reading}, {about}")))
+        if content in seen:
+            continue
+        seen.add(content)
+        place = f" (place {places[about]})" if places[about] > 1 else ""
+        reading = f"{theorem.reading}, {about}{place}"
+        kept.append(Mutant(f"{about}{place}", replace(changed, reading=reading)))
     return tuple(kept)
 
 

@@ -112,6 +112,7 @@ def test_without_a_coupling_the_steps_are_free() -> None:
         sp.Eq(sa_fl.eta_c**2, sa_fl.eta_s, evaluate=False),
         sp.Eq(sa_fl.eta_c, -sa_fl.eta_s, evaluate=False),
         sp.Eq(sa_fl.eta_c, sp.sqrt(sa_fl.eta_s), evaluate=False),
+        sp.Eq(sa_fl.eta_c * (sa_fl.K - sa_fl.K**2 / sa_fl.K), 1, evaluate=False),
     ],
 )
 def test_a_coupling_without_a_rational_positive_step_makes_no_instance(coupling) -> None:
