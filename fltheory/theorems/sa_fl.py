@@ -24,6 +24,28 @@ from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import Observable, ParticipantExcessLoss, ParticipantGradientSum, Setting
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import sa_fl_regimes
+from fltheory.theorems.sa_fl_symbols import (
+    D_0,
+    G_1,
+    G_2,
+    G_3,
+    G_4,
+    MEANINGS,
+    UNITS,
+    Delta_0,
+    K,
+    L,
+    R,
+    eta_bar,
+    eta_c,
+    eta_s,
+    m,
+    mu,
+    q,
+    sigma,
+    sigma_G,
+    sigma_s,
+)
 from fltheory.theorems.statement import (
     BoundedQuantity,
     Hypothesis,
@@ -35,40 +57,31 @@ from fltheory.theorems.statement import (
     Statement,
     Theorem,
 )
+from fltheory.theorems.units import LENGTH, LOSS
 
-L = sp.Symbol("L", positive=True)
-mu = sp.Symbol("mu", positive=True)
-sigma = sp.Symbol("sigma", nonnegative=True)
-sigma_s = sp.Symbol("sigma_s", nonnegative=True)
-sigma_G = sp.Symbol("sigma_G", extended_nonnegative=True)
-eta_c = sp.Symbol("eta_c", positive=True)
-eta_s = sp.Symbol("eta_s", positive=True)
-eta_bar = sp.Symbol("etabar", positive=True)
-q = sp.Symbol("q", nonnegative=True)
-K = sp.Symbol("K", positive=True, integer=True)
-m = sp.Symbol("m", positive=True, integer=True)
-R = sp.Symbol("R", positive=True, integer=True)
-Delta_0 = sp.Symbol("Delta_0", nonnegative=True)
-D_0 = sp.Symbol("D_0", nonnegative=True)
-G_1, G_2, G_3 = sp.symbols("G_1 G_2 G_3", nonnegative=True)
-G_4 = sp.Symbol("G_4", real=True)
-
-MEANINGS = {
-    L: "smoothness of every client",
-    mu: "strong convexity of every client",
-    sigma: "clients' gradient noise, E||noise||^2 <= sigma^2",
-    sigma_s: "server's gradient noise",
-    sigma_G: "gradient dissimilarity, ||grad F_i - grad F|| <= sigma_G everywhere",
-    eta_c: "client_lr, step size of local SGD",
-    eta_s: "assist_lr, step size of the server's own step",
-    eta_bar: "contraction of a round",
-    q: "probability of a clients' round",
-    K: "local_steps",
-    m: "participants in a clients' round",
-    R: "rounds",
-    Delta_0: "F(x_0) - F(x*)",
-    D_0: "||x_0 - x*||",
-}
+__all__ = [
+    "D_0",
+    "G_1",
+    "G_2",
+    "G_3",
+    "G_4",
+    "MEANINGS",
+    "STATEMENTS",
+    "UNITS",
+    "Delta_0",
+    "K",
+    "L",
+    "R",
+    "eta_bar",
+    "eta_c",
+    "eta_s",
+    "m",
+    "mu",
+    "q",
+    "sigma",
+    "sigma_G",
+    "sigma_s",
+]
 
 _ICML = "SA-FL (ICML 2024)"
 _EARLIER = "SA-FL (earlier anonymous version)"
@@ -188,7 +201,8 @@ def _mean_gradient(rounds: RoundRange) -> BoundedQuantity:
     first, last = rounds.first, "R" if rounds.beyond_last == 0 else "R-1"
     latex = rf"\frac1R\sum_{{r={first}}}^{{{last}}}\mathbb E\|\nabla F(x_r)\|^2"
     text = f"1/R sum_{{r={first}}}^{{{last}}} E||grad F(x_r)||^2"
-    return BoundedQuantity("squared_gradient", "mean", rounds, text, latex)
+    unit = (LOSS / LENGTH) ** 2
+    return BoundedQuantity("squared_gradient", "mean", rounds, text, latex, unit)
 
 
 _STEP_PRINTED_4 = Hypothesis(
@@ -214,6 +228,7 @@ THEOREM_4 = Theorem(
     ),
     meanings=MEANINGS,
     constants=safari_constants,
+    units=UNITS,
     round_symbols=_gradient_symbols("max", _BEFORE_EACH_ROUND),
     observe=_observe_gradient_sum,
     regimes=sa_fl_regimes.THEOREM_4,
@@ -307,6 +322,7 @@ THEOREM_5 = Theorem(
         RoundRange(0, 0),
         "E||x_R - x*||^2",
         r"\mathbb E\|x_R-x_*\|^2",
+        LENGTH**2,
     ),
     bound=_BOUND_5,
     hypotheses=(
@@ -319,6 +335,7 @@ THEOREM_5 = Theorem(
     ),
     meanings=MEANINGS,
     constants=safari_constants,
+    units=UNITS,
     definitions={eta_bar: eta_c * K * mu / 2},
     round_symbols=(
         RoundSymbol(G_3, "squared_gradient", "every", _BEFORE_EACH_ROUND, "E||grad F(x_r)||^2"),

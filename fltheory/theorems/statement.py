@@ -16,6 +16,7 @@ import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
 from fltheory.theorems.regime import Regime
+from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
 
 Reduction: TypeAlias = Literal["mean", "max", "min", "every", "last"]
@@ -81,13 +82,17 @@ class RoundSymbol:
 
 @dataclass(frozen=True)
 class BoundedQuantity:
-    """The left-hand side: one field of a trajectory, reduced over a range of rounds."""
+    """The left-hand side: one field of a trajectory, reduced over a range of rounds.
+
+    Without a unit the bound is checked for units in itself only.
+    """
 
     field: str
     reduction: Reduction
     rounds: RoundRange
     text: str
     latex: str
+    unit: Unit | None = None
 
     def of(self, trajectory: Trajectory) -> float:
         """Return its value on a trajectory."""
@@ -135,6 +140,8 @@ class Theorem:
         Named settings to check it on.
     note : str
         How the reading departs from others, and at which equation.
+    units : mapping
+        The unit of each symbol; none where units are not to be checked.
     """
 
     id: str
@@ -151,6 +158,7 @@ class Theorem:
     observe: Callable[[Setting], Sequence[Observable]] = lambda setting: ()
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
+    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
