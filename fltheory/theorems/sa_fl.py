@@ -23,7 +23,7 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import Observable, ParticipantExcessLoss, ParticipantGradientSum, Setting
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import sa_fl_regimes
+from fltheory.theorems import sa_fl_proof_4, sa_fl_proof_5, sa_fl_proof_rates, sa_fl_regimes
 from fltheory.theorems.sa_fl_symbols import (
     D_0,
     G_1,
@@ -229,6 +229,7 @@ THEOREM_4 = Theorem(
     meanings=MEANINGS,
     constants=safari_constants,
     units=UNITS,
+    derivation=sa_fl_proof_4.printed(_bound_4(sigma_s), _Q_CONDITION_4, _STEP_PRINTED_4.condition),
     round_symbols=_gradient_symbols("max", _BEFORE_EACH_ROUND),
     observe=_observe_gradient_sum,
     regimes=sa_fl_regimes.THEOREM_4,
@@ -250,6 +251,7 @@ THEOREM_4_DERIVED = replace(
         _COUPLING_4,
         Hypothesis("few clients' rounds", _Q_CONDITION_54, "(54), in expectation"),
     ),
+    derivation=sa_fl_proof_4.derived(_bound_4(sigma_s), _Q_CONDITION_54, _STEP_DERIVED_4.condition),
     round_symbols=_gradient_symbols("mean", _BEFORE_EACH_ROUND),
     note=(
         "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
@@ -268,6 +270,9 @@ SUBMISSION_4 = replace(
     meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
     | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
     constants=one_noise_level,
+    derivation=sa_fl_proof_4.printed_with_minima(
+        _bound_4(sigma), _Q_CONDITION_4, _STEP_PRINTED_4.condition, sigma
+    ),
     round_symbols=_gradient_symbols("min", _BEFORE_EACH_ROUND),
     note=(
         "Differs from the later version: G_1 and G_2 are minima, and one sigma bounds all "
@@ -281,6 +286,9 @@ SUBMISSION_4_DERIVED = replace(
     reading="derived",
     quantity=THEOREM_4_DERIVED.quantity,
     hypotheses=THEOREM_4_DERIVED.hypotheses,
+    derivation=sa_fl_proof_4.derived(
+        _bound_4(sigma), _Q_CONDITION_54, _STEP_DERIVED_4.condition, sigma
+    ),
     round_symbols=THEOREM_4_DERIVED.round_symbols,
     note="By the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
 )
@@ -310,6 +318,8 @@ _BOUND_5 = (
     + 4 * q * L * (1 + K * eta_c * L) / mu * (5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2))
     + (1 - q) * (L + mu) / (2 * L * mu) * eta_s * sigma_s**2
 )
+_SERVER_STEP_5 = Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5")
+_CLIENT_STEP_5 = Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)")
 
 THEOREM_5 = Theorem(
     id="sa-fl/5",
@@ -329,13 +339,14 @@ THEOREM_5 = Theorem(
         _SMOOTH,
         _STRONGLY_CONVEX,
         _DISSIMILARITY,
-        Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5"),
+        _SERVER_STEP_5,
         _COUPLING_5,
         Hypothesis("few clients' rounds", _Q_CONDITION_5, "Theorem 5"),
     ),
     meanings=MEANINGS,
     constants=safari_constants,
     units=UNITS,
+    derivation=sa_fl_proof_5.printed(_BOUND_5, _Q_CONDITION_5, _SERVER_STEP_5.condition),
     definitions={eta_bar: eta_c * K * mu / 2},
     round_symbols=(
         RoundSymbol(G_3, "squared_gradient", "every", _BEFORE_EACH_ROUND, "E||grad F(x_r)||^2"),
@@ -363,10 +374,13 @@ THEOREM_5_DERIVED = replace(
         _SMOOTH,
         _STRONGLY_CONVEX,
         _DISSIMILARITY,
-        Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5"),
-        Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)"),
+        _SERVER_STEP_5,
+        _CLIENT_STEP_5,
         _COUPLING_5,
         Hypothesis("few clients' rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
+    ),
+    derivation=sa_fl_proof_5.derived(
+        _BOUND_5, _Q_CONDITION_81, _SERVER_STEP_5.condition, _CLIENT_STEP_5.condition
     ),
     note=(
         "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
@@ -457,6 +471,7 @@ COROLLARY_1 = RateClaim(
     title="SAFARI on nonconvex losses: O(1/sqrt(R)), and O(1/sqrt(mKR)) with a quiet server",
     source=f"{_ICML}, Corollary 1",
     theorem=THEOREM_4,
+    derivation=sa_fl_proof_rates.corollary_1_printed(THEOREM_4.bound),
     axes=(
         RateAxis(R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds),
         RateAxis(
@@ -478,6 +493,7 @@ COROLLARY_1_DERIVED = replace(
     COROLLARY_1,
     reading="derived",
     theorem=THEOREM_4_DERIVED,
+    derivation=sa_fl_proof_rates.corollary_1_derived(THEOREM_4_DERIVED.bound),
     axes=(
         RateAxis(
             R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds_with_speedup
@@ -503,6 +519,7 @@ COROLLARY_2 = RateClaim(
     title="SAFARI on strongly convex losses: O(1/R) up to logarithms",
     source=f"{_ICML}, Corollary 2",
     theorem=THEOREM_5,
+    derivation=sa_fl_proof_rates.corollary_2_printed(THEOREM_5.bound),
     axes=(RateAxis(R, sp.log(R) / R, _three_decades_of_rounds, _corollary_2_rounds),),
     regimes=sa_fl_regimes.COROLLARY_2,
     note=(
@@ -515,6 +532,7 @@ COROLLARY_2_DERIVED = replace(
     COROLLARY_2,
     reading="derived",
     theorem=THEOREM_5_DERIVED,
+    derivation=sa_fl_proof_rates.corollary_2_derived(THEOREM_5_DERIVED.bound),
     axes=(
         replace(
             COROLLARY_2.axes[0],

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
+from fltheory.theorems.derivation import Derivation
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
@@ -142,6 +143,8 @@ class Theorem:
         How the reading departs from others, and at which equation.
     units : mapping
         The unit of each symbol; none where units are not to be checked.
+    derivation : Derivation, optional
+        The last steps of the proof of this very reading.
     """
 
     id: str
@@ -159,6 +162,7 @@ class Theorem:
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    derivation: Derivation | None = None
 
 
 @dataclass(frozen=True)
@@ -207,6 +211,7 @@ class RateClaim:
     axes: tuple[RateAxis, ...]
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
+    derivation: Derivation | None = None
 
 
 Statement: TypeAlias = Theorem | RateClaim

@@ -1,0 +1,116 @@
+"""Expressions whose form alone shows that they are not negative.
+
+No number is approximated: surds are compared through their squares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import sympy as sp
+
+
+def manifestly_nonnegative(expression: sp.Expr, facts: Sequence[sp.Expr] = ()) -> bool:
+    """Tell whether sums, products and powers of nonnegative parts make up the expression.
+
+    Parameters
+    ----------
+    expression : sympy expression
+        Tried as it stands, factored and expanded.
+    facts : sequence of sympy expressions
+        What is known to be nonnegative beside the assumptions on symbols.
+
+    Returns
+    -------
+    bool
+        True only if it is nonnegative wherever it is defined and all facts are nonnegative;
+        False says nothing.
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> manifestly_nonnegative(x**2 - 2 * x * y + y**2)
+    True
+    >>> manifestly_nonnegative(x * y), manifestly_nonnegative(x * y, [2 * x * y])
+    (False, True)
+    """
+    return (
+        _shown(expression, facts)
+        or _shown(sp.factor(expression), facts)
+        or _shown(sp.expand(expression), facts)
+    )
+
+
+def number_is_nonnegative(number: sp.Expr) -> bool:
+    """Decide the sign of a rational number, or of a rational plus one square root.
+
+    Examples
+    --------
+    >>> number_is_nonnegative(7 - sp.sqrt(48)), number_is_nonnegative(7 - sp.sqrt(50))
+    (True, False)
+    """
+    rational, rest = number.as_coeff_Add()
+    if rest == 0:
+        return bool(rational >= 0)
+    square = sp.expand(rest**2)
+    if not (rational.is_Rational and square.is_Rational and square > 0):
+        return False
+    root_is_positive = bool(rest.as_coeff_Mul()[0] > 0)
+    if (rational >= 0) == root_is_positive:
+        return root_is_positive
+    larger = square if root_is_positive else rational**2
+    return bool(larger >= (rational**2 if root_is_positive else square))
+
+
+def _shown(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
+    if not expression.free_symbols:
+        return number_is_nonnegative(expression)
+    return _by_form(expression, facts) or _by_facts(expression, facts)
+
+
+def _by_form(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
+    if isinstance(expression, sp.Symbol):
+        return bool(expression.is_extended_nonnegative)
+    if isinstance(expression, sp.Add | sp.Min | sp.Max):
+        of_parts = any if isinstance(expression, sp.Max) else all
+        return of_parts(_shown(part, facts) for part in _parts(expression))
+    if isinstance(expression, sp.Mul):
+        return _product(expression, facts)
+    if isinstance(expression, sp.Pow) and expression.exp.is_extended_real:
+        even = bool(expression.exp.is_even and expression.base.is_extended_real)
+        return even or _shown(expression.base, facts)
+    return False
+
+
+def _product(expression: sp.Mul, facts: Sequence[sp.Expr]) -> bool:
+    negative = 0
+    for part in _parts(expression):
+        if not _shown(part, facts):
+            if not _shown_negative(part, facts):
+                return False
+            negative += 1
+    return negative % 2 == 0
+
+
+def _parts(expression: sp.Basic) -> tuple[sp.Expr, ...]:
+    return cast("tuple[sp.Expr, ...]", expression.args)
+
+
+def _shown_negative(part: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
+    can_be = isinstance(part, sp.Add) or not part.free_symbols
+    return can_be and _shown(-part, facts)
+
+
+def _by_facts(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
+    """Tell whether it is one of the facts times what the other facts show."""
+    for index, fact in enumerate(facts):
+        if fact.free_symbols and fact.free_symbols <= expression.free_symbols:
+            others = [*facts[:index], *facts[index + 1 :]]
+            if _by_form_or_number(sp.cancel(expression / fact), others):
+                return True
+    return False
+
+
+def _by_form_or_number(ratio: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
+    return _by_form(ratio, facts) if ratio.free_symbols else number_is_nonnegative(ratio)
