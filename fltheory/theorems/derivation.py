@@ -124,10 +124,10 @@ class Derivation:
 class StepOutcome(Enum):
     """What a check of one step found."""
 
-    FOLLOWS = "follows from the step before"
-    DIFFERS = "the two sides differ"
-    FAILS = "does not follow: here is a counterexample"
-    UNSHOWN = "neither shown nor refuted"
+    FOLLOWS = "it follows, checked symbolically"
+    DIFFERS = "the two sides are not equal"
+    FAILS = "it does not follow: a counterexample meets all that is given"
+    UNSHOWN = "it is neither shown nor refuted"
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,8 @@ class StepResult:
     step : Step
     outcome : StepOutcome
     difference : sympy expression, optional
-        Left side less right side, for an equality; the infinite limit, for a limit.
+        Left side less right side, for an equality; the larger side less the smaller at the
+        counterexample, for an inequality; the limit, for a limit.
     point : mapping, optional
         Rational values at which the difference is not zero, the inequality fails, or the
         limit is infinite.

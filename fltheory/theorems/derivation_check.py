@@ -73,7 +73,7 @@ def _check_implied(step: Step, claim: Implied) -> StepResult:
         if holds_at(claimed, point) is False and all(
             holds_at(condition, point) for condition in conditions
         ):
-            return StepResult(step, StepOutcome.FAILS, point=point)
+            return StepResult(step, StepOutcome.FAILS, value_at(gap(claimed), point), point)
     return StepResult(step, StepOutcome.UNSHOWN)
 
 

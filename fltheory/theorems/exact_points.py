@@ -25,7 +25,7 @@ class _Pool:
 
 
 _SIMPLE = _Pool((1, 2, 3, 5), (1, 2, 4), (1, 2, 3, 4, 8))
-_WIDE = _Pool((1, 2, 3, 5, 16, 64), (1, 2, 4, 8, 16, 64, 256), (1, 2, 3, 4, 8, 64))
+_WIDE = _Pool((1, 2, 3, 5, 16, 64), (1, 2, 4, 8, 16, 64, 256), (1, 2, 3, 4, 8, 64, 256))
 
 
 def rational_points(symbols: Iterable[sp.Basic], count: int, seed: int) -> Iterator[Point]:

@@ -30,7 +30,7 @@ from fltheory.theorems.sa_fl_symbols import (
 
 d, d_next, d_server, d_clients, V, W = sp.symbols("d d_next d_s d_c V W", nonnegative=True)
 inner = sp.Symbol("u", real=True)
-residual, delta_bar = sp.symbols("rho deltabar", nonnegative=True)
+delta_bar = sp.Symbol("deltabar", nonnegative=True)
 r = sp.Symbol("r", nonnegative=True, integer=True)
 
 _MEANINGS = {
@@ -38,7 +38,6 @@ _MEANINGS = {
     inner: "<x_r - x*, grad F(x_r)>",
     V: "E||1/m sum_i sum_k grad F_i(x_{r,k}^i)||^2",
     W: "1/m sum_i sum_k E||x_r - x_{r,k}^i||^2",
-    residual: "what (83) adds to (1 - etabar) d",
     delta_bar: "the paper's deltabar, the bound's second part",
 }
 _TAKEN = (

@@ -22,7 +22,9 @@ from fltheory.theorems.sa_fl_symbols import (
 _TAKEN = (
     "The theorem, with its hypotheses met at every R.",
     "Whatever the limit does not name is held fixed.",
+    "The limits are SymPy's.",
 )
+_FALLS = "(1 - etabar)^R falls as etabar grows, so that larger constants than one serve as well."
 _PLAIN = {eta_s: 1 / sp.sqrt(R)}
 _FASTER = {eta_s: sp.sqrt(m * K / R)}
 _QUIET = {sigma_s: sigma / sp.sqrt(m * K)}
@@ -68,7 +70,7 @@ def corollary_2_printed(bound: sp.Expr) -> Derivation:
 def corollary_2_derived(bound: sp.Expr) -> Derivation:
     """Return the order at constants of at least one."""
     steps = (_in_contraction(bound, sp.Integer(1)), _in_contraction(bound, sp.Integer(2)))
-    return Derivation(steps, _TAKEN)
+    return Derivation(steps, (*_TAKEN, _FALLS))
 
 
 def _in_rounds(schedule: str, bound: sp.Expr, under: Substitution) -> Step:
