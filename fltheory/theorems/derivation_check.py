@@ -21,6 +21,7 @@ from fltheory.theorems.nonnegativity import manifestly_nonnegative
 _POINTS = 5000
 _POINTS_OF_LIMITS = 5
 _SEED = 0
+_NOT_FINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.Limit, sp.AccumBounds)
 
 
 def check_derivation(derivation: Derivation) -> tuple[StepResult, ...]:
@@ -110,7 +111,7 @@ def _limit(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | N
     for variable in variables:
         terms = sp.Add.make_args(sp.expand(expression))
         limits = [sp.limit(term, variable, sp.oo) for term in terms]
-        if any(limit.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.Limit) for limit in limits):
+        if any(limit.has(*_NOT_FINITE) for limit in limits):
             return None
         expression = sp.Add(*limits)
     return expression

@@ -6,6 +6,7 @@ No number is approximated: surds are compared through their squares.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import cast
 
 import sympy as sp
@@ -51,12 +52,10 @@ def number_is_nonnegative(number: sp.Expr) -> bool:
     (True, False)
     """
     rational, rest = number.as_coeff_Add()
-    if rest == 0:
-        return bool(rational >= 0)
     square = sp.expand(rest**2)
-    if not (rational.is_Rational and square.is_Rational and square > 0):
+    if not (rational.is_Rational and square.is_Rational and square >= 0):
         return False
-    root_is_positive = bool(rest.as_coeff_Mul()[0] > 0)
+    root_is_positive = bool(rest.as_coeff_Mul()[0] >= 0)
     if (rational >= 0) == root_is_positive:
         return root_is_positive
     larger = square if root_is_positive else rational**2
@@ -103,14 +102,31 @@ def _shown_negative(part: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
 
 
 def _by_facts(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
-    """Tell whether it is one of the facts times what the other facts show."""
-    for index, fact in enumerate(facts):
-        if fact.free_symbols and fact.free_symbols <= expression.free_symbols:
-            others = [*facts[:index], *facts[index + 1 :]]
-            if _by_form_or_number(sp.cancel(expression / fact), others):
-                return True
-    return False
+    """Tell whether it is a fact, or a positive number times what can change a fact's sign."""
+    if expression in facts:
+        return True
+    return isinstance(expression, sp.Add) and any(
+        _is_positive_multiple(expression, _core(fact)) for fact in facts
+    )
 
 
-def _by_form_or_number(ratio: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
-    return _by_form(ratio, facts) if ratio.free_symbols else number_is_nonnegative(ratio)
+@lru_cache(maxsize=256)
+def _core(fact: sp.Expr) -> sp.Expr:
+    """Return the fact without its positive factors; one that may be zero has to stay."""
+    factors = sp.Mul.make_args(sp.factor(fact))
+    return sp.expand(sp.Mul(*(part for part in factors if not _is_positive(part))))
+
+
+def _is_positive(factor: sp.Expr) -> bool:
+    if factor.free_symbols:
+        return bool(factor.is_extended_positive)
+    return factor != 0 and number_is_nonnegative(factor)
+
+
+def _is_positive_multiple(expression: sp.Expr, core: sp.Expr) -> bool:
+    if not core.free_symbols or core.free_symbols != expression.free_symbols:
+        return False
+    expanded = sp.expand(expression)
+    term, coefficient = next(iter(core.as_coefficients_dict().items()))
+    ratio = expanded.as_coefficients_dict()[term] / coefficient
+    return bool(ratio > 0) and sp.expand(expanded - ratio * core) == 0

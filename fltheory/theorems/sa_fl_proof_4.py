@@ -26,7 +26,7 @@ from fltheory.theorems.sa_fl_symbols import (
     sigma_s,
 )
 
-F_now, F_next, A_1, inner = sp.symbols("F_r F_next A_1 u", real=True)
+F_now, F_next, A_1 = sp.symbols("F_r F_next A_1", real=True)
 F_0, F_1, F_R, F_after = sp.symbols("F_0 F_1 F_R F_after", real=True)
 fall, fall_s, fall_c = sp.symbols("T T_s T_c", real=True)
 g, h, drift, A_2, mean = sp.symbols("g h A_3 A_2 M", nonnegative=True)
@@ -40,7 +40,6 @@ _MEANINGS = {
     F_min: "F(x*)",
     g: "||grad F(x_r)||^2",
     h: "||1/m sum_i sum_k grad F_i(x_{r,k}^i)||^2",
-    inner: "<grad F(x_r), E Delta_r>",
     drift: "sum over i, k of ||grad F(x_r) - grad F_i(x_{r,k}^i)||^2",
     R_s: "server's rounds; R_c: clients' rounds",
     S_s: "sum of g over server's rounds; S_gc: over clients' rounds",
@@ -51,7 +50,8 @@ _MEANINGS = {
 }
 _TAKEN = (
     "(25), (29): descent lemma of an L-smooth function.",
-    "(33), (34): E Delta_r is the sum of the clients' gradients; Jensen over m K terms.",
+    "(32) to (34): 2 <a, b> = ||a||^2 + ||b||^2 - ||a - b||^2; E Delta_r is the sum of "
+    "the clients' gradients; Jensen over m K terms.",
     "(39), (40): ||a + b||^2 <= 2 ||a||^2 + 2 ||b||^2, smoothness and Assumption 5.",
     "(41): the drift lemma (Yang et al. 2021b, Lemma 2; Reddi et al. 2021, Lemma 3), which "
     "needs eta_c <= 1/(8LK).",
@@ -225,14 +225,6 @@ def _clients_round() -> tuple[Step, ...]:
     bound_44 = L * eta_c**2 * h + L * eta_c**2 * K / m * sigma**2
     one = sp.Integer(1)
     return (
-        Step(
-            "(31) to (32)",
-            "-eta_c <grad F, E Delta> by squares of K grad F, E Delta and their difference",
-            Equal(
-                -eta_c * inner,
-                eta_c / (2 * K) * (-(K**2) * g - h + (K**2 * g - 2 * K * inner + h)),
-            ),
-        ),
         Step(
             "(34), (41) to (36)",
             "the sum over m K terms of (41), put into (34)",
