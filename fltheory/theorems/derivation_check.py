@@ -47,12 +47,13 @@ def check_step(step: Step) -> StepResult:
 
 
 def _check_equal(step: Step, claim: Equal) -> StepResult:
-    difference = (claim.left - claim.right).xreplace(dict(claim.under))
+    left, right = (side.xreplace(dict(claim.under)) for side in (claim.left, claim.right))
+    difference = left - right
     if _is_zero(difference):
         return StepResult(step, StepOutcome.FOLLOWS)
     shown = sp.factor(difference)
     domain = [_replaced(relation, claim.under) for relation in claim.domain]
-    symbols = difference.free_symbols.union(*(relation.free_symbols for relation in domain))
+    symbols = left.free_symbols.union(*(item.free_symbols for item in (right, *domain)))
     for point in rational_points(symbols, _POINTS, _SEED):
         value = value_at(difference, point)
         inside = all(holds_at(condition, point) for condition in domain)

@@ -103,9 +103,7 @@ def _shown_negative(part: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
 
 def _by_facts(expression: sp.Expr, facts: Sequence[sp.Expr]) -> bool:
     """Tell whether it is a fact, or a positive number times what can change a fact's sign."""
-    if expression in facts:
-        return True
-    return isinstance(expression, sp.Add) and any(
+    return expression in facts or any(
         _is_positive_multiple(expression, _core(fact)) for fact in facts
     )
 
