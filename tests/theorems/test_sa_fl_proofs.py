@@ -18,6 +18,8 @@ from fltheory.theorems import (
     check_step,
     derivation_check,
     sa_fl,
+    sa_fl_proof_4,
+    sa_fl_proof_5,
 )
 from fltheory.theorems.derivation_check import gap
 from fltheory.theorems.exact_points import rational_points
@@ -105,6 +107,67 @@ def test_each_derivation_belongs_to_one_statement() -> None:
     assert len({id(derivation) for derivation in kept}) == len(kept)
 
 
+@pytest.fixture
+def few_points(monkeypatch) -> None:
+    """An outcome other than FOLLOWS need not be told apart further."""
+    monkeypatch.setattr(derivation_check, "_POINTS", 20)
+
+
+FOUR, FIVE = theorems.get("sa-fl/4", "derived"), theorems.get("sa-fl/5", "derived")
+IN_4_DERIVED = (FOUR.bound, FOUR.hypotheses[4].condition, FOUR.hypotheses[2].condition)
+IN_5_DERIVED = (FIVE.bound, *(FIVE.hypotheses[index].condition for index in (6, 3, 4)))
+
+
+def scaled(condition, factor: sp.Expr):
+    return condition.func(condition.lhs, factor * condition.rhs, evaluate=False)
+
+
+@pytest.mark.parametrize(
+    ("index", "wrong", "broken"),
+    [
+        (0, FOUR.bound / 2, {"(52) to (53)"}),
+        (0, FOUR.bound.subs(sa_fl.m, sa_fl.m + 1), {"(52) to (53)"}),
+        (
+            1,
+            scaled(IN_4_DERIVED[1], sp.Integer(2)),
+            {"(55) to the condition on q", "condition on q to (54)"},
+        ),
+        (2, scaled(IN_4_DERIVED[2], sp.Rational(101, 100)), {"needed in (47)"}),
+        (2, scaled(IN_4_DERIVED[2], sp.Rational(3, 2)), {"needed in (47)", "needed in (41)"}),
+    ],
+)
+def test_another_theorem_4_breaks_its_own_steps(
+    index: int, wrong, broken: set[str], few_points
+) -> None:
+    arguments = list(IN_4_DERIVED)
+    arguments[index] = wrong
+    results = check_derivation(sa_fl_proof_4.derived(*arguments))
+    assert {item.step.label for item in results if item.outcome is not FOLLOWS} == broken
+
+
+@pytest.mark.parametrize(
+    ("index", "wrong", "broken"),
+    [
+        (0, 2 * FIVE.bound, {"(83), (85) to the bound"}),
+        (0, FIVE.bound.subs(sa_fl.m, sa_fl.m + 1), {"(83), (85) to the bound"}),
+        (
+            1,
+            scaled(IN_5_DERIVED[1], sp.Integer(2)),
+            {"(81) to the condition on q", "(82) to (83)"},
+        ),
+        (2, scaled(IN_5_DERIVED[2], sp.Rational(3, 2)), {"small server step to etabar <= 1"}),
+        (3, scaled(IN_5_DERIVED[3], sp.Rational(8, 7)), {"needed in (75)"}),
+    ],
+)
+def test_another_theorem_5_breaks_its_own_steps(
+    index: int, wrong, broken: set[str], few_points
+) -> None:
+    arguments = list(IN_5_DERIVED)
+    arguments[index] = wrong
+    results = check_derivation(sa_fl_proof_5.derived(*arguments))
+    assert {item.step.label for item in results if item.outcome is not FOLLOWS} == broken
+
+
 def parts_of(step: Step) -> list[sp.Basic]:
     claim = step.claim
     if isinstance(claim, Equal):
@@ -153,12 +216,6 @@ def replaced(expression: sp.Expr, claim) -> sp.Expr:
 
 def constants_of(expression: sp.Expr) -> list[sp.Rational]:
     return sorted(expression.atoms(sp.Rational) - {sp.Integer(0), sp.Integer(1), sp.Integer(-1)})
-
-
-@pytest.fixture
-def few_points(monkeypatch) -> None:
-    """An outcome other than FOLLOWS need not be told apart further."""
-    monkeypatch.setattr(derivation_check, "_POINTS", 20)
 
 
 @pytest.mark.parametrize("result", of_kind(Equal))
