@@ -1,4 +1,4 @@
-"""The command line: list, explain and verify theorems."""
+"""The command line: list, explain, derive and verify theorems."""
 
 from __future__ import annotations
 
@@ -92,6 +92,20 @@ def explain(
     for statement in statements:
         of_statement = [cell for cell in cells if cell.verdict.reading == statement.reading]
         print(f"{explanation(statement)}\n\n{where_it_applies(of_statement)}\n")
+
+
+@app.command()
+def derive(
+    theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
+    reading: Annotated[str | None, typer.Option(help="One reading; all by default.")] = None,
+) -> None:
+    """Check the last steps of a theorem's proof symbolically, and the units of its formulas."""
+    from fltheory import theorems as registry
+    from fltheory.report import derivation_text
+
+    readings = (reading,) if reading else registry.readings(theorem)
+    for statement in [registry.get(theorem, name) for name in readings]:
+        print(f"{derivation_text(statement)}\n")
 
 
 @app.command()

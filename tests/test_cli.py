@@ -52,6 +52,19 @@ def test_explain_shows_statement_and_where_it_applies(fltheory_command) -> None:
     assert "HOLDS: i.i.d., unbiased sampling" in out
 
 
+def test_derive_shows_steps_and_units(fltheory_command) -> None:
+    status, out, err = fltheory_command("derive", "sa-fl/5", "--reading", "derived")
+    assert (status, err) == (0, "")
+    assert "16 steps: 16 FOLLOWS; unit flags: 0" in out
+    assert "printed reading" not in out
+
+
+def test_derive_shows_all_readings_by_default(fltheory_command) -> None:
+    status, out, _ = fltheory_command("derive", "sa-fl/corollary-1")
+    assert status == 0
+    assert out.index("printed reading") < out.index("derived reading")
+
+
 def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells, tmp_path) -> None:
     path = tmp_path / "verify.json"
     status, out, _ = fltheory_command("verify", "--json", str(path))
@@ -79,6 +92,8 @@ def test_exit_status_tells_a_changed_verdict(
         (("verify", "sa-fl/55"), "sa-fl/5"),
         (("explain", "sa-fl/55"), "sa-fl/5"),
         (("explain", "sa-fl/5", "--reading", "mine"), "printed, derived"),
+        (("derive", "sa-fl/55"), "sa-fl/5"),
+        (("derive", "sa-fl/5", "--reading", "mine"), "printed, derived"),
         (("verify", "--baseline", "nowhere.csv"), "baseline must be an existing file"),
         (("verify", "--replicas", "1"), "replicas must be a whole number of at least 2, got 1"),
         (("verify", "--seed", "-1"), "seed must be a whole number of at least 0, got -1"),

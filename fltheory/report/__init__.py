@@ -1,5 +1,6 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.derivation_text import derivation_text
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
 from fltheory.report.power_report import (
@@ -25,6 +26,7 @@ from fltheory.report.verdict_table import summary, verdict_table
 
 __all__ = [
     "certified_text",
+    "derivation_text",
     "explanation",
     "falsification_text",
     "findings",

@@ -1,5 +1,15 @@
 """The papers' statements as data: hypotheses, bounded quantity, bound, source."""
 
+from fltheory.theorems.derivation import (
+    Derivation,
+    Equal,
+    FiniteLimit,
+    Implied,
+    Step,
+    StepOutcome,
+    StepResult,
+)
+from fltheory.theorems.derivation_check import check_derivation, check_step
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.registry import get, ids, readings, registered
 from fltheory.theorems.repair import Mend, Repair
@@ -13,10 +23,16 @@ from fltheory.theorems.statement import (
     Statement,
     Theorem,
 )
+from fltheory.theorems.statement_units import StatementFlag, unit_flags
+from fltheory.theorems.units import Unit, UnitFlag, unit_of
 
 __all__ = [
     "BoundedQuantity",
+    "Derivation",
+    "Equal",
+    "FiniteLimit",
     "Hypothesis",
+    "Implied",
     "Mend",
     "RateAxis",
     "RateClaim",
@@ -25,9 +41,19 @@ __all__ = [
     "RoundRange",
     "RoundSymbol",
     "Statement",
+    "StatementFlag",
+    "Step",
+    "StepOutcome",
+    "StepResult",
     "Theorem",
+    "Unit",
+    "UnitFlag",
+    "check_derivation",
+    "check_step",
     "get",
     "ids",
     "readings",
     "registered",
+    "unit_flags",
+    "unit_of",
 ]

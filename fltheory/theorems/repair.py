@@ -62,4 +62,5 @@ class Repair:
         return replace(self._with(others), reading=f"repaired, but not: {mend.about}")
 
     def _with(self, mends: tuple[Mend, ...] | list[Mend]) -> Theorem:
-        return self.build(**{name: v for mend in mends for name, v in mend.changes.items()})
+        changes = {name: value for mend in mends for name, value in mend.changes.items()}
+        return replace(self.build(**changes), derivation=None)

@@ -23,7 +23,29 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import Observable, ParticipantExcessLoss, ParticipantGradientSum, Setting
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import sa_fl_regimes
+from fltheory.theorems import sa_fl_proof_4, sa_fl_proof_5, sa_fl_proof_rates, sa_fl_regimes
+from fltheory.theorems.sa_fl_symbols import (
+    D_0,
+    G_1,
+    G_2,
+    G_3,
+    G_4,
+    MEANINGS,
+    UNITS,
+    Delta_0,
+    K,
+    L,
+    R,
+    eta_bar,
+    eta_c,
+    eta_s,
+    m,
+    mu,
+    q,
+    sigma,
+    sigma_G,
+    sigma_s,
+)
 from fltheory.theorems.statement import (
     BoundedQuantity,
     Hypothesis,
@@ -35,40 +57,31 @@ from fltheory.theorems.statement import (
     Statement,
     Theorem,
 )
+from fltheory.theorems.units import LENGTH, LOSS
 
-L = sp.Symbol("L", positive=True)
-mu = sp.Symbol("mu", positive=True)
-sigma = sp.Symbol("sigma", nonnegative=True)
-sigma_s = sp.Symbol("sigma_s", nonnegative=True)
-sigma_G = sp.Symbol("sigma_G", extended_nonnegative=True)
-eta_c = sp.Symbol("eta_c", positive=True)
-eta_s = sp.Symbol("eta_s", positive=True)
-eta_bar = sp.Symbol("etabar", positive=True)
-q = sp.Symbol("q", nonnegative=True)
-K = sp.Symbol("K", positive=True, integer=True)
-m = sp.Symbol("m", positive=True, integer=True)
-R = sp.Symbol("R", positive=True, integer=True)
-Delta_0 = sp.Symbol("Delta_0", nonnegative=True)
-D_0 = sp.Symbol("D_0", nonnegative=True)
-G_1, G_2, G_3 = sp.symbols("G_1 G_2 G_3", nonnegative=True)
-G_4 = sp.Symbol("G_4", real=True)
-
-MEANINGS = {
-    L: "smoothness of every client",
-    mu: "strong convexity of every client",
-    sigma: "clients' gradient noise, E||noise||^2 <= sigma^2",
-    sigma_s: "server's gradient noise",
-    sigma_G: "gradient dissimilarity, ||grad F_i - grad F|| <= sigma_G everywhere",
-    eta_c: "client_lr, step size of local SGD",
-    eta_s: "assist_lr, step size of the server's own step",
-    eta_bar: "contraction of a round",
-    q: "probability of a clients' round",
-    K: "local_steps",
-    m: "participants in a clients' round",
-    R: "rounds",
-    Delta_0: "F(x_0) - F(x*)",
-    D_0: "||x_0 - x*||",
-}
+__all__ = [
+    "D_0",
+    "G_1",
+    "G_2",
+    "G_3",
+    "G_4",
+    "MEANINGS",
+    "STATEMENTS",
+    "UNITS",
+    "Delta_0",
+    "K",
+    "L",
+    "R",
+    "eta_bar",
+    "eta_c",
+    "eta_s",
+    "m",
+    "mu",
+    "q",
+    "sigma",
+    "sigma_G",
+    "sigma_s",
+]
 
 _ICML = "SA-FL (ICML 2024)"
 _EARLIER = "SA-FL (earlier anonymous version)"
@@ -189,7 +202,8 @@ def _mean_gradient(rounds: RoundRange) -> BoundedQuantity:
     first, last = rounds.first, "R" if rounds.beyond_last == 0 else "R-1"
     latex = rf"\frac1R\sum_{{r={first}}}^{{{last}}}\mathbb E\|\nabla F(x_r)\|^2"
     text = f"1/R sum_{{r={first}}}^{{{last}}} E||grad F(x_r)||^2"
-    return BoundedQuantity("squared_gradient", "mean", rounds, text, latex)
+    unit = (LOSS / LENGTH) ** 2
+    return BoundedQuantity("squared_gradient", "mean", rounds, text, latex, unit)
 
 
 STEP_PRINTED_4 = Hypothesis(
@@ -215,6 +229,8 @@ THEOREM_4 = Theorem(
     ),
     meanings=MEANINGS,
     constants=safari_constants,
+    units=UNITS,
+    derivation=sa_fl_proof_4.printed(_bound_4(sigma_s), _Q_CONDITION_4, STEP_PRINTED_4.condition),
     round_symbols=gradient_symbols("max", _BEFORE_EACH_ROUND),
     observe=_observe_gradient_sum,
     regimes=sa_fl_regimes.THEOREM_4,
@@ -236,6 +252,7 @@ THEOREM_4_DERIVED = replace(
         _COUPLING_4,
         Hypothesis("few clients' rounds", _Q_CONDITION_54, "(54), in expectation"),
     ),
+    derivation=sa_fl_proof_4.derived(_bound_4(sigma_s), _Q_CONDITION_54, STEP_DERIVED_4.condition),
     round_symbols=gradient_symbols("mean", _BEFORE_EACH_ROUND),
     note=(
         "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
@@ -254,6 +271,9 @@ SUBMISSION_4 = replace(
     meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
     | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
     constants=one_noise_level,
+    derivation=sa_fl_proof_4.printed_with_minima(
+        _bound_4(sigma), _Q_CONDITION_4, STEP_PRINTED_4.condition, sigma
+    ),
     round_symbols=gradient_symbols("min", _BEFORE_EACH_ROUND),
     note=(
         "Differs from the later version: G_1 and G_2 are minima, and one sigma bounds all "
@@ -267,6 +287,9 @@ SUBMISSION_4_DERIVED = replace(
     reading="derived",
     quantity=THEOREM_4_DERIVED.quantity,
     hypotheses=THEOREM_4_DERIVED.hypotheses,
+    derivation=sa_fl_proof_4.derived(
+        _bound_4(sigma), _Q_CONDITION_54, STEP_DERIVED_4.condition, sigma
+    ),
     round_symbols=THEOREM_4_DERIVED.round_symbols,
     note="By the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
 )
@@ -296,6 +319,8 @@ _BOUND_5 = (
     + 4 * q * L * (1 + K * eta_c * L) / mu * (5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2))
     + (1 - q) * (L + mu) / (2 * L * mu) * eta_s * sigma_s**2
 )
+_SERVER_STEP_5 = Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5")
+STEP_DRIFT_5 = Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)")
 
 THEOREM_5 = Theorem(
     id="sa-fl/5",
@@ -308,18 +333,21 @@ THEOREM_5 = Theorem(
         RoundRange(0, 0),
         "E||x_R - x*||^2",
         r"\mathbb E\|x_R-x_*\|^2",
+        LENGTH**2,
     ),
     bound=_BOUND_5,
     hypotheses=(
         _SMOOTH,
         _STRONGLY_CONVEX,
         _DISSIMILARITY,
-        Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5"),
+        _SERVER_STEP_5,
         _COUPLING_5,
         Hypothesis("few clients' rounds", _Q_CONDITION_5, "Theorem 5"),
     ),
     meanings=MEANINGS,
     constants=safari_constants,
+    units=UNITS,
+    derivation=sa_fl_proof_5.printed(_BOUND_5, _Q_CONDITION_5, _SERVER_STEP_5.condition),
     definitions={eta_bar: eta_c * K * mu / 2},
     round_symbols=(
         RoundSymbol(G_3, "squared_gradient", "every", _BEFORE_EACH_ROUND, "E||grad F(x_r)||^2"),
@@ -340,8 +368,6 @@ THEOREM_5 = Theorem(
     ),
 )
 
-STEP_DRIFT_5 = Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)")
-
 THEOREM_5_DERIVED = replace(
     THEOREM_5,
     reading="derived",
@@ -349,10 +375,13 @@ THEOREM_5_DERIVED = replace(
         _SMOOTH,
         _STRONGLY_CONVEX,
         _DISSIMILARITY,
-        Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5"),
+        _SERVER_STEP_5,
         STEP_DRIFT_5,
         _COUPLING_5,
         Hypothesis("few clients' rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
+    ),
+    derivation=sa_fl_proof_5.derived(
+        _BOUND_5, _Q_CONDITION_81, _SERVER_STEP_5.condition, STEP_DRIFT_5.condition
     ),
     note=(
         "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
@@ -443,6 +472,7 @@ COROLLARY_1 = RateClaim(
     title="SAFARI on nonconvex losses: O(1/sqrt(R)), and O(1/sqrt(mKR)) with a quiet server",
     source=f"{_ICML}, Corollary 1",
     theorem=THEOREM_4,
+    derivation=sa_fl_proof_rates.corollary_1_printed(THEOREM_4.bound),
     axes=(
         RateAxis(R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds),
         RateAxis(
@@ -464,6 +494,7 @@ COROLLARY_1_DERIVED = replace(
     COROLLARY_1,
     reading="derived",
     theorem=THEOREM_4_DERIVED,
+    derivation=sa_fl_proof_rates.corollary_1_derived(THEOREM_4_DERIVED.bound),
     axes=(
         RateAxis(
             R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds_with_speedup
@@ -489,6 +520,7 @@ COROLLARY_2 = RateClaim(
     title="SAFARI on strongly convex losses: O(1/R) up to logarithms",
     source=f"{_ICML}, Corollary 2",
     theorem=THEOREM_5,
+    derivation=sa_fl_proof_rates.corollary_2_printed(THEOREM_5.bound),
     axes=(RateAxis(R, sp.log(R) / R, _three_decades_of_rounds, _corollary_2_rounds),),
     regimes=sa_fl_regimes.COROLLARY_2,
     note=(
@@ -501,6 +533,7 @@ COROLLARY_2_DERIVED = replace(
     COROLLARY_2,
     reading="derived",
     theorem=THEOREM_5_DERIVED,
+    derivation=sa_fl_proof_rates.corollary_2_derived(THEOREM_5_DERIVED.bound),
     axes=(
         replace(
             COROLLARY_2.axes[0],

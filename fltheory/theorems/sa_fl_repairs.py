@@ -14,10 +14,6 @@ import sympy as sp
 from fltheory.theorems.repair import Mend, Repair
 from fltheory.theorems.sa_fl import (
     DRIFT_5,
-    G_1,
-    G_2,
-    G_3,
-    G_4,
     STEP_DERIVED_4,
     STEP_DRIFT_5,
     STEP_PRINTED_4,
@@ -25,11 +21,17 @@ from fltheory.theorems.sa_fl import (
     THEOREM_4,
     THEOREM_4_DERIVED,
     THEOREM_5,
+    gradient_symbols,
+)
+from fltheory.theorems.sa_fl_symbols import (
+    G_1,
+    G_2,
+    G_3,
+    G_4,
     K,
     L,
     eta_bar,
     eta_s,
-    gradient_symbols,
     mu,
     q,
     sigma_G,

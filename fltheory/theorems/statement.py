@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
+from fltheory.theorems.derivation import Derivation
 from fltheory.theorems.regime import Regime
+from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
@@ -85,13 +87,17 @@ class RoundSymbol:
 
 @dataclass(frozen=True)
 class BoundedQuantity:
-    """The left-hand side: one field of a trajectory, reduced over a range of rounds."""
+    """The left-hand side: one field of a trajectory, reduced over a range of rounds.
+
+    Without a unit the bound is checked for units in itself only.
+    """
 
     field: str
     reduction: Reduction
     rounds: RoundRange
     text: str
     latex: str
+    unit: Unit | None = None
 
     def of(self, trajectory: Trajectory) -> float:
         """Return its value on a trajectory."""
@@ -141,6 +147,10 @@ class Theorem:
         How the reading departs from others, and at which equation.
     repair : Repair or None
         For a repaired reading: the changes that make it.
+    units : mapping
+        The unit of each symbol; none where units are not to be checked.
+    derivation : Derivation, optional
+        The last steps of the proof of this very reading.
     """
 
     id: str
@@ -158,6 +168,8 @@ class Theorem:
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
     repair: Repair | None = None
+    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    derivation: Derivation | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +218,7 @@ class RateClaim:
     axes: tuple[RateAxis, ...]
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
+    derivation: Derivation | None = None
 
 
 Statement: TypeAlias = Theorem | RateClaim
