@@ -1,4 +1,4 @@
-"""The command line: list, explain and verify theorems."""
+"""The command line: list, explain and verify theorems; find optimal weights."""
 
 from __future__ import annotations
 
@@ -216,6 +216,24 @@ def findings(
     elif not out.is_file() or out.read_text(encoding="utf-8") != page:
         print(f"{out} is not what the certificates say: run fltheory findings")
         raise typer.Exit(1)
+
+
+@app.command()
+def weights(
+    file: Annotated[Path, typer.Argument(help="TOML: availability, a, b, bias, ...")],
+    out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
+) -> None:
+    """Find the aggregation weights that minimise CA-Fed's bound on the error."""
+    from fltheory.report import weights_summary, weights_table, write_weights
+    from fltheory.weights import read_trade_off, solve
+
+    problem = read_trade_off(file)
+    found = solve(problem)
+    _console().print(weights_table(problem, found))
+    print(weights_summary(found))
+    if out is not None:
+        write_weights(problem, found, out)
+        print(f"written to {out}")
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

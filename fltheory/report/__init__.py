@@ -11,6 +11,12 @@ from fltheory.report.region_figure import (
 )
 from fltheory.report.verdict_file import verdict_document, write_verdicts
 from fltheory.report.verdict_table import summary, verdict_table
+from fltheory.report.weights_report import (
+    weights_figure,
+    weights_summary,
+    weights_table,
+    write_weights,
+)
 
 __all__ = [
     "certified_text",
@@ -23,7 +29,11 @@ __all__ = [
     "summary",
     "verdict_document",
     "verdict_table",
+    "weights_figure",
+    "weights_summary",
+    "weights_table",
     "where_it_applies",
     "write_region",
     "write_verdicts",
+    "write_weights",
 ]

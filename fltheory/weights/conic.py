@@ -28,7 +28,7 @@ from fltheory.weights.trade_off import TradeOff
 
 _PRECISION = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
 _PASSES = 3
-_GOOD_ENOUGH = 1e-5
+_GOOD_ENOUGH = 1e-4
 _LEAST_UNIT = 1e-6
 
 _Bias = Callable[[cp.Variable, FloatArray], cp.Expression]

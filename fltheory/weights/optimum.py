@@ -83,9 +83,14 @@ def optimal(
     >>> fast.q.round(3).tolist()
     [1.0, 0.0]
     """
+    problem = TradeOff(availability, target_weights, a=a, b=b, bias=bias, total=total)
+    return solve(problem, method)
+
+
+def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
+    """Minimise a problem's sum of errors; see `optimal`."""
     if method not in get_args(Choice):
         raise ValueError(f"method must be one of {', '.join(get_args(Choice))}, got {method!r}")
-    problem = TradeOff(availability, target_weights, a=a, b=b, bias=bias, total=total)
     if method == "cvxpy":
         from fltheory.weights import conic
 
