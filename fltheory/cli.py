@@ -228,7 +228,10 @@ def weights(
     from fltheory.weights import read_trade_off, solve
 
     problem = read_trade_off(file)
-    found = solve(problem)
+    try:
+        found = solve(problem)
+    except ArithmeticError as error:
+        raise ValueError(str(error)) from error
     _console().print(weights_table(problem, found))
     print(weights_summary(found))
     if out is not None:

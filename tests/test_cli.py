@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fltheory.verify
+import fltheory.weights
 from fltheory import cli, theorems
 from fltheory.verify import MapAxis, certificate, write_certificate
 from tests.verify.witnesses import ONE_ROUND
@@ -248,6 +249,17 @@ def test_bad_weights_files_are_one_line(fltheory_command, tmp_path: Path, text, 
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_weights_that_are_not_found_are_one_line(fltheory_command, monkeypatch, tmp_path) -> None:
+    def stuck(problem: object) -> None:
+        raise ArithmeticError("the weights have a KKT residual")
+
+    monkeypatch.setattr(fltheory.weights, "solve", stuck)
+    path = tmp_path / "problem.toml"
+    path.write_text(WEIGHTS)
+    status, _, err = fltheory_command("weights", str(path))
+    assert (status, err) == (2, "fltheory: the weights have a KKT residual\n")
 
 
 def test_a_missing_weights_file_is_one_line(fltheory_command) -> None:

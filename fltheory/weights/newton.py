@@ -19,6 +19,7 @@ from fltheory.validation import FloatArray
 from fltheory.weights.trade_off import TradeOff
 
 _BLOCK = 4096
+_LARGEST_SAMPLE = 4096
 _EASING = 100.0
 _EASED_TOLERANCE = 0.01
 _TOLERANCE = 1e-14
@@ -29,22 +30,59 @@ _ROOT_STEPS = 3
 _LEFT_OF_ROOT = 0.7548776662466927  # the root of t^2 (1 + t) = 1
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def importance(problem: TradeOff) -> FloatArray:
     """Return p (N,) for a problem with positive ``bias``; its residual is the caller's to check.
 
-    Starts where the bias weighs so much that p is near the target, and eases it down.
+    The method starts where the bias weighs so much that p is near the target, and eases it
+    down; with many clients it does so for a sample of them, and begins where that ends. Points
+    at which some client has no root give NaN, and are refused like any that is not better.
     """
-    easiest = max(problem.bias, problem.optimization_error(problem.target_weights))
-    eased = math.ceil(math.log(easiest / problem.bias, _EASING))
-    point = _Clients(problem, easiest).start()
-    for bias in np.geomspace(easiest, problem.bias, eased + 1)[:-1]:
-        point = _solve(_Clients(problem, float(bias)), point, _EASED_TOLERANCE)
     clients = _Clients(problem, problem.bias)
-    p = clients.importance(_solve(clients, point, _TOLERANCE))
+    point, residual = clients.start(), np.inf
+    if problem.n_clients > _LARGEST_SAMPLE:
+        sample = _sample(problem)
+        guess = _Clients(sample, problem.bias).multipliers(_eased(sample))
+        point, residual = _solve(clients, clients.point(guess), _TOLERANCE)
+    if not residual <= _NEARLY_EXACT:
+        point, _ = _solve(clients, _eased(problem), _TOLERANCE)
+    p = clients.importance(point)
     return np.asarray(p / p.sum())
 
 
-def _solve(clients: _Clients, point: FloatArray, tolerance: float) -> FloatArray:
+def _eased(problem: TradeOff) -> FloatArray:
+    """Return a point near the solution, reached from an easy problem by lowering its bias."""
+    easiest = max(problem.bias, problem.optimization_error(problem.target_weights))
+    stages = math.ceil(math.log(easiest / problem.bias, _EASING))
+    point = _Clients(problem, easiest).start()
+    for bias in np.geomspace(easiest, problem.bias, stages + 1):
+        point, _ = _solve(_Clients(problem, float(bias)), point, _EASED_TOLERANCE)
+    return point
+
+
+def _sample(problem: TradeOff) -> TradeOff:
+    """Return the problem of some clients of all availabilities, each in place of its likes.
+
+    With targets multiplied by a factor and a divided by it, a client's cubic has that factor
+    times the root, so that the sample's three equations are those of all clients, roughly.
+    """
+    order = np.argsort(problem.availability, kind="stable")
+    chosen = order[:: -(-problem.n_clients // _LARGEST_SAMPLE)]
+    share = float(problem.target_weights[chosen].sum())
+    if share == 0:
+        return problem
+    return TradeOff(
+        problem.availability[chosen],
+        problem.target_weights[chosen] / share,
+        a=problem.a[chosen] * share,
+        b=problem.b,
+        bias=problem.bias,
+        total=problem.total,
+    )
+
+
+def _solve(clients: _Clients, point: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+    """Return the point that Newton's method gets to, and its residual."""
     state = clients.equations(point)
     for _ in range(_MOST_STEPS):
         if state.residual <= tolerance:
@@ -53,7 +91,7 @@ def _solve(clients: _Clients, point: FloatArray, tolerance: float) -> FloatArray
         if found is None:
             break
         point, state = found
-    return point
+    return point, state.residual
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +145,7 @@ class _Clients:
         self._curvature = problem.curvature / self._reference
         self._bias = bias
         self._pull = bias * alpha**2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            self._balance = np.cbrt(self._pull / self._curvature)
+        self._balance = np.cbrt(self._pull / self._curvature)
         self._load = problem.b * self._reference
         self._bounded = bool((self._pull == 0).any())
 
@@ -119,6 +156,19 @@ class _Clients:
         theta = self._load - quadratic
         excess = float(self._rarity @ alpha)
         return np.array([2 * quadratic - self._bias + theta * excess, theta, excess])
+
+    def multipliers(self, point: FloatArray) -> FloatArray:
+        """Return (lambda, theta, s) of a point, in the units of the problem."""
+        shifted, theta, excess = point
+        unit = self._problem.total * self._reference
+        s = (self.least + excess) * self._reference
+        return np.array([shifted + theta * self.least, theta / unit, s])
+
+    def point(self, multipliers: FloatArray) -> FloatArray:
+        """Return the point of (lambda, theta, s)."""
+        lagrange, theta, s = multipliers
+        priced = theta * self._problem.total * self._reference
+        return np.array([lagrange - priced * self.least, priced, s / self._reference - self.least])
 
     def equations(self, point: FloatArray) -> _Equations:
         """Return residuals and Jacobian, summed over the clients."""
@@ -132,7 +182,7 @@ class _Clients:
             sums += p.sum(), rarity @ p, slope @ p
             cross += (columns * give) @ columns.T
         quadratic = 0.5 * sums[2] / s
-        sizes = np.array([1.0, s, self._load + abs(theta) + quadratic])
+        sizes = np.array([1.0, s, self._load + abs(theta) + quadratic or 1.0])
         values = np.array([sums[0] - 1, sums[1] - excess, self._load - theta - quadratic])
         jacobian = np.array(
             [
@@ -151,8 +201,7 @@ class _Clients:
         """Yield a block of clients, their p, and dp by d(lambda)."""
         for first in range(0, self._rarity.size, _BLOCK):
             part = slice(first, first + _BLOCK)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                yield part, *self._block(part, *point)
+            yield part, *self._block(part, *point)
 
     def _block(
         self, part: slice, lagrange: float, theta: float, excess: float

@@ -238,6 +238,49 @@ def test_without_noise_only_availability_counts() -> None:
     np.testing.assert_allclose(found.p.sum(), 1.0, rtol=1e-14)
 
 
+def test_with_neither_noise_nor_offset_only_the_bias_counts() -> None:
+    found = weights.optimal([0.9, 0.3], [0.4, 0.6], a=0.0, b=0.0, bias=1.0, total=5.0)
+    np.testing.assert_allclose(found.p, [0.4, 0.6], rtol=1e-14)
+    np.testing.assert_allclose(found.q, [10 / 11, 45 / 11], rtol=1e-14)
+
+
+def test_auto_turns_to_the_conic_solver_where_newton_is_stuck() -> None:
+    """One client without noise: against a grid of 200 001 points of [0.5, 1]."""
+    pi, alpha, a = np.array([0.9, 0.3]), np.array([0.4, 0.6]), np.array([0.0, 1.0])
+    found = weights.optimal(pi, alpha, a=a, b=0.0, bias=1e-3)
+    assert found.method == "cvxpy"
+    grid = np.linspace(0.5, 1 - 1e-6, 200_001)
+    least = min(sum(value(np.array([q, 1 - q]), pi, alpha, a, 0.0, 1e-3)) for q in grid[::20])
+    assert found.error == pytest.approx(least, rel=1e-6)
+    with pytest.raises(ArithmeticError, match="found by newton have a KKT residual of nan"):
+        weights.optimal(pi, alpha, a=a, b=0.0, bias=1e-3, method="newton")
+
+
+@pytest.mark.parametrize("counted", ["odd", "few"])
+def test_many_clients_that_no_sample_stands_for(counted: str) -> None:
+    """Equal availabilities, every second client sampled: targets on the others, or on three."""
+    n_clients = 5000
+    alpha = np.zeros(n_clients)
+    alpha[1 :: 2 if counted == "odd" else 2000] = 1.0
+    alpha /= alpha.sum()
+    found = weights.optimal(np.full(n_clients, 0.4), alpha, a=3.0, b=1.0, bias=0.5)
+    assert found.kkt_residual < 1e-9
+    for group in (alpha > 0, alpha == 0):
+        np.testing.assert_allclose(found.q[group], found.q[group][0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("rarest", [1.0, 6.0])
+@pytest.mark.parametrize("bias", [1e-8, 1e-2, 1e3])
+def test_large_problems_of_all_kinds(rarest: float, bias: float) -> None:
+    rng = np.random.default_rng(6)
+    pi = 10 ** rng.uniform(-rarest, 0, 30_000)
+    alpha = rng.dirichlet(np.ones(30_000))
+    found = weights.optimal(pi, alpha, a=3e4 * pi, b=0.5, bias=bias)
+    assert found.method == "newton"
+    assert found.kkt_residual < 1e-9
+    assert sum(value(found.q, pi, alpha, 3e4 * pi, 0.5, bias)) == pytest.approx(found.error)
+
+
 def test_a_client_of_no_importance_may_be_left_out() -> None:
     """Without a target, client 2 serves speed alone: in use when often there, else not."""
     for pi, used in ((0.9, True), (0.01, False)):
