@@ -34,7 +34,7 @@ def optimal(
 
     Here q >= 0 sums to ``total`` and ``p_k = pi_k q_k / (pi'q)``: up to the terms that do not
     depend on q this is the bound of Theorems 1 and 2, equations (10) and (12), times
-    ``sum_t eta_t / (2 kappa^2)``.
+    ``sum_t eta_t / (2 kappa^2)``, with ``bias = kappa^2 Gamma sum_t eta_t``.
 
     The problem is not convex in q, as Appendix E has it (the terms of chi2 are not, from three
     clients on), but it is in p: ``s = 1/(pi'q) = sum_k p_k / (pi_k total)`` is linear and the
@@ -143,8 +143,8 @@ def optimal_in_total_variation(
 ) -> OptimalWeights:
     """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * d_TV(alpha, p)^2``.
 
-    The bound of Theorem 3, equation (13), with Gamma' held fixed as if it did not depend on q:
-    convex in p, solved by cvxpy. Parameters and errors are those of `optimal`, but ``a`` must
+    The bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held
+    fixed as if Gamma' did not depend on q: convex in p, solved by cvxpy. Parameters and errors are those of `optimal`, but ``a`` must
     be positive.
 
     Returns

@@ -61,6 +61,19 @@ def test_the_figure_shows_every_client() -> None:
     assert lower.get_xlabel() == "client"
 
 
+def test_the_figure_of_many_clients_has_dots_in_order_of_availability(tmp_path: Path) -> None:
+    pi = np.tile([0.2, 0.8], 5000)
+    problem = TradeOff(pi, np.full(10_000, 1e-4), a=1.0, b=0.0, bias=1e9)
+    upper, lower = weights_figure(problem, solve(problem)).axes
+    assert len(upper.lines) == 2
+    weights = lower.lines[0].get_ydata()
+    np.testing.assert_allclose(weights[:5000], 4e-5, rtol=1e-6)
+    np.testing.assert_allclose(weights[5000:], 1.6e-4, rtol=1e-6)
+    path = tmp_path / "many.svg"
+    write_weights(problem, solve(problem), path)
+    assert path.stat().st_size < 500_000
+
+
 @pytest.mark.parametrize("name", ["weights.svg", "weights.png"])
 def test_the_same_weights_give_the_same_bytes(tmp_path: Path, name: str) -> None:
     problem = alike(3)
