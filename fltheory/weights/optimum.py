@@ -144,8 +144,8 @@ def optimal_in_total_variation(
     """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * d_TV(alpha, p)^2``.
 
     The bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held
-    fixed as if Gamma' did not depend on q: convex in p, solved by cvxpy. Parameters and errors are those of `optimal`, but ``a`` must
-    be positive.
+    fixed as if Gamma' did not depend on q: convex in p, solved by cvxpy. Parameters and
+    errors are those of `optimal`, but ``a`` must be positive.
 
     Returns
     -------
