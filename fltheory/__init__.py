@@ -5,6 +5,7 @@ subpackages load when they are used:
 
 - `fltheory.problems`, `fltheory.participation`: analytic client losses, and who shows up
 - `fltheory.algorithms`: the papers' algorithms
+- `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
 - `fltheory.theorems`: the papers' statements as data
 - `fltheory.verify`: verdicts
@@ -27,6 +28,7 @@ _SUBPACKAGES = (
     "strategies",
     "theorems",
     "verify",
+    "weights",
 )
 
 __all__ = ["__version__", *_SUBPACKAGES]

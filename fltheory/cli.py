@@ -1,4 +1,4 @@
-"""The command line: list, explain, derive and verify theorems."""
+"""The command line: list, explain, derive, verify and falsify theorems; optimal weights."""
 
 from __future__ import annotations
 
@@ -97,15 +97,19 @@ def explain(
 @app.command()
 def derive(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
-    reading: Annotated[str | None, typer.Option(help="One reading; all by default.")] = None,
+    reading: Annotated[
+        str | None, typer.Option(help="One reading; all with a recorded proof by default.")
+    ] = None,
 ) -> None:
     """Check the last steps of a theorem's proof symbolically, and the units of its formulas."""
     from fltheory import theorems as registry
     from fltheory.report import derivation_text
 
     readings = (reading,) if reading else registry.readings(theorem)
-    for statement in [registry.get(theorem, name) for name in readings]:
-        print(f"{derivation_text(statement)}\n")
+    statements = [registry.get(theorem, name) for name in readings]
+    for statement in statements:
+        if reading or statement.derivation is not None:
+            print(f"{derivation_text(statement)}\n")
 
 
 @app.command()
@@ -310,6 +314,27 @@ def findings(
     elif not out.is_file() or out.read_text(encoding="utf-8") != page:
         print(f"{out} is not what the certificates say: run fltheory findings")
         raise typer.Exit(1)
+
+
+@app.command()
+def weights(
+    file: Annotated[Path, typer.Argument(help="TOML: availability, a, b, bias, ...")],
+    out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
+) -> None:
+    """Find the aggregation weights that minimise CA-Fed's bound on the error."""
+    from fltheory.report import weights_summary, weights_table, write_weights
+    from fltheory.weights import read_trade_off, solve
+
+    problem = read_trade_off(file)
+    try:
+        found = solve(problem)
+    except ArithmeticError as error:
+        raise ValueError(str(error)) from error
+    _console().print(weights_table(problem, found))
+    print(weights_summary(found))
+    if out is not None:
+        write_weights(problem, found, out)
+        print(f"written to {out}")
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

@@ -17,6 +17,7 @@ FLOORS = {
     "problems": 1,
     "participation": 1,
     "algorithms": 2,
+    "weights": 2,
     "engines": 3,
     "hardware": 3,
     "strategies": 4,

@@ -9,11 +9,12 @@ from fltheory.engines.observables import (
     ParticipantGradientSum,
     QuadraticForm,
 )
-from fltheory.engines.probing import NotAffineError
+from fltheory.engines.probing import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import RoundArrays, Trajectory
 
 __all__ = [
+    "DependentRoundsError",
     "NotAffineError",
     "Observable",
     "ParticipantExcessLoss",

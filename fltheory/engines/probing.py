@@ -36,6 +36,10 @@ class NotAffineError(ValueError):
     """The round is not affine in the state, so no exact moment recursion exists."""
 
 
+class DependentRoundsError(NotAffineError):
+    """Who takes part depends on earlier rounds, so the model alone has no moment recursion."""
+
+
 class RoundOverflowError(ArithmeticError):
     """A single round already exceeds the floating-point range."""
 
@@ -100,9 +104,16 @@ def random_affine_map(
     NotAffineError
         If ``function`` is not affine in the state, or depends on the participants in a way
         that neither enumeration nor one-participant swaps capture.
+    DependentRoundsError
+        If rounds are not independent.
     RoundOverflowError
         If its images are too large for float64.
     """
+    if not participation.independent:
+        raise DependentRoundsError(
+            "participation must be independent over rounds for exact moments, got "
+            f"{type(participation).__name__}, which has memory: use engines.monte_carlo"
+        )
     probe = _Probe(function, problem, origin, image_origin)
     if participation.n_outcomes <= _ENUMERATION_LIMIT:
         return _by_enumeration(probe, participation)

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.validation import FloatArray
 
+if TYPE_CHECKING:
+    from fltheory.participation.chain_structure import Mixing
+    from fltheory.participation.finite_chain import FiniteChain
+
 Masks = NDArray[np.bool_]
 
 
 class Participation(Protocol):
-    """A random process of participant sets, independent over rounds.
+    """A random process of participant sets.
 
     ``marginals`` (N,) and ``pair_inclusions`` (N, N) are exact probabilities: that a client,
     and that a pair of clients, takes part in a round (a client with itself: its marginal).
+    Where rounds are not independent they, and the outcomes, are those of the stationary law,
+    and say nothing of how one round follows another.
     """
+
+    @property
+    def independent(self) -> bool:
+        """Whether the participants of all rounds are independent and of the same law."""
+        ...
 
     @property
     def n_clients(self) -> int:
@@ -51,4 +62,17 @@ class Participation(Protocol):
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round: arrays (replicas, N), True where a client takes part."""
+        ...
+
+
+class MarkovParticipation(Participation, Protocol):
+    """Participants that follow an irreducible, aperiodic chain: CA-Fed's Assumption 1."""
+
+    @property
+    def mixing(self) -> Mixing:
+        """lambda_2(P), lambda(P), C_P and T_P of CA-Fed's equation (5)."""
+        ...
+
+    def as_chain(self) -> FiniteChain:
+        """Return the chain with its transition matrix, the sets of its states, and its start."""
         ...

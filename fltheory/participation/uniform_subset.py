@@ -68,6 +68,11 @@ class UniformSubset:
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "excluded", tuple(sorted(excluded)))
 
+    @property
+    def independent(self) -> bool:
+        """True: every round draws afresh."""
+        return True
+
     @cached_property
     def eligible(self) -> NDArray[np.intp]:
         """Clients that may take part, in order."""

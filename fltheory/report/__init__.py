@@ -23,6 +23,12 @@ from fltheory.report.region_figure import (
 from fltheory.report.survival_text import survival_text
 from fltheory.report.verdict_file import verdict_document, write_verdicts
 from fltheory.report.verdict_table import summary, verdict_table
+from fltheory.report.weights_report import (
+    weights_figure,
+    weights_summary,
+    weights_table,
+    write_weights,
+)
 
 __all__ = [
     "certified_text",
@@ -41,8 +47,12 @@ __all__ = [
     "survival_text",
     "verdict_document",
     "verdict_table",
+    "weights_figure",
+    "weights_summary",
+    "weights_table",
     "where_it_applies",
     "write_judged",
     "write_region",
     "write_verdicts",
+    "write_weights",
 ]

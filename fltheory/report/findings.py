@@ -7,7 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
-from fltheory.theorems import RateClaim, Statement, get, ids
+from fltheory.theorems import (
+    RateClaim,
+    Statement,
+    StepOutcome,
+    Theorem,
+    check_derivation,
+    get,
+    ids,
+    unit_flags,
+)
 from fltheory.verify import (
     Certified,
     Falsification,
@@ -133,9 +142,23 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     yield ""
     yield f"**As printed.** {theorem.note}"
     yield ""
-    yield f"**Where statement and proof part.** {get(theorem.id, 'derived').note}"
+    yield f"**What the proof gives instead.** {get(theorem.id, 'derived').note}"
     yield ""
+    yield from _parting_lines(theorem)
     yield from _repair_lines(survived)
+
+
+def _parting_lines(theorem: Theorem) -> Iterator[str]:
+    """Yield the steps between proof and statement that do not follow, and unlike units."""
+    results = check_derivation(theorem.derivation) if theorem.derivation else ()
+    parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
+    yield f"**Where statement and proof part** (`fltheory derive {theorem.id}`)."
+    yield ""
+    for result in parting:
+        yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"
+    for flag in unit_flags(theorem) if theorem.units else ():
+        yield f"- unlike units: {flag}"
+    yield ""
 
 
 def _repair_lines(survived: Survival) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
+from fltheory.report.figure_file import write_figure
 from fltheory.verify import Outcome
 from fltheory.verify.mapping import RegionMap
 
@@ -27,7 +28,6 @@ _COLOURS = {
     Outcome.INAPPLICABLE: "#EEEEEE",
     Outcome.UNDECIDED: "#F0E442",
 }
-_SUFFIXES = (".png", ".svg")
 
 
 def region_heading(region: RegionMap) -> str:
@@ -112,11 +112,4 @@ def write_region(region: RegionMap, path: Path) -> None:
     ValueError
         For another suffix.
     """
-    if path.suffix not in _SUFFIXES:
-        raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
-    from matplotlib import rc_context
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Date": None} if path.suffix == ".svg" else {"Software": "fltheory"}
-    with rc_context({"svg.hashsalt": "fltheory"}):
-        region_figure(region).savefig(path, dpi=160, metadata=metadata)
+    write_figure(lambda: region_figure(region), path)

@@ -98,7 +98,7 @@ def safari_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
     Raises
     ------
     ValueError
-        For another algorithm, or participants of varying number.
+        For another algorithm, or participants of varying number or with memory.
     """
     algorithm, problem = setting.algorithm, setting.problem
     if isinstance(algorithm, FedAvg) and algorithm.server_lr == 1:
@@ -108,6 +108,11 @@ def safari_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         raise ValueError(
             "algorithm must be Safari, or FedAvg with server_lr=1 (SAFARI at q = 1), "
             f"for the theorems of SA-FL, got {setting.algorithm!r}"
+        )
+    if not setting.participation.independent:
+        raise ValueError(
+            "participation must be independent over rounds for the theorems of SA-FL, "
+            f"got {setting.participation!r}, which has memory"
         )
     size = setting.participation.fixed_size
     if size is None:

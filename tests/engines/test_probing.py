@@ -11,10 +11,17 @@ from oracles import random_problem
 
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import NotAffineError, ParticipantGradientSum, exact, probing
+from fltheory.engines import (
+    DependentRoundsError,
+    NotAffineError,
+    ParticipantGradientSum,
+    exact,
+    probing,
+    stationary,
+)
 from fltheory.engines.probing import RandomAffineMap, random_affine_map
 from fltheory.engines.quadratic_clients import QuadraticClients
-from fltheory.participation import UniformSubset
+from fltheory.participation import FiniteChain, MarkovOnOff, Trace, UniformSubset
 from fltheory.problems import QuadraticProblem
 
 
@@ -22,6 +29,7 @@ class Coins:
     """Each client takes part when its own fair coin says so: 2^N sets of varying size."""
 
     fixed_size = None
+    independent = True
 
     def __init__(self, n_clients: int) -> None:
         self.n_clients = n_clients
@@ -117,6 +125,35 @@ def test_many_sets_of_varying_size_are_refused() -> None:
     problem = QuadraticProblem([[1.0]], np.zeros((7, 1)))
     with pytest.raises(NotAffineError, match=r"got 128 outcomes of varying size.*monte_carlo"):
         exact(FedAvg(0.5, 1), problem, Coins(7), 1, [1.0])
+
+
+@pytest.mark.parametrize(
+    "participation",
+    [
+        MarkovOnOff([0.5, 0.5], 0.5),
+        MarkovOnOff([0.5, 0.5], 0.0, start=[1, 1]),
+        FiniteChain([[0.5, 0.5], [0.25, 0.75]], np.eye(2)),
+        Trace([[1, 0], [0, 1]]),
+    ],
+    ids=lambda participation: type(participation).__name__,
+)
+def test_participation_with_memory_is_refused(participation) -> None:
+    problem = QuadraticProblem([[1.0]], np.zeros((2, 1)))
+    message = rf"independent over rounds .*got {type(participation).__name__}.*monte_carlo"
+    with pytest.raises(DependentRoundsError, match=message):
+        exact(FedAvg(0.5, 1), problem, participation, 1, [1.0])
+    with pytest.raises(DependentRoundsError, match=message):
+        stationary(FedAvg(0.5, 1), problem, participation)
+
+
+def test_a_chain_without_memory_is_exact() -> None:
+    """Independent coins written as chains, one of clients and one of sets, agree with coins."""
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    coins = MarkovOnOff([0.5, 0.5], 0.0)
+    expected = exact(FedAvg(0.5, 1), problem, Coins(2), 3, [1.0]).squared_distance
+    for participation in (coins, coins.as_chain()):
+        run = exact(FedAvg(0.5, 1), problem, participation, 3, [1.0])
+        np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-13)
 
 
 class Clipped(FedAvg):

@@ -16,7 +16,7 @@ import sympy as sp
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import Setting
-from fltheory.participation import UniformSubset
+from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
 from fltheory.theorems import (
     BoundedQuantity,
@@ -240,6 +240,24 @@ def test_a_theorem_about_another_algorithm_is_refused() -> None:
     setting = replace_algorithm(theorems.get("sa-fl/5").regimes["i.i.d."].setting)
     with pytest.raises(ValueError, match="algorithm must be Safari"):
         check(theorems.get("sa-fl/5"), setting)
+
+
+def test_a_theorem_about_independent_rounds_is_refused_to_chains() -> None:
+    """Of fixed size, so that nothing else tells the chain from uniform sampling."""
+    setting = theorems.get("sa-fl/5").regimes["i.i.d."].setting
+    cycle = 0.5 * np.eye(10) + 0.5 * np.roll(np.eye(10), 1, axis=1)
+    chain = FiniteChain(cycle, np.eye(setting.problem.n_clients))
+    assert chain.fixed_size == 1
+    dependent = Setting(setting.algorithm, setting.problem, chain, setting.rounds, setting.x0)
+    with pytest.raises(ValueError, match=r"independent over rounds .* FiniteChain\(10 states"):
+        check(theorems.get("sa-fl/5"), dependent)
+
+
+def test_truth_is_sampled_where_participation_has_memory() -> None:
+    setting = line()
+    chain = MarkovOnOff([0.5], [0.5])
+    dependent = Setting(setting.algorithm, setting.problem, chain, setting.rounds, setting.x0)
+    assert check(theorem(2 * START**2), dependent).evidence.grade is Grade.STATISTICAL
 
 
 def replace_algorithm(setting: Setting) -> Setting:

@@ -1,0 +1,126 @@
+"""What a transition matrix says of its chain: irreducibility, period, stationary law, mixing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class Mixing:
+    """Constants of ``max_ij |[P^t]_ij - pi_j| <= factor * rate^t for t >= onset``.
+
+    Attributes
+    ----------
+    second_eigenvalue : float
+        lambda_2(P), the second largest modulus of an eigenvalue.
+    rate : float
+        lambda(P) = (lambda_2(P) + 1) / 2.
+    factor : float
+        C_P.
+    onset : int
+        T_P.
+
+    Notes
+    -----
+    CA-Fed, equation (5), which cites the constants; those here are proved where they are made.
+    """
+
+    second_eigenvalue: float
+    rate: float
+    factor: float
+    onset: int
+
+
+def check_irreducible(transition: FloatArray) -> None:
+    """Raise ValueError, naming two states, unless every state can be reached from every other."""
+    edges = transition > 0
+    missed = np.flatnonzero(_levels(edges) < 0)
+    if missed.size:
+        raise ValueError(
+            f"transition must be irreducible, got state {missed[0]} that cannot be reached "
+            "from state 0"
+        )
+    stuck = np.flatnonzero(_levels(edges.T) < 0)
+    if stuck.size:
+        raise ValueError(
+            "transition must be irreducible, got state 0 that cannot be reached "
+            f"from state {stuck[0]}"
+        )
+
+
+def period(transition: FloatArray) -> int:
+    """Return the period of an irreducible chain: the greatest common divisor of its cycles."""
+    edges = transition > 0
+    level = _levels(edges)
+    origin, target = np.nonzero(edges)
+    return int(np.gcd.reduce(np.abs(level[origin] + 1 - level[target])))
+
+
+def _levels(edges: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Return the fewest steps from state 0 to every state, -1 where there is no way."""
+    level = np.full(len(edges), -1)
+    frontier = np.zeros(len(edges), dtype=bool)
+    frontier[0] = True
+    steps = 0
+    while frontier.any():
+        level[frontier] = steps
+        frontier = edges[frontier].any(axis=0) & (level < 0)
+        steps += 1
+    return level
+
+
+def stationary_law(transition: FloatArray) -> FloatArray:
+    """Return pi (M,) with ``pi P = pi`` of an irreducible chain, by GTH elimination.
+
+    States are eliminated from the last; without a subtraction anywhere, every entry comes out
+    to a few roundings however close to one the second eigenvalue is.
+
+    Notes
+    -----
+    Grassmann, Taksar and Heyman (1985), Operations Research 33(5).
+    """
+    rest = np.array(transition, dtype=np.float64)
+    size = len(rest)
+    for last in range(size - 1, 0, -1):
+        rest[:last, last] /= rest[last, :last].sum()
+        rest[:last, :last] += np.outer(rest[:last, last], rest[last, :last])
+    law = np.ones(size)
+    for state in range(1, size):
+        law[state] = law[:state] @ rest[:state, state]
+    return np.asarray(law / law.sum())
+
+
+def mixing(transition: FloatArray, law: FloatArray) -> Mixing:
+    """Return the constants of equation (5) for an irreducible, aperiodic chain.
+
+    Let D be ``P - 1 pi'`` with rows multiplied and columns divided by ``sqrt(pi)``, so that
+    ``[P^t]_ij - pi_j = sqrt(pi_j / pi_i) [D^t]_ij`` for t >= 1, and let ``r_i`` be the spectral
+    norm of ``D^(2^i)`` over ``rate^(2^i)``. Where ``r_n <= 1``, all powers have
+    ``||D^t|| <= rate^t prod_(i<n) max(1, r_i)``: times the largest ``sqrt(pi_j / pi_i)`` that
+    is C_P, with T_P = 0. A reversible chain has ``r_0 = lambda_2 / rate < 1``. No eigenvector
+    is needed, and the bound holds also where the eigenvalues are known badly.
+
+    Raises
+    ------
+    ArithmeticError
+        If the second eigenvalue is one to rounding.
+    """
+    moduli = np.sort(np.abs(np.linalg.eigvals(transition)))
+    second = float(moduli[-2]) if moduli.size > 1 else 0.0
+    rate = (second + 1) / 2
+    if rate >= 1:
+        raise ArithmeticError(
+            f"the second eigenvalue must be below 1 to rounding to have a rate, got {second!r}"
+        )
+    roots = np.sqrt(law)
+    power = (transition - law) * (roots[:, None] / roots) / rate
+    factor = float(roots.max() / roots.min())
+    while (growth := float(np.linalg.norm(power, 2))) > 1:
+        factor *= growth
+        power = power @ power
+    return Mixing(second, rate, factor, 0)

@@ -1,0 +1,202 @@
+"""Any finite Markov chain whose states say who is present."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.participation import chain_structure
+from fltheory.participation.base import Masks
+from fltheory.participation.chain_structure import Mixing
+from fltheory.validation import FloatArray
+
+_ROW_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteChain:
+    """An irreducible, aperiodic chain on states that each have a set of present clients.
+
+    Two states may have the same set, so that the participants alone need not be Markov; clients
+    that share a chain make a cluster. CA-Fed's Assumption 1.
+
+    Parameters
+    ----------
+    transition : array, (M, M)
+        P, a row for the state one comes from.
+    state_masks : array of bool, (M, N)
+        True where a client is present.
+    start : int, optional
+        State of the first round; drawn from the stationary law by default.
+
+    Raises
+    ------
+    ValueError
+        If P is not a stochastic matrix (the error names the row), is reducible (it names a
+        state that cannot be reached) or periodic (it gives the period), or for masks of
+        another shape or entries than 0 and 1.
+
+    Examples
+    --------
+    >>> chain = FiniteChain([[0.5, 0.5], [0.25, 0.75]], [[True, False], [True, True]])
+    >>> chain.marginals.round(4).tolist()
+    [1.0, 0.6667]
+    >>> chain.mixing.second_eigenvalue
+    0.25
+    """
+
+    transition: FloatArray
+    state_masks: Masks
+    start: int | None
+
+    def __init__(
+        self, transition: ArrayLike, state_masks: ArrayLike, *, start: int | None = None
+    ) -> None:
+        matrix = _stochastic(transition)
+        masks = checked_masks("state_masks", state_masks, rows=len(matrix), shape="(M, N)")
+        if start is not None:
+            start = validation.whole_number("start", start, at_least=0)
+            if start >= len(matrix):
+                raise ValueError(f"start must be a state below {len(matrix)}, got {start}")
+        chain_structure.check_irreducible(matrix)
+        period = chain_structure.period(matrix)
+        if period > 1:
+            raise ValueError(f"transition must be aperiodic, got a chain of period {period}")
+        for name, value in (("transition", matrix), ("state_masks", masks), ("start", start)):
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"FiniteChain({self.n_states} states, {self.n_clients} clients)"
+
+    @property
+    def n_states(self) -> int:
+        """M, the number of states."""
+        return len(self.transition)
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.state_masks.shape[1])
+
+    @property
+    def independent(self) -> bool:
+        """Whether rounds are independent: all rows of P are the stationary law."""
+        return self.start is None and bool((self.transition == self.transition[0]).all())
+
+    @cached_property
+    def stationary(self) -> FloatArray:
+        """(M,) stationary law of the states."""
+        return chain_structure.stationary_law(self.transition)
+
+    @property
+    def initial(self) -> FloatArray:
+        """(M,) law of the first round's state."""
+        if self.start is None:
+            return self.stationary
+        return np.asarray(np.arange(self.n_states) == self.start, dtype=np.float64)
+
+    @cached_property
+    def mixing(self) -> Mixing:
+        """lambda_2, lambda(P), C_P and T_P of equation (5)."""
+        return chain_structure.mixing(self.transition, self.stationary)
+
+    @cached_property
+    def marginals(self) -> FloatArray:
+        """(N,) stationary probability that a client is present."""
+        return self.stationary @ self.state_masks
+
+    @cached_property
+    def pair_inclusions(self) -> FloatArray:
+        """(N, N) stationary probability that two clients are present together."""
+        present = self.state_masks.astype(np.float64)
+        return np.asarray((present.T * self.stationary) @ present)
+
+    @property
+    def fixed_size(self) -> int | None:
+        """The number of participants where it is the same in every state, else None."""
+        sizes = self.state_masks.sum(axis=1)
+        return int(sizes[0]) if (sizes == sizes[0]).all() else None
+
+    @cached_property
+    def _sets(self) -> tuple[Masks, FloatArray]:
+        masks, index = np.unique(self.state_masks, axis=0, return_inverse=True)
+        shares = np.bincount(index.ravel(), weights=self.stationary)
+        return masks, np.asarray(shares, dtype=np.float64)
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many participant sets there are."""
+        return len(self._sets[0])
+
+    def outcomes(self) -> Iterator[tuple[float, Masks]]:
+        """Every participant set with its stationary probability."""
+        for mask, probability in zip(*self._sets, strict=True):
+            yield float(probability), mask
+
+    def as_chain(self) -> FiniteChain:
+        """Return the chain itself."""
+        return self
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        """Draw round after round for ``replicas`` independent runs."""
+        replicas = validation.whole_number("replicas", replicas, at_least=1)
+        thresholds = _thresholds(self.transition)
+        first = _thresholds(self.initial[None])[0]
+        state = np.searchsorted(first, rng.random(replicas), side="right")
+        while True:
+            yield self.state_masks[state]
+            drawn = rng.random(replicas)
+            following = np.empty_like(state)
+            for origin in np.unique(state):
+                rows = state == origin
+                following[rows] = np.searchsorted(thresholds[origin], drawn[rows], side="right")
+            state = following
+
+
+def checked_masks(name: str, value: ArrayLike, *, shape: str, rows: int | None = None) -> Masks:
+    """Return ``value`` as a read-only boolean array of ``rows`` rows, of any client."""
+    array = validation.real_array(name, value, shape=shape)
+    if array.ndim != 2 or 0 in array.shape or rows not in (None, len(array)):
+        wanted = shape if rows is None else f"({rows}, N)"
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    other = np.argwhere((array != 0) & (array != 1))
+    if other.size:
+        row, column = other[0]
+        raise ValueError(
+            f"{name} must be 0 or 1, got {array[row, column]:.6g} in row {row}, column {column}"
+        )
+    masks = array.astype(bool)
+    masks.flags.writeable = False
+    return masks
+
+
+def _stochastic(transition: ArrayLike) -> FloatArray:
+    array = validation.real_array("transition", transition, shape="(M, M)")
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
+        raise ValueError(f"transition must have shape (M, M), got {array.shape}")
+    negative = np.argwhere(array < 0)
+    if negative.size:
+        row, column = negative[0]
+        raise ValueError(
+            f"transition must not be negative, got {array[row, column]:.6g} in row {row}"
+        )
+    sums = array.sum(axis=1)
+    wrong = np.flatnonzero(np.abs(sums - 1) > _ROW_TOLERANCE)
+    if wrong.size:
+        raise ValueError(
+            f"transition must have rows that sum to 1, got {sums[wrong[0]]:.15g} for row {wrong[0]}"
+        )
+    return array
+
+
+def _thresholds(laws: FloatArray) -> FloatArray:
+    """Return cumulative laws that end in exactly one, at the last state that is possible."""
+    thresholds = np.cumsum(laws, axis=1)
+    last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
+    thresholds[np.arange(laws.shape[1]) >= last[:, None]] = 1.0
+    return thresholds

@@ -1,0 +1,217 @@
+"""Clients that come and go independently, each by a two-state chain of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.participation.base import Masks
+from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.finite_chain import FiniteChain
+from fltheory.validation import ClientIndices, FloatArray
+
+_MOST_FACTORS = 10
+_ROUNDING = 1e-15
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovOnOff:
+    """N independent chains: a client that is there stays with probability nu + (1 - nu) pi.
+
+    One that is not there comes with probability ``(1 - nu) pi``, so that pi is the stationary
+    probability of being there and nu the chain's second eigenvalue: CA-Fed's simulation,
+    Section V-A. The chain of all clients is the product of theirs (Section III-D) and is never
+    built here.
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        pi; a client with pi = 0 or 1 never or always takes part once it is stationary.
+    correlation : array, (N,), or float
+        nu, in (-1, 1); 0 is independence over rounds.
+    start : array of 0 and 1, (N,), optional
+        Who is there in the first round; drawn from the stationary law by default.
+
+    Raises
+    ------
+    ValueError
+        For pi outside [0, 1], nu outside (-1, 1), or so negative a nu that a transition
+        probability would leave [0, 1]; the error names the client.
+
+    Examples
+    --------
+    >>> chains = MarkovOnOff([0.5, 0.9], [0.8, -0.1])
+    >>> chains.mixing.second_eigenvalue, chains.mixing.rate
+    (0.8, 0.9)
+    """
+
+    availability: FloatArray
+    correlation: FloatArray
+    start: Masks | None
+
+    def __init__(
+        self,
+        availability: ArrayLike,
+        correlation: ArrayLike,
+        *,
+        start: ArrayLike | None = None,
+    ) -> None:
+        pi = validation.real_array("availability", availability, shape="(N,)")
+        if pi.ndim != 1 or pi.size == 0:
+            raise ValueError(f"availability must have shape (N,) with N >= 1, got {pi.shape}")
+        nu = validation.real_array("correlation", correlation, shape=f"({pi.size},)")
+        if nu.ndim == 0:
+            nu = np.broadcast_to(nu, pi.shape)
+        if nu.shape != pi.shape:
+            raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
+        _check_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
+        _check_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
+        stays, comes = nu + (1 - nu) * pi, (1 - nu) * pi
+        possible = (stays >= -_ROUNDING) & (comes <= 1 + _ROUNDING)
+        _check_each("correlation", nu, possible, "at least -pi/(1 - pi) and -(1 - pi)/pi")
+        fields = {"availability": pi, "correlation": nu, "start": _start(start, pi.size)}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"MarkovOnOff({self.n_clients} clients)"
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.availability.size)
+
+    @property
+    def stays(self) -> FloatArray:
+        """(N,) probability that a client that is there is so in the next round."""
+        return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
+
+    @property
+    def comes(self) -> FloatArray:
+        """(N,) probability that a client that is not there is so in the next round."""
+        return np.asarray((1 - self.correlation) * self.availability)
+
+    @property
+    def independent(self) -> bool:
+        """Whether rounds are independent and alike: no client is correlated, none is set."""
+        return self.start is None and not self.correlation[self._varies].any()
+
+    @property
+    def _varies(self) -> ClientIndices:
+        return np.flatnonzero((self.availability > 0) & (self.availability < 1))
+
+    @cached_property
+    def mixing(self) -> Mixing:
+        """lambda_2, lambda(P), C_P and T_P of equation (5), for the product of all chains.
+
+        Eigenvalues of a product are products of the clients', so lambda_2 is the largest |nu|
+        of a client that is neither always nor never there. For one client
+        ``P^t - 1 pi' = nu^t (I - 1 pi')``; entries of the product are products of numbers in
+        [0, 1], whose difference is at most the sum of the factors' differences:
+        ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
+        """
+        second = float(np.abs(self.correlation[self._varies]).max(initial=0.0))
+        factor = float(np.maximum(self.availability, 1 - self.availability).sum())
+        return Mixing(second, (second + 1) / 2, factor, 0)
+
+    @property
+    def marginals(self) -> FloatArray:
+        """(N,) stationary probability that a client is there."""
+        return self.availability
+
+    @cached_property
+    def pair_inclusions(self) -> FloatArray:
+        """(N, N) stationary probability that two clients are there together."""
+        together = np.outer(self.availability, self.availability)
+        np.fill_diagonal(together, self.availability)
+        return together
+
+    @property
+    def fixed_size(self) -> int | None:
+        """The number of participants if no client ever changes, else None."""
+        return None if self._varies.size else int(self.availability.sum())
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many sets have positive stationary probability: 2 to the clients that vary."""
+        return 2 ** int(self._varies.size)
+
+    def outcomes(self) -> Iterator[tuple[float, Masks]]:
+        """Every set of positive stationary probability."""
+        varies = self._varies
+        pi = self.availability[varies]
+        for present in product([False, True], repeat=varies.size):
+            mask = self.availability == 1
+            mask[varies] = present
+            yield float(np.where(present, pi, 1 - pi).prod()), mask
+
+    def restricted_to(self, clients: Sequence[int]) -> MarkovOnOff:
+        """Return the chains of some clients alone, what is left after exclusions.
+
+        Guideline B of CA-Fed: lambda(P) falls where the most correlated clients are left out.
+        """
+        kept = [validation.whole_number("clients", client, at_least=0) for client in clients]
+        if max(kept, default=self.n_clients) >= self.n_clients:
+            raise ValueError(f"clients must name some from 0 to {self.n_clients - 1}, got {kept}")
+        start = None if self.start is None else self.start[kept]
+        return MarkovOnOff(self.availability[kept], self.correlation[kept], start=start)
+
+    def as_chain(self) -> FiniteChain:
+        """Return the product chain, on all sets that differ in clients that vary.
+
+        Raises
+        ------
+        ValueError
+            For more than 10 such clients, or a start that a stationary chain never visits.
+        """
+        varies = self._varies
+        if varies.size > _MOST_FACTORS:
+            raise ValueError(
+                f"availability must be strictly between 0 and 1 for at most {_MOST_FACTORS} "
+                f"clients to build the product of their chains, got {varies.size}"
+            )
+        transition = np.ones((1, 1))
+        for stays, comes in zip(self.stays[varies], self.comes[varies], strict=True):
+            transition = np.kron(transition, [[1 - comes, comes], [1 - stays, stays]])
+        masks = np.array([mask for _, mask in self.outcomes()])
+        if self.start is None:
+            return FiniteChain(transition, masks)
+        state = np.flatnonzero((masks == self.start).all(axis=1))
+        if state.size == 0:
+            raise ValueError("start must agree with the clients that are always or never there")
+        return FiniteChain(transition, masks, start=int(state[0]))
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        """Draw round after round for ``replicas`` independent runs."""
+        replicas = validation.whole_number("replicas", replicas, at_least=1)
+        shape = (replicas, self.n_clients)
+        stays, comes = self.stays, self.comes
+        if self.start is None:
+            present = rng.random(shape) < self.availability
+        else:
+            present = np.tile(self.start, (replicas, 1))
+        while True:
+            yield present
+            present = rng.random(shape) < np.where(present, stays, comes)
+
+
+def _check_each(name: str, values: FloatArray, good: Masks, must_be: str) -> None:
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]:.6g} for client {bad[0]}")
+
+
+def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
+    if start is None:
+        return None
+    array = validation.real_array("start", start, shape=f"({n_clients},)")
+    if array.shape != (n_clients,):
+        raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
+    _check_each("start", array, (array == 0) | (array == 1), "0 or 1")
+    return array.astype(bool)

@@ -1,0 +1,34 @@
+"""The weights of fastest convergence in closed form: Appendix D, without any bias.
+
+At the optimum ``q_k = (lambda pi_k - theta)+ / a_k`` by equation (27), so the clients in use are
+the most available ones. For the m most available, the best ratio ``lambda`` is the root of a
+quadratic; the right m is the largest for which the last client still gets a positive weight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fltheory.validation import FloatArray
+from fltheory.weights.trade_off import TradeOff
+
+
+def importance(problem: TradeOff) -> FloatArray:
+    """Return p (N,) that minimises ``(1/2 q'Aq + b) / (pi'q)``; needs positive ``a``."""
+    order = np.argsort(-problem.availability, kind="stable")
+    shown = problem.availability[order]
+    flexibility = 1.0 / problem.a[order]
+    mass = np.cumsum(flexibility)
+    mean = np.cumsum(shown * flexibility) / mass
+    # Summed over joining clients, the spread about the mean is free of cancellation.
+    joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (shown[1:] - mean[:-1]) ** 2
+    spread = np.concatenate([[0.0], np.cumsum(joins)])
+    even = problem.total / mass
+    load = problem.total * even + 2 * problem.b
+    middle = problem.total * mean
+    ratio = load / (middle + np.sqrt(middle**2 + spread * load))
+    last = int(np.flatnonzero(ratio * (shown - mean) + even > 0)[-1])
+    q = flexibility * np.maximum(ratio[last] * (shown - mean[last]) + even[last], 0.0)
+    p = np.empty(problem.n_clients)
+    p[order] = shown * q
+    return p / p.sum()

@@ -1,0 +1,230 @@
+"""The optimal weights in O(N): Newton's method on three numbers.
+
+Given the multipliers (lambda, theta) of the Lagrangian (26) and s, every client's p is the
+positive root of a cubic of its own, ``c p / s - bias alpha^2 / p^2 = lambda - theta / pi`` with
+``c = a / pi^2``. What is left are three equations: ``sum p = 1``, ``sum p / pi = total s`` and
+``b = theta total + 1/2 sum c p^2 / s^2``. They are the saddle point of a function that is convex
+in s and concave in the multipliers, so Newton's direction always lowers their residual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.validation import FloatArray
+from fltheory.weights.trade_off import TradeOff
+
+_BLOCK = 4096
+_LARGEST_SAMPLE = 4096
+_EASING = 100.0
+_EASED_TOLERANCE = 0.01
+_TOLERANCE = 1e-14
+_NEARLY_EXACT = 1e-11
+_MOST_STEPS = 100
+_MOST_HALVINGS = 40
+_ROOT_STEPS = 3
+_LEFT_OF_ROOT = 0.7548776662466927  # the root of t^2 (1 + t) = 1
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def importance(problem: TradeOff) -> FloatArray:
+    """Return p (N,) for a problem with positive ``bias``; its residual is the caller's to check.
+
+    The method starts where the bias weighs so much that p is near the target, and eases it
+    down; with many clients it does so for a sample of them, and begins where that ends. Points
+    at which some client has no root give NaN, and are refused like any that is not better.
+    """
+    clients = _Clients(problem, problem.bias)
+    point, residual = clients.start(), np.inf
+    if problem.n_clients > _LARGEST_SAMPLE:
+        sample = _sample(problem)
+        guess = _Clients(sample, problem.bias).multipliers(_eased(sample))
+        point, residual = _solve(clients, clients.point(guess), _TOLERANCE)
+    if not residual <= _NEARLY_EXACT:
+        point, _ = _solve(clients, _eased(problem), _TOLERANCE)
+    p = clients.importance(point)
+    return np.asarray(p / p.sum())
+
+
+def _eased(problem: TradeOff) -> FloatArray:
+    """Return a point near the solution, reached from an easy problem by lowering its bias."""
+    easiest = max(problem.bias, problem.optimization_error(problem.target_weights))
+    stages = math.ceil(math.log(easiest / problem.bias, _EASING))
+    point = _Clients(problem, easiest).start()
+    for bias in np.geomspace(easiest, problem.bias, stages + 1):
+        point, _ = _solve(_Clients(problem, float(bias)), point, _EASED_TOLERANCE)
+    return point
+
+
+def _sample(problem: TradeOff) -> TradeOff:
+    """Return the problem of some clients of all availabilities, each in place of its likes.
+
+    With targets multiplied by a factor and a divided by it, a client's cubic has that factor
+    times the root, so that the sample's three equations are those of all clients, roughly.
+    """
+    order = np.argsort(problem.availability, kind="stable")
+    chosen = order[:: -(-problem.n_clients // _LARGEST_SAMPLE)]
+    share = float(problem.target_weights[chosen].sum())
+    if share == 0:
+        return problem
+    return TradeOff(
+        problem.availability[chosen],
+        problem.target_weights[chosen] / share,
+        a=problem.a[chosen] * share,
+        b=problem.b,
+        bias=problem.bias,
+        total=problem.total,
+    )
+
+
+def _solve(clients: _Clients, point: FloatArray, tolerance: float) -> tuple[FloatArray, float]:
+    """Return the point that Newton's method gets to, and its residual."""
+    state = clients.equations(point)
+    for _ in range(_MOST_STEPS):
+        if state.residual <= tolerance:
+            break
+        found = _step(clients, point, state)
+        if found is None:
+            break
+        point, state = found
+    return point, state.residual
+
+
+@dataclass(frozen=True, eq=False)
+class _Equations:
+    """The three equations: residuals (3,), sizes of their terms (3,), Jacobian (3, 3)."""
+
+    values: FloatArray
+    sizes: FloatArray
+    jacobian: FloatArray
+
+    @property
+    def residual(self) -> float:
+        return float(np.abs(self.values / self.sizes).max())
+
+
+def _step(
+    clients: _Clients, point: FloatArray, state: _Equations
+) -> tuple[FloatArray, _Equations] | None:
+    """Return the next point along Newton's direction, or None where none is better."""
+    jacobian = state.jacobian / state.sizes[:, None]
+    scale = np.abs(jacobian).max(axis=0)
+    direction = -np.linalg.solve(jacobian / scale, state.values / state.sizes) / scale
+    length = 1.0
+    if direction[2] < 0:
+        length = min(1.0, -0.9 * (clients.least + point[2]) / direction[2])
+    size = float(np.linalg.norm(state.values / state.sizes))
+    for _ in range(_MOST_HALVINGS if state.residual > _NEARLY_EXACT else 1):
+        trial = point + length * direction
+        reached = clients.equations(trial)
+        if float(np.linalg.norm(reached.values / state.sizes)) <= (1 - 1e-4 * length) * size:
+            return trial, reached
+        length /= 2
+    return None
+
+
+class _Clients:
+    """The clients' cubics, in blocks that stay in the cache.
+
+    A point is (lambda - theta / max(pi), theta, s - least s): the rarities are counted from the
+    least, as terms of opposite sign would cancel where the most available clients take all.
+    Both s and the rarities are in units of their values at p = alpha.
+    """
+
+    def __init__(self, problem: TradeOff, bias: float) -> None:
+        alpha = problem.target_weights
+        self._problem = problem
+        self._reference = problem.spread(alpha)
+        rarity = problem.rarity / (problem.total * self._reference)
+        self.least = float(rarity.min())
+        self._rarity = rarity - self.least
+        self._curvature = problem.curvature / self._reference
+        self._bias = bias
+        self._pull = bias * alpha**2
+        self._balance = np.cbrt(self._pull / self._curvature)
+        self._load = problem.b * self._reference
+        self._bounded = bool((self._pull == 0).any())
+
+    def start(self) -> FloatArray:
+        """Return the point for p = alpha."""
+        alpha = self._problem.target_weights
+        quadratic = 0.5 * float(self._curvature @ alpha**2)
+        theta = self._load - quadratic
+        excess = float(self._rarity @ alpha)
+        return np.array([2 * quadratic - self._bias + theta * excess, theta, excess])
+
+    def multipliers(self, point: FloatArray) -> FloatArray:
+        """Return (lambda, theta, s) of a point, in the units of the problem."""
+        shifted, theta, excess = point
+        unit = self._problem.total * self._reference
+        s = (self.least + excess) * self._reference
+        return np.array([shifted + theta * self.least, theta / unit, s])
+
+    def point(self, multipliers: FloatArray) -> FloatArray:
+        """Return the point of (lambda, theta, s)."""
+        lagrange, theta, s = multipliers
+        priced = theta * self._problem.total * self._reference
+        return np.array([lagrange - priced * self.least, priced, s / self._reference - self.least])
+
+    def equations(self, point: FloatArray) -> _Equations:
+        """Return residuals and Jacobian, summed over the clients."""
+        _, theta, excess = point
+        s = self.least + excess
+        sums = np.zeros(3)
+        cross = np.zeros((3, 3))
+        for part, p, give in self._roots(point):
+            rarity, slope = self._rarity[part], self._curvature[part] * p / s
+            columns = np.stack([np.ones_like(p), -rarity, slope / s])
+            sums += p.sum(), rarity @ p, slope @ p
+            cross += (columns * give) @ columns.T
+        quadratic = 0.5 * sums[2] / s
+        sizes = np.array([1.0, s, self._load + abs(theta) + quadratic or 1.0])
+        values = np.array([sums[0] - 1, sums[1] - excess, self._load - theta - quadratic])
+        jacobian = np.array(
+            [
+                [cross[0, 0], cross[0, 1], cross[0, 2]],
+                [-cross[1, 0], -cross[1, 1], -cross[1, 2] - 1],
+                [-cross[2, 0], -cross[2, 1] - 1, sums[2] / s**2 - cross[2, 2]],
+            ]
+        )
+        return _Equations(values, sizes, jacobian)
+
+    def importance(self, point: FloatArray) -> FloatArray:
+        """Return p (N,)."""
+        return np.concatenate([p for _, p, _ in self._roots(point)])
+
+    def _roots(self, point: FloatArray) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Yield a block of clients, their p, and dp by d(lambda)."""
+        for first in range(0, self._rarity.size, _BLOCK):
+            part = slice(first, first + _BLOCK)
+            yield part, *self._block(part, *point)
+
+    def _block(
+        self, part: slice, lagrange: float, theta: float, excess: float
+    ) -> tuple[FloatArray, FloatArray]:
+        s = self.least + excess
+        right = lagrange - theta * self._rarity[part]
+        steep, pull = self._curvature[part] / s, self._pull[part]
+        balance = self._balance[part] * np.cbrt(s)
+        p = np.where(
+            right >= 0,
+            np.maximum(right / steep, balance),
+            _LEFT_OF_ROOT * np.minimum(np.sqrt(pull / np.abs(right)), balance),
+        )
+        for _ in range(_ROOT_STEPS):
+            inverse = 1 / p
+            force = pull * inverse * inverse
+            bend = force * inverse
+            miss = steep * p - force - right
+            slope = steep + 2 * bend
+            p = p - miss * slope / (slope * slope + 3 * miss * bend * inverse)
+        give = 1 / (steep + 2 * pull / (p * p * p))
+        if self._bounded:
+            free = pull == 0
+            p = np.where(free, np.maximum(right / steep, 0.0), p)
+            give = np.where(free, np.where(right > 0, 1 / steep, 0.0), give)
+        return p, give

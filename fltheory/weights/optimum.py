@@ -1,0 +1,194 @@
+"""CA-Fed's optimal aggregation weights (Section III-C and Appendices D and E)."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory.validation import FloatArray
+from fltheory.weights import convergence, newton, total_variation
+from fltheory.weights.result import Method, OptimalWeights
+from fltheory.weights.trade_off import TradeOff
+
+Choice = Literal["auto", "newton", "cvxpy"]
+
+_EXACT_RESIDUAL = 1e-9
+_CONIC_RESIDUAL = 1e-3
+_LARGEST_CONIC = 100_000
+_LARGEST_GAP = 1e-4
+
+
+def optimal(
+    availability: ArrayLike,
+    target_weights: ArrayLike,
+    *,
+    a: ArrayLike,
+    b: float,
+    bias: float,
+    total: float = 1.0,
+    method: Choice = "auto",
+) -> OptimalWeights:
+    """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over q.
+
+    Here q >= 0 sums to ``total`` and ``p_k = pi_k q_k / (pi'q)``: up to the terms that do not
+    depend on q this is the bound of Theorems 1 and 2, equations (10) and (12), times
+    ``sum_t eta_t / (2 kappa^2)``, with ``bias = kappa^2 Gamma sum_t eta_t``.
+
+    The problem is not convex in q, as Appendix E has it (the terms of chi2 are not, from three
+    clients on), but it is in p: ``s = 1/(pi'q) = sum_k p_k / (pi_k total)`` is linear and the
+    sum is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 / p_k - 1)``. So
+    there is one minimum, and ``q = p / (pi s)``.
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        pi, the long-run share of rounds in which a client is there; above 0.
+    target_weights : array, (N,)
+        alpha, the importance of the clients; sums to one.
+    a : array, (N,), or float
+        Diagonal of Sigma, ``sigma_k^2 pi_k sum_t eta_t^2`` in Theorem 2.
+    b : float
+        upsilon in Theorem 2.
+    bias : float
+        Price of the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``.
+    total : float
+        Q, the sum of the weights.
+    method : {"auto", "newton", "cvxpy"}
+        "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an independent
+        conic solver, right to about 1e-8 in the objective and 1e-4 in the weights, which the
+        objective fixes only to the root of its own accuracy. "auto" is "newton" at any size, and
+        "cvxpy" where that does not get to the optimum, up to 100,000 clients: it may not where
+        clients with ``a = 0`` stand beside others.
+
+    Returns
+    -------
+    OptimalWeights
+        Its ``kkt_residual`` is the largest ``|min(N p_k, d_k / t_k)|``, with d_k the
+        Lagrangian's slope in p_k and t_k the sum of the sizes of its terms.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range; the error names argument and client.
+    ArithmeticError
+        If no point with a small enough KKT residual is found (1e-9, or 1e-3 by cvxpy).
+
+    Examples
+    --------
+    Two alike clients, one of which is there half as often: fast convergence wants less of it.
+
+    >>> even = optimal([1.0, 0.5], [0.5, 0.5], a=1.0, b=4.0, bias=1e6)
+    >>> even.q.round(3).tolist()
+    [0.333, 0.667]
+    >>> fast = optimal([1.0, 0.5], [0.5, 0.5], a=1.0, b=4.0, bias=0.0)
+    >>> fast.q.round(3).tolist()
+    [1.0, 0.0]
+    """
+    problem = TradeOff(availability, target_weights, a=a, b=b, bias=bias, total=total)
+    return solve(problem, method)
+
+
+def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
+    """Minimise a problem's sum of errors; see `optimal`."""
+    if method not in get_args(Choice):
+        raise ValueError(f"method must be one of {', '.join(get_args(Choice))}, got {method!r}")
+    if method == "cvxpy":
+        from fltheory.weights import conic
+
+        return _judged(problem, conic.importance(problem), "cvxpy", _CONIC_RESIDUAL)
+    if problem.bias == 0:
+        return _judged(problem, convergence.importance(problem), "closed form", _EXACT_RESIDUAL)
+    p = newton.importance(problem)
+    residual = problem.kkt_residual(p)
+    stuck = not residual <= _EXACT_RESIDUAL
+    if stuck and method == "auto" and problem.n_clients <= _LARGEST_CONIC:
+        return solve(problem, "cvxpy")
+    return _checked(problem, p, problem.bias_error(p), residual, "newton", _EXACT_RESIDUAL)
+
+
+def optimal_for_convergence(
+    availability: ArrayLike, *, a: ArrayLike, b: float, total: float = 1.0
+) -> OptimalWeights:
+    """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q)`` alone (Appendix D), in closed form.
+
+    ``q_k = (lambda* pi_k - theta*)+ / a_k``, equation (27); clients may get no weight at all.
+    The paper calls both multipliers positive. theta* is so exactly if ``b > 1/2 q'Aq``, and
+    otherwise no client is left out and, where ``a`` is in proportion to pi as in Theorem 2,
+    the *less* available ones get the larger weights, against guideline A.
+
+    Parameters, errors and the residual are those of `optimal`; ``a`` must be positive.
+
+    Examples
+    --------
+    >>> optimal_for_convergence([0.9, 0.8, 0.1], a=1.0, b=0.9).q.round(3).tolist()
+    [0.567, 0.433, 0.0]
+    """
+    size = np.size(availability)
+    problem = TradeOff(
+        availability, np.full(size, 1.0 / max(size, 1)), a=a, b=b, bias=0.0, total=total
+    )
+    return _judged(problem, convergence.importance(problem), "closed form", _EXACT_RESIDUAL)
+
+
+def optimal_in_total_variation(
+    availability: ArrayLike,
+    target_weights: ArrayLike,
+    *,
+    a: ArrayLike,
+    b: float,
+    bias: float,
+    total: float = 1.0,
+) -> OptimalWeights:
+    """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * d_TV(alpha, p)^2``.
+
+    The bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held
+    fixed as if Gamma' did not depend on q: convex in p, solved by cvxpy. Parameters and
+    errors are those of `optimal`, but ``a`` must be positive.
+
+    Returns
+    -------
+    OptimalWeights
+        Its ``kkt_residual`` is a bound on the relative distance of the objective from its
+        minimum, by a tangent from below; at most 1e-4. It is of first
+        order in the solver's error and the excess of second, so the latter is far smaller.
+    """
+    fixed = TradeOff(availability, target_weights, a=a, b=b, bias=0.0, total=total)
+    problem = TradeOff(fixed.availability, fixed.target_weights, a=a, b=b, bias=bias, total=total)
+    from fltheory.weights import conic
+
+    p = conic.total_variation_importance(problem)
+    gap = total_variation.relative_gap(problem, p)
+    bias_error = problem.bias * total_variation.distance(problem, p) ** 2
+    return _checked(fixed, p, bias_error, gap, "cvxpy", _LARGEST_GAP)
+
+
+def _judged(problem: TradeOff, p: FloatArray, method: Method, limit: float) -> OptimalWeights:
+    return _checked(problem, p, problem.bias_error(p), problem.kkt_residual(p), method, limit)
+
+
+def _checked(
+    problem: TradeOff,
+    p: FloatArray,
+    bias_error: float,
+    residual: float,
+    method: Method,
+    limit: float,
+) -> OptimalWeights:
+    if not residual <= limit:
+        raise ArithmeticError(
+            f"the weights found by {method} have a KKT residual of {residual:.1e}, which must be "
+            f"at most {limit:g}: the terms of the objective may differ too much in size"
+        )
+    lagrange, theta = problem.multipliers(p)
+    return OptimalWeights(
+        q=problem.weights(p),
+        p=p,
+        optimization_error=problem.optimization_error(p),
+        bias_error=bias_error,
+        availability_multiplier=lagrange,
+        total_multiplier=theta,
+        kkt_residual=residual,
+        method=method,
+    )

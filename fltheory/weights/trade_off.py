@@ -1,0 +1,187 @@
+"""The problem of CA-Fed's aggregation weights: fast convergence against a small bias."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.validation import FloatArray
+
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class TradeOff:
+    """``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over the weights q.
+
+    In the variables ``p_k = pi_k q_k / (pi'q)`` of the simplex, ``s = 1/(pi'q)`` is linear,
+    ``s = sum(p / pi) / total``, and the first term is ``1/2 sum_k (a_k / pi_k^2) p_k^2 / s +
+    b s``. This is Appendix D's change of variables, with ``p = pi y``.
+
+    Parameters
+    ----------
+    availability, target_weights : arrays, (N,)
+        pi, in (0, 1], and alpha, which sums to one.
+    a : array, (N,), or float
+        Diagonal of the paper's Sigma.
+    b : float
+        The paper's upsilon.
+    bias : float
+        What multiplies the divergence.
+    total : float
+        Q, the sum of the weights.
+
+    Raises
+    ------
+    ValueError
+        For a wrong shape or sign, NaN, ``target_weights`` that do not sum to one, or a client
+        whose term is not strictly convex (``a`` zero where ``bias * alpha`` is zero).
+    """
+
+    availability: FloatArray
+    target_weights: FloatArray
+    a: FloatArray
+    b: float
+    bias: float
+    total: float
+
+    def __init__(
+        self,
+        availability: ArrayLike,
+        target_weights: ArrayLike,
+        *,
+        a: ArrayLike,
+        b: float,
+        bias: float,
+        total: float = 1.0,
+    ) -> None:
+        pi = validation.real_array("availability", availability, shape="(N,)")
+        if pi.ndim != 1 or pi.size == 0:
+            raise ValueError(f"availability must have shape (N,) with N >= 1, got {pi.shape}")
+        alpha = _one_per_client("target_weights", target_weights, pi.size)
+        fields = {
+            "target_weights": alpha,
+            "a": _one_per_client("a", a, pi.size, scalar=True),
+            "b": validation.nonnegative("b", b),
+            "bias": validation.nonnegative("bias", bias),
+            "total": validation.positive("total", total),
+            "availability": pi,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+        if abs(alpha.sum() - 1) > _SUM_TOLERANCE:
+            raise ValueError(f"target_weights must sum to 1, got a sum of {alpha.sum():.15g}")
+        self._check_availability()
+        self._check_convexity()
+
+    def _check_availability(self) -> None:
+        pi = self.availability
+        outside = np.flatnonzero((pi <= 0) | (pi > 1))
+        if outside.size == 0:
+            return
+        client = int(outside[0])
+        never = pi[client] == 0 and self.bias > 0 and self.target_weights[client] > 0
+        why = ", as the bias of a client that never shows up is infinite" if never else ""
+        raise ValueError(
+            f"availability must be above 0 and at most 1{why}, "
+            f"got {pi[client]:.6g} for client {client}"
+        )
+
+    def _check_convexity(self) -> None:
+        flat = np.flatnonzero((self.a == 0) & (self.bias * self.target_weights == 0))
+        if flat.size:
+            raise ValueError(
+                "a must be positive where bias * target_weights is 0, or the optimum need not be "
+                f"unique, got 0 for client {int(flat[0])}"
+            )
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.availability.size)
+
+    @cached_property
+    def rarity(self) -> FloatArray:
+        """(N,) ``1 / pi``."""
+        return np.asarray(1.0 / self.availability)
+
+    @cached_property
+    def curvature(self) -> FloatArray:
+        """(N,) ``a / pi^2``, which multiplies ``p^2 / (2 s)``."""
+        return np.asarray(self.a * self.rarity**2)
+
+    def spread(self, p: FloatArray) -> float:
+        """Return ``s = 1 / (pi'q)``."""
+        return float(self.rarity @ p) / self.total
+
+    def weights(self, p: FloatArray) -> FloatArray:
+        """Return the weights q that give the clients the importance p."""
+        return np.asarray(p * self.rarity / self.spread(p))
+
+    def optimization_error(self, p: FloatArray) -> float:
+        """Return ``(1/2 q'Aq + b) / (pi'q)``, the part of equation (12) that depends on q."""
+        s = self.spread(p)
+        return 0.5 * float(self.curvature @ p**2) / s + self.b * s
+
+    def bias_error(self, p: FloatArray) -> float:
+        """Return ``bias * chi2(alpha || p)``, as in equation (10)."""
+        if self.bias == 0:
+            return 0.0
+        counted = self.target_weights > 0
+        gap = self.target_weights[counted] - p[counted]
+        return self.bias * (float((gap**2 / p[counted]).sum()) + float(p[~counted].sum()))
+
+    def multipliers(self, p: FloatArray) -> tuple[float, float]:
+        """Return (lambda, theta) of the Lagrangian (26) that fit p best.
+
+        theta makes it stationary in s; lambda is the mean over p of what makes it so in p.
+        """
+        s = self.spread(p)
+        theta = (self.b - 0.5 * float(self.curvature @ p**2) / s**2) / self.total
+        gradient = self._linear_slope(p, s) + theta * self.rarity
+        return float(p @ gradient) - self._bias_pull(p)[1], theta
+
+    def kkt_residual(self, p: FloatArray) -> float:
+        """Return how far p is from optimal: zero at the optimum, free of units.
+
+        The largest ``|min(N p_k, d_k / t_k)|``, with d_k the Lagrangian's slope in p_k and
+        t_k the sum of the sizes of its terms.
+        """
+        lagrange, theta = self.multipliers(p)
+        slope = self._linear_slope(p, self.spread(p))
+        pull = self._bias_pull(p)[0]
+        price = theta * self.rarity
+        size = slope + pull + abs(lagrange) + np.abs(price)
+        reduced = (slope - pull + price - lagrange) / np.where(size > 0, size, 1.0)
+        natural = np.minimum(self.n_clients * p, reduced)
+        return max(float(np.abs(natural).max()), abs(float(p.sum()) - 1))
+
+    def _linear_slope(self, p: FloatArray, s: float) -> FloatArray:
+        return np.asarray(self.curvature * p / s)
+
+    def _bias_pull(self, p: FloatArray) -> tuple[FloatArray, float]:
+        """Return ``bias alpha^2 / p^2`` (N,), and its mean over p."""
+        counted = (self.target_weights > 0) & (self.bias > 0)
+        with np.errstate(divide="ignore"):
+            share = np.divide(self.target_weights, p, out=np.zeros(p.shape), where=counted)
+        return self.bias * share**2, self.bias * float(self.target_weights @ share)
+
+
+def _one_per_client(
+    name: str, value: ArrayLike, n_clients: int, *, scalar: bool = False
+) -> FloatArray:
+    array = validation.real_array(name, value, shape=f"({n_clients},)")
+    if scalar and array.ndim == 0:
+        array = np.broadcast_to(array, (n_clients,))
+    if array.shape != (n_clients,):
+        raise ValueError(f"{name} must have shape ({n_clients},), got {array.shape}")
+    if array.min() < 0:
+        client = int(array.argmin())
+        raise ValueError(
+            f"{name} must not be negative, got {array[client]:.6g} for client {client}"
+        )
+    return array
