@@ -142,7 +142,7 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     yield ""
     yield f"**As printed.** {theorem.note}"
     yield ""
-    yield f"**What the proof gives instead.** {get(theorem.id, 'derived').note}"
+    yield f"**The derived reading.** {get(theorem.id, 'derived').note}"
     yield ""
     yield from _parting_lines(theorem)
     yield from _repair_lines(survived)
