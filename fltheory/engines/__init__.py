@@ -12,6 +12,7 @@ from fltheory.engines.observables import (
 from fltheory.engines.probing import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import RoundArrays, Trajectory
+from fltheory.engines.weight_error import WeightError, rational_weight_error, weight_error
 
 __all__ = [
     "DependentRoundsError",
@@ -24,7 +25,10 @@ __all__ = [
     "Setting",
     "StationaryLimit",
     "Trajectory",
+    "WeightError",
     "exact",
     "monte_carlo",
+    "rational_weight_error",
     "stationary",
+    "weight_error",
 ]
