@@ -1,13 +1,17 @@
 """Who shows up: random processes that say which clients take part in a round."""
 
 from fltheory.participation.base import MarkovParticipation, Participation
+from fltheory.participation.bernoulli import Bernoulli, correlated_availability
 from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.cyclic import Cyclic, fedau_cycles
 from fltheory.participation.finite_chain import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.trace import Trace
 from fltheory.participation.uniform_subset import UniformSubset
 
 __all__ = [
+    "Bernoulli",
+    "Cyclic",
     "FiniteChain",
     "MarkovOnOff",
     "MarkovParticipation",
@@ -15,4 +19,6 @@ __all__ = [
     "Participation",
     "Trace",
     "UniformSubset",
+    "correlated_availability",
+    "fedau_cycles",
 ]
