@@ -7,7 +7,7 @@ does arithmetic on them and never asks which backend it has.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Array: TypeAlias = Any
 State: TypeAlias = Mapping[str, Array]
@@ -83,6 +83,23 @@ class Algorithm(Protocol):
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
         ...
+
+
+@runtime_checkable
+class Schedule(Protocol):
+    """An algorithm whose hyper-parameters depend on the round.
+
+    The state is made by the first round's algorithm, and each round's goes on from it.
+    """
+
+    def at(self, round_index: int) -> Algorithm:
+        """Return the algorithm as it is in a round, the first being 1."""
+        ...
+
+
+def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:
+    """Return what runs in a round, the first being 1: the algorithm itself unless scheduled."""
+    return algorithm.at(round_index) if isinstance(algorithm, Schedule) else algorithm
 
 
 CLIENTS = "clients"

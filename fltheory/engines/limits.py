@@ -9,15 +9,15 @@ import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, gmres
 
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines.moment_map import MomentMap
 from fltheory.engines.moment_recursion import affine_problem, round_law
-from fltheory.engines.observables import standard_forms
+from fltheory.engines.observables import QuadraticForm, standard_forms
 from fltheory.engines.probing import RoundOverflowError
 from fltheory.engines.setting import check_clients
+from fltheory.engines.state_layout import StateLayout
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
-from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_DIRECT_STATE = 40
@@ -54,7 +54,7 @@ class StationaryLimit:
 
 
 def stationary(
-    algorithm: Algorithm, problem: Problem, participation: Participation
+    algorithm: Algorithm | Schedule, problem: Problem, participation: Participation
 ) -> StationaryLimit:
     """Compute the limits of the expected errors as the rounds grow.
 
@@ -63,7 +63,7 @@ def stationary(
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : Algorithm or Schedule
     problem : QuadraticProblem
     participation : Participation
 
@@ -71,6 +71,8 @@ def stationary(
     ------
     NotAffineError
         Where the round is not affine; it names the sampled engine.
+    ValueError
+        For step sizes that depend on the round.
     ArithmeticError
         If the iterative solver for large dimensions does not converge.
 
@@ -85,9 +87,15 @@ def stationary(
     0.333333333333
     """
     check_clients(problem, participation)
+    if isinstance(algorithm, Schedule):
+        raise ValueError(
+            "algorithm must be the same in every round to have a stationary limit, "
+            f"got {algorithm!r}: follow engines.exact instead"
+        )
     quadratic = affine_problem(problem)
+    layout = StateLayout.of(algorithm, quadratic)
     try:
-        step = MomentMap(round_law(algorithm, quadratic, participation))
+        step = MomentMap(round_law(algorithm, quadratic, participation, layout))
     except RoundOverflowError:
         return _no_limit(problem.dim)
     solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
@@ -97,18 +105,22 @@ def stationary(
     resolvent = np.asarray(np.linalg.inv(np.eye(step.size) - step.law.mean_slope), np.float64)
     first = resolvent @ step.law.mean_offset
     second = solver.solve(step.cross @ first + step.inflow)
+    forms = {name: layout.form(form) for name, form in standard_forms(quadratic).items()}
     limits = {
         name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
-        for name, form in standard_forms(quadratic).items()
+        for name, form in forms.items()
     }
+    offset = first[: problem.dim]
     return StationaryLimit(
         converges=True,
         squared_distance=limits["squared_distance"],
         squared_gradient=limits["squared_gradient"],
         excess_loss=limits["excess_loss"],
-        mean=quadratic.x_star + first,
-        bias=float(np.linalg.norm(first)),
-        rounding_error=_rounding_error(step, second, dwell, resolvent, quadratic),
+        mean=quadratic.x_star + offset,
+        bias=float(np.linalg.norm(offset)),
+        rounding_error=_rounding_error(
+            step, second, dwell, resolvent, forms, quadratic.x_star_error
+        ),
     )
 
 
@@ -117,7 +129,8 @@ def _rounding_error(
     second: FloatArray,
     dwell: FloatArray,
     resolvent: FloatArray,
-    problem: QuadraticProblem,
+    forms: Mapping[str, QuadraticForm],
+    x_star_error: float,
 ) -> dict[str, float]:
     """Bound the limits' errors: one round's rounding, summed over all rounds to come.
 
@@ -130,10 +143,10 @@ def _rounding_error(
     fresh_second = fresh_second + step.rounding.coupling * first_error
     second_error = float(np.linalg.norm(dwell, 2)) * fresh_second
     errors = {
-        name: float(form.error(trace, second_error, first_error, problem.x_star_error)[0])
-        for name, form in standard_forms(problem).items()
+        name: float(form.error(trace, second_error, first_error, x_star_error)[0])
+        for name, form in forms.items()
     }
-    return errors | {"bias": float(first_error[0]) + problem.x_star_error}
+    return errors | {"bias": float(first_error[0]) + x_star_error}
 
 
 def _no_limit(dim: int) -> StationaryLimit:

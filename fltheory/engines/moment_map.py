@@ -126,25 +126,6 @@ class MomentRounding:
     noise_error: float
     unit: float
 
-    def propagate(
-        self, traces: FloatArray, second_error: float, first_error: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return bounds for the errors of M and of m at every round.
-
-        Parameters
-        ----------
-        traces : array, (rounds + 1,)
-            ``E||s_r||^2``.
-        second_error, first_error : float
-            Errors of M and m at round zero.
-        """
-        second_new, first_new = (fresh.tolist() for fresh in self.of_one_round(traces))
-        second, first = [second_error], [first_error]
-        for fresh_second, fresh_first in zip(second_new[:-1], first_new[:-1], strict=True):
-            second.append(self.second_gain * second[-1] + self.coupling * first[-1] + fresh_second)
-            first.append(self.first_gain * first[-1] + fresh_first)
-        return np.array(second), np.array(first)
-
     @cached_property
     def coupling(self) -> float:
         """How much an error of m adds to the next error of M."""
@@ -164,6 +145,34 @@ class MomentRounding:
         )
         first_new = self.unit * (self.first_size * size + self.offset_size) + perturbed
         return np.asarray(second_new), np.asarray(first_new)
+
+
+def propagate(
+    roundings: Sequence[MomentRounding],
+    traces: FloatArray,
+    second_error: float,
+    first_error: float,
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds for the errors of M and of m before the first round and after each.
+
+    Parameters
+    ----------
+    roundings : sequence of MomentRounding
+        One a round; after a round without, the bounds are infinite.
+    traces : array, (rounds + 1,)
+        ``E||s_r||^2``.
+    second_error, first_error : float
+        Errors of M and m at round zero.
+    """
+    second, first = [second_error], [first_error]
+    for rounding, trace in zip(roundings, traces[:-1], strict=False):
+        fresh_second, fresh_first = rounding.of_one_round(trace)
+        gained = rounding.coupling * first[-1] + float(fresh_second)
+        second.append(rounding.second_gain * second[-1] + gained)
+        first.append(rounding.first_gain * first[-1] + float(fresh_first))
+    second += [np.inf] * (traces.size - len(second))
+    first += [np.inf] * (traces.size - len(first))
+    return np.array(second), np.array(first)
 
 
 def mixture(maps: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:

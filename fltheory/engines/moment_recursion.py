@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fltheory.algorithms.contract import Algorithm
-from fltheory.engines.moment_map import MomentMap, mixture
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.engines.moment_map import MomentMap, MomentRounding, mixture, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.probing import (
     UNIT_ROUNDOFF,
@@ -18,10 +19,10 @@ from fltheory.engines.probing import (
     RoundOverflowError,
     random_affine_map,
 )
-from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
+from fltheory.engines.state_layout import StateLayout
 from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
-from fltheory.participation.base import Masks, Participation
+from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -34,7 +35,7 @@ Advance = Callable[[FloatArray], FloatArray]
 
 
 def exact(
-    algorithm: Algorithm,
+    algorithm: Algorithm | Schedule,
     problem: Problem,
     participation: Participation,
     rounds: int,
@@ -50,7 +51,7 @@ def exact(
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : Algorithm or Schedule
     problem : QuadraticProblem
     participation : Participation
     rounds : int
@@ -84,16 +85,34 @@ def exact(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
+    first = in_round(algorithm, 1)
+    layout = StateLayout.of(first, quadratic)
     try:
-        step = MomentMap(round_law(algorithm, quadratic, participation))
+        steps = _steps(algorithm, quadratic, participation, layout)
         forms = dict(standard_forms(quadratic))
         forms |= {item.name: item.form(quadratic, participation) for item in observe}
+        forms = {name: layout.form(form) for name, form in forms.items()}
+        start = layout.start(first, quadratic, setting.x0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            history = _run(steps, start, setting.rounds, list(forms.values()))
+            return _trajectory(history, forms, quadratic.x_star_error)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
-    start = setting.x0 - quadratic.x_star
-    with np.errstate(over="ignore", invalid="ignore"):
-        history = _run(step, start, setting.rounds, list(forms.values()))
-        return _trajectory(step, history, forms, quadratic.x_star_error)
+
+
+def _steps(
+    algorithm: Algorithm | Schedule,
+    problem: QuadraticProblem,
+    participation: Participation,
+    layout: StateLayout,
+) -> Iterator[MomentMap]:
+    """Return an iterator over the maps of the first round, of the second, and so on.
+
+    Rounds that are alike have the same object.
+    """
+    if not isinstance(algorithm, Schedule):
+        return repeat(MomentMap(round_law(algorithm, problem, participation, layout)))
+    return _scheduled_steps(algorithm, problem, participation, layout)
 
 
 def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
@@ -126,57 +145,95 @@ def affine_problem(problem: Problem) -> QuadraticProblem:
 
 
 def round_law(
-    algorithm: Algorithm, problem: QuadraticProblem, participation: Participation
+    algorithm: Algorithm,
+    problem: QuadraticProblem,
+    participation: Participation,
+    layout: StateLayout,
 ) -> RandomAffineMap:
-    """Return the law of one round as a random affine map of ``x - x*``."""
+    """Return the law of one round as a random affine map of the state's offset."""
 
     def law_of(branch: str) -> RandomAffineMap:
-        def run_round(x: FloatArray, clients: QuadraticClients, who: Masks) -> FloatArray:
-            state = algorithm.round(algorithm.init(x, problem.n_clients), clients, who, branch)
-            image: FloatArray = state["x"]
-            return image
-
-        return random_affine_map(run_round, problem, participation, problem.x_star, problem.x_star)
+        function = layout.function(algorithm, branch)
+        return random_affine_map(function, problem, participation, layout.origin, layout.origin)
 
     return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
 
 
+def _scheduled_steps(
+    schedule: Schedule,
+    problem: QuadraticProblem,
+    participation: Participation,
+    layout: StateLayout,
+) -> Iterator[MomentMap]:
+    before, step = None, None
+    for index in count(1):
+        now = schedule.at(index)
+        if step is None or now != before:
+            step = MomentMap(round_law(now, problem, participation, layout))
+        before = now
+        yield step
+
+
 @dataclass(frozen=True, eq=False)
 class _History:
+    """Forms' expectations and ``E||s||^2`` before and after every round; each round's rounding."""
+
     values: FloatArray
     traces: FloatArray
+    roundings: Sequence[MomentRounding]
     diverged_at: int | None
 
 
 def _run(
-    step: MomentMap, start: FloatArray, rounds: int, forms: Sequence[QuadraticForm]
+    steps: Iterator[MomentMap], start: FloatArray, rounds: int, forms: Sequence[QuadraticForm]
 ) -> _History:
-    n = step.size
+    n = start.size
     readout = np.stack(
         [np.concatenate([form.matrix.ravel(), 2 * form.vector, [form.constant]]) for form in forms]
         + [np.concatenate([np.eye(n).ravel(), np.zeros(n + 1)])]
     )
-    blocks = _moment_blocks(step, start, rounds)
+    taken: list[MomentRounding] = []
+    blocks = _moment_blocks(steps, start, rounds, taken)
     values = np.concatenate([block @ readout.T for block in blocks])
     broken = ~(np.abs(values).max(axis=1) < _OVERFLOW)
     diverged_at = int(np.argmax(broken)) if broken.any() else None
     if diverged_at is not None:
         values[diverged_at:] = np.inf
-    return _History(values[:, :-1], np.maximum(values[:, -1], 0.0), diverged_at)
+    return _History(values[:, :-1], np.maximum(values[:, -1], 0.0), taken, diverged_at)
 
 
-def _moment_blocks(step: MomentMap, start: FloatArray, rounds: int) -> Iterator[FloatArray]:
-    """Yield ``[M flattened, m, 1]`` of successive rounds in blocks of bounded size."""
-    n = step.size
+def _moment_blocks(
+    steps: Iterator[MomentMap], start: FloatArray, rounds: int, taken: list[MomentRounding]
+) -> Iterator[FloatArray]:
+    """Yield ``[M flattened, m, 1]`` of successive rounds in blocks of bounded size.
+
+    The roundings of the steps are added to ``taken`` as they are made.
+    """
+    n = start.size
     at_once = max(1, _NUMBERS_AT_ONCE // (n * n + n + 1))
     moments = np.concatenate([np.outer(start, start).ravel(), start, [1.0]])
-    advance = _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _factored_advance(step)
     for first in range(0, rounds + 1, at_once):
         block = np.empty((min(at_once, rounds + 1 - first), moments.size))
         for row in range(block.shape[0]):
+            if first + row > 0:
+                moments = _next_moments(steps, moments, taken)
             block[row] = moments
-            moments = advance(moments)
         yield block
+
+
+def _next_moments(
+    steps: Iterator[MomentMap], moments: FloatArray, taken: list[MomentRounding]
+) -> FloatArray:
+    """Take a step; where even its map overflows, and ever after, moments are infinite."""
+    try:
+        step = next(steps, None)
+    except RoundOverflowError:
+        step = None
+    if step is None:
+        return np.full_like(moments, np.inf)
+    taken.append(step.rounding)
+    dense = step.size <= _LARGEST_DENSE_STATE
+    return (_dense_advance(step) if dense else _factored_advance(step))(moments)
 
 
 def _dense_advance(step: MomentMap) -> Advance:
@@ -194,12 +251,15 @@ def _factored_advance(step: MomentMap) -> Advance:
 
 
 def _trajectory(
-    step: MomentMap, history: _History, forms: Mapping[str, QuadraticForm], x_star_error: float
+    history: _History, forms: Mapping[str, QuadraticForm], x_star_error: float
 ) -> Trajectory:
     initial_size = float(np.sqrt(history.traces[0]))
     initial_error = 2 * UNIT_ROUNDOFF * initial_size
-    second_error, first_error = step.rounding.propagate(
-        history.traces, 2 * initial_size * initial_error + initial_error**2, initial_error
+    second_error, first_error = propagate(
+        history.roundings,
+        history.traces,
+        2 * initial_size * initial_error + initial_error**2,
+        initial_error,
     )
     values = dict(zip(forms, np.ascontiguousarray(history.values.T), strict=True))
     errors = {

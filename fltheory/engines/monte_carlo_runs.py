@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines.noise import GaussianNoise
 from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
 from fltheory.engines.quadratic_clients import QuadraticClients
@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 
 def monte_carlo(
-    algorithm: Algorithm,
+    algorithm: Algorithm | Schedule,
     problem: Problem,
     participation: Participation,
     rounds: int,
@@ -52,7 +52,7 @@ def monte_carlo(
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : Algorithm or Schedule
     problem : Problem
     participation : Participation
     rounds : int

@@ -22,6 +22,8 @@ from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
+_MOST_LOCAL_MAPS = 16
+
 
 @dataclass(frozen=True, eq=False)
 class _LocalMap:
@@ -61,6 +63,12 @@ class QuadraticClients:
         other._noise = noise
         other._scratch_arrays = {}
         return other
+
+    def _remember(self, key: tuple[str, int, float], local: _LocalMap) -> None:
+        """Hold the last few maps: step sizes that change every round would fill the memory."""
+        while len(self._local_maps) >= _MOST_LOCAL_MAPS:
+            self._local_maps.pop(next(iter(self._local_maps)))
+        self._local_maps[key] = local
 
     @property
     def slope_rounding(self) -> float:
@@ -200,11 +208,14 @@ class QuadraticClients:
         if key not in self._local_maps:
             decay = 1.0 - lr * self._eigenvalues
             powers = decay[..., None] ** np.arange(steps)
-            self._local_maps[key] = _LocalMap(
-                slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
-                noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
-                slope_rounding=self._power_rounding(steps, lr),
-                power_rounding=self._power_rounding(steps, lr),
+            self._remember(
+                key,
+                _LocalMap(
+                    slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
+                    noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
+                    slope_rounding=self._power_rounding(steps, lr),
+                    power_rounding=self._power_rounding(steps, lr),
+                ),
             )
         return self._local_maps[key]
 
@@ -212,11 +223,14 @@ class QuadraticClients:
         key = ("gradient", steps, lr)
         if key not in self._local_maps:
             moved = np.stack([self._one_minus_power(j, lr) for j in range(steps)], axis=-1)
-            self._local_maps[key] = _LocalMap(
-                slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
-                noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
-                slope_rounding=self._power_rounding(steps, lr) / lr,
-                power_rounding=self._power_rounding(steps, lr),
+            self._remember(
+                key,
+                _LocalMap(
+                    slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
+                    noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
+                    slope_rounding=self._power_rounding(steps, lr) / lr,
+                    power_rounding=self._power_rounding(steps, lr),
+                ),
             )
         return self._local_maps[key]
 

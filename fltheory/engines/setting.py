@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
@@ -19,7 +19,7 @@ class Setting:
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : Algorithm or Schedule
     problem : Problem
     participation : Participation
     rounds : int
@@ -34,7 +34,7 @@ class Setting:
         NaN, or fewer than one round.
     """
 
-    algorithm: Algorithm
+    algorithm: Algorithm | Schedule
     problem: Problem
     participation: Participation
     rounds: int
@@ -42,7 +42,7 @@ class Setting:
 
     def __init__(
         self,
-        algorithm: Algorithm,
+        algorithm: Algorithm | Schedule,
         problem: Problem,
         participation: Participation,
         rounds: int,

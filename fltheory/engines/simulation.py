@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
 from fltheory.participation.base import Masks, Participation
 
 
 def simulate(
-    algorithm: Algorithm,
+    algorithm: Algorithm | Schedule,
     clients: Clients,
     participation: Participation,
     x0: Array,
@@ -24,7 +24,7 @@ def simulate(
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : Algorithm or Schedule
     clients : Clients
         The backend, which holds the generator of gradient noise.
     participation : Participation
@@ -35,16 +35,17 @@ def simulate(
     masks_to_backend : callable
         Turns boolean NumPy masks into the backend's arrays.
     """
-    state = algorithm.init(x0, clients.n_clients)
-    names = [name for name, _ in algorithm.branches]
-    thresholds = np.cumsum([probability for _, probability in algorithm.branches])[:-1]
-    for who in participation.masks(participation_rng, x0.shape[0]):
+    state = in_round(algorithm, 1).init(x0, clients.n_clients)
+    for index, who in enumerate(participation.masks(participation_rng, x0.shape[0]), start=1):
         yield state, who
-        if thresholds.size == 0:
-            state = algorithm.round(state, clients, masks_to_backend(who), names[0])
+        now = in_round(algorithm, index)
+        names = [name for name, _ in now.branches]
+        if len(names) == 1:
+            state = now.round(state, clients, masks_to_backend(who), names[0])
             continue
+        thresholds = np.cumsum([probability for _, probability in now.branches])[:-1]
         drawn = np.searchsorted(thresholds, branch_rng.random(x0.shape[0]), side="right")
-        state = _round_by_branch(algorithm, state, clients, masks_to_backend(who), names, drawn)
+        state = _round_by_branch(now, state, clients, masks_to_backend(who), names, drawn)
 
 
 def _round_by_branch(

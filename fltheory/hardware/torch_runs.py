@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines.noise import GaussianNoise
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
@@ -20,7 +20,7 @@ from fltheory.validation import FloatArray
 
 
 def run_on_torch(
-    algorithm: Algorithm,
+    algorithm: Algorithm | Schedule,
     problem: QuadraticProblem,
     participation: Participation,
     rounds: int,
@@ -34,7 +34,7 @@ def run_on_torch(
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : Algorithm or Schedule
     problem : QuadraticProblem
     participation : Participation
     rounds : int

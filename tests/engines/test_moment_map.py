@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.engines.moment_map import MomentMap, mixture
+from fltheory.engines.moment_map import MomentMap, mixture, propagate
 from fltheory.engines.probing import RandomAffineMap
 
 SIZE = 3
@@ -104,7 +104,8 @@ def test_error_propagation_dominates_a_perturbed_recursion(off: tuple[float, flo
         first_gaps.append(np.linalg.norm(other_first - first))
         second, first = averaged(maps, second, first)
         other_second, other_first = averaged(maps, other_second, other_first)
-    bounds = step.rounding.propagate(np.array(traces), second_gaps[0], first_gaps[0])
+    roundings = [step.rounding] * (len(traces) - 1)
+    bounds = propagate(roundings, np.array(traces), second_gaps[0], first_gaps[0])
     assert (np.array(second_gaps) <= bounds[0] * (1 + 1e-9)).all()
     assert (np.array(first_gaps) <= bounds[1] * (1 + 1e-9)).all()
     assert bounds[0][0] == second_gaps[0]

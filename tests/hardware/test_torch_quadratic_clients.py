@@ -11,7 +11,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fltheory.algorithms import FedAvg, Safari
+from fltheory.algorithms import AveragedIterate, FedAvg, Harmonic, Safari, Scheduled, WeightedFedAvg
 from fltheory.engines.noise import GaussianNoise, Silence
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
@@ -45,6 +45,9 @@ ALGORITHMS = [
     FedAvg(0.02, 7, server_lr=1.5),
     Safari(0.6, 0.03, 0.1, 7),
     Safari(0.5, 0.05, 0.2, 1),
+    WeightedFedAvg((0.1, 0.5, 0.4, 0.0, 0.3, 0.2), 0.05, 3, server_lr=1.5),
+    Scheduled(Safari(0.6, 1.0, 0.1, 2), Harmonic(0.2, offset=3.0)),
+    AveragedIterate(Scheduled(FedAvg(1.0, 2), Harmonic(0.2, offset=3.0))),
 ]
 
 

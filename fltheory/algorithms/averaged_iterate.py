@@ -1,0 +1,86 @@
+"""The weighted average of the models so far, on which CA-Fed's Theorem 2 gives its bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
+from fltheory.algorithms.scheduled import Scheduled
+from fltheory.algorithms.step_sizes import Constant, StepSizes
+from fltheory.validation import FloatArray
+
+_ITERATE = "iterate"
+_FEWEST_TOTALS = 64
+
+
+@dataclass(frozen=True)
+class AveragedIterate:
+    """An algorithm whose model is the average ``sum_t eta_t w_t / sum_t eta_t``.
+
+    ``w_t`` is the model before round t, t = 1, ..., T, of the averaged algorithm. The average
+    is kept up to date by ``x <- x + (eta_t / sum_{s<=t} eta_s) (w_t - x)``, which is affine in
+    ``(x, w_t)``: so engines give its errors as those of any algorithm. Before the first round
+    it is the initial model.
+
+    Parameters
+    ----------
+    algorithm : Algorithm or Schedule
+        What makes the models ``w_t``; it goes on from ``w_t``, not from the average.
+    weights : StepSizes, optional
+        eta; by default the step sizes of a `Scheduled` algorithm, and equal for others.
+
+    Notes
+    -----
+    CA-Fed, below equation (12).
+    """
+
+    algorithm: Algorithm | Schedule
+    weights: StepSizes | None = None
+
+    def at(self, round_index: int) -> Algorithm:
+        """Return the algorithm as it is in a round, the first being 1."""
+        weights = self._weights
+        upto = max(_FEWEST_TOTALS, 1 << (round_index - 1).bit_length())
+        share = weights.at(round_index) / float(_totals(weights, upto)[round_index - 1])
+        return _AveragingRound(in_round(self.algorithm, round_index), share)
+
+    @property
+    def _weights(self) -> StepSizes:
+        if self.weights is not None:
+            return self.weights
+        return self.algorithm.step_sizes if isinstance(self.algorithm, Scheduled) else Constant(1.0)
+
+
+@dataclass(frozen=True)
+class _AveragingRound:
+    """A round that takes the model it starts from into the average with a given share."""
+
+    algorithm: Algorithm
+    share: float
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        return self.algorithm.branches
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        return {**self.algorithm.init(x0, n_clients), _ITERATE: x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        before = {name: array for name, array in state.items() if name != _ITERATE}
+        average, iterate = state["x"], state[_ITERATE]
+        after = self.algorithm.round({**before, "x": iterate}, clients, who, branch)
+        return {
+            **after,
+            "x": average + self.share * (iterate - average),
+            _ITERATE: after["x"],
+        }
+
+
+@lru_cache(maxsize=64)
+def _totals(weights: StepSizes, upto: int) -> FloatArray:
+    """Return eta_1, eta_1 + eta_2, ...; long sums in longer numbers, to lose nothing."""
+    values = np.array([weights.at(t) for t in range(1, upto + 1)], dtype=np.longdouble)
+    return np.asarray(np.cumsum(values), dtype=np.float64)

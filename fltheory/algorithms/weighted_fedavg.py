@@ -1,0 +1,86 @@
+"""Federated averaging with weights that the server chooses: CA-Fed's equations (2) and (3)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from array_api_compat import array_namespace, device
+
+from fltheory import validation
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class WeightedFedAvg:
+    """Every participant's update counts with a weight of its own.
+
+    ``x <- x + server_lr * sum_{k in A_t} q_k (y_K^k - x)`` after ``local_steps`` steps of
+    local SGD. The weights are not renormalised over those present, so that a round in which
+    few are present moves the model less, and an empty one not at all. The paper projects the
+    model onto a set W; this does not.
+
+    Parameters
+    ----------
+    aggregation_weights : tuple of float, (N,)
+        q, not negative and not all zero.
+    client_lr : float
+        eta_t, the step size of local SGD.
+    local_steps : int
+        E, the local SGD steps in a round.
+    server_lr : float
+        eta_s, factor on the aggregated update.
+
+    Raises
+    ------
+    ValueError
+        For weights that are negative, not finite or all zero, a step size that is not
+        positive or ``local_steps`` below 1; by `init`, if there are not as many weights as
+        clients.
+    """
+
+    aggregation_weights: tuple[float, ...]
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        weights = validation.real_array(
+            "aggregation_weights", self.aggregation_weights, shape="(N,)"
+        )
+        if weights.ndim != 1 or weights.size == 0:
+            raise ValueError(f"aggregation_weights must have shape (N,), got {weights.shape}")
+        if weights.min() < 0 or weights.max() == 0:
+            raise ValueError(
+                "aggregation_weights must not be negative and not all zero, got "
+                f"{tuple(weights.tolist())}"
+            )
+        object.__setattr__(self, "aggregation_weights", tuple(weights.tolist()))
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the initial state: the server's model alone."""
+        if n_clients != len(self.aggregation_weights):
+            raise ValueError(
+                f"aggregation_weights must be one for each of {n_clients} clients, "
+                f"got {len(self.aggregation_weights)}"
+            )
+        return {"x": x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x = state["x"]
+        xp = array_namespace(x)
+        q = xp.asarray(self.aggregation_weights, dtype=x.dtype, device=device(x))
+        weights = xp.astype(who, x.dtype) * q
+        update = clients.summed_local_sgd(
+            x, who, weights, steps=self.local_steps, lr=self.client_lr
+        )
+        return {"x": x + self.server_lr * update}
