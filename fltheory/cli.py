@@ -337,6 +337,23 @@ def weights(
         print(f"written to {out}")
 
 
+@app.command()
+def cutoff(
+    p: Annotated[list[float], typer.Argument(help="Participation probabilities, one a client.")],
+    rounds: Annotated[int, typer.Option(help="Rounds T.")] = 1000,
+    out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
+) -> None:
+    """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
+    from fltheory.fedau import best_cutoff
+    from fltheory.report import cutoff_table, write_cutoffs
+
+    found = best_cutoff(p, rounds)
+    _console().print(cutoff_table(found))
+    if out is not None:
+        write_cutoffs(p, rounds, found, out)
+        print(f"written to {out}")
+
+
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:
     from fltheory.verify import departure, verdict_changed
 

@@ -227,6 +227,16 @@ def test_an_interrupted_power_says_what_is_kept(
     assert len(json.loads(path.read_text())["judged"]) == 1
 
 
+def test_cutoff_shows_the_best_and_the_papers(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "cutoff.svg"
+    status, out, _ = fltheory_command("cutoff", "0.1", "0.5", "--rounds", "100", "--out", str(path))
+    assert status == 0
+    assert "log_c T (Corollary 4)" in out
+    assert path.is_file()
+    status, _, err = fltheory_command("cutoff", "1.5")
+    assert (status, err) == (2, "fltheory: p must be in (0, 1], got 1.5 for client 0\n")
+
+
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))

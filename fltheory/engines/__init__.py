@@ -1,5 +1,6 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
+from fltheory.engines.conditional_moments import conditional
 from fltheory.engines.limits import StationaryLimit, stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
@@ -26,6 +27,7 @@ __all__ = [
     "StationaryLimit",
     "Trajectory",
     "WeightError",
+    "conditional",
     "exact",
     "monte_carlo",
     "rational_weight_error",

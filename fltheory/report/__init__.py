@@ -1,5 +1,6 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
@@ -32,6 +33,7 @@ from fltheory.report.weights_report import (
 
 __all__ = [
     "certified_text",
+    "cutoff_table",
     "derivation_text",
     "explanation",
     "falsification_text",
@@ -51,6 +53,7 @@ __all__ = [
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "write_cutoffs",
     "write_judged",
     "write_region",
     "write_verdicts",
