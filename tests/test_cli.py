@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -249,7 +250,7 @@ def test_findings_are_made_and_checked(
     fltheory_command, certificate_file, monkeypatch, tmp_path: Path
 ) -> None:
     few = ("sa-fl/4", "sa-fl/5", "sa-fl/corollary-2")
-    monkeypatch.setattr("fltheory.report.findings.ids", lambda: few)
+    monkeypatch.setattr(import_module("fltheory.report.findings"), "ids", lambda: few)
     page = tmp_path / "findings.md"
     options = (str(certificate_file.parent), "--out", str(page), "--budget", "250")
     assert fltheory_command("findings", *options)[0] == 0
