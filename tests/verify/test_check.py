@@ -262,3 +262,8 @@ def test_truth_is_exact_along_a_chain_of_few_states(n_clients: int, grade: Grade
     chain = MarkovOnOff([0.5] * n_clients, 0.5)
     dependent = Setting(setting.algorithm, problem, chain, setting.rounds, setting.x0)
     assert check(theorem(2 * START**2), dependent).evidence.grade is grade
+
+
+def replace_algorithm(setting: Setting) -> Setting:
+    other = FedAvg(0.1, 1, server_lr=0.5)
+    return Setting(other, setting.problem, setting.participation, setting.rounds, setting.x0)
