@@ -1,6 +1,6 @@
 """Who shows up: random processes that say which clients take part in a round."""
 
-from fltheory.participation.base import MarkovParticipation, Participation
+from fltheory.participation.base import MarkovParticipation, Participation, Stateful
 from fltheory.participation.bernoulli import Bernoulli, correlated_availability
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.cyclic import Cyclic, fedau_cycles
@@ -17,6 +17,7 @@ __all__ = [
     "MarkovParticipation",
     "Mixing",
     "Participation",
+    "Stateful",
     "Trace",
     "UniformSubset",
     "correlated_availability",
