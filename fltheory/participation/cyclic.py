@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
+from fltheory.participation.states import LoopStates, States
 from fltheory.validation import FloatArray
 
 _MOST_OUTCOMES = 1_000_000
@@ -110,13 +111,31 @@ class Cyclic:
         ValueError
             If there are more than a million.
         """
+        for mask in self._repetition():
+            yield 1 / self.n_outcomes, mask
+
+    @property
+    def n_states(self) -> int:
+        """One state a round, until all begins again."""
+        return self.n_outcomes
+
+    def states(self) -> States:
+        """Return the rounds as states that follow one another, beginning with the first.
+
+        Raises
+        ------
+        ValueError
+            If there are more than a million.
+        """
+        return LoopStates(self._repetition(), np.eye(1, self.n_outcomes)[0])
+
+    def _repetition(self) -> Masks:
         if self.n_outcomes > _MOST_OUTCOMES:
             raise ValueError(
                 f"periods must repeat within {_MOST_OUTCOMES} rounds to list them, "
                 f"got {self.n_outcomes}"
             )
-        for t in range(self.n_outcomes):
-            yield 1 / self.n_outcomes, self._mask(t)
+        return np.array([self._mask(t) for t in range(self.n_outcomes)])
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Yield round after round, the same for all replicas; ``rng`` is not used."""

@@ -48,9 +48,19 @@ def test_dependent_unless_always_there() -> None:
     cycles = Cyclic([2, 2], [0, 1])
     assert not cycles.independent
     assert cycles.fixed_size is None
+
+
+def test_exact_moments_round_by_round() -> None:
+    """x <- (x + c)/2 towards the client that is there: 3, then 1, then 1, then 0."""
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-    with pytest.raises(DependentRoundsError):
-        exact(FedAvg(0.5, 1), problem, cycles, 4, [1.0])
+    run = exact(FedAvg(0.5, 1), problem, Cyclic([2, 2], [0, 1]), 4, [3.0])
+    np.testing.assert_allclose(run.squared_distance, [9.0, 1.0, 1.0, 0.0, 0.25], atol=1e-15)
+
+
+def test_too_long_a_cycle_is_refused_by_the_exact_engine() -> None:
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    with pytest.raises(DependentRoundsError, match="use engines.monte_carlo"):
+        exact(FedAvg(0.5, 1), problem, Cyclic([101, 103], [0, 0]), 4, [1.0])
 
 
 def test_cycles_of_the_experiments() -> None:
