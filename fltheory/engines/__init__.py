@@ -1,7 +1,7 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
 from fltheory.engines.conditional_moments import conditional
-from fltheory.engines.limits import StationaryLimit, stationary
+from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
 from fltheory.engines.observables import (
@@ -12,6 +12,7 @@ from fltheory.engines.observables import (
 )
 from fltheory.engines.probing import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
+from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.engines.trajectory import RoundArrays, Trajectory
 from fltheory.engines.weight_error import WeightError, rational_weight_error, weight_error
 
