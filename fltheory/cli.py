@@ -345,6 +345,9 @@ def weights(
 def experiment_ca_fed(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 20,
     rounds: Annotated[int, typer.Option(help="Communication rounds of a run.")] = 150,
+    start_spread: Annotated[
+        float, typer.Option(help="Start within so much / sqrt(dim): 1 as torch, 0 at zero.")
+    ] = 1.0,
     out: Annotated[
         Path, typer.Option(help="Keep results in this file; resume from it if it exists.")
     ] = Path("out/ca-fed.json"),
@@ -360,7 +363,7 @@ def experiment_ca_fed(
         write_measured,
     )
 
-    plan = experiments.Plan(rounds)
+    plan = experiments.Plan(rounds, start_spread=start_spread)
     chosen = experiments.keys(seeds)
     kept = read_measured(out, plan)
     done = [result.key for result in kept]
@@ -378,7 +381,10 @@ def experiment_ca_fed(
     print(experiment_summary(results, plan))
     print(f"written to {out}")
     if page is not None:
-        command = f"fltheory experiment ca-fed --seeds {seeds} --rounds {rounds} --page {page}"
+        command = (
+            f"fltheory experiment ca-fed --seeds {seeds} --rounds {rounds} "
+            f"--start-spread {start_spread:g} --page {page}"
+        )
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(experiment_page(results, plan, command), encoding="utf-8")
         print(f"written to {page}")

@@ -141,12 +141,14 @@ class CAFed:
         """Return the state before the first round.
 
         ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have
-        reported; the counts of `availability_estimate` join them where there is no oracle.
+        reported, ``"kept"`` 1 for those not excluded in the last round; the counts of
+        `availability_estimate` join them where there is no oracle.
         """
         check_n_clients(self.target_weights, n_clients)
         xp = array_namespace(x0)
         zeros = xp.tile(xp.zeros_like(x0[:, :1]), (1, n_clients))
         state = {"x": x0, "loss": zeros, "minimum": zeros, "reported": zeros}
+        state["kept"] = zeros + 1
         if self.availability is None:
             state |= availability_estimate.first_counts(x0, n_clients)
         return state
@@ -164,7 +166,8 @@ class CAFed:
         update = clients.summed_local_sgd(
             x, trains, weights, steps=self.local_steps, lr=self.client_lr
         )
-        return {"x": x + self.server_lr * update, **losses, **counts}
+        memory = {**losses, "kept": xp.astype(kept, x.dtype), **counts}
+        return {"x": x + self.server_lr * update, **memory}
 
     def _losses(self, state: State, report: Array, who: Array) -> dict[str, Array]:
         """Return F_hat by equation (15) and F_hat^*, its minimum so far."""

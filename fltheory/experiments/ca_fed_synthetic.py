@@ -3,17 +3,18 @@
 Where the paper is silent: d = 10, 150 rounds and batches of 32 are those of the authors'
 published scripts, and 10 local steps are their two passes over 150 samples; F3AST and AdaFed are
 the forms of their published code (F3AST lets half of the clients train, beta = 1/T). The groups
-have 12 clients each (Section V: r_1 = r_2 = 1/2), not Bernoulli many (Appendix F). Models start at
-zero and have no intercept; all clients weigh alike.
+have 12 clients each (Section V: r_1 = r_2 = 1/2), not Bernoulli many (Appendix F). Models have no
+intercept and start as torch's linear layers do; all clients weigh alike.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
 from itertools import islice, product
 
@@ -86,6 +87,9 @@ class Plan:
         E.
     batch_size : int
         B.
+    start_spread : float
+        Models start uniform within +- start_spread / sqrt(d); 1 is torch's default for a
+        linear layer, 0 starts at zero, where a first short step points the right way.
     client_lrs, server_lrs : tuple of float
         The grids of eta and eta_s.
 
@@ -103,6 +107,7 @@ class Plan:
     test_size: int = 500
     local_steps: int = 10
     batch_size: int = 32
+    start_spread: float = 1.0
     client_lrs: tuple[float, ...] = tuple(10 ** (-e / 2) for e in (6, 5, 4, 3, 2))
     server_lrs: tuple[float, ...] = tuple(10 ** (-e / 2) for e in (4, 3, 2, 1, 0))
 
@@ -114,6 +119,8 @@ class Plan:
                     raise ValueError(f"{part.name} must hold at least one step size, got none")
                 for rate in grid:
                     validation.positive(part.name, rate)
+            elif part.name == "start_spread":
+                validation.nonnegative(part.name, self.start_spread)
             else:
                 least = 2 if part.name == "rounds" else 1
                 validation.whole_number(part.name, getattr(self, part.name), at_least=least)
@@ -152,12 +159,17 @@ class Figures:
         Standard deviation of the test accuracy over the second half of the rounds.
     deviation_of_average : float
         The same for the time-average up to each round, which Figure 3 shows.
+    kept_more, kept_less : float or None
+        How often a client of the more and of the less available class is not excluded, over
+        all rounds; None for methods that exclude nobody.
     """
 
     maximum: float
     time_average: float
     deviation: float
     deviation_of_average: float
+    kept_more: float | None = None
+    kept_less: float | None = None
 
 
 @dataclass(frozen=True)
@@ -264,28 +276,39 @@ def algorithm(
     )
 
 
-def accuracies(plan: Plan, drawn: Instance, chosen: Algorithm, seed: Sequence[int]) -> FloatArray:
-    """Return the test accuracy, in percent, after each round of each run: (rounds, runs).
+def run(plan: Plan, drawn: Instance, chosen: Algorithm, seed: Sequence[int]) -> Figures:
+    """Return the row of Table I that an algorithm reaches.
 
-    The same ``seed`` gives every algorithm the same participants.
+    The same ``seed`` gives every algorithm the same participants and the same start.
     """
-    present, batches = (
-        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(2)
+    present, batches, start = (
+        np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)
     )
+    width = plan.start_spread / math.sqrt(plan.dim)
     states = simulate(
         chosen,
         LogisticClients(drawn.train, batches, plan.batch_size),
         drawn.participation,
-        np.zeros((plan.runs, plan.dim)),
+        width * start.uniform(-1, 1, (plan.runs, plan.dim)),
         participation_rng=present,
         branch_rng=batches,
     )
-    models = (state["x"] for state, _ in islice(states, 1, plan.rounds + 1))
-    return 100 * np.stack([drawn.test.accuracy(x) for x in models])
+    curves = np.empty((plan.rounds, plan.runs))
+    kept = []
+    for place, (state, _) in enumerate(islice(states, 1, plan.rounds + 1)):
+        curves[place] = 100 * drawn.test.accuracy(state["x"])
+        if "kept" in state:
+            kept.append(100 * state["kept"].mean(axis=0))
+    row = figures(curves)
+    if not kept:
+        return row
+    more = drawn.participation.availability > 0.5
+    share = np.mean(kept, axis=0)
+    return replace(row, kept_more=float(share[more].mean()), kept_less=float(share[~more].mean()))
 
 
 def figures(curves: FloatArray) -> Figures:
-    """Return the row of Table I for accuracies (rounds, runs), averaged over runs."""
+    """Return what Table I says of accuracies (rounds, runs), averaged over runs."""
     rounds = len(curves)
     running = np.cumsum(curves, axis=0) / np.arange(1, rounds + 1)[:, None]
     late = slice(rounds // 2, None)
@@ -308,20 +331,18 @@ def measure(key: Key, plan: Plan) -> Measured:
     seed, method = key
     drawn = instance(plan, seed)
 
-    def run(rates: tuple[float, float], stream: int) -> Figures:
-        return figures(
-            accuracies(plan, drawn, algorithm(method, plan, drawn, *rates), [seed, stream])
-        )
+    def row(rates: tuple[float, float], stream: int) -> Figures:
+        return run(plan, drawn, algorithm(method, plan, drawn, *rates), [seed, stream])
 
     grid = list(product(plan.client_lrs, plan.server_lrs))
-    tried = {rates: run(rates, 1) for rates in grid}
+    tried = {rates: row(rates, 1) for rates in grid}
     chosen = {
         "time-average": max(grid, key=lambda rates: tried[rates].time_average),
         "maximum": max(grid, key=lambda rates: tried[rates].maximum),
         "published": PUBLISHED_RATES[method],
         "all as CA-Fed": PUBLISHED_RATES["CA-Fed"],
     }
-    reached = {rates: run(rates, 2) for rates in set(chosen.values())}
+    reached = {rates: row(rates, 2) for rates in set(chosen.values())}
     return Measured(
         seed,
         method,

@@ -25,7 +25,8 @@ _HEADINGS = (
     "paper",
     "of running average",
     "time-average less Unbiased's",
-    "eta, eta_s chosen most often",
+    "kept: more, less available",
+    "eta, eta_s most often",
 )
 _COLUMNS = ("maximum", "time_average", "deviation")
 _TITLES = {
@@ -80,6 +81,7 @@ def _lines(results: Sequence[Measured], plan: Plan, command: str) -> Iterator[st
         batch=plan.batch_size,
         train=plan.train_size,
         test=plan.test_size,
+        spread=plan.start_spread,
     )
     for choice in CHOICES:
         yield ""
@@ -98,6 +100,7 @@ pi (CA-Fed lambda too). Where the paper is silent, or its authors' code says oth
 
 - Dimension {dim}, batches of {batch} and the number of rounds are the scripts'; {steps} local steps
   stand for their two passes over {train} samples. Every client has {test} test samples.
+- Models start uniform within +-{spread:g}/sqrt(d), torch's default where the factor is 1.
 - SGD is plain, as in the paper; the scripts have momentum 0.9 for clients and server, and let the
   server's step decay the weights too.
 - Losses are reported on a batch of the client's training samples, as in the paper; the code
@@ -128,6 +131,7 @@ def _rows(results: Sequence[Measured], choice: str) -> Iterator[list[str]]:
             [ours["Unbiased"][s] for s in shared], choice, "time_average"
         )
         row.append("" if method == "Unbiased" or not shared else _mean(difference, sign="+"))
+        row.append(_kept([result.figures[choice] for result in by_seed.values()]))
         row.append(_commonest([result.rates[choice] for result in by_seed.values()]))
         yield row
 
@@ -141,6 +145,12 @@ def _mean(values: FloatArray, sign: str = "") -> str:
         return f"{values[0]:{sign}.2f}"
     error = values.std(ddof=1) / math.sqrt(values.size)
     return f"{values.mean():{sign}.2f} +- {error:.2f}"
+
+
+def _kept(rows: Sequence[Figures]) -> str:
+    more = [row.kept_more for row in rows if row.kept_more is not None]
+    less = [row.kept_less for row in rows if row.kept_less is not None]
+    return f"{np.mean(more):.0f}%, {np.mean(less):.0f}%" if more else ""
 
 
 def _commonest(rates: Sequence[tuple[float, float]]) -> str:
