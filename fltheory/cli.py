@@ -348,6 +348,9 @@ def experiment_ca_fed(
     start_spread: Annotated[
         float, typer.Option(help="Start within so much / sqrt(dim): 1 as torch, 0 at zero.")
     ] = 1.0,
+    momentum: Annotated[
+        float, typer.Option(help="Of clients and server: 0 in the paper, 0.9 in its code.")
+    ] = 0.0,
     out: Annotated[
         Path, typer.Option(help="Keep results in this file; resume from it if it exists.")
     ] = Path("out/ca-fed.json"),
@@ -363,7 +366,7 @@ def experiment_ca_fed(
         write_measured,
     )
 
-    plan = experiments.Plan(rounds, start_spread=start_spread)
+    plan = experiments.Plan(rounds, start_spread=start_spread, momentum=momentum)
     chosen = experiments.keys(seeds)
     kept = read_measured(out, plan)
     done = [result.key for result in kept]
@@ -383,7 +386,7 @@ def experiment_ca_fed(
     if page is not None:
         command = (
             f"fltheory experiment ca-fed --seeds {seeds} --rounds {rounds} "
-            f"--start-spread {start_spread:g} --page {page}"
+            f"--start-spread {start_spread:g} --momentum {momentum:g} --out {out} --page {page}"
         )
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(experiment_page(results, plan, command), encoding="utf-8")

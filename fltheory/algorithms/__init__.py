@@ -6,6 +6,7 @@ from fltheory.algorithms.contract import Algorithm, Clients, State
 from fltheory.algorithms.f3ast import F3ast
 from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.safari import Safari
+from fltheory.algorithms.server_momentum import ServerMomentum
 from fltheory.algorithms.unbiased import Unbiased
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "F3ast",
     "FedAvg",
     "Safari",
+    "ServerMomentum",
     "State",
     "Unbiased",
 ]

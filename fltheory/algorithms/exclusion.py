@@ -63,16 +63,17 @@ def kept_after_exclusion(
     count = xp.sum(is_in, axis=1)
     bias_factor = kappa_bar**2 * largest
     epsilon = loss / share + bias_factor * (1 - share) ** 2
+    one = xp.ones_like(share)
     for place, inside in enumerate(left):
         may_go = (inside > 0) & (count > 1) & (largest > 0)
-        other_share = share - weight[:, place]
+        other_share = xp.where(may_go, share - weight[:, place], one)
         other_loss = loss - weighted_gap[:, place]
-        safe_share = xp.where(may_go, other_share, xp.ones_like(share))
-        without = other_loss / safe_share + bias_factor * (1 - safe_share) ** 2
+        without = other_loss / other_share + bias_factor * (1 - other_share) ** 2
         goes = may_go & (epsilon - without >= threshold)
-        left[place] = xp.where(goes, xp.zeros_like(inside), inside)
-        share, loss = xp.where(goes, other_share, share), xp.where(goes, other_loss, loss)
+        left[place] = inside * ~goes
+        share = xp.where(goes, other_share, share)
+        loss = xp.where(goes, other_loss, loss)
         epsilon = xp.where(goes, without, epsilon)
-        count = count - xp.astype(goes, count.dtype)
+        count = count - 1.0 * goes
     back = xp.argsort(order, axis=1, stable=True)
     return xp.take_along_axis(xp.stack(left, axis=1), back, axis=1) > 0

@@ -25,11 +25,13 @@ class LogisticClients:
         Draws the batches.
     batch_size : int, optional
         B; by default all samples are used, and nothing is random.
+    momentum : float
+        Heavy-ball momentum of local SGD, in [0, 1), at rest when a round begins.
 
     Raises
     ------
     ValueError
-        If ``batch_size`` is below 1.
+        If ``batch_size`` is below 1 or ``momentum`` out of range.
     """
 
     def __init__(
@@ -37,9 +39,12 @@ class LogisticClients:
         problem: LogisticProblem,
         rng: np.random.Generator,
         batch_size: int | None = None,
+        momentum: float = 0.0,
     ) -> None:
         if batch_size is not None:
             batch_size = validation.whole_number("batch_size", batch_size, at_least=1)
+        validation.real_number("momentum", momentum, "in [0, 1)", lambda m: 0 <= m < 1)
+        self._momentum = momentum
         self._problem = problem
         self._rng = rng
         self._batch_size = batch_size
@@ -65,8 +70,10 @@ class LogisticClients:
         start = x[rows]
         y = start.copy()
         push = 0.0 if correction is None else correction[rows, clients]
+        velocity = np.zeros_like(y)
         for _ in range(steps):
-            y -= lr * (self._gradients(y, clients) + push)
+            velocity = self._momentum * velocity + self._gradients(y, clients) + push
+            y -= lr * velocity
         change = np.zeros((*who.shape, x.shape[1]))
         change[rows, clients] = y - start
         return change

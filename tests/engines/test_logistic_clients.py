@@ -38,6 +38,19 @@ def test_full_batches_are_gradient_descent() -> None:
     np.testing.assert_array_equal(changes[~who], 0)
 
 
+def test_momentum_begins_each_round_at_rest() -> None:
+    """v = 0.5 v + g, y = y - lr v, over two rounds of two steps."""
+    problem = problem_of()
+    clients = LogisticClients(problem, np.random.default_rng(1), momentum=0.5)
+    x, who, y = np.array([[1.0, -1.0]]), np.array([[False, True, False]]), np.array([[1.0, -1.0]])
+    for _ in range(2):
+        x = x + clients.local_sgd(x, who, steps=2, lr=0.2)[:, 1]
+        first = problem.client_gradients(y, np.array([1]))
+        second = problem.client_gradients(y - 0.2 * first, np.array([1]))
+        y = y - 0.2 * first - 0.2 * (0.5 * first + second)
+        np.testing.assert_allclose(x, y, rtol=1e-13)
+
+
 def test_the_sum_is_the_weighted_sum_of_those_present() -> None:
     problem = problem_of()
     x, who = np.ones((2, 2)), np.array([[True, False, True], [True, True, False]])
@@ -106,3 +119,8 @@ def test_fedavg_reaches_the_optimum_of_equal_clients() -> None:
 def test_bad_batch_size_is_named() -> None:
     with pytest.raises(ValueError, match="batch_size must be a whole number of at least 1, got 0"):
         clients_of(problem_of(), 0)
+
+
+def test_bad_momentum_is_named() -> None:
+    with pytest.raises(ValueError, match=r"momentum must be in \[0, 1\), got 1\.0"):
+        LogisticClients(problem_of(), np.random.default_rng(0), momentum=1.0)
