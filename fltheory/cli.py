@@ -343,7 +343,7 @@ def weights(
 
 @experiments_app.command("ca-fed")
 def experiment_ca_fed(
-    seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 20,
+    seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,
     rounds: Annotated[int, typer.Option(help="Communication rounds of a run.")] = 150,
     start_spread: Annotated[
         float, typer.Option(help="Start within so much / sqrt(dim): 1 as torch, 0 at zero.")

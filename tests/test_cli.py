@@ -381,7 +381,7 @@ def test_the_experiment_is_run_and_resumed(
     status, printed, _ = fltheory_command(*options)
     assert status == 0
     assert all(part in printed for part in ("Unbiased", "CA-Fed", "76.22", f"written to {out}"))
-    assert "--seeds 20 --rounds 4" in page.read_text()
+    assert "--seeds 10 --rounds 4" in page.read_text()
     assert len(json.loads(out.read_text())["measured"]) == 2
     written = out.stat().st_mtime_ns
     assert fltheory_command(*options)[:2] == (0, printed)

@@ -47,9 +47,9 @@ def kept_after_exclusion(
     Follows lines 16 to 27 of Algorithm 1; differs in three ways, where the lines as printed
     cannot be meant. ``q^+`` is q with the tried client's entry set to zero (the lines never
     say what it starts from, or that a refused trial is taken back). A client that alone is
-    left stays, since no importance is defined without any. And where all gaps are zero
-    nobody goes: epsilon is then 0 whoever is kept, and with tau = 0 the lines would exclude
-    everybody, in every first round.
+    left stays, since no importance is defined without any. And where no gap is above zero
+    nobody goes: in a first round, where all are zero, epsilon is 0 whoever is kept, and with
+    tau = 0 the lines would exclude everybody.
     """
     xp = array_namespace(gap)
     order = xp.argsort(-order_by, axis=1, stable=True)
@@ -63,10 +63,11 @@ def kept_after_exclusion(
     count = xp.sum(is_in, axis=1)
     bias_factor = kappa_bar**2 * largest
     epsilon = loss / share + bias_factor * (1 - share) ** 2
-    one = xp.ones_like(share)
+    one, least_weight = xp.ones_like(share), xp.min(weight, axis=1)
     for place, inside in enumerate(left):
         may_go = (inside > 0) & (count > 1) & (largest > 0)
-        other_share = xp.where(may_go, share - weight[:, place], one)
+        # Whoever is left weighs at least that much; a difference can round to zero.
+        other_share = xp.where(may_go, xp.maximum(share - weight[:, place], least_weight), one)
         other_loss = loss - weighted_gap[:, place]
         without = other_loss / other_share + bias_factor * (1 - other_share) ** 2
         goes = may_go & (epsilon - without >= threshold)

@@ -216,6 +216,19 @@ def test_somebody_is_always_left() -> None:
     np.testing.assert_array_equal(kept, [[False, True, False, False]])
 
 
+def test_a_vanishing_share_is_no_division_by_zero() -> None:
+    """Without client 0 a share of 1e-18 is left, and the bias is 1: client 0 stays."""
+    kept = kept_after_exclusion(
+        np.ones((1, 2), dtype=bool),
+        np.array([[1.0, 1e-18]]),
+        np.array([[0.5, 0.25]]),
+        np.array([[2.0, 1.0]]),
+        threshold=1e-9,
+        kappa_bar=10.0,
+    )
+    np.testing.assert_array_equal(kept, [[True, True]])
+
+
 def run(algorithm: Any, participation: MarkovOnOff, rounds: int = 60) -> np.ndarray:
     problem = quadratic(5, 2, 1.0, 0.2, 2.0, sigma=0.5, seed=4)
     clients = QuadraticClients(problem, GaussianNoise(np.random.default_rng(1)))
