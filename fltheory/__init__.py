@@ -8,6 +8,7 @@ subpackages load when they are used:
 - `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
 - `fltheory.fedau`: FedAU's best cut-off
+- `fltheory.experiments`: papers' experiments, run again
 - `fltheory.theorems`: the papers' statements as data
 - `fltheory.verify`: verdicts
 """
@@ -23,6 +24,7 @@ _SUBPACKAGES = (
     "algorithms",
     "engines",
     "fedau",
+    "experiments",
     "hardware",
     "participation",
     "problems",

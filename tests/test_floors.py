@@ -21,6 +21,7 @@ FLOORS = {
     "engines": 3,
     "hardware": 3,
     "fedau": 4,
+    "experiments": 4,
     "strategies": 4,
     "theorems": 4,
     "verify": 5,

@@ -3,7 +3,16 @@
 from fltheory.problems.ball import Ball
 from fltheory.problems.base import Problem
 from fltheory.problems.design import nonconvex, quadratic
+from fltheory.problems.logistic_problem import LogisticProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.rippled_problem import RippledProblem
 
-__all__ = ["Ball", "Problem", "QuadraticProblem", "RippledProblem", "nonconvex", "quadratic"]
+__all__ = [
+    "Ball",
+    "LogisticProblem",
+    "Problem",
+    "QuadraticProblem",
+    "RippledProblem",
+    "nonconvex",
+    "quadratic",
+]
