@@ -135,9 +135,9 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
         "or the correlated, and that the more available are favoured."
     )
     yield (
-        "- Why: F_hat^* is a minimum over a client's own reports. A client that reports often has "
-        "a lower minimum of more numbers, so a larger gap, and is excluded; one that hardly "
-        "reports has a small gap. With F* known this asymmetry is gone."
+        "- A reason: F_hat^* is a minimum over a client's own reports. A client that reports often "
+        "has a lower minimum, of more numbers, so a larger gap, and is excluded; one that hardly "
+        "reports has a small gap. With F* known the classes are kept about alike."
     )
     ours = [r.figures["time-average"] for r in results if r.method == "Unbiased"]
     slow = np.array([row.maximum - row.time_average for row in ours])
