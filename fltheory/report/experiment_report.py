@@ -128,16 +128,19 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
         f"Unbiased, and {lead['all as CA-Fed']} with CA-Fed's rates for both. "
         f"The paper has +0.90."
     )
-    kept = _kept([r.figures["time-average"] for r in results if r.method == "CA-Fed"])
+    kept, alike = (
+        _kept([r.figures["time-average"] for r in results if r.method == method])
+        for method in ("CA-Fed", "CA-Fed, F* known")
+    )
     yield (
         f"- CA-Fed keeps the more and the less available clients in {kept} of the rounds (tuned "
         "for the time-average). The paper says that those excluded tend to be the less available "
         "or the correlated, and that the more available are favoured."
     )
     yield (
-        "- Why: F_hat^* is a minimum over a client's own reports. A client that reports often has "
-        "a lower minimum of more numbers, so a larger gap, and is excluded; one that hardly "
-        "reports has a small gap. With F* known this asymmetry is gone."
+        "- A reason: F_hat^* is a minimum over a client's own reports. A client that reports often "
+        "has a lower minimum, of more numbers, so a larger gap, and is excluded; one that hardly "
+        f"reports has a small gap. With F* known the classes are kept in {alike} of the rounds."
     )
     ours = [r.figures["time-average"] for r in results if r.method == "Unbiased"]
     slow = np.array([row.maximum - row.time_average for row in ours])

@@ -154,6 +154,19 @@ def test_estimates_tend_to_the_chain_that_made_the_masks() -> None:
     np.testing.assert_allclose(correlation, [0.6, -0.2], atol=0.02)
 
 
+def test_who_reports_often_has_the_larger_estimated_gap() -> None:
+    """All losses have one law, so only the number of reports behind the minimum differs."""
+    rng, algorithm = np.random.default_rng(6), oracle(threshold=1e6, loss_smoothing=0.2)
+    state = algorithm.init(np.zeros((2000, 3)), 3)
+    for _ in range(150):
+        who = rng.random((2000, 3)) < [0.9, 0.5, 0.1]
+        losses = 1 + 0.1 * rng.standard_normal((2000, 3))
+        state = algorithm.round(state, Scripted(losses), who, CLIENTS)
+    gaps = state["loss"] - state["minimum"]
+    difference = gaps[:, 0] - gaps[:, 2]
+    assert difference.mean() > 5 * difference.std() / np.sqrt(2000)
+
+
 def plain_get(
     q: list[float],
     alpha: list[float],

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.algorithms import Unbiased
+from fltheory.algorithms import FedAvg, Unbiased
 from fltheory.algorithms.contract import CLIENTS
+from fltheory.engines import exact
 from fltheory.engines.noise import Silence
 from fltheory.engines.stepped_clients import SteppedClients
-from fltheory.participation import MarkovOnOff
-from fltheory.problems import QuadraticProblem, nonconvex
+from fltheory.participation import MarkovOnOff, UniformSubset
+from fltheory.problems import QuadraticProblem, nonconvex, quadratic
 
 ALPHA = [0.5, 0.25, 0.25]
 PI = [1.0, 0.5, 0.1]
@@ -108,3 +109,12 @@ def test_equal_availability_is_a_scaled_step_on_everybody() -> None:
     one = Unbiased(ALPHA, 0.5, 0.1, 2, server_lr=0.5).round({"x": x}, clients, who, CLIENTS)
     two = Unbiased(ALPHA, 1.0, 0.1, 2, server_lr=1.0).round({"x": x}, clients, who, CLIENTS)
     np.testing.assert_allclose(one["x"], two["x"], rtol=1e-14)
+
+
+def test_on_uniform_subsets_it_is_fedavg_in_the_exact_engine() -> None:
+    """With alpha = 1/N and pi = m/N the weights are 1/m."""
+    problem = quadratic(4, 2, 1.0, 0.2, 1.0, sigma=0.5)
+    arguments = (problem, UniformSubset(4, 2), 6, [1.0, -1.0])
+    ours = exact(Unbiased(np.full(4, 0.25), 0.5, 0.1, 3), *arguments)
+    theirs = exact(FedAvg(0.1, 3), *arguments)
+    np.testing.assert_allclose(ours.squared_distance, theirs.squared_distance, rtol=1e-12)
