@@ -3,6 +3,7 @@
 from fltheory.algorithms.averaged_iterate import AveragedIterate
 from fltheory.algorithms.contract import Algorithm, Clients, Schedule, State
 from fltheory.algorithms.fedavg import FedAvg
+from fltheory.algorithms.projected import Projected
 from fltheory.algorithms.safari import Safari
 from fltheory.algorithms.scheduled import Scheduled
 from fltheory.algorithms.step_sizes import Constant, Harmonic, StepSizes
@@ -15,6 +16,7 @@ __all__ = [
     "Constant",
     "FedAvg",
     "Harmonic",
+    "Projected",
     "Safari",
     "Schedule",
     "Scheduled",

@@ -4,6 +4,7 @@ from fltheory.engines.limits import StationaryLimit, stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
 from fltheory.engines.observables import (
+    BiasedExcessLoss,
     Observable,
     ParticipantExcessLoss,
     ParticipantGradientSum,
@@ -14,6 +15,7 @@ from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import RoundArrays, Trajectory
 
 __all__ = [
+    "BiasedExcessLoss",
     "DependentRoundsError",
     "NotAffineError",
     "Observable",

@@ -19,6 +19,7 @@ from fltheory.engines.probing import (
     RoundOverflowError,
     random_affine_map,
 )
+from fltheory.engines.projection import without_idle_projection
 from fltheory.engines.setting import Setting
 from fltheory.engines.state_layout import StateLayout
 from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
@@ -85,6 +86,7 @@ def exact(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
+    algorithm = without_idle_projection(algorithm, quadratic, setting.rounds, setting.x0)
     first = in_round(algorithm, 1)
     layout = StateLayout.of(first, quadratic)
     try:

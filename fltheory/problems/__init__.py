@@ -5,5 +5,14 @@ from fltheory.problems.base import Problem
 from fltheory.problems.design import nonconvex, quadratic
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.rippled_problem import RippledProblem
+from fltheory.problems.weighted_objective import WeightedObjective
 
-__all__ = ["Ball", "Problem", "QuadraticProblem", "RippledProblem", "nonconvex", "quadratic"]
+__all__ = [
+    "Ball",
+    "Problem",
+    "QuadraticProblem",
+    "RippledProblem",
+    "WeightedObjective",
+    "nonconvex",
+    "quadratic",
+]
