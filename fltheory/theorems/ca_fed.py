@@ -7,9 +7,9 @@ Conventions
 -----------
 ``w_t`` is the model before round t = 1 .. T, so that ``w_1`` is the initial model ``w_{0,0}`` and
 the averaged iterate has the weights ``eta_1 .. eta_T``. ``sum_t`` without limits is over all
-t >= 1, as in (11): of the readings the one that makes the bound largest. W is a ball, and the
-constants D, G, H, any bounds on W by Lemma 1, are the suprema. Theorems 1 and 3 hold for every w if they hold where
-their bound is tightest, which is where they are checked.
+t >= 1, as in (11): of the readings the one that makes the bound largest. W is a ball, and D, G
+and H, by Lemma 1 any bounds on W, are the suprema. Theorems 1 and 3 hold for every w if they
+hold where their bound is tightest, which is where they are checked.
 """
 
 from __future__ import annotations

@@ -46,12 +46,6 @@ _CAP = {_eta: 1 / (2 * L * (E * Q + 1) * (1 + _slack))}
 _ROUND = 2 * L * _eta**2 * E * (E * Q + 2) * _at_minimiser + 2 * _local + _eta**2 * E * _noise
 _DRIFT_SUM = E * (E - 1) * (2 * E - 1) * G**2 / 6
 
-
-def _half_of_larger(share: sp.Symbol) -> sp.Expr:
-    """Return the larger of the two clients' losses at w = share."""
-    return sp.Max(share, 1 - share) ** 2 / 2
-
-
 _MEANINGS = {
     _d: "E||w_t - w_B*||^2; d_next: of w_{t+1}",
     _eta: "eta_t, which is 1/(2L(EQ+1)(1+z)) with z >= 0 under Lemma 2's condition",
@@ -184,10 +178,16 @@ PRINTED = Derivation(
         ),
         Step(
             "Lemma 2, Gamma for losses at w_B*",
-            "Gamma' <= Gamma; here for F_1 = w^2/2, F_2 = (w-1)^2/2: w* = alpha_2, w_B* = p_2",
+            "Gamma' <= Gamma; here for F_1 = w^2/2, F_2 = (w-1)^2/2: w* = alpha_2, w_B* = p_2, "
+            "and for shares of 1/2 or more the larger loss is F_1's",
             Implied(
-                claimed=sp.Le(_half_of_larger(_p_2), _half_of_larger(_alpha_2), evaluate=False),
-                domain=(sp.Le(_p_2, 1), sp.Le(_alpha_2, 1)),
+                claimed=sp.Le(_p_2**2 / 2, _alpha_2**2 / 2),
+                domain=(
+                    sp.Le(_p_2, 1),
+                    sp.Le(_alpha_2, 1),
+                    sp.Ge(_p_2, sp.Rational(1, 2)),
+                    sp.Ge(_alpha_2, sp.Rational(1, 2)),
+                ),
             ),
         ),
         Step(
