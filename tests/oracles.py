@@ -119,6 +119,18 @@ class RawQuadratics:
             step**2 * self.server_variance * self.identity,
         )
 
+    def errors(self, second: np.ndarray, first: np.ndarray) -> dict[str, Any]:
+        """Return the three expected errors at moments ``(vec M, m)``."""
+        star = self.x_star
+        moment = second.reshape(self.dim, self.dim)
+        centred = moment - np.outer(first, star) - np.outer(star, first) + np.outer(star, star)
+        curvature = self.mean_hessian
+        return {
+            "squared_distance": np.trace(centred),
+            "squared_gradient": np.trace(curvature @ curvature @ centred),
+            "excess_loss": np.trace(curvature @ centred) / 2,
+        }
+
 
 def participant_sets(participation: UniformSubset) -> list[tuple[int, ...]]:
     eligible = sorted(set(range(participation.n_clients)) - set(participation.excluded))
@@ -184,22 +196,9 @@ class RawMoments:
             offset=sum(law.probability * law.offset for law in laws),
         )
 
-    def errors(self, second: np.ndarray, first: np.ndarray) -> dict[str, Any]:
-        """Return the three expected errors at moments ``(vec M, m)``."""
-        raw = self.raw
-        star = raw.x_star
-        moment = second.reshape(raw.dim, raw.dim)
-        centred = moment - np.outer(first, star) - np.outer(star, first) + np.outer(star, star)
-        curvature = raw.mean_hessian
-        return {
-            "squared_distance": np.trace(centred),
-            "squared_gradient": np.trace(curvature @ curvature @ centred),
-            "excess_loss": np.trace(curvature @ centred) / 2,
-        }
-
     def trajectory(self, x0: Any, rounds: int) -> dict[str, list[Any]]:
         """Return the expected errors of every round."""
-        history = [self.errors(second, first) for second, first in self.moments(x0, rounds)]
+        history = [self.raw.errors(second, first) for second, first in self.moments(x0, rounds)]
         return {name: [errors[name] for errors in history] for name in history[0]}
 
     def moments(self, x0: Any, rounds: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -217,7 +216,7 @@ class RawMoments:
         first = solve(raw.identity - self.slope, self.offset)
         identity = convert(np.eye(raw.dim**2), raw.number)
         second = solve(identity - self.second, self.cross @ first + self.inflow)
-        return self.errors(second, first)
+        return self.raw.errors(second, first)
 
 
 def participant_excess_loss(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 
+import numpy as np
 from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,38 @@ class WeightedFedAvg:
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.positive("server_lr", self.server_lr)
+
+    def importance(self, availability: ArrayLike) -> FloatArray:
+        """Return p (N,), the weights of the objective that the rounds minimise on average.
+
+        ``p_k = pi_k q_k / sum_h pi_h q_h``: with these as target weights a problem's F is the
+        paper's biased objective F_B, and its x* is w_B*.
+
+        Parameters
+        ----------
+        availability : array, (N,)
+            pi, the stationary probability that a client is present.
+
+        Raises
+        ------
+        ValueError
+            If it is not N probabilities, or no client with a positive weight is ever present.
+
+        Notes
+        -----
+        CA-Fed, equation (4).
+        """
+        pi = validation.real_array("availability", availability, shape="(N,)")
+        wanted = (len(self.aggregation_weights),)
+        if pi.shape != wanted or pi.min() < 0 or pi.max() > 1:
+            raise ValueError(f"availability must be probabilities of shape {wanted}, got {pi!r}")
+        share = pi * self.aggregation_weights
+        if share.sum() == 0:
+            raise ValueError(
+                "availability must be positive for a client with a positive weight, got "
+                f"{pi.tolist()} for weights {self.aggregation_weights}"
+            )
+        return np.asarray(share / share.sum())
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

@@ -1,6 +1,6 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
-from fltheory.engines.limits import StationaryLimit, stationary
+from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
 from fltheory.engines.observables import (
@@ -12,6 +12,7 @@ from fltheory.engines.observables import (
 )
 from fltheory.engines.probing import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
+from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.engines.trajectory import RoundArrays, Trajectory
 
 __all__ = [

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.engines.jump_limits import limit_along_chain
+from fltheory.engines.jump_linear import runs_along_chain
 from fltheory.engines.moment_map import MomentMap
 from fltheory.engines.moment_recursion import affine_problem, round_law
 from fltheory.engines.observables import QuadraticForm, standard_forms
 from fltheory.engines.probing import RoundOverflowError
 from fltheory.engines.setting import check_clients
 from fltheory.engines.state_layout import StateLayout
+from fltheory.engines.stationary_limit import StationaryLimit, no_limit
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
@@ -24,42 +26,14 @@ _LARGEST_DIRECT_STATE = 40
 _KRYLOV_TOLERANCE = 1e-13
 
 
-@dataclass(frozen=True, eq=False)
-class StationaryLimit:
-    """Limits of a trajectory's expected errors.
-
-    Attributes
-    ----------
-    converges : bool
-        Whether the second moments have a limit that does not depend on the initial model.
-        If not, every error is infinite.
-    squared_distance, squared_gradient, excess_loss : float
-        Limits of ``E||x_r - x*||^2``, ``E||grad F(x_r)||^2`` and ``E F(x_r) - F*``.
-    mean : array, (d,)
-        Limit of ``E x_r``.
-    bias : float
-        ``||lim E x_r - x*||``.
-    rounding_error : mapping of str to float
-        Bounds, to first order, on the rounding errors of the three errors and the bias. They
-        grow without limit as a round contracts less and less.
-    """
-
-    converges: bool
-    squared_distance: float
-    squared_gradient: float
-    excess_loss: float
-    mean: FloatArray
-    bias: float
-    rounding_error: Mapping[str, float]
-
-
 def stationary(
     algorithm: Algorithm | Schedule, problem: Problem, participation: Participation
 ) -> StationaryLimit:
     """Compute the limits of the expected errors as the rounds grow.
 
-    Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``. That the limit exists is
-    certified: it does exactly when ``X - E[A' X A] = I`` has a positive definite solution.
+    Solves ``M = E[A M A'] + ...`` and ``m = E[A] m + E[b]``, along a chain of participants
+    for each of its states. That the limit exists is certified: it does exactly when
+    ``X - E[A' X A] = I`` has a positive definite solution.
 
     Parameters
     ----------
@@ -72,9 +46,11 @@ def stationary(
     NotAffineError
         Where the round is not affine; it names the sampled engine.
     ValueError
-        For step sizes that depend on the round.
+        For step sizes that depend on the round, or a record played from a given round, which
+        goes round for ever.
     ArithmeticError
-        If the iterative solver for large dimensions does not converge.
+        If the iterative solver for large dimensions does not converge, or a chain's solution
+        is too inexact to tell whether there is a limit.
 
     Examples
     --------
@@ -94,14 +70,16 @@ def stationary(
         )
     quadratic = affine_problem(problem)
     layout = StateLayout.of(algorithm, quadratic)
+    if runs_along_chain(participation):
+        return limit_along_chain(algorithm, quadratic, participation.states(), layout)
     try:
         step = MomentMap(round_law(algorithm, quadratic, participation, layout))
     except RoundOverflowError:
-        return _no_limit(problem.dim)
+        return no_limit(problem.dim)
     solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
     dwell = solver.dwell()
     if not _positive_definite(dwell):
-        return _no_limit(problem.dim)
+        return no_limit(problem.dim)
     resolvent = np.asarray(np.linalg.inv(np.eye(step.size) - step.law.mean_slope), np.float64)
     first = resolvent @ step.law.mean_offset
     second = solver.solve(step.cross @ first + step.inflow)
@@ -147,19 +125,6 @@ def _rounding_error(
         for name, form in forms.items()
     }
     return errors | {"bias": float(first_error[0]) + x_star_error}
-
-
-def _no_limit(dim: int) -> StationaryLimit:
-    infinite = float("inf")
-    return StationaryLimit(
-        converges=False,
-        squared_distance=infinite,
-        squared_gradient=infinite,
-        excess_loss=infinite,
-        mean=np.full(dim, infinite),
-        bias=infinite,
-        rounding_error={},
-    )
 
 
 class _DirectSolver:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -106,45 +107,60 @@ class MomentMap:
         )
 
 
-@dataclass(frozen=True)
+Numbers: TypeAlias = float | FloatArray
+
+
+@dataclass(frozen=True, eq=False)
 class MomentRounding:
     """A first-order bound on the moment recursion's rounding error.
 
     The error of ``M`` is measured in the nuclear norm, in which ``M -> E[A M A']`` grows a
-    symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so.
+    symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. For
+    moments kept apart by the state of a chain, the constants are arrays (states,).
     """
 
-    second_gain: float
-    offset_size: float
-    first_gain: float
-    first_size: float
-    slope_work: float
-    cross_work: float
-    inflow_work: float
+    second_gain: Numbers
+    offset_size: Numbers
+    first_gain: Numbers
+    first_size: Numbers
+    slope_work: Numbers
+    cross_work: Numbers
+    inflow_work: Numbers
     slope_error: float
     offset_error: float
     noise_error: float
     unit: float
 
-    @cached_property
-    def coupling(self) -> float:
+    @property
+    def coupling(self) -> Numbers:
         """How much an error of m adds to the next error of M."""
-        return float(2 * np.sqrt(self.second_gain) * self.offset_size)
+        return 2 * np.sqrt(self.second_gain) * self.offset_size
 
-    def of_one_round(self, traces: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what one round adds to the errors of M and of m, at each ``E||s||^2``."""
-        size = np.sqrt(traces)
-        perturbed = self.slope_error * size + self.offset_error
-        image = np.sqrt(self.second_gain) * size + self.offset_size
+    def of_one_round(
+        self, traces: Numbers, weights: Numbers = 1.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what one round adds to the errors of M and of m.
+
+        Parameters
+        ----------
+        traces : float or array
+            ``E||s||^2``, or ``E||s||^2 1{state}``.
+        weights : float or array
+            The state's probability.
+        """
+        size, root = np.sqrt(traces), np.sqrt(weights)
+        perturbed = self.slope_error * size + self.offset_error * root
+        image = np.sqrt(self.second_gain) * size + self.offset_size * root
+        inflow = self.inflow_work * weights
         second_new = (
-            self.unit * (self.slope_work * traces + self.cross_work * size + self.inflow_work)
-            + self.unit * self.inflow_work
-            + self.noise_error
+            self.unit * (self.slope_work * traces + self.cross_work * size * root + inflow)
+            + self.unit * inflow
+            + self.noise_error * weights
             + 2 * image * perturbed
             + perturbed**2
         )
-        first_new = self.unit * (self.first_size * size + self.offset_size) + perturbed
-        return np.asarray(second_new), np.asarray(first_new)
+        first_new = self.unit * (self.first_size * size + self.offset_size * root) + perturbed
+        return np.asarray(second_new), np.asarray(first_new * root)
 
 
 def propagate(
@@ -167,9 +183,9 @@ def propagate(
     second, first = [second_error], [first_error]
     for rounding, trace in zip(roundings, traces[:-1], strict=False):
         fresh_second, fresh_first = rounding.of_one_round(trace)
-        gained = rounding.coupling * first[-1] + float(fresh_second)
-        second.append(rounding.second_gain * second[-1] + gained)
-        first.append(rounding.first_gain * first[-1] + float(fresh_first))
+        gained = float(rounding.coupling) * first[-1] + float(fresh_second)
+        second.append(float(rounding.second_gain) * second[-1] + gained)
+        first.append(float(rounding.first_gain) * first[-1] + float(fresh_first))
     second += [np.inf] * (traces.size - len(second))
     first += [np.inf] * (traces.size - len(first))
     return np.array(second), np.array(first)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.engines.jump_linear import follow_chain, runs_along_chain
 from fltheory.engines.moment_map import MomentMap, MomentRounding, mixture, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.probing import (
@@ -20,9 +20,10 @@ from fltheory.engines.probing import (
     random_affine_map,
 )
 from fltheory.engines.projection import without_idle_projection
+from fltheory.engines.rounds import each_round
 from fltheory.engines.setting import Setting
 from fltheory.engines.state_layout import StateLayout
-from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -30,7 +31,6 @@ from fltheory.validation import FloatArray
 
 _LARGEST_DENSE_STATE = 24
 _NUMBERS_AT_ONCE = 1 << 20
-_OVERFLOW = 1e300
 
 Advance = Callable[[FloatArray], FloatArray]
 
@@ -86,35 +86,32 @@ def exact(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
-    algorithm = without_idle_projection(algorithm, quadratic, setting.rounds, setting.x0)
-    first = in_round(algorithm, 1)
-    layout = StateLayout.of(first, quadratic)
+    setting = without_idle_projection(setting, quadratic)
+    follow = follow_chain if runs_along_chain(participation) else _follow_model
     try:
-        steps = _steps(algorithm, quadratic, participation, layout)
-        forms = dict(standard_forms(quadratic))
-        forms |= {item.name: item.form(quadratic, participation) for item in observe}
-        forms = {name: layout.form(form) for name, form in forms.items()}
-        start = layout.start(first, quadratic, setting.x0)
         with np.errstate(over="ignore", invalid="ignore"):
-            history = _run(steps, start, setting.rounds, list(forms.values()))
-            return _trajectory(history, forms, quadratic.x_star_error)
+            return follow(setting, quadratic, observe)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
 
 
-def _steps(
-    algorithm: Algorithm | Schedule,
-    problem: QuadraticProblem,
-    participation: Participation,
-    layout: StateLayout,
-) -> Iterator[MomentMap]:
-    """Return an iterator over the maps of the first round, of the second, and so on.
+def _follow_model(
+    setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable]
+) -> Trajectory:
+    """Follow the moments of the model alone: rounds are independent."""
+    first = in_round(setting.algorithm, 1)
+    layout = StateLayout.of(first, problem)
 
-    Rounds that are alike have the same object.
-    """
-    if not isinstance(algorithm, Schedule):
-        return repeat(MomentMap(round_law(algorithm, problem, participation, layout)))
-    return _scheduled_steps(algorithm, problem, participation, layout)
+    def step_of(algorithm: Algorithm) -> MomentMap:
+        return MomentMap(round_law(algorithm, problem, setting.participation, layout))
+
+    forms = dict(standard_forms(problem))
+    forms |= {item.name: item.form(problem, setting.participation) for item in observe}
+    forms = {name: layout.form(form) for name, form in forms.items()}
+    start = layout.start(first, problem, setting.x0)
+    steps = each_round(setting.algorithm, step_of)
+    history = _run(steps, start, setting.rounds, list(forms.values()))
+    return _trajectory(history, forms, problem.x_star_error)
 
 
 def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
@@ -125,15 +122,7 @@ def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
     for name, sample in zip(FIELDS, start, strict=True):
         values[name][0] = sample[0]
         errors[name][0] = 64 * UNIT_ROUNDOFF * setting.problem.dim * abs(sample[0])
-    arrays = round_arrays(values)
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
-        arrays.observed,
-        rounding_error=round_arrays(errors),
-        diverged_at=1,
-    )
+    return exact_trajectory(values, errors, diverged_at=1)
 
 
 def affine_problem(problem: Problem) -> QuadraticProblem:
@@ -161,21 +150,6 @@ def round_law(
     return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
 
 
-def _scheduled_steps(
-    schedule: Schedule,
-    problem: QuadraticProblem,
-    participation: Participation,
-    layout: StateLayout,
-) -> Iterator[MomentMap]:
-    before, step = None, None
-    for index in count(1):
-        now = schedule.at(index)
-        if step is None or now != before:
-            step = MomentMap(round_law(now, problem, participation, layout))
-        before = now
-        yield step
-
-
 @dataclass(frozen=True, eq=False)
 class _History:
     """Forms' expectations and ``E||s||^2`` before and after every round; each round's rounding."""
@@ -197,7 +171,7 @@ def _run(
     taken: list[MomentRounding] = []
     blocks = _moment_blocks(steps, start, rounds, taken)
     values = np.concatenate([block @ readout.T for block in blocks])
-    broken = ~(np.abs(values).max(axis=1) < _OVERFLOW)
+    broken = ~(np.abs(values).max(axis=1) < OVERFLOW)
     diverged_at = int(np.argmax(broken)) if broken.any() else None
     if diverged_at is not None:
         values[diverged_at:] = np.inf
@@ -265,22 +239,7 @@ def _trajectory(
     )
     values = dict(zip(forms, np.ascontiguousarray(history.values.T), strict=True))
     errors = {
-        name: _overflow_is_infinite(
-            form.error(history.traces, second_error, first_error, x_star_error)
-        )
+        name: form.error(history.traces, second_error, first_error, x_star_error)
         for name, form in forms.items()
     }
-    arrays = round_arrays(values)
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
-        arrays.observed,
-        rounding_error=round_arrays(errors),
-        diverged_at=history.diverged_at,
-    )
-
-
-def _overflow_is_infinite(errors: FloatArray) -> FloatArray:
-    """Replace what overflowed on the way to a bound (zero times infinity) by infinity."""
-    return np.nan_to_num(errors, nan=np.inf, posinf=np.inf)
+    return exact_trajectory(values, errors, history.diverged_at)

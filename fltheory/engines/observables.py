@@ -166,7 +166,7 @@ class ParticipantExcessLoss:
         """Return the expectation over the participants, who must be of a fixed number."""
         if participation.fixed_size is None:
             raise ValueError("participation must have a fixed number of participants a round")
-        share = participation.marginals / participation.fixed_size
+        share = participation.marginals / max(participation.fixed_size, 1)
         hessian = problem.hessians * share.sum()
         if not problem.shared_hessian:
             hessian = np.einsum("i,iab->ab", share, problem.hessians)

@@ -26,6 +26,7 @@ StateFunction = Callable[[FloatArray, QuadraticClients, Masks], FloatArray]
 
 UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
 _ENUMERATION_LIMIT = 64
+MOST_SETS = 4096
 _CHECKED_SETS = 8
 _MOST_PAIRED_SETS = 2000
 _CHECK_TOLERANCE = 1e-9
@@ -73,12 +74,23 @@ class RandomAffineMap:
 
 
 @dataclass(frozen=True, eq=False)
-class _Maps:
-    """One affine map a participant set: slopes (s, k, n), offsets (s, k), noises (s, k, k)."""
+class SetMaps:
+    """One affine map a participant set, and what may be wrong with each, to first order.
+
+    Attributes
+    ----------
+    slopes, offsets, noises : arrays, (s, k, n), (s, k) and (s, k, k)
+        The noises are covariances.
+    slope_error, offset_error, noise_error : float
+        Bounds on the Frobenius norms of the first two's errors and on the trace of the third's.
+    """
 
     slopes: FloatArray
     offsets: FloatArray
     noises: FloatArray
+    slope_error: float = 0.0
+    offset_error: float = 0.0
+    noise_error: float = 0.0
 
 
 def random_affine_map(
@@ -111,19 +123,36 @@ def random_affine_map(
     """
     if not participation.independent:
         raise DependentRoundsError(
-            "participation must be independent over rounds for exact moments, got "
-            f"{type(participation).__name__}, which has memory: use engines.monte_carlo"
+            "participation must be independent over rounds, or follow a finite chain, for exact "
+            f"moments, got {type(participation).__name__}: use engines.monte_carlo"
         )
     probe = _Probe(function, problem, origin, image_origin)
-    if participation.n_outcomes <= _ENUMERATION_LIMIT:
-        return _by_enumeration(probe, participation)
-    if participation.fixed_size is not None:
+    if participation.fixed_size is not None and participation.n_outcomes > _ENUMERATION_LIMIT:
         return _by_swaps(probe, participation, participation.fixed_size)
+    if participation.n_outcomes <= MOST_SETS:
+        return _by_enumeration(probe, participation)
     raise NotAffineError(
-        f"participation must have at most {_ENUMERATION_LIMIT} outcomes or a fixed number of "
+        f"participation must have at most {MOST_SETS} outcomes or a fixed number of "
         f"participants for exact moments, got {participation.n_outcomes} outcomes of varying "
         "size: use engines.monte_carlo"
     )
+
+
+def maps_of_sets(
+    function: StateFunction,
+    problem: QuadraticProblem,
+    masks: Masks,
+    origin: FloatArray,
+    image_origin: FloatArray,
+) -> SetMaps:
+    """Find the affine map that ``function`` is on each of some participant sets (s, N).
+
+    Arguments and errors are those of `random_affine_map`.
+    """
+    probe = _Probe(function, problem, origin, image_origin)
+    maps = probe.maps(masks)
+    probe.check(masks, maps, np.random.default_rng(0))
+    return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
 
 
 class _Probe:
@@ -144,24 +173,24 @@ class _Probe:
         self._step = 2.0 ** np.ceil(np.log2(reach))
         self._reach = float(np.linalg.norm(problem.optima - problem.x_star, axis=1).max())
 
-    def maps(self, masks: Masks) -> _Maps:
+    def maps(self, masks: Masks) -> SetMaps:
         """Return the affine map of each participant set in ``masks`` (s, N)."""
         at_once = max(1, _REPLICAS_AT_ONCE // (self._origin.size + 1))
         parts = [self._maps(masks[i : i + at_once]) for i in range(0, len(masks), at_once)]
-        return _Maps(
+        return SetMaps(
             slopes=np.concatenate([part.slopes for part in parts]),
             offsets=np.concatenate([part.offsets for part in parts]),
             noises=np.concatenate([part.noises for part in parts]),
         )
 
-    def _maps(self, masks: Masks) -> _Maps:
+    def _maps(self, masks: Masks) -> SetMaps:
         n = self._origin.size
         moves = np.vstack([np.zeros(n), self._step * np.eye(n)])
         states = np.tile(self._origin + moves, (len(masks), 1))
         images = self._run(states, masks, n + 1, Silence())
         images = images.reshape(len(masks), n + 1, -1)
         slopes = (images[:, 1:] - images[:, :1]) / self._step
-        return _Maps(
+        return SetMaps(
             slopes=np.swapaxes(slopes, 1, 2),
             offsets=images[:, 0] - self._image_origin,
             noises=np.stack(
@@ -190,7 +219,7 @@ class _Probe:
             raise RoundOverflowError("one round of the algorithm exceeds the range of float64")
         return images
 
-    def rounding(self, maps: _Maps, participants: float) -> dict[str, float]:
+    def rounding(self, maps: SetMaps, participants: float) -> dict[str, float]:
         """Bound what has been lost in reading the maps: powers, sums, and probing itself.
 
         Rounding at the image's origin is absolute, in proportion to its distance from zero.
@@ -202,14 +231,14 @@ class _Probe:
         offset += float(np.linalg.norm(self._image_origin))
         trace = float(np.trace(maps.noises, axis1=1, axis2=2).max())
         growth = UNIT_ROUNDOFF * operations * spread
-        of_powers = 4 * spread * self._clients.slope_rounding
+        of_powers = 4 * spread * max(slope, 1.0) * self._clients.slope_rounding
         return {
             "slope_error": growth * max(slope, 1.0) + of_powers,
             "offset_error": growth * offset + of_powers * self._reach,
             "noise_error": (growth + 8 * self._clients.power_rounding) * trace,
         }
 
-    def check(self, masks: Masks, predicted: _Maps, rng: np.random.Generator) -> None:
+    def check(self, masks: Masks, predicted: SetMaps, rng: np.random.Generator) -> None:
         """Raise NotAffineError unless the predicted maps match fresh runs at random states."""
         moves = self._step * rng.standard_normal((len(masks), self._origin.size))
         images = self._run(self._origin + moves, masks, 1, Silence()) - self._image_origin
@@ -280,7 +309,7 @@ def _one_swap_sets(eligible: np.ndarray, size: int, n_clients: int) -> tuple[Mas
     return base, swapped
 
 
-def _effects_of_clients(maps: _Maps, eligible: np.ndarray, size: int) -> _Maps:
+def _effects_of_clients(maps: SetMaps, eligible: np.ndarray, size: int) -> SetMaps:
     """Return D_i with ``T_S = T_base + sum_i (s_i - base_i) D_i``, the first client's zero."""
 
     def effects(values: FloatArray) -> FloatArray:
@@ -292,7 +321,7 @@ def _effects_of_clients(maps: _Maps, eligible: np.ndarray, size: int) -> _Maps:
     slopes = effects(maps.slopes)
     rounding = 256 * UNIT_ROUNDOFF * max(1.0, float(np.abs(maps.slopes).max()))
     slopes[np.abs(slopes).max(axis=(1, 2)) <= rounding] = 0.0
-    return _Maps(slopes, effects(maps.offsets), effects(maps.noises))
+    return SetMaps(slopes, effects(maps.offsets), effects(maps.noises))
 
 
 def _sets_that_join_all_pairs(base: Masks, eligible: np.ndarray) -> Masks:
@@ -317,14 +346,14 @@ def _sets_that_join_all_pairs(base: Masks, eligible: np.ndarray) -> Masks:
 
 
 def _check_swaps(
-    probe: _Probe, participation: Participation, base: Masks, maps: _Maps, effects: _Maps
+    probe: _Probe, participation: Participation, base: Masks, maps: SetMaps, effects: SetMaps
 ) -> None:
     rng = np.random.default_rng(0)
     eligible = np.flatnonzero(participation.marginals > 0)
     drawn = next(participation.masks(rng, _CHECKED_SETS))
     masks = np.vstack([drawn, _sets_that_join_all_pairs(base, eligible)])
     change = masks[:, eligible].astype(np.float64) - base[eligible]
-    predicted = _Maps(
+    predicted = SetMaps(
         slopes=maps.slopes[0] + np.einsum("si,ikn->skn", change, effects.slopes),
         offsets=maps.offsets[0] + change @ effects.offsets,
         noises=maps.noises[0] + np.einsum("si,ikl->skl", change, effects.noises),

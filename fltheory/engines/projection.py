@@ -14,56 +14,47 @@ from dataclasses import replace
 import numpy as np
 
 from fltheory.algorithms import AveragedIterate, Projected, WeightedFedAvg
-from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.engines.probing import NotAffineError
-from fltheory.problems.ball import Ball
+from fltheory.engines.setting import Setting
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.validation import FloatArray
 
 
-def without_idle_projection(
-    algorithm: Algorithm | Schedule, problem: QuadraticProblem, rounds: int, x0: FloatArray
-) -> Algorithm | Schedule:
-    """Return the algorithm with no projection where none ever moves a model.
+def without_idle_projection(setting: Setting, problem: QuadraticProblem) -> Setting:
+    """Return the setting with no projection where none ever moves a model.
 
     Raises
     ------
     NotAffineError
         Where a projection may move one.
     """
-    if isinstance(algorithm, AveragedIterate):
-        plain = without_idle_projection(algorithm.algorithm, problem, rounds, x0)
-        return replace(algorithm, algorithm=plain)
-    if not isinstance(algorithm, Projected):
-        return algorithm
-    inner = algorithm.algorithm
-    if not _stays_in(algorithm.onto, inner, problem, rounds, x0):
+    averaged = setting.algorithm
+    projected = averaged.algorithm if isinstance(averaged, AveragedIterate) else averaged
+    if not isinstance(projected, Projected):
+        return setting
+    if not _stays_in(projected, setting, problem):
         raise NotAffineError(
             "the projection must provably never move a model for exact moments (exact gradients, "
             "weighted averaging, small steps and a large ball): use engines.monte_carlo"
         )
-    return inner
+    plain = projected.algorithm
+    if isinstance(averaged, AveragedIterate):
+        plain = replace(averaged, algorithm=plain)
+    return Setting(plain, problem, setting.participation, setting.rounds, setting.x0)
 
 
-def _stays_in(
-    ball: Ball,
-    algorithm: Algorithm | Schedule,
-    problem: QuadraticProblem,
-    rounds: int,
-    x0: FloatArray,
-) -> bool:
-    in_rounds = range(1, rounds + 1) if isinstance(algorithm, Schedule) else (1,)
+def _stays_in(projected: Projected, setting: Setting, problem: QuadraticProblem) -> bool:
+    centre, radius = projected.onto.centre, projected.onto.radius
+    farthest = float(np.linalg.norm(problem.optima - centre, axis=1).max())
     return (
         problem.sigma == 0
-        and float(np.linalg.norm(x0 - ball.centre)) <= ball.radius
-        and problem.L / problem.mu * farthest_optimum(ball, problem) <= ball.radius
-        and all(_contracts(in_round(algorithm, t), problem.L) for t in in_rounds)
+        and float(np.linalg.norm(setting.x0 - centre)) <= radius
+        and problem.L / problem.mu * farthest <= radius
+        and all(
+            _contracts(in_round(projected.algorithm, t), problem.L)
+            for t in range(1, setting.rounds + 1)
+        )
     )
-
-
-def farthest_optimum(ball: Ball, problem: QuadraticProblem) -> float:
-    """Return ``max_k ||c_k - centre||``."""
-    return float(np.linalg.norm(problem.optima - ball.centre, axis=1).max())
 
 
 def _contracts(algorithm: Algorithm, smoothness: float) -> bool:

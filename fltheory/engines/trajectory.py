@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fltheory.validation import FloatArray
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
+OVERFLOW = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,4 +73,23 @@ def round_arrays(values: Mapping[str, FloatArray]) -> RoundArrays:
     return RoundArrays(
         **{name: values[name] for name in FIELDS},
         observed={name: array for name, array in values.items() if name not in FIELDS},
+    )
+
+
+def exact_trajectory(
+    values: Mapping[str, FloatArray], errors: Mapping[str, FloatArray], diverged_at: int | None
+) -> Trajectory:
+    """Return a trajectory of computed numbers and the bounds on their rounding errors."""
+    arrays = round_arrays(values)
+    # What overflowed on the way to a bound (zero times infinity) is infinite.
+    finite = {
+        name: np.nan_to_num(error, nan=np.inf, posinf=np.inf) for name, error in errors.items()
+    }
+    return Trajectory(
+        arrays.squared_distance,
+        arrays.squared_gradient,
+        arrays.excess_loss,
+        arrays.observed,
+        rounding_error=round_arrays(finite),
+        diverged_at=diverged_at,
     )

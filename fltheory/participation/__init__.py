@@ -1,6 +1,6 @@
 """Who shows up: random processes that say which clients take part in a round."""
 
-from fltheory.participation.base import MarkovParticipation, Participation
+from fltheory.participation.base import MarkovParticipation, Participation, Stateful
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.finite_chain import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
@@ -13,6 +13,7 @@ __all__ = [
     "MarkovParticipation",
     "Mixing",
     "Participation",
+    "Stateful",
     "Trace",
     "UniformSubset",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from fltheory.validation import FloatArray
 if TYPE_CHECKING:
     from fltheory.participation.chain_structure import Mixing
     from fltheory.participation.finite_chain import FiniteChain
+    from fltheory.participation.states import States
 
 Masks = NDArray[np.bool_]
 
@@ -62,6 +63,20 @@ class Participation(Protocol):
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round: arrays (replicas, N), True where a client takes part."""
+        ...
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Participation by a state that determines who is present and is a finite Markov chain."""
+
+    @property
+    def n_states(self) -> int:
+        """M, the number of states."""
+        ...
+
+    def states(self) -> States:
+        """Return the states and how they follow one another; memory grows with M."""
         ...
 
 

@@ -13,6 +13,7 @@ from fltheory import validation
 from fltheory.participation import chain_structure
 from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.states import MatrixStates, States
 from fltheory.validation import FloatArray
 
 _ROW_TOLERANCE = 1e-12
@@ -141,6 +142,10 @@ class FiniteChain:
     def as_chain(self) -> FiniteChain:
         """Return the chain itself."""
         return self
+
+    def states(self) -> States:
+        """Return the states with their matrix."""
+        return MatrixStates(self.transition, self.state_masks, self.initial, self.stationary)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""

@@ -14,6 +14,7 @@ from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.finite_chain import FiniteChain
+from fltheory.participation.states import ProductStates, States
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
@@ -186,6 +187,34 @@ class MarkovOnOff:
         if state.size == 0:
             raise ValueError("start must agree with the clients that are always or never there")
         return FiniteChain(transition, masks, start=int(state[0]))
+
+    @property
+    def _moves(self) -> ClientIndices:
+        """Clients that vary, and those that begin where a stationary chain never is."""
+        if self.start is None:
+            return self._varies
+        return np.union1d(self._varies, np.flatnonzero(self.availability != self.start))
+
+    @property
+    def n_states(self) -> int:
+        """2 to the clients that are not in the same state for ever."""
+        return 2 ** int(self._moves.size)
+
+    def states(self) -> States:
+        """Return the states of the clients that move, with each client's chain."""
+        moves = self._moves
+        present = np.array(list(product([False, True], repeat=moves.size)), dtype=bool)
+        masks = np.tile(self.availability == 1, (len(present), 1))
+        masks[:, moves] = present.reshape(len(present), moves.size)
+        pi = self.availability[moves]
+        limit = np.where(masks[:, moves], pi, 1 - pi).prod(axis=1)
+        stays, comes = self.stays[moves], self.comes[moves]
+        rows = np.stack([1 - comes, comes, 1 - stays, stays], axis=-1)
+        if self.start is None:
+            initial = limit
+        else:
+            initial = (masks == self.start).all(axis=1).astype(np.float64)
+        return ProductStates(rows.reshape(-1, 2, 2), masks, initial, limit)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""

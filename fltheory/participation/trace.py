@@ -16,6 +16,7 @@ from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.finite_chain import checked_masks
 from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.states import LoopStates, States
 from fltheory.validation import FloatArray
 
 
@@ -174,6 +175,19 @@ class Trace:
         away = self.n_rounds - there
         nu = np.where(away > 0, 1 - leaves / there - leaves / np.maximum(away, 1), 0.0)
         return MarkovOnOff(self.marginals, nu)
+
+    @property
+    def n_states(self) -> int:
+        """One state a recorded round."""
+        return self.n_rounds
+
+    def states(self) -> States:
+        """Return the rounds as states that follow one another."""
+        if self.start is None:
+            initial = np.full(self.n_rounds, 1 / self.n_rounds)
+        else:
+            initial = np.asarray(np.arange(self.n_rounds) == self.start, dtype=np.float64)
+        return LoopStates(self.recorded, initial)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Play the record for ``replicas`` runs, without end."""

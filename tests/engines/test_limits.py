@@ -13,7 +13,7 @@ from oracles import RawMoments, many_digits, random_problem, solve
 
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import NotAffineError, exact, limits, stationary
-from fltheory.engines.limits import StationaryLimit
+from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
 

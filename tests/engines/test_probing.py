@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import FedAvg, Safari
+from fltheory.algorithms import FedAvg, Safari, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import (
     DependentRoundsError,
@@ -21,7 +21,7 @@ from fltheory.engines import (
 )
 from fltheory.engines.probing import RandomAffineMap, random_affine_map
 from fltheory.engines.quadratic_clients import QuadraticClients
-from fltheory.participation import FiniteChain, MarkovOnOff, Trace, UniformSubset
+from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 
 
@@ -122,28 +122,33 @@ def test_sets_of_varying_size_are_enumerated_when_few() -> None:
 
 
 def test_many_sets_of_varying_size_are_refused() -> None:
-    problem = QuadraticProblem([[1.0]], np.zeros((7, 1)))
-    with pytest.raises(NotAffineError, match=r"got 128 outcomes of varying size.*monte_carlo"):
-        exact(FedAvg(0.5, 1), problem, Coins(7), 1, [1.0])
+    problem = QuadraticProblem([[1.0]], np.zeros((13, 1)))
+    with pytest.raises(NotAffineError, match=r"got 8192 outcomes of varying size.*monte_carlo"):
+        exact(FedAvg(0.5, 1), problem, Coins(13), 1, [1.0])
 
 
-@pytest.mark.parametrize(
-    "participation",
-    [
-        MarkovOnOff([0.5, 0.5], 0.5),
-        MarkovOnOff([0.5, 0.5], 0.0, start=[1, 1]),
-        FiniteChain([[0.5, 0.5], [0.25, 0.75]], np.eye(2)),
-        Trace([[1, 0], [0, 1]]),
-    ],
-    ids=lambda participation: type(participation).__name__,
-)
-def test_participation_with_memory_is_refused(participation) -> None:
+def test_hundreds_of_sets_of_varying_size_are_enumerated() -> None:
+    """Eight coins: ``x - 1/2 sum_k q_k b_k (x - c_k)`` with c = 0, slope 1 - sum_k q_k b_k / 2."""
+    problem = QuadraticProblem([[1.0]], np.zeros((8, 1)))
+    q = tuple(0.05 * k for k in range(1, 9))
+    run = exact(WeightedFedAvg(q, 0.5, 1), problem, Coins(8), 1, [1.0])
+    mean, variance = 1 - sum(q) / 4, sum(w**2 for w in q) / 16
+    np.testing.assert_allclose(run.squared_distance[1], mean**2 + variance, rtol=1e-13)
+
+
+class Alternating(Coins):
+    """Memory, and nothing said of its states."""
+
+    independent = False
+
+
+def test_memory_without_states_is_refused() -> None:
     problem = QuadraticProblem([[1.0]], np.zeros((2, 1)))
-    message = rf"independent over rounds .*got {type(participation).__name__}.*monte_carlo"
+    message = r"independent over rounds, or follow a finite chain.*got Alternating.*monte_carlo"
     with pytest.raises(DependentRoundsError, match=message):
-        exact(FedAvg(0.5, 1), problem, participation, 1, [1.0])
+        exact(FedAvg(0.5, 1), problem, Alternating(2), 1, [1.0])
     with pytest.raises(DependentRoundsError, match=message):
-        stationary(FedAvg(0.5, 1), problem, participation)
+        stationary(FedAvg(0.5, 1), problem, Alternating(2))
 
 
 def test_a_chain_without_memory_is_exact() -> None:

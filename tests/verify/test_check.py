@@ -253,11 +253,15 @@ def test_a_theorem_about_independent_rounds_is_refused_to_chains() -> None:
         check(theorems.get("sa-fl/5"), dependent)
 
 
-def test_truth_is_sampled_where_participation_has_memory() -> None:
+@pytest.mark.parametrize(
+    ("n_clients", "grade"), [(1, Grade.EXACT), (13, Grade.STATISTICAL)], ids=["few", "too many"]
+)
+def test_truth_is_exact_along_a_chain_of_few_states(n_clients: int, grade: Grade) -> None:
     setting = line()
-    chain = MarkovOnOff([0.5], [0.5])
-    dependent = Setting(setting.algorithm, setting.problem, chain, setting.rounds, setting.x0)
-    assert check(theorem(2 * START**2), dependent).evidence.grade is Grade.STATISTICAL
+    problem = QuadraticProblem([[CURVATURE]], np.zeros((n_clients, 1)))
+    chain = MarkovOnOff([0.5] * n_clients, 0.5)
+    dependent = Setting(setting.algorithm, problem, chain, setting.rounds, setting.x0)
+    assert check(theorem(2 * START**2), dependent).evidence.grade is grade
 
 
 def replace_algorithm(setting: Setting) -> Setting:

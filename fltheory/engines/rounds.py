@@ -1,0 +1,31 @@
+"""What is worked out for every round of an algorithm, once for rounds that are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count, repeat
+from typing import TypeVar
+
+from fltheory.algorithms.contract import Algorithm, Schedule
+
+T = TypeVar("T")
+
+
+def each_round(algorithm: Algorithm | Schedule, make: Callable[[Algorithm], T]) -> Iterator[T]:
+    """Return an iterator over ``make`` of the first round's algorithm, of the second's, ...
+
+    Successive rounds that are alike share one object; without a schedule it is made at once.
+    """
+    if isinstance(algorithm, Schedule):
+        return _each_scheduled(algorithm, make)
+    return repeat(make(algorithm))
+
+
+def _each_scheduled(schedule: Schedule, make: Callable[[Algorithm], T]) -> Iterator[T]:
+    before = schedule.at(1)
+    made = make(before)
+    for index in count(1):
+        now = schedule.at(index)
+        if now != before:
+            before, made = now, make(now)
+        yield made
