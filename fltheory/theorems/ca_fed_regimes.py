@@ -77,6 +77,10 @@ def _correlated(nu: float) -> _Instance:
     return _Instance(MarkovOnOff(_PI, nu))
 
 
+def _exact_gradients(nu: float) -> _Instance:
+    return replace(_correlated(nu), sigma=0.0)
+
+
 def _optimal_weights() -> Sequence[float]:
     """Minimise the printed bound of Theorems 1 and 2, with Q that of unbiased weights."""
     base = _correlated(0.9)
@@ -104,7 +108,7 @@ def _clusters() -> _Instance:
 
 
 def _noise_free() -> _Instance:
-    return replace(_correlated(0.0), sigma=0.0, q=_EQUAL)
+    return replace(_exact_gradients(0.0), q=_EQUAL)
 
 
 def _different_hessians() -> _Instance:
@@ -182,17 +186,17 @@ def _small_server_step() -> _Instance:
 
 
 def _nobody_at_first() -> _Instance:
-    return replace(_correlated(0.9), participation=MarkovOnOff(_PI, 0.9, start=(0.0,) * 4))
+    return replace(_exact_gradients(0.9), participation=MarkovOnOff(_PI, 0.9, start=(0.0,) * 4))
 
 
 _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "independent": ("nobody's presence is correlated, unbiased weights", lambda: _correlated(0.0)),
-    "nu = 0.5": ("correlated presence, unbiased weights", lambda: _correlated(0.5)),
-    "nu = 0.9": ("highly correlated presence, unbiased weights", lambda: _correlated(0.9)),
-    "nu = 0.99": ("presence in long stretches, unbiased weights", lambda: _correlated(0.99)),
+    "nu = 0.5": ("noise-free, correlated presence", lambda: _exact_gradients(0.5)),
+    "nu = 0.9": ("noise-free, highly correlated presence", lambda: _exact_gradients(0.9)),
+    "nu = 0.99": ("noise-free, presence in long stretches", lambda: _exact_gradients(0.99)),
     "equal weights": (
-        "nu = 0.9, the rare clients count less than they should",
-        lambda: replace(_correlated(0.9), q=_EQUAL),
+        "nu = 0.9, noise-free, the rare clients count less than they should",
+        lambda: replace(_exact_gradients(0.9), q=_EQUAL),
     ),
     "optimal weights": (
         "nu = 0.9, weights that minimise the printed bounds",
