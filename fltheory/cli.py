@@ -167,7 +167,7 @@ def falsify(
     """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
     from fltheory import theorems as registry
     from fltheory.report import falsification_text, rate_falsification_text
-    from fltheory.theorems import RateClaim
+    from fltheory.theorems import RateClaim, Theorem
     from fltheory.verify import certificate, falsification, rate_falsification, write_certificate
 
     statement = registry.get(theorem, reading)
@@ -183,7 +183,7 @@ def falsify(
     with _progress() as advance:
         found = falsification.falsify(statement, effort, seed, progress=advance)
     print(falsification_text(found))
-    if found.witness is None:
+    if found.witness is None or not isinstance(statement, Theorem):
         return
     document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
@@ -271,7 +271,11 @@ def power(
 
     selected = {statement.id for statement in _selected(theorems or [])}
     plan = Plan(budget, seed, every)
-    chosen = keys([theorem for theorem in mutated_theorems() if theorem.id in selected], plan)
+    mutated = [theorem for theorem in mutated_theorems() if theorem.id in selected]
+    if not mutated:
+        known = ", ".join(theorem.id for theorem in mutated_theorems())
+        raise ValueError(f"theorems must name some that are mutated ({known}), got {theorems}")
+    chosen = keys(mutated, plan)
     kept = read_judged(out, plan)
     done = [result.key for result in kept]
     try:

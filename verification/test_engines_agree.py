@@ -15,7 +15,8 @@ import pytest
 from scipy.special import stdtrit
 
 from fltheory import theorems
-from fltheory.engines import Setting, exact, monte_carlo
+from fltheory.engines import NotAffineError, Setting, exact, monte_carlo
+from fltheory.engines.projection import without_idle_projection
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem
 
@@ -24,11 +25,22 @@ ROUNDS = 120
 FALSE_ALARM = 1e-8
 
 
+def is_affine(setting: Setting) -> bool:
+    """Whether the clients are quadratic and no projection may move a model."""
+    if not isinstance(setting.problem, QuadraticProblem):
+        return False
+    try:
+        without_idle_projection(setting, setting.problem)
+    except NotAffineError:
+        return False
+    return True
+
+
 def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
     found: dict[str, tuple[Setting, Theorem | None]] = {}
     for statement in theorems.registered():
         for name, regime in statement.regimes.items():
-            if isinstance(regime.setting.problem, QuadraticProblem):
+            if is_affine(regime.setting):
                 theorem = statement if isinstance(statement, Theorem) else None
                 found.setdefault(f"{statement.id.split('/')[1]}: {name}", (regime.setting, theorem))
     return found

@@ -7,6 +7,7 @@ from fltheory.algorithms.contract import Algorithm, Clients, Schedule, State
 from fltheory.algorithms.f3ast import F3ast
 from fltheory.algorithms.fedau import FedAU
 from fltheory.algorithms.fedavg import FedAvg
+from fltheory.algorithms.projected import Projected
 from fltheory.algorithms.safari import Safari
 from fltheory.algorithms.scheduled import Scheduled
 from fltheory.algorithms.server_momentum import ServerMomentum
@@ -25,6 +26,7 @@ __all__ = [
     "FedAU",
     "FedAvg",
     "Harmonic",
+    "Projected",
     "Safari",
     "Schedule",
     "Scheduled",

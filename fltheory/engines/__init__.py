@@ -5,6 +5,7 @@ from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
 from fltheory.engines.observables import (
+    BiasedExcessLoss,
     Observable,
     ParticipantExcessLoss,
     ParticipantGradientSum,
@@ -17,6 +18,7 @@ from fltheory.engines.trajectory import RoundArrays, Trajectory
 from fltheory.engines.weight_error import WeightError, rational_weight_error, weight_error
 
 __all__ = [
+    "BiasedExcessLoss",
     "DependentRoundsError",
     "NotAffineError",
     "Observable",

@@ -19,6 +19,7 @@ from fltheory.engines.probing import (
     RoundOverflowError,
     random_affine_map,
 )
+from fltheory.engines.projection import without_idle_projection
 from fltheory.engines.rounds import each_round
 from fltheory.engines.setting import Setting
 from fltheory.engines.state_layout import StateLayout
@@ -85,6 +86,7 @@ def exact(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
+    setting = without_idle_projection(setting, quadratic)
     follow = follow_chain if runs_along_chain(participation) else _follow_model
     try:
         with np.errstate(over="ignore", invalid="ignore"):

@@ -19,6 +19,7 @@ from fltheory.engines.stepped_clients import SteppedClients
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.validation import FloatArray
 
 AnalyticClients = QuadraticClients | SteppedClients
@@ -182,3 +183,31 @@ class ParticipantExcessLoss:
         at_optimum = problem.client_losses(problem.x_star)
         excess = problem.client_losses(x) - at_optimum
         return np.einsum("ri,ri->r", participant_average(who, x), excess)
+
+
+@dataclass(frozen=True)
+class BiasedExcessLoss:
+    """``F_B(x) - F_B*`` for the objective of other client weights p: CA-Fed's Theorem 2."""
+
+    weights: tuple[float, ...]
+    name: str = "biased_excess_loss"
+
+    def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
+        """Return the excess, which does not depend on the participants."""
+        objective = WeightedObjective(problem, self.weights)
+        offset = problem.x_star - objective.minimiser
+        size = problem.n_clients + problem.dim
+        return QuadraticForm(
+            matrix=0.5 * objective.hessian,
+            vector=0.5 * (objective.hessian @ offset),
+            constant=float(objective.excess_loss(problem.x_star)),
+            relative_error=16 * size * problem.L / problem.mu * UNIT_ROUNDOFF,
+        )
+
+    def sample(
+        self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
+    ) -> FloatArray:
+        """Return the excess at each replica's model; quadratic clients only."""
+        if not isinstance(problem, QuadraticProblem):
+            raise ValueError(f"problem must be a QuadraticProblem, got {problem!r}")
+        return WeightedObjective(problem, self.weights).excess_loss(x)

@@ -6,6 +6,7 @@ from fltheory.problems.design import nonconvex, quadratic
 from fltheory.problems.logistic_problem import LogisticProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.rippled_problem import RippledProblem
+from fltheory.problems.weighted_objective import WeightedObjective
 
 __all__ = [
     "Ball",
@@ -13,6 +14,7 @@ __all__ = [
     "Problem",
     "QuadraticProblem",
     "RippledProblem",
+    "WeightedObjective",
     "nonconvex",
     "quadratic",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
-from fltheory.theorems import RateClaim, Statement, Theorem
+from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
 from fltheory.verify import Cell, Outcome
 
 
@@ -39,7 +39,7 @@ def _rate_lines(claim: RateClaim) -> Iterator[str]:
     yield from _theorem_lines(claim.theorem)
 
 
-def _theorem_lines(theorem: Theorem) -> Iterator[str]:
+def _theorem_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
     yield "Statement"
     yield f"  {theorem.quantity.text} <="
     yield from _indented(theorem.bound, 4)
@@ -52,7 +52,7 @@ def _theorem_lines(theorem: Theorem) -> Iterator[str]:
     yield "Symbols"
     for symbol, expression in theorem.definitions.items():
         yield f"  {symbol} = {expression}"
-    for item in theorem.round_symbols:
+    for item in theorem.round_symbols if isinstance(theorem, Theorem) else ():
         each = f" in every round {item.rounds.text}" if item.reduction == "every" else ""
         yield f"  {item.symbol}: {item.meaning}{each}"
     for symbol, meaning in theorem.meanings.items():

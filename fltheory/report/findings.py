@@ -28,6 +28,7 @@ from fltheory.verify import (
     read_certificate,
     survival,
 )
+from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.falsification import Progress
 
 _SHARE_FOR_ORDERS = 20
@@ -91,6 +92,10 @@ def _statements(
             yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
             continue
         statement = get(identifier)
+        if not is_about_safari(statement):
+            yield f"- {identifier} (printed): not searched, as there is no search for statements "
+            yield f"  that are not about SAFARI yet; {_verdicts(statement)}"
+            continue
         if isinstance(statement, RateClaim):
             worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
             text = rate_falsification_text(worst)

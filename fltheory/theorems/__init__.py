@@ -16,6 +16,8 @@ from fltheory.theorems.repair import Mend, Repair
 from fltheory.theorems.statement import (
     BoundedQuantity,
     Hypothesis,
+    PointClaim,
+    PointQuantity,
     RateAxis,
     RateClaim,
     RoundRange,
@@ -34,6 +36,8 @@ __all__ = [
     "Hypothesis",
     "Implied",
     "Mend",
+    "PointClaim",
+    "PointQuantity",
     "RateAxis",
     "RateClaim",
     "Regime",

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from fltheory.theorems import sa_fl, sa_fl_repairs
+from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs
 from fltheory.theorems.statement import Statement
 
-PAPERS = (sa_fl.STATEMENTS, sa_fl_repairs.STATEMENTS)
+PAPERS = (
+    sa_fl.STATEMENTS,
+    sa_fl_repairs.STATEMENTS,
+    ca_fed.STATEMENTS,
+    ca_fed_weights.STATEMENTS,
+)
 
 _BY_NAME: Mapping[tuple[str, str], Statement] = {
     (statement.id, statement.reading): statement for paper in PAPERS for statement in paper

@@ -144,6 +144,10 @@ def one_noise_level(setting: Setting) -> Mapping[sp.Symbol, float]:
     return constants
 
 
+SAFARI_CONSTANTS = (safari_constants, one_noise_level)
+"""How a statement about SAFARI reads its symbols off a setting."""
+
+
 def _observe_gradient_sum(setting: Setting) -> Sequence[Observable]:
     constants = safari_constants(setting)
     return (ParticipantGradientSum(int(constants[K]), constants[eta_c]),)

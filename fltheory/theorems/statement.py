@@ -221,4 +221,46 @@ class RateClaim:
     derivation: Derivation | None = None
 
 
-Statement: TypeAlias = Theorem | RateClaim
+@dataclass(frozen=True)
+class PointQuantity:
+    """A left-hand side that a setting has by itself, without a run.
+
+    Attributes
+    ----------
+    value : callable
+        Its value and a bound, to first order, on the rounding error of that; NaN where it is
+        undefined.
+    text : str
+    unit : Unit
+    """
+
+    value: Callable[[Setting], tuple[float, float]]
+    text: str
+    unit: Unit
+
+
+@dataclass(frozen=True)
+class PointClaim:
+    """An inequality between numbers that a setting has by itself: no run, no rounds.
+
+    Where it is claimed at every point of a set, its quantity and bound are taken at the worst
+    point, so that one check settles them all. Attributes are those of `Theorem`.
+    """
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    quantity: PointQuantity
+    bound: sp.Expr
+    hypotheses: tuple[Hypothesis, ...]
+    meanings: Mapping[sp.Symbol, str]
+    constants: Callable[[Setting], Mapping[sp.Symbol, float]]
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    regimes: Mapping[str, Regime] = field(default_factory=dict)
+    note: str = ""
+    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    derivation: Derivation | None = None
+
+
+Statement: TypeAlias = Theorem | RateClaim | PointClaim

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from fltheory.theorems.statement import RateClaim, Statement, Theorem
+from fltheory.theorems.statement import PointClaim, RateClaim, Statement, Theorem
 from fltheory.theorems.units import UnitFlag, Units, unit_of
 
 
@@ -45,7 +45,7 @@ def _formulas_of_claim(claim: RateClaim) -> Iterator[tuple[str, sp.Basic]]:
             yield f"hypothesis '{hypothesis.name}'", hypothesis.condition
 
 
-def _formulas_of_theorem(theorem: Theorem) -> Iterator[tuple[str, sp.Basic]]:
+def _formulas_of_theorem(theorem: Theorem | PointClaim) -> Iterator[tuple[str, sp.Basic]]:
     if theorem.quantity.unit is None:
         yield "bound", theorem.bound
     else:
@@ -56,7 +56,7 @@ def _formulas_of_theorem(theorem: Theorem) -> Iterator[tuple[str, sp.Basic]]:
         yield f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False)
 
 
-def _with_quantity(theorem: Theorem) -> Units:
+def _with_quantity(theorem: Theorem | PointClaim) -> Units:
     """Return the units, with the bounded quantity as one more symbol."""
     quantity = theorem.quantity
     if quantity.unit is None:

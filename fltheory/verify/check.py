@@ -9,11 +9,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fltheory.engines import Setting
-from fltheory.theorems.statement import Hypothesis, RateAxis, RateClaim, Statement, Theorem
+from fltheory.theorems.statement import (
+    Hypothesis,
+    PointClaim,
+    RateAxis,
+    RateClaim,
+    Statement,
+    Theorem,
+)
 from fltheory.validation import FloatArray
-from fltheory.verify.evaluation import check_hypothesis, evaluate, theorem_values
+from fltheory.verify.evaluation import (
+    check_hypothesis,
+    check_point_hypothesis,
+    evaluate,
+    theorem_values,
+)
 from fltheory.verify.truth import Sampling, truth_of
-from fltheory.verify.verdict import Evidence, HypothesisCheck, Outcome, Verdict
+from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 
 _BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 SLOPE_IS_MET = 0.05
@@ -35,7 +47,7 @@ def check(
 
     Parameters
     ----------
-    theorem : Theorem or RateClaim
+    theorem : Theorem, RateClaim or PointClaim
         From `fltheory.theorems.get`, or one of your own.
     setting : Setting
     replicas, seed : int
@@ -62,7 +74,10 @@ def check(
     sampling = Sampling(replicas, seed, error_probability)
     if isinstance(theorem, RateClaim):
         return _check_rate(theorem, setting, sampling)
-    comparison = compare(theorem, setting, sampling)
+    if isinstance(theorem, PointClaim):
+        comparison = compare_at_point(theorem, setting)
+    else:
+        comparison = compare(theorem, setting, sampling)
     return Verdict(
         theorem=theorem.id,
         reading=theorem.reading,
@@ -124,6 +139,18 @@ def compare(
             check_hypothesis(hypothesis, values, theorem.round_symbols, truth)
             for hypothesis in (*theorem.hypotheses, *extra_hypotheses)
         ),
+    )
+
+
+def compare_at_point(claim: PointClaim, setting: Setting) -> Comparison:
+    """Evaluate a claim that needs no run."""
+    values = theorem_values(claim, claim.constants(setting))
+    truth, error = claim.quantity.value(setting)
+    return Comparison(
+        truth=truth,
+        bound=float(evaluate(claim.bound, values)),
+        evidence=Evidence(Grade.EXACT, error),
+        hypotheses=tuple(check_point_hypothesis(item, values) for item in claim.hypotheses),
     )
 
 

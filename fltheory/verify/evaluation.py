@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.theorems.statement import Hypothesis, RoundSymbol, Theorem, reduced
+from fltheory.theorems.statement import Hypothesis, PointClaim, RoundSymbol, Theorem, reduced
 from fltheory.validation import FloatArray
 from fltheory.verify.truth import Truth
 from fltheory.verify.verdict import HypothesisCheck
@@ -37,7 +37,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
 
 
 def theorem_values(
-    theorem: Theorem, constants: Mapping[sp.Symbol, float]
+    theorem: Theorem | PointClaim, constants: Mapping[sp.Symbol, float]
 ) -> dict[sp.Symbol, float]:
     """Return the constants with the theorem's abbreviations worked out."""
     values: dict[sp.Symbol, float] = dict(constants)
@@ -68,6 +68,14 @@ def check_hypothesis(
         hypothesis, {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
     )
     return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(*corners)))
+
+
+def check_point_hypothesis(
+    hypothesis: Hypothesis, values: Mapping[sp.Symbol, float]
+) -> HypothesisCheck:
+    """Evaluate a hypothesis whose symbols do not depend on a trajectory."""
+    margin = _margin(hypothesis, values)
+    return _decided(hypothesis, (), margin, margin[None])
 
 
 def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:

@@ -19,6 +19,7 @@ from fltheory import validation
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem, get, registered
 from fltheory.verify.check import check
+from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.falsification import Search
 from fltheory.verify.mutants import Mutant, mutants
 from fltheory.verify.verdict import Outcome
@@ -101,11 +102,16 @@ class Judged:
 
 
 def mutated_theorems() -> tuple[Theorem, ...]:
-    """Return the registered readings of which mutants are made: those that a proof gives."""
+    """Return the registered readings of which mutants are made.
+
+    Those that a proof gives, of statements whose settings the search knows.
+    """
     return tuple(
         statement
         for statement in registered()
-        if isinstance(statement, Theorem) and statement.reading == "derived"
+        if isinstance(statement, Theorem)
+        and statement.reading == "derived"
+        and is_about_safari(statement)
     )
 
 

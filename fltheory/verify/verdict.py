@@ -20,7 +20,7 @@ class Grade(Enum):
     """Grades of evidence; the value is what each means."""
 
     RATIONAL = "exact arithmetic, no rounding"
-    EXACT = "moment recursion in float64, its rounding error bounded"
+    EXACT = "moment recursion or closed form in float64, its rounding error bounded"
     STATISTICAL = "sampled, with a stated probability of error"
 
 

@@ -1,0 +1,231 @@
+"""Every refutation among CA-Fed's regimes, computed a second time in another way.
+
+The settings of the regimes are typed once more as numbers; truths are enumerated or multiplied
+out, and the statements typed from the paper in plain arithmetic. Nothing of the engines, of the
+theorems' expressions or of their evaluation is used but in the last comparison.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from fltheory import theorems
+from fltheory.verify import Outcome, check
+
+_FAR = 2_000_000
+
+
+def bound_12(
+    *, steps, T, q_sigma_q=0.0, start2, M, Q, pi_q, L, E, gamma, D, G, H, C_P, lam
+) -> float:
+    """Return the right side of (12) for eta_t = c/(t+b), its endless sums cut far out."""
+    c, b = steps
+    t = np.arange(1, _FAR + 1)
+    squares = float(((c / (t + b)) ** 2).sum()) + c**2 / (_FAR + b)
+    logs = np.log(2 * C_P * H * t)
+    J = np.minimum(np.maximum(np.ceil(logs / math.log(1 / lam)), 0), t)
+    phi = 2 * E * D * G * Q * float((logs * (c / (t - J + b)) ** 2).sum())
+    phi += 2 * E * D * G * Q * c**2 * (logs[-1] + 1) / _FAR
+    upsilon = 2 / E * start2 + M * Q / 4 * (squares + math.pi**2 / 6)
+    psi = 4 * L * (E * Q + 2) * gamma * squares
+    psi += 2 / 3 * (E - 1) * (2 * E - 1) * G**2 * squares
+    above = (q_sigma_q / 2 + upsilon) / pi_q + psi + phi / math.log(1 / lam)
+    return above / sum(c / (s + b) for s in range(1, T + 1))
+
+
+def compared(regime: str, truth: float, bound: float) -> None:
+    assert truth > bound
+    statement = theorems.get("ca-fed/2")
+    verdict = check(statement, statement.regimes[regime].setting)
+    assert verdict.outcome is Outcome.REFUTED
+    assert verdict.truth == pytest.approx(truth, rel=1e-9)
+    assert verdict.bound == pytest.approx(bound, rel=1e-5)
+
+
+def test_started_at_the_target_minimiser() -> None:
+    """F_k = (w - c_k)^2/2, c = +-1000, pi = (0.9, 0.1), q = 1/2 each: w_B* = 800, w* = 0.
+
+    Rounds are independent: E[w_s w_t] for s < t from E[w_s^2] and E[w_s], by the mean maps of
+    the rounds between.
+    """
+    T, (c, b) = 100, (0.02, 99.0)
+    eta = [c / (t + b) for t in range(1, T + 1)]
+    chances, shares, pulls = [], [], []
+    for first, second in product((0, 1), repeat=2):
+        chances.append((0.9 if first else 0.1) * (0.1 if second else 0.9))
+        shares.append(0.5 * first + 0.5 * second)
+        pulls.append(500.0 * first - 500.0 * second)
+
+    def mean(values) -> float:
+        return sum(p * v for p, v in zip(chances, values, strict=True))
+
+    first_moment, second_moment = [0.0], [0.0]
+    for step in eta[:-1]:
+        keep = [1 - step * s for s in shares]
+        both = [k * step * z for k, z in zip(keep, pulls, strict=True)]
+        m, v = first_moment[-1], second_moment[-1]
+        first_moment.append(mean(keep) * m + step * mean(pulls))
+        second_moment.append(
+            mean([k * k for k in keep]) * v
+            + 2 * mean(both) * m
+            + step**2 * mean([z * z for z in pulls])
+        )
+    square = 0.0
+    for s in range(T):
+        slope, offset = 1.0, 0.0
+        for t in range(s, T):
+            if t > s:
+                slope *= 1 - eta[t - 1] * mean(shares)
+                offset = (1 - eta[t - 1] * mean(shares)) * offset + eta[t - 1] * mean(pulls)
+            crossed = slope * second_moment[s] + offset * first_moment[s]
+            square += (1 if t == s else 2) * eta[s] * eta[t] * crossed
+    total = sum(eta)
+    average = sum(e * m for e, m in zip(eta, first_moment, strict=True)) / total
+    truth = 0.5 * (square / total**2 - 2 * 800 * average + 800**2)
+    bound = bound_12(
+        steps=(c, b),
+        T=T,
+        start2=0.0,
+        M=4,
+        Q=1.0,
+        pi_q=0.5,
+        L=1.0,
+        E=1,
+        gamma=1000**2 / 2,
+        D=2250.0,
+        G=2250.0,
+        H=0.5 * 2250**2 - 0.5 * 200**2,
+        C_P=1.8,
+        lam=0.5,
+    )
+    compared("started at w*", truth, bound)
+
+
+def test_other_units() -> None:
+    """One client, there or not; every path of ten rounds is run. The bound is negative."""
+    L, start, c, b, T = 1.0, 0.1, 2.5, 9.0, 10
+    stay = 0.99 + 0.01 * 0.5
+    truth = 0.0
+    for path in product((0, 1), repeat=T - 1):
+        chance, w, above = 0.5, start, 0.0
+        for t, present in enumerate(path, start=1):
+            if t > 1:
+                chance *= stay if present == path[t - 2] else 1 - stay
+            above += c / (t + b) * w
+            w *= 1 - c / (t + b) * L if present else 1.0
+        above += c / (T + b) * w
+        average = above / sum(c / (t + b) for t in range(1, T + 1))
+        truth += chance * 0.5 * L * average**2
+    bound = bound_12(
+        steps=(c, b),
+        T=T,
+        start2=start**2,
+        M=2,
+        Q=1.0,
+        pi_q=0.5,
+        L=L,
+        E=1,
+        gamma=0.0,
+        D=L * 0.125,
+        G=L * 0.125,
+        H=0.5 * L * 0.125**2,
+        C_P=0.5,
+        lam=0.995,
+    )
+    assert bound < 0
+    compared("other units", truth, bound)
+
+
+def test_the_same_run_in_larger_units_is_within_its_bound() -> None:
+    """Losses times 100, lengths times 10: nothing else has changed."""
+    statement = theorems.get("ca-fed/2")
+    small = check(statement, statement.regimes["other units"].setting)
+    large = check(statement, statement.regimes["one slow client"].setting)
+    assert large.truth == pytest.approx(100 * small.truth, rel=1e-12)
+    assert large.outcome is Outcome.HOLDS
+
+
+def test_small_server_step() -> None:
+    """One client that is always there: the run is a product of 2400 numbers."""
+    (c, b), T = (9.6, 600.0), 2400
+    w, above = 1.0, 0.0
+    for t in range(1, T + 1):
+        above += c / (t + b) * w
+        w *= 1 - 1e-5 * c / (t + b)
+    truth = 0.5 * (above / sum(c / (t + b) for t in range(1, T + 1))) ** 2
+    bound = bound_12(
+        steps=(c, b),
+        T=T,
+        start2=1.0,
+        M=1,
+        Q=1.0,
+        pi_q=1.0,
+        L=1.0,
+        E=1,
+        gamma=0.0,
+        D=1.01,
+        G=1.01,
+        H=0.5 * 1.01**2,
+        C_P=1.0,
+        lam=0.5,
+    )
+    compared("small server step", truth, bound)
+
+
+def test_rarer_clients_can_get_the_larger_weights() -> None:
+    """(12) as a function of q alone, handed to a general optimiser."""
+    pi, sigma, Q = np.array([0.9, 0.7, 0.5, 0.3]), 40.0, sum(0.25 / p for p in (0.9, 0.7, 0.5, 0.3))
+    t = np.arange(1, _FAR + 1)
+    squares = float(((2.0 / (t + 24)) ** 2).sum()) + 4.0 / (_FAR + 24)
+    upsilon = 16 * Q / 4 * (squares + math.pi**2 / 6)
+
+    def error(q: np.ndarray) -> float:
+        return float((0.5 * sigma**2 * squares * (pi @ q**2) + upsilon) / (pi @ q))
+
+    found = minimize(
+        error,
+        np.full(4, Q / 4),
+        bounds=[(0, None)] * 4,
+        constraints={"type": "eq", "fun": lambda q: q.sum() - Q},
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 500},
+    )
+    assert (np.diff(found.x) > 0).all()
+    statement = theorems.get("ca-fed/appendix-d")
+    verdict = check(statement, statement.regimes["noisy gradients"].setting)
+    assert verdict.outcome is Outcome.REFUTED
+    assert verdict.truth == pytest.approx(found.x[3] / found.x[0], rel=1e-4)
+
+
+def test_chi_square_is_not_convex_in_fractions() -> None:
+    """Between two weights that sum to one, at the regime's own in the middle."""
+    pi = [Fraction(1), Fraction(1, 100), Fraction(1, 100)]
+    alpha = [Fraction(1, 1000), Fraction(998, 1000), Fraction(1, 1000)]
+
+    def chi2(tenths: tuple[int, int, int]) -> Fraction:
+        q = [Fraction(part, 10) for part in tenths]
+        total = sum(a * b for a, b in zip(pi, q, strict=True))
+        p = [a * b / total for a, b in zip(pi, q, strict=True)]
+        return sum((a - b) ** 2 / b for a, b in zip(alpha, p, strict=True))
+
+    assert chi2((3, 3, 4)) > (chi2((1, 2, 7)) + chi2((5, 4, 1))) / 2
+    statement = theorems.get("ca-fed/appendix-e")
+    setting = statement.regimes["rare majority"].setting
+    assert check(statement, setting).outcome is Outcome.REFUTED
+
+
+def test_every_refuted_cell_is_among_these(baseline) -> None:
+    refuted = {key for key, record in baseline.items() if record.outcome == "REFUTED"}
+    assert {key for key in refuted if key[0].startswith("ca-fed")} == {
+        ("ca-fed/2", "printed", "started at w*"),
+        ("ca-fed/2", "printed", "other units"),
+        ("ca-fed/2", "printed", "small server step"),
+        ("ca-fed/appendix-d", "printed", "noisy gradients"),
+        ("ca-fed/appendix-e", "printed", "rare majority"),
+    }
