@@ -2,6 +2,7 @@
 
 from fltheory.participation.base import MarkovParticipation, Participation, Stateful
 from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.count_chain import count_chain
 from fltheory.participation.finite_chain import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.trace import Trace
@@ -16,4 +17,5 @@ __all__ = [
     "Stateful",
     "Trace",
     "UniformSubset",
+    "count_chain",
 ]
