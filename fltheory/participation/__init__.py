@@ -3,6 +3,7 @@
 from fltheory.participation.base import MarkovParticipation, Participation, Stateful
 from fltheory.participation.bernoulli import Bernoulli, correlated_availability
 from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.count_chain import count_chain
 from fltheory.participation.cyclic import Cyclic, fedau_cycles
 from fltheory.participation.finite_chain import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
@@ -21,5 +22,6 @@ __all__ = [
     "Trace",
     "UniformSubset",
     "correlated_availability",
+    "count_chain",
     "fedau_cycles",
 ]
