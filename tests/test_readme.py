@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ROWS = [
     [part.strip().strip("*") for part in line.strip("|").split("|")]
     for line in README.splitlines()
-    if re.match(r"\| sa-fl", line)
+    if re.match(r"\| (sa-fl|ca-fed)/", line)
 ]
 
 

@@ -104,7 +104,7 @@ def test_started_at_the_target_minimiser() -> None:
         C_P=1.8,
         lam=0.5,
     )
-    compared("started at w*", truth, bound)
+    compared("started at the optimum", truth, bound)
 
 
 def test_other_units() -> None:
@@ -223,7 +223,7 @@ def test_chi_square_is_not_convex_in_fractions() -> None:
 def test_every_refuted_cell_is_among_these(baseline) -> None:
     refuted = {key for key, record in baseline.items() if record.outcome == "REFUTED"}
     assert {key for key in refuted if key[0].startswith("ca-fed")} == {
-        ("ca-fed/2", "printed", "started at w*"),
+        ("ca-fed/2", "printed", "started at the optimum"),
         ("ca-fed/2", "printed", "other units"),
         ("ca-fed/2", "printed", "small server step"),
         ("ca-fed/appendix-d", "printed", "noisy gradients"),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
 from fltheory.theorems import (
+    PointClaim,
     RateClaim,
     Statement,
     StepOutcome,
@@ -32,6 +33,7 @@ from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.falsification import Progress
 
 _SHARE_FOR_ORDERS = 20
+_NO_SEARCH = "as there is no search for such statements yet"
 
 _INTRODUCTION = """\
 # Findings
@@ -76,7 +78,17 @@ def findings(
         _section(c, path.relative_to(shown_from), _survival(c, budget, progress))
         for path, c in certified.items()
     ]
+    of_regimes = ("\n".join(_lines_of_regimes(statement)) for statement in _not_searched())
+    sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([_INTRODUCTION, *_statements(refuted, budget, progress), *sections])
+
+
+def _not_searched() -> Iterator[Theorem | PointClaim]:
+    """Yield the printed statements for which there is no search yet."""
+    for identifier in ids():
+        statement = get(identifier)
+        if not isinstance(statement, RateClaim) and not is_about_safari(statement):
+            yield statement
 
 
 def _survival(certified: Certified, budget: int, progress: Progress | None) -> Survival:
@@ -93,8 +105,7 @@ def _statements(
             continue
         statement = get(identifier)
         if not is_about_safari(statement):
-            yield f"- {identifier} (printed): not searched, as there is no search for statements "
-            yield f"  that are not about SAFARI yet; {_verdicts(statement)}"
+            yield f"- {identifier} (printed): not searched, {_NO_SEARCH}; {_verdicts(statement)}"
             continue
         if isinstance(statement, RateClaim):
             worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
@@ -127,6 +138,43 @@ def _section(certified: Certified, path: Path, survived: Survival) -> str:
 
 def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str]:
     theorem = certified.theorem
+    yield from _claim_lines(theorem)
+    yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and"
+    yield f"`{theorem.quantity.text} = {shown(certified.truth)}` exceeds the bound,"
+    yield f"`{shown(certified.bound)}`."
+    yield ""
+    for line in certified.witness.lines:
+        yield f"    {line}"
+    yield ""
+    yield from _reading_lines(theorem)
+    yield from _parting_lines(theorem)
+    yield from _repair_lines(survived)
+
+
+def _lines_of_regimes(theorem: Theorem | PointClaim) -> Iterator[str]:
+    """Yield the section of a statement without a search, refuted by regimes; else nothing."""
+    cells = check_regimes([theorem])
+    refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
+    if not refuted:
+        return
+    yield from _claim_lines(theorem)
+    for symbol, expression in theorem.definitions.items():
+        yield f"Here `{symbol}` is `{expression}`."
+        yield ""
+    yield f"**Refuted by regimes** (`fltheory verify {theorem.id}`). Every condition holds, and the"
+    yield "truth exceeds the bound; each is computed a second time in `verification/`."
+    yield ""
+    for cell in refuted:
+        verdict, about = cell.verdict, theorem.regimes[cell.regime].about
+        sides = f"{verdict.truth:.4g} > {verdict.bound:.4g}"
+        yield f"- {cell.regime} ({about}): {sides}, {verdict.evidence.grade.name.lower()}"
+    yield ""
+    yield from _reading_lines(theorem)
+    if theorem.derivation is not None:
+        yield from _parting_lines(theorem)
+
+
+def _claim_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
     yield f"## {theorem.id}, {theorem.reading}"
     yield ""
     yield f"{theorem.title}. Source: {theorem.source}."
@@ -138,22 +186,16 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     for hypothesis in theorem.hypotheses:
         yield f"- {hypothesis.name}: `{hypothesis.condition}`"
     yield ""
-    yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and"
-    yield f"`{theorem.quantity.text} = {shown(certified.truth)}` exceeds the bound,"
-    yield f"`{shown(certified.bound)}`."
-    yield ""
-    for line in certified.witness.lines:
-        yield f"    {line}"
-    yield ""
+
+
+def _reading_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
     yield f"**As printed.** {theorem.note}"
     yield ""
     yield f"**The derived reading.** {get(theorem.id, 'derived').note}"
     yield ""
-    yield from _parting_lines(theorem)
-    yield from _repair_lines(survived)
 
 
-def _parting_lines(theorem: Theorem) -> Iterator[str]:
+def _parting_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]

@@ -195,7 +195,7 @@ THEOREM_1 = PointClaim(
     ),
     bound=_OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma,
     hypotheses=(INTERIOR, SMOOTH, CONVEX),
-    meanings={kappa: "L/mu", **MEANINGS_OF_DECOMPOSITION},
+    meanings={kappa: "condition number", **MEANINGS_OF_DECOMPOSITION},
     constants=decomposition_constants,
     definitions={kappa: L / mu},
     units=UNITS,

@@ -208,7 +208,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "two clients": ("nu = 0.9, equal weights, two clients", _two_clients),
     "rare majority": ("three clients, the one that counts is there once in 100", _rare_majority),
     "noisy gradients": ("noise of 40, started at w*", _noisy),
-    "started at w*": ("equal weights, w_B* far from w*", _started_at_minimiser),
+    "started at the optimum": ("equal weights, w_B* far from w*", _started_at_minimiser),
     "one slow client": ("present for 100 rounds, absent for 100", lambda: _one_client(1.0, 1.0)),
     "other units": (
         "the one slow client, losses a hundredth, lengths a tenth",
@@ -246,7 +246,7 @@ DECOMPOSITION = _some(
     "different Hessians",
     "two clients",
     "rare majority",
-    "started at w*",
+    "started at the optimum",
 )
 APPENDIX_D = _some("independent", "clusters", "two clients", "noisy gradients", "noise-free")
 APPENDIX_E = _some(

@@ -64,6 +64,8 @@ def test_a_true_certificate_passes(tmp_path: Path, document: dict) -> None:
         (("reading",), "mine", "reading of sa-fl/5 must be one of"),
         (("theorem",), "sa-fl/6", "must be a registered theorem"),
         (("theorem",), "sa-fl/corollary-2", "is a claimed order"),
+        (("theorem",), "ca-fed/1", "ca-fed/1 is not about SAFARI"),
+        (("theorem",), "ca-fed/2", "ca-fed/2 is not about SAFARI"),
     ],
 )
 def test_an_edited_certificate_is_refused_with_its_first_wrong_field(
