@@ -41,7 +41,7 @@ class WaitingSubset:
 
     Examples
     --------
-    >>> WaitingSubset([0.5, 0.25], 1).mean_wait
+    >>> round(WaitingSubset([0.5, 0.25], 1).mean_wait, 12)
     3.0
     """
 
