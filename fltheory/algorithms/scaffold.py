@@ -23,8 +23,10 @@ class Scaffold:
     ``c <- c + 1/N sum_{i in S} (c_i^+ - c_i)``, which divides by N, not by |S|. With
     ``option=1``, ``c_i^+`` is a further stochastic gradient at x; with ``option=2`` it is
     ``c_i - c + (x - y_K^i) / (K eta_l)``, the mean of the gradients along the way. All
-    controls are 0 at first. The paper samples a fixed number of clients uniformly; this takes
-    whoever is there.
+    controls are 0 at first. Differs in that c is not stored but taken as the mean of the c_i,
+    which it always is; stored, its distance from them would be a coordinate that never decays,
+    and no stationary moments would be found. The paper samples a fixed number of clients
+    uniformly; this takes whoever is there.
 
     - Empty round: nothing changes.
     - First appearance: the client's own control is 0, the server's whatever it has become.
@@ -66,15 +68,14 @@ class Scaffold:
         return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model, the server's control c and the clients' c_i."""
-        dim = x0.shape[1]
-        return {"x": x0, "c": blank(x0, dim), "c_i": blank(x0, n_clients, dim)}
+        """Return the model and the clients' controls c_i."""
+        return {"x": x0, "c_i": blank(x0, n_clients, x0.shape[1])}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
-        x, c, c_i = state["x"], state["c"], state["c_i"]
+        x, c_i = state["x"], state["c_i"]
         xp = array_namespace(x)
-        correction = c[:, None, :] - c_i
+        correction = xp.mean(c_i, axis=1, keepdims=True) - c_i
         changes = clients.local_sgd(
             x, who, steps=self.local_steps, lr=self.client_lr, correction=correction
         )
@@ -83,10 +84,8 @@ class Scaffold:
             gradients = -clients.local_sgd(x, who, steps=1, lr=1.0)
         else:
             gradients = changes / (-self.local_steps * self.client_lr) - correction
-        fresh = renewed(c_i, gradients, who)
         average = participant_average(who, x)[:, :, None]
         return {
             "x": x + self.server_lr * xp.sum(average * changes, axis=1),
-            "c": c + xp.mean(fresh - c_i, axis=1),
-            "c_i": fresh,
+            "c_i": renewed(c_i, gradients, who),
         }

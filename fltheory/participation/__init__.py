@@ -1,5 +1,6 @@
 """Who shows up: random processes that say which clients take part in a round."""
 
+from fltheory.participation.at_most import AtMost
 from fltheory.participation.base import MarkovParticipation, Participation, Stateful
 from fltheory.participation.bernoulli import Bernoulli, correlated_availability
 from fltheory.participation.chain_structure import Mixing
@@ -9,8 +10,10 @@ from fltheory.participation.finite_chain import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.trace import Trace
 from fltheory.participation.uniform_subset import UniformSubset
+from fltheory.participation.waiting_subset import WaitingSubset
 
 __all__ = [
+    "AtMost",
     "Bernoulli",
     "Cyclic",
     "FiniteChain",
@@ -21,6 +24,7 @@ __all__ = [
     "Stateful",
     "Trace",
     "UniformSubset",
+    "WaitingSubset",
     "correlated_availability",
     "count_chain",
     "fedau_cycles",

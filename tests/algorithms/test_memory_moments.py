@@ -10,7 +10,7 @@ from oracles import random_problem
 
 from fltheory.algorithms import Algorithm, ClusterFedVarp, FedAR, FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import NotAffineError, exact, monte_carlo
+from fltheory.engines import NotAffineError, exact, monte_carlo, stationary
 from fltheory.engines.noise import Silence
 from fltheory.engines.stepped_clients import SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset
@@ -76,3 +76,13 @@ def test_sampled_runs_agree_with_the_exact_moments(name: str, who: str) -> None:
 def test_rounds_that_are_not_affine_are_refused(algorithm: Algorithm, who: str) -> None:
     with pytest.raises(NotAffineError, match=r"engines\.monte_carlo"):
         exact(algorithm, random_problem(6, 3, 2), PARTICIPATIONS[who], 3, X0)
+
+
+@pytest.mark.parametrize("who", PARTICIPATIONS)
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_moments_approach_the_stationary_ones(name: str, who: str) -> None:
+    arguments = (ALGORITHMS[name], random_problem(6, 3, 2, sigma=0.7), PARTICIPATIONS[who])
+    late = exact(*arguments, 600, X0).squared_distance
+    limit = stationary(*arguments).squared_distance
+    assert late[-1] == pytest.approx(limit, rel=1e-8)
+    assert abs(late[0] - limit) > 0.5

@@ -1,0 +1,150 @@
+"""At most so many of those available: the clients of FedAvg(S) where it does not wait."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.participation.base import Masks
+from fltheory.participation.bernoulli import Bernoulli
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class AtMost:
+    """Clients are available independently; of those, ``size`` drawn uniformly take part.
+
+    Where fewer are available, all of them do. With `FedAvg` this is FedAR's baseline
+    "FedAvg (S=50)", read as not waiting for anybody.
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        Probabilities in (0, 1].
+    size : int
+        S, from 1 to N.
+
+    Raises
+    ------
+    ValueError
+        For other values.
+
+    Examples
+    --------
+    >>> AtMost([0.5, 1.0], 1).marginals.tolist()
+    [0.25, 0.75]
+    """
+
+    availability: FloatArray
+    size: int
+
+    def __init__(self, availability: ArrayLike, size: int) -> None:
+        p = Bernoulli(availability).availability
+        object.__setattr__(self, "availability", p)
+        object.__setattr__(self, "size", checked_size(size, p.size))
+
+    def __repr__(self) -> str:
+        return f"AtMost({self.n_clients} clients, size={self.size})"
+
+    @property
+    def independent(self) -> bool:
+        """True: every round draws afresh."""
+        return True
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.availability.size)
+
+    @cached_property
+    def marginals(self) -> FloatArray:
+        """(N,) probability that a client takes part: ``p_i E min(1, S/(1 + others there))``."""
+        others = np.where(np.eye(self.n_clients, dtype=bool), 0.0, self.availability)
+        there = np.arange(1, self.n_clients + 2)
+        drawn = np.minimum(1.0, self.size / there)
+        return np.asarray(self.availability * (_law_of_number(others) @ drawn))
+
+    @cached_property
+    def pair_inclusions(self) -> FloatArray:
+        """(N, N) probability that two clients take part together; time grows with N^4."""
+        there = np.arange(2, self.n_clients + 3)
+        drawn = np.minimum(1.0, self.size * (self.size - 1) / (there * (there - 1)))
+        together = np.outer(self.availability, self.availability)
+        for client in range(self.n_clients):
+            others = np.where(np.eye(self.n_clients, dtype=bool), 0.0, self.availability)
+            others[:, client] = 0.0
+            together[client] *= _law_of_number(others) @ drawn
+        np.fill_diagonal(together, self.marginals)
+        return together
+
+    @property
+    def fixed_size(self) -> int | None:
+        """S if as many clients are always available, else None."""
+        return self.size if self._certain >= self.size else None
+
+    @property
+    def _certain(self) -> int:
+        return int((self.availability == 1).sum())
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many participant sets have positive probability."""
+        certain = self._certain
+        smaller = sum(
+            math.comb(self.n_clients - certain, k - certain) for k in range(certain, self.size)
+        )
+        return smaller + math.comb(self.n_clients, self.size)
+
+    def outcomes(self) -> Iterator[tuple[float, Masks]]:
+        """Every participant set of positive probability."""
+        p = self.availability
+        for size in range(self.size):
+            for members in combinations(range(self.n_clients), size):
+                mask = _mask(members, self.n_clients)
+                chance = float(np.where(mask, p, 1 - p).prod())
+                if chance > 0:
+                    yield chance, mask
+        for members in combinations(range(self.n_clients), self.size):
+            mask = _mask(members, self.n_clients)
+            others = _law_of_number(np.where(mask, 0.0, p)[None])[0]
+            drawn = [1 / math.comb(self.size + more, self.size) for more in range(others.size)]
+            yield float(p[mask].prod() * (others @ drawn)), mask
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        """Draw round after round for ``replicas`` independent runs."""
+        for available in Bernoulli(self.availability).masks(rng, replicas):
+            keys = np.where(available, rng.random(available.shape), np.inf)
+            last = np.partition(keys, self.size - 1, axis=1)[:, self.size - 1 : self.size]
+            yield available & (keys <= last)
+
+
+def checked_size(size: int, n_clients: int) -> int:
+    """Return ``size`` as an int if it is a whole number from 1 to N."""
+    size = validation.whole_number("size", size, at_least=1)
+    if size > n_clients:
+        raise ValueError(f"size must be at most the number of clients, {n_clients}, got {size}")
+    return size
+
+
+def _mask(members: tuple[int, ...], n_clients: int) -> Masks:
+    mask = np.zeros(n_clients, dtype=bool)
+    mask[list(members)] = True
+    return mask
+
+
+def _law_of_number(availability: FloatArray) -> FloatArray:
+    """Return the law of how many clients are there, (rows, N + 1), for each row (rows, N)."""
+    rows, n_clients = availability.shape
+    law = np.zeros((rows, n_clients + 1))
+    law[:, 0] = 1.0
+    for p in availability.T[:, :, None]:
+        law[:, 1:] = (1 - p) * law[:, 1:] + p * law[:, :-1]
+        law[:, :1] *= 1 - p
+    return law
