@@ -7,6 +7,8 @@ subpackages load when they are used:
 - `fltheory.algorithms`: the papers' algorithms
 - `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
+- `fltheory.fedau`: FedAU's best cut-off
+- `fltheory.experiments`: papers' experiments, run again
 - `fltheory.theorems`: the papers' statements as data
 - `fltheory.verify`: verdicts
 """
@@ -21,6 +23,8 @@ __version__ = "0.1.0"
 _SUBPACKAGES = (
     "algorithms",
     "engines",
+    "fedau",
+    "experiments",
     "hardware",
     "participation",
     "problems",

@@ -1,4 +1,4 @@
-"""The command line: list, explain, derive, verify and falsify theorems; optimal weights."""
+"""The command line: list, explain, derive, verify, falsify theorems; weights; experiments."""
 
 from __future__ import annotations
 
@@ -47,6 +47,10 @@ def main() -> None:
     if status == _INTERRUPTED:
         print("fltheory: interrupted, nothing was written", file=sys.stderr)
     sys.exit(status)
+
+
+experiments_app = typer.Typer(no_args_is_help=True, help="Run a paper's experiment again.")
+app.add_typer(experiments_app, name="experiment")
 
 
 class _Interrupted(Exception):  # noqa: N818
@@ -339,6 +343,75 @@ def weights(
     if out is not None:
         write_weights(problem, found, out)
         print(f"written to {out}")
+
+
+@app.command()
+def cutoff(
+    p: Annotated[list[float], typer.Argument(help="Participation probabilities, one a client.")],
+    rounds: Annotated[int, typer.Option(help="Rounds T.")] = 1000,
+    out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
+) -> None:
+    """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
+    from fltheory.fedau import best_cutoff
+    from fltheory.report import cutoff_table, write_cutoffs
+
+    found = best_cutoff(p, rounds)
+    _console().print(cutoff_table(found))
+    if out is not None:
+        write_cutoffs(p, rounds, found, out)
+        print(f"written to {out}")
+
+
+@experiments_app.command("ca-fed")
+def experiment_ca_fed(
+    seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,
+    rounds: Annotated[int, typer.Option(help="Communication rounds of a run.")] = 150,
+    start_spread: Annotated[
+        float, typer.Option(help="Start within so much / sqrt(dim): 1 as torch, 0 at zero.")
+    ] = 1.0,
+    momentum: Annotated[
+        float, typer.Option(help="Of clients and server: 0 in the paper, 0.9 in its code.")
+    ] = 0.0,
+    out: Annotated[
+        Path, typer.Option(help="Keep results in this file; resume from it if it exists.")
+    ] = Path("out/ca-fed.json"),
+    page: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
+) -> None:
+    """CA-Fed's Table I on synthetic data, beside the paper's figures."""
+    from fltheory import experiments
+    from fltheory.report import (
+        experiment_page,
+        experiment_summary,
+        experiment_tables,
+        read_measured,
+        write_measured,
+    )
+
+    plan = experiments.Plan(rounds, start_spread=start_spread, momentum=momentum)
+    chosen = experiments.keys(seeds)
+    kept = read_measured(out, plan)
+    done = [result.key for result in kept]
+    try:
+        with _progress() as advance:
+            for result in experiments.measure_all(chosen, plan, done=done, progress=advance):
+                kept.append(result)
+                write_measured(out, kept, plan)
+    except KeyboardInterrupt as interrupt:
+        message = f"{len(kept)} measured rows are in {out}, the same command resumes"
+        raise _Interrupted(message) from interrupt
+    results = [result for result in kept if result.key in chosen]
+    for table in experiment_tables(results):
+        _console().print(table)
+    print(experiment_summary(results, plan))
+    print(f"written to {out}")
+    if page is not None:
+        command = (
+            f"fltheory experiment ca-fed --seeds {seeds} --rounds {rounds} "
+            f"--start-spread {start_spread:g} --momentum {momentum:g} --out {out} --page {page}"
+        )
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(experiment_page(results, plan, command), encoding="utf-8")
+        print(f"written to {page}")
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

@@ -73,3 +73,10 @@ def whole_number(name: str, value: Any, *, at_least: int) -> int:
     if number is None or isinstance(value, bool) or number < at_least:
         raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
     return number
+
+
+def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Raise ValueError unless ``value`` is among ``choices``, of the same type too."""
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {listed}, got {value!r}")

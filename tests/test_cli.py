@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import fltheory.experiments
 import fltheory.verify
 import fltheory.weights
 from fltheory import cli, theorems
@@ -99,6 +101,9 @@ def test_exit_status_tells_a_changed_verdict(
         (("verify", "--replicas", "1"), "replicas must be a whole number of at least 2, got 1"),
         (("verify", "--seed", "-1"), "seed must be a whole number of at least 0, got -1"),
         (("verify", "--replicas", "many"), "'--replicas': Input should be a valid integer"),
+        (("experiment", "ca-fed", "--rounds", "1"), "rounds must be a whole number of at least 2"),
+        (("experiment", "ca-fed", "--seeds", "0"), "seeds must be a whole number of at least 1"),
+        (("experiment", "sa-fl"), "sa-fl"),
         (("verify", "--unknown"), "--unknown"),
         (("prove",), "prove"),
     ],
@@ -227,6 +232,16 @@ def test_an_interrupted_power_says_what_is_kept(
     assert len(json.loads(path.read_text())["judged"]) == 1
 
 
+def test_cutoff_shows_the_best_and_the_papers(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "cutoff.svg"
+    status, out, _ = fltheory_command("cutoff", "0.1", "0.5", "--rounds", "100", "--out", str(path))
+    assert status == 0
+    assert "log_c T (Corollary 4)" in out
+    assert path.is_file()
+    status, _, err = fltheory_command("cutoff", "1.5")
+    assert (status, err) == (2, "fltheory: p must be in (0, 1], got 1.5 for client 0\n")
+
+
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))
@@ -235,7 +250,11 @@ def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     assert fltheory_command("certify", str(path))[0] == 0
 
 
-def test_findings_are_made_and_checked(fltheory_command, certificate_file, tmp_path: Path) -> None:
+def test_findings_are_made_and_checked(
+    fltheory_command, certificate_file, monkeypatch, tmp_path: Path
+) -> None:
+    few = ("sa-fl/4", "sa-fl/5", "sa-fl/corollary-2")
+    monkeypatch.setattr(import_module("fltheory.report.findings"), "ids", lambda: few)
     page = tmp_path / "findings.md"
     options = (str(certificate_file.parent), "--out", str(page), "--budget", "250")
     assert fltheory_command("findings", *options)[0] == 0
@@ -247,7 +266,7 @@ def test_findings_are_made_and_checked(fltheory_command, certificate_file, tmp_p
         "`E||x_R - x*||^2 = 1/10 = 0.1`",
         "- sa-fl/5: refuted, certified in `one.json`",
         "- sa-fl/4 (printed): 250 settings tried",
-        "its regimes: 2 INAPPLICABLE, 1 REFUTED ('biased minority excluded')",
+        "its regimes: 4 INAPPLICABLE",
         "survives the search, which is not a proof: 250 settings tried",
         "- eta_c <= 1/(8LK) as a further hypothesis, (75): not refuted without it",
     ):
@@ -353,3 +372,51 @@ def test_a_missing_weights_file_is_one_line(fltheory_command) -> None:
     status, _, err = fltheory_command("weights", "nowhere.toml")
     assert status == 2
     assert err == "fltheory: file must be an existing file, got 'nowhere.toml'\n"
+
+
+@pytest.fixture
+def quick_experiment(monkeypatch) -> None:
+    """Measure two methods in a moment, whatever is asked for."""
+    monkeypatch.setattr(fltheory.experiments, "keys", lambda seeds: QUICK_KEYS)
+    plan = fltheory.experiments.Plan
+    small = {"train_size": 10, "test_size": 10, "client_lrs": (0.1,), "server_lrs": (1.0,)}
+    monkeypatch.setattr(
+        fltheory.experiments, "Plan", lambda rounds, **options: plan(rounds, **options, **small)
+    )
+
+
+QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
+
+
+def test_the_experiment_is_run_and_resumed(
+    fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
+) -> None:
+    out, page = tmp_path / "ca-fed.json", tmp_path / "docs" / "ca-fed.md"
+    options = ("experiment", "ca-fed", "--rounds", "4", "--out", str(out), "--page", str(page))
+    status, printed, _ = fltheory_command(*options)
+    assert status == 0
+    assert all(part in printed for part in ("Unbiased", "CA-Fed", "76.22", f"written to {out}"))
+    assert "--seeds 10 --rounds 4" in page.read_text()
+    assert len(json.loads(out.read_text())["measured"]) == 2
+    written = out.stat().st_mtime_ns
+    assert fltheory_command(*options)[:2] == (0, printed)
+    assert out.stat().st_mtime_ns == written
+    status, _, err = fltheory_command(*options[:3], "5", *options[4:])
+    assert status == 2
+    assert "out must be of the same plan" in err
+
+
+def test_an_interrupted_experiment_says_what_is_kept(
+    fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
+) -> None:
+    def one_then_interrupt(chosen, plan, **options):
+        yield fltheory.experiments.measure(chosen[0], plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fltheory.experiments, "measure_all", one_then_interrupt)
+    path = tmp_path / "out.json"
+    status, _, err = fltheory_command("experiment", "ca-fed", "--rounds", "4", "--out", str(path))
+    assert status == 130
+    assert (
+        err == f"fltheory: interrupted, 1 measured rows are in {path}, the same command resumes\n"
+    )

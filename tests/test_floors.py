@@ -20,6 +20,8 @@ FLOORS = {
     "weights": 2,
     "engines": 3,
     "hardware": 3,
+    "fedau": 4,
+    "experiments": 4,
     "strategies": 4,
     "theorems": 4,
     "verify": 5,

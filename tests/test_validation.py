@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,3 +85,10 @@ def test_whole_numbers(value: int, at_least: int) -> None:
 def test_what_is_not_a_whole_number_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"^rounds must be a whole number of at least 1, got"):
         validation.whole_number("rounds", value, at_least=1)
+
+
+@pytest.mark.parametrize("value", [3, "1", 1.0, True, None, [1]])
+def test_choices_are_of_the_same_type_too(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"option must be one of 1, 2, got "):
+        validation.one_of("option", value, (1, 2))
+    validation.one_of("option", 2, (1, 2))

@@ -1,5 +1,6 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
+from fltheory.engines.conditional_moments import conditional
 from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
@@ -14,6 +15,7 @@ from fltheory.engines.probing import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.engines.trajectory import RoundArrays, Trajectory
+from fltheory.engines.weight_error import WeightError, rational_weight_error, weight_error
 
 __all__ = [
     "BiasedExcessLoss",
@@ -27,7 +29,11 @@ __all__ = [
     "Setting",
     "StationaryLimit",
     "Trajectory",
+    "WeightError",
+    "conditional",
     "exact",
     "monte_carlo",
+    "rational_weight_error",
     "stationary",
+    "weight_error",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
@@ -74,24 +73,10 @@ def limit_along_chain(
     )
 
 
-@dataclass(frozen=True)
-class _Dwell:
-    """A bound on all rounds to come: what is in M now adds at most ``total`` times its trace."""
+def _dwell(step: JumpMap) -> float | None:
+    """Bound what a matrix in M now adds up to over all rounds to come, in terms of its trace.
 
-    total: float
-
-    @property
-    def of_first(self) -> float:
-        """The same for m, in the sum over states of its norms.
-
-        With k for ``total`` the traces fall by 1 - 1/k a round, from k times the first; the
-        roots of these numbers add up to at most 2 k^(3/2).
-        """
-        return float(2 * self.total**1.5)
-
-
-def _dwell(step: JumpMap) -> _Dwell | None:
-    """Return the dwell, or None where the second moments do not converge.
+    None where the second moments do not converge.
 
     Let X solve ``X_i - E[A_i' (sum_j P_ij X_j) A_i] = I - R_i`` with ``||R_i|| <= r < 1``,
     however it was found. If all X_i are positive definite, the moments converge, and X / (1 - r)
@@ -115,10 +100,31 @@ def _dwell(step: JumpMap) -> _Dwell | None:
         )
     if float(np.linalg.eigvalsh(solution).min()) <= 0:
         return None
-    return _Dwell(norm / (1 - rest))
+    return norm / (1 - rest)
 
 
-def _fixed_point(step: JumpMap, law: FloatArray, dwell: _Dwell) -> tuple[Moments, float, float]:
+def _dwell_of_first(step: JumpMap, dwell: float) -> float:
+    """Bound the same for m, in the sum over states of its norms.
+
+    With k for ``dwell`` the traces of second moments fall by 1 - 1/k a round, from k times the
+    first; the roots of these numbers add up to at most 2 k^(3/2). Where norms alone contract,
+    numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` are a closer bound.
+    """
+    always = float(2 * dwell**1.5)
+
+    def image(y: FloatArray) -> FloatArray:
+        return np.asarray(step.rounding.first_gain * step.states.backward(y))
+
+    try:
+        y = _solve(image, np.ones(len(step.noise)))
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return always
+    least = float((y - image(y)).min())
+    usable = least > _WORST_DWELL_RESIDUAL and float(y.min()) > 0
+    return min(always, float(y.max()) / least) if usable else always
+
+
+def _fixed_point(step: JumpMap, law: FloatArray, dwell: float) -> tuple[Moments, float, float]:
     """Return the limit of the moments, and bounds on the errors of M and m.
 
     Whatever is wrong with them, residuals of the solver and a round's rounding, is what one
@@ -138,9 +144,9 @@ def _fixed_point(step: JumpMap, law: FloatArray, dwell: _Dwell) -> tuple[Moments
     fresh = no_errors.after(step, limit)
     first_gap = np.linalg.norm(image.first - limit.first, axis=1).sum()
     second_gap = np.linalg.norm(image.second - limit.second, "nuc", axis=(1, 2)).sum()
-    first_error = dwell.of_first * float(first_gap + fresh.first.sum())
+    first_error = _dwell_of_first(step, dwell) * float(first_gap + fresh.first.sum())
     coupled = float(np.max(step.rounding.coupling)) * first_error
-    second_error = dwell.total * (float(second_gap + fresh.second.sum()) + coupled)
+    second_error = dwell * (float(second_gap + fresh.second.sum()) + coupled)
     return limit, second_error, first_error
 
 

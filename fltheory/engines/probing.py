@@ -31,6 +31,7 @@ _CHECKED_SETS = 8
 _MOST_PAIRED_SETS = 2000
 _CHECK_TOLERANCE = 1e-9
 _REPLICAS_AT_ONCE = 4096
+_IMPULSES_AT_ONCE = 512
 
 
 class NotAffineError(ValueError):
@@ -187,27 +188,31 @@ class _Probe:
         n = self._origin.size
         moves = np.vstack([np.zeros(n), self._step * np.eye(n)])
         states = np.tile(self._origin + moves, (len(masks), 1))
-        images = self._run(states, masks, n + 1, Silence())
+        silence = Silence()
+        images = self._run(states, masks, n + 1, silence)
         images = images.reshape(len(masks), n + 1, -1)
         slopes = (images[:, 1:] - images[:, :1]) / self._step
         return SetMaps(
             slopes=np.swapaxes(slopes, 1, 2),
             offsets=images[:, 0] - self._image_origin,
-            noises=np.stack(
-                [self._noise(mask, image[0]) for mask, image in zip(masks, images, strict=True)]
-            ),
+            noises=self._noises(masks, images[:, 0], silence.numbers_per_replica),
         )
 
-    def _noise(self, mask: Masks, silent_image: FloatArray) -> FloatArray:
-        silence = Silence()
-        self._run(self._origin[None], mask[None], 1, silence)
-        numbers = silence.numbers_per_replica
+    def _noises(self, masks: Masks, silent_images: FloatArray, numbers: int) -> FloatArray:
+        """Return the noise's covariance (s, k, k) for sets that draw up to so many numbers."""
+        size = silent_images.shape[1]
+        noises = np.zeros((len(masks), size, size))
         if numbers == 0:
-            return np.zeros((silent_image.size, silent_image.size))
-        impulses = UnitImpulses(np.arange(numbers))
-        images = self._run(np.tile(self._origin, (numbers, 1)), mask[None], numbers, impulses)
-        columns = images - silent_image
-        return np.asarray(columns.T @ columns)
+            return noises
+        at_once = max(1, _IMPULSES_AT_ONCE // numbers)
+        for i in range(0, len(masks), at_once):
+            some = masks[i : i + at_once]
+            impulses = UnitImpulses(np.tile(np.arange(numbers), len(some)))
+            states = np.tile(self._origin, (numbers * len(some), 1))
+            images = self._run(states, some, numbers, impulses).reshape(len(some), numbers, size)
+            columns = images - silent_images[i : i + at_once, None]
+            noises[i : i + at_once] = columns.swapaxes(1, 2) @ columns
+        return noises
 
     def _run(
         self, states: FloatArray, masks: Masks, per_mask: int, noise: NoiseSource

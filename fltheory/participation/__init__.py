@@ -1,13 +1,18 @@
 """Who shows up: random processes that say which clients take part in a round."""
 
 from fltheory.participation.base import MarkovParticipation, Participation, Stateful
+from fltheory.participation.bernoulli import Bernoulli, correlated_availability
 from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.count_chain import count_chain
+from fltheory.participation.cyclic import Cyclic, fedau_cycles
 from fltheory.participation.finite_chain import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.trace import Trace
 from fltheory.participation.uniform_subset import UniformSubset
 
 __all__ = [
+    "Bernoulli",
+    "Cyclic",
     "FiniteChain",
     "MarkovOnOff",
     "MarkovParticipation",
@@ -16,4 +21,7 @@ __all__ = [
     "Stateful",
     "Trace",
     "UniformSubset",
+    "correlated_availability",
+    "count_chain",
+    "fedau_cycles",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
@@ -18,6 +18,7 @@ from fltheory.participation.states import ProductStates, States
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
+_CHAINS_IN_FACTOR = 4
 _ROUNDING = 1e-15
 
 
@@ -214,7 +215,12 @@ class MarkovOnOff:
             initial = limit
         else:
             initial = (masks == self.start).all(axis=1).astype(np.float64)
-        return ProductStates(rows.reshape(-1, 2, 2), masks, initial, limit)
+        each = rows.reshape(-1, 2, 2)
+        factors = tuple(
+            np.asarray(reduce(np.kron, each[i : i + _CHAINS_IN_FACTOR]))
+            for i in range(0, len(each), _CHAINS_IN_FACTOR)
+        )
+        return ProductStates(factors, masks, initial, limit)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""

@@ -7,6 +7,7 @@ stored (transitions, initial law) is taken for exact: it is the process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,36 +76,34 @@ class MatrixStates:
 
 @dataclass(frozen=True, eq=False)
 class ProductStates:
-    """States of independent two-state chains: P is never built.
+    """States of independent chains: P, the Kronecker product of their matrices, is never built.
 
-    ``factors`` (v, 2, 2) are the chains' matrices; the first chain's state is the leading
-    binary digit of a state's number.
+    The first chain's state is the leading digit of a state's number.
     """
 
-    factors: FloatArray
+    factors: tuple[FloatArray, ...]
     masks: Masks
     initial: FloatArray
     limit: FloatArray
 
     @property
     def operations(self) -> int:
-        """Rounding errors in a number."""
-        return 2 * len(self.factors)
+        """Rounding errors in a number: of sums, and of the products that factors may be."""
+        return sum(len(factor) + len(factor).bit_length() for factor in self.factors)
 
     def forward(self, values: FloatArray) -> FloatArray:
         """Return ``P' values``, one chain after another."""
-        return self._moved(values, self.factors.transpose(0, 2, 1))
+        return self._moved(values, [factor.T for factor in self.factors])
 
     def backward(self, values: FloatArray) -> FloatArray:
         """Return ``P values``, one chain after another."""
         return self._moved(values, self.factors)
 
-    def _moved(self, values: FloatArray, factors: FloatArray) -> FloatArray:
-        moved = values
-        for chain, factor in enumerate(factors):
-            off, on = moved.reshape(2**chain, 2, -1).transpose(1, 0, 2)
-            rows = [factor[j, 0] * off + factor[j, 1] * on for j in (0, 1)]
-            moved = np.stack(rows, axis=1)
+    def _moved(self, values: FloatArray, factors: Sequence[FloatArray]) -> FloatArray:
+        moved, before = values, 1
+        for factor in factors:
+            moved = factor @ moved.reshape(before, len(factor), -1)
+            before *= len(factor)
         return moved.reshape(values.shape)
 
 

@@ -1,6 +1,14 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
+from fltheory.report.experiment_report import (
+    experiment_page,
+    experiment_summary,
+    experiment_tables,
+    read_measured,
+    write_measured,
+)
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
 from fltheory.report.power_report import (
@@ -32,7 +40,11 @@ from fltheory.report.weights_report import (
 
 __all__ = [
     "certified_text",
+    "cutoff_table",
     "derivation_text",
+    "experiment_page",
+    "experiment_summary",
+    "experiment_tables",
     "explanation",
     "falsification_text",
     "findings",
@@ -40,6 +52,7 @@ __all__ = [
     "power_summary",
     "rate_falsification_text",
     "read_judged",
+    "read_measured",
     "region_figure",
     "region_heading",
     "region_table",
@@ -51,7 +64,9 @@ __all__ = [
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "write_cutoffs",
     "write_judged",
+    "write_measured",
     "write_region",
     "write_verdicts",
     "write_weights",

@@ -11,7 +11,21 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fltheory.algorithms import AveragedIterate, FedAvg, Harmonic, Safari, Scheduled, WeightedFedAvg
+from fltheory.algorithms import (
+    AveragedIterate,
+    CappedLinear,
+    ClusterFedVarp,
+    FedAR,
+    FedAvg,
+    FedAvgIS,
+    FedVarp,
+    Harmonic,
+    Mifa,
+    Safari,
+    Scaffold,
+    Scheduled,
+    WeightedFedAvg,
+)
 from fltheory.engines.noise import GaussianNoise, Silence
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
@@ -46,6 +60,14 @@ ALGORITHMS = [
     Safari(0.6, 0.03, 0.1, 7),
     Safari(0.5, 0.05, 0.2, 1),
     WeightedFedAvg((0.1, 0.5, 0.4, 0.0, 0.3, 0.2), 0.05, 3, server_lr=1.5),
+    Mifa(0.05, 3, start="zero"),
+    FedVarp(0.05, 3, server_lr=0.5),
+    ClusterFedVarp((0, 1, 2, 0, 1, 0), 0.05, 3),
+    Scaffold(0.05, 3, option=1),
+    Scaffold(0.05, 3, option=2, server_lr=1.5),
+    FedAvgIS((0.6, 0.1, 0.6, 0.6, 0.6, 0.6), 0.05, 3),
+    FedAR(0.05, 3, weight=CappedLinear(0.2, 1.5), cutoff=4.0),
+    Scheduled(Mifa(1.0, 2, start="zero"), Harmonic(0.2, offset=3.0)),
     Scheduled(Safari(0.6, 1.0, 0.1, 2), Harmonic(0.2, offset=3.0)),
     AveragedIterate(Scheduled(FedAvg(1.0, 2), Harmonic(0.2, offset=3.0))),
 ]

@@ -1,0 +1,225 @@
+"""CA-Fed: weights inverse to availability, without the clients that seem to slow things down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from array_api_compat import array_namespace
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.algorithms import availability_estimate
+from fltheory.algorithms.client_constants import (
+    check_n_clients,
+    checked_availability,
+    checked_constants,
+    checked_importance,
+    on_backend,
+)
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.exclusion import kept_after_exclusion
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class CAFed:
+    """Correlation-aware federated averaging.
+
+    Each round the clients present report their losses, estimates are updated, clients are
+    tried for exclusion in descending lambda_hat and then in ascending pi_hat, and those
+    present and not excluded train: ``x <- x + server_lr sum_k (alpha_k / pi_hat_k)
+    (y_E^k - x)``.
+
+    Parameters
+    ----------
+    target_weights : array, (N,)
+        alpha, positive with sum 1.
+    client_lr : float
+        eta_t, the step size of local SGD, the same in all rounds.
+    local_steps : int
+        E, the local SGD steps in a round.
+    server_lr : float
+        eta_s, the factor on the weighted update.
+    loss_smoothing : float
+        beta of equation (15), in [0, 1]: the share of the new report. At 0 the first report
+        stays, and nobody is ever excluded unless ``known_minima`` are given.
+    threshold : float
+        tau >= 0: how much an exclusion must lower epsilon_hat.
+    kappa_bar : float
+        Its square weighs the bias in epsilon_hat (Section VI-A); 1 is Algorithm 1, and a
+        large one leaves everybody in.
+    availability, correlation : array, (N,), or float, optional
+        pi and lambda from an oracle, both or neither; estimated by default.
+    known_minima : array, (N,), or float, optional
+        F_k^* from an oracle; by default the least smoothed loss so far stands for it.
+    prior : tuple of float
+        (n_k, m_k), the parameters of the beta prior of pi_hat, the same for all clients, and
+        of each row of the transition matrix behind lambda_hat.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, the arrays do not fit together, or one of
+        ``availability`` and ``correlation`` comes without the other.
+
+    Notes
+    -----
+    Follows Algorithm 1 with the estimators of Section IV-B; differs in taking W to be the
+    whole space, so that nothing is projected, and as `exclusion.kept_after_exclusion` says.
+    Where the text is silent:
+
+    - F_hat_k is the first report once there is one (F_hat^(0) is not given). A client that
+      has not reported counts with a gap ``F_hat_k - F_hat_k^*`` of zero.
+    - At a first report the gap is zero too, if minima are estimated; so in the first round
+      nobody is excluded.
+    - Gamma_hat is the largest gap over all clients, excluded and absent ones included.
+    - lambda_hat is the signed second eigenvalue, as lambda_k in Section V-A, not its modulus.
+    - Of equal lambda or pi, the client of lower index is tried first.
+    - A round in which nobody is present changes availability estimates alone.
+    """
+
+    target_weights: FloatArray
+    client_lr: float
+    local_steps: int
+    server_lr: float
+    loss_smoothing: float
+    threshold: float
+    kappa_bar: float
+    availability: FloatArray | None
+    correlation: FloatArray | None
+    known_minima: FloatArray | None
+    prior: tuple[float, float]
+
+    def __init__(
+        self,
+        target_weights: ArrayLike,
+        client_lr: float,
+        local_steps: int,
+        *,
+        server_lr: float = 1.0,
+        loss_smoothing: float = 0.2,
+        threshold: float = 0.0,
+        kappa_bar: float = 1.0,
+        availability: ArrayLike | None = None,
+        correlation: ArrayLike | None = None,
+        known_minima: ArrayLike | None = None,
+        prior: tuple[float, float] = (1.0, 1.0),
+    ) -> None:
+        alpha = checked_importance(target_weights)
+        if (availability is None) != (correlation is None):
+            given = "correlation" if availability is None else "availability"
+            raise ValueError(
+                f"availability and correlation must be given both or neither, got {given} alone"
+            )
+        fields: dict[str, object] = {
+            "target_weights": alpha,
+            "client_lr": validation.positive("client_lr", client_lr),
+            "local_steps": validation.whole_number("local_steps", local_steps, at_least=1),
+            "server_lr": validation.positive("server_lr", server_lr),
+            "loss_smoothing": validation.probability("loss_smoothing", loss_smoothing),
+            "threshold": validation.nonnegative("threshold", threshold),
+            "kappa_bar": validation.nonnegative("kappa_bar", kappa_bar),
+            "availability": None,
+            "correlation": None,
+            "known_minima": None,
+            "prior": _checked_prior(prior),
+        }
+        if availability is not None and correlation is not None:
+            fields["availability"] = checked_availability("availability", availability, alpha.size)
+            fields["correlation"] = checked_constants("correlation", correlation, alpha.size)
+        if known_minima is not None:
+            fields["known_minima"] = checked_constants("known_minima", known_minima, alpha.size)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the state before the first round.
+
+        ``"loss"`` is F_hat, ``"minimum"`` F_hat^*, ``"reported"`` 1 for clients that have
+        reported, ``"kept"`` 1 for those not excluded in the last round; the counts of
+        `availability_estimate` join them where there is no oracle.
+        """
+        check_n_clients(self.target_weights, n_clients)
+        xp = array_namespace(x0)
+        zeros = xp.tile(xp.zeros_like(x0[:, :1]), (1, n_clients))
+        state = {"x": x0, "loss": zeros, "minimum": zeros, "reported": zeros}
+        state["kept"] = zeros + 1
+        if self.availability is None:
+            state |= availability_estimate.first_counts(x0, n_clients)
+        return state
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with ``who`` present: lines 3 to 14."""
+        x = state["x"]
+        xp = array_namespace(x)
+        losses = self._losses(state, clients.loss(x, who), who)
+        counts, pi, correlation = self._availability(state, who)
+        alpha = on_backend(self.target_weights, x)
+        kept = self._kept(losses, alpha, pi, correlation)
+        trains = who & kept
+        weights = xp.astype(trains, x.dtype) * (alpha / pi)
+        update = clients.summed_local_sgd(
+            x, trains, weights, steps=self.local_steps, lr=self.client_lr
+        )
+        memory = {**losses, "kept": xp.astype(kept, x.dtype), **counts}
+        return {"x": x + self.server_lr * update, **memory}
+
+    def _losses(self, state: State, report: Array, who: Array) -> dict[str, Array]:
+        """Return F_hat by equation (15) and F_hat^*, its minimum so far."""
+        xp = array_namespace(report)
+        known = state["reported"] > 0
+        beta = self.loss_smoothing
+        smoothed = xp.where(known, (1 - beta) * state["loss"] + beta * report, report)
+        loss = xp.where(who, smoothed, state["loss"])
+        lower = ~known | (loss < state["minimum"])
+        return {
+            "loss": loss,
+            "minimum": xp.where(lower, loss, state["minimum"]),
+            "reported": xp.astype(known | who, loss.dtype),
+        }
+
+    def _availability(self, state: State, who: Array) -> tuple[State, Array, Array]:
+        """Return the new counts, pi_hat and lambda_hat, the oracle's where there is one."""
+        if self.availability is not None and self.correlation is not None:
+            x = state["x"]
+            return {}, on_backend(self.availability, x), on_backend(self.correlation, x)
+        counts = availability_estimate.counted(state, who)
+        return (
+            counts,
+            availability_estimate.estimated_availability(counts, self.prior),
+            availability_estimate.estimated_correlation(counts, self.prior),
+        )
+
+    def _kept(self, losses: State, alpha: Array, pi: Array, correlation: Array) -> Array:
+        """Return who is left after both passes: lines 5 to 7."""
+        loss = losses["loss"]
+        xp = array_namespace(loss)
+        zeros = xp.zeros_like(loss)
+        least = losses["minimum"]
+        if self.known_minima is not None:
+            least = on_backend(self.known_minima, loss)
+        gap = xp.where(losses["reported"] > 0, loss - least, zeros)
+        kept = zeros == 0
+        for order_by in (correlation, -pi):
+            kept = kept_after_exclusion(
+                kept,
+                alpha,
+                gap,
+                order_by + zeros,
+                threshold=self.threshold,
+                kappa_bar=self.kappa_bar,
+            )
+        return kept
+
+
+def _checked_prior(prior: tuple[float, float]) -> tuple[float, float]:
+    try:
+        n, m = prior
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"prior must be a pair (n, m), got {prior!r}") from error
+    return validation.positive("prior", n), validation.positive("prior", m)

@@ -1,0 +1,66 @@
+"""Constants of each client that an algorithm is given: checks, and arrays of the backend."""
+
+from __future__ import annotations
+
+import numpy as np
+from array_api_compat import array_namespace, device
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.algorithms.contract import Array
+from fltheory.problems.weights import checked_target_weights
+from fltheory.validation import FloatArray
+
+
+def checked_importance(target_weights: ArrayLike) -> FloatArray:
+    """Return alpha as a read-only array: one positive weight a client, summing to one."""
+    weights = checked_target_weights(target_weights, np.size(target_weights))
+    assert weights is not None
+    return weights
+
+
+def checked_constants(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
+    """Return one finite number a client as a read-only array; a single one serves all.
+
+    Raises
+    ------
+    ValueError
+        For another shape, or numbers that are not finite.
+    """
+    array = validation.real_array(name, values, shape=f"({n_clients},)")
+    if array.ndim == 0:
+        return np.broadcast_to(array, (n_clients,))
+    if array.shape != (n_clients,):
+        raise ValueError(f"{name} must have shape ({n_clients},), got {array.shape}")
+    return array
+
+
+def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
+    """Return one probability in (0, 1] a client as a read-only array.
+
+    Raises
+    ------
+    ValueError
+        For another shape or other numbers; the error names the client.
+    """
+    array = checked_constants(name, values, n_clients)
+    bad = np.flatnonzero((array <= 0) | (array > 1))
+    if bad.size:
+        raise ValueError(f"{name} must be in (0, 1], got {array[bad[0]]:.6g} for client {bad[0]}")
+    return array
+
+
+def check_n_clients(target_weights: FloatArray, n_clients: int) -> None:
+    """Raise ValueError unless the target weights are those of ``n_clients`` clients."""
+    if target_weights.size != n_clients:
+        raise ValueError(
+            f"target_weights must be of the {n_clients} clients at hand, "
+            f"got {target_weights.size} of them"
+        )
+
+
+def on_backend(constants: FloatArray, like: Array) -> Array:
+    """Return (N,) constants as an array (1, N) of the backend, dtype and device of ``like``."""
+    xp = array_namespace(like)
+    # A copy, because torch refuses to wrap read-only memory without a warning.
+    return xp.asarray(constants[None].copy(), dtype=like.dtype, device=device(like))

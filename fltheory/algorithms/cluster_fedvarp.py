@@ -1,0 +1,107 @@
+"""ClusterFedVARP: FedVARP with one memory a cluster of clients (Jhunjhunwala et al., 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.memory import anybody, blank
+
+
+@dataclass(frozen=True)
+class ClusterFedVarp:
+    """The participants' mean surprise over their clusters' memories, plus the memories' mean.
+
+    Follows the pseudo-code as a later implementation has it. With
+    ``Delta_i = (w - w_tau^i) / (eta_c tau)`` of those in S and c_i the cluster of i,
+    ``v = 1/|S| sum_{i in S} (Delta_i - y_{c_i}) + 1/N sum_c |c| y_c``,
+    ``w <- w - server_lr eta_c tau v``, and then y_c becomes the mean Delta of those of S in c,
+    where there are any; ``y = 0`` at first. With a cluster for every client it is `FedVarp`.
+
+    - Empty round, which the paper does not have: nothing changes.
+    - First appearance: the memory is the cluster's, 0 if nobody of it ever appeared.
+    - Return after whatever absence: the surprise is over what the cluster's latest
+      participants left.
+    - A cluster nobody of which ever appeared contributes nothing, and counts in N.
+
+    Parameters
+    ----------
+    clusters : tuple of int, (N,)
+        c_i, the cluster of each client: 0, ..., C - 1, none of them empty.
+    client_lr : float
+        eta_c, the step size of local SGD.
+    local_steps : int
+        tau, the local SGD steps in a round.
+    server_lr : float
+        eta_s.
+
+    Raises
+    ------
+    ValueError
+        If ``clusters`` are not whole numbers from 0 without a gap, a step size is not positive
+        or ``local_steps`` is below 1; by `init`, if there is not one cluster for each client.
+    """
+
+    clusters: tuple[int, ...]
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        clusters = tuple(
+            validation.whole_number(f"clusters[{client}]", cluster, at_least=0)
+            for client, cluster in enumerate(self.clusters)
+        )
+        missing = set(range(max(clusters, default=0) + 1)) - set(clusters)
+        if missing:
+            raise ValueError(
+                "clusters must be numbered from 0 with a client in each, got nobody in "
+                f"cluster {min(missing)}"
+            )
+        object.__setattr__(self, "clusters", clusters)
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model and each cluster's memory y, (replicas, C, dim)."""
+        if n_clients != len(self.clusters):
+            raise ValueError(
+                f"clusters must have one entry for each of {n_clients} clients, "
+                f"got {len(self.clusters)}"
+            )
+        return {"x": x0, "y": blank(x0, max(self.clusters) + 1, x0.shape[1])}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x, y = state["x"], state["y"]
+        xp = array_namespace(x)
+        reach = self.client_lr * self.local_steps
+        changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
+        fresh = changes / -reach
+        own = xp.take(y, xp.asarray(np.array(self.clusters), device=device(x)), axis=1)
+        surprise = xp.sum(participant_average(who, x)[:, :, None] * (fresh - own), axis=1)
+        step = surprise + anybody(who, x) * xp.mean(own, axis=1)
+        return {"x": x - self.server_lr * reach * step, "y": self._renewed(y, fresh, who)}
+
+    def _renewed(self, y: Array, fresh: Array, who: Array) -> Array:
+        """Return each cluster's mean update where somebody of it is present, else its memory."""
+        xp = array_namespace(y)
+        labels = np.array(self.clusters)
+        members = labels == np.arange(y.shape[1])[:, None]
+        belongs = xp.asarray(members, dtype=y.dtype, device=device(y))
+        present = xp.astype(who, y.dtype)[:, None, :] * belongs
+        count = xp.sum(present, axis=2, keepdims=True)
+        means = xp.matmul(present, fresh) / xp.where(count > 0, count, xp.ones_like(count))
+        return xp.where(count > 0, means, y)

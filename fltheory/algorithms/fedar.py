@@ -1,0 +1,111 @@
+"""FedAR: latest updates, weighted up with their age (Jiang, Zhou, Zhang and Chakraborty, 2024)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass, field
+
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.inactivity_weights import (
+    CappedLinear,
+    Cutoff,
+    InactivityWeight,
+    check_cutoff,
+    check_weight,
+    latest,
+)
+from fltheory.algorithms.memory import blank, renewed
+
+
+@dataclass(frozen=True)
+class FedAR:
+    """The weighted mean of the latest updates of all clients not inactive for too long.
+
+    Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite
+    ``G_i = (w - w_K^i) / eta_t`` and have ``tau_i = 0``, which grows by one a round for the
+    others; then ``w <- w - server_lr eta_t / N_t sum_i psi(tau_i) G_i``. The sum is over those
+    who ever took part and have ``tau_i <= tau_max(t)``; N_t is their number, counted every
+    round. Equations (4), (6) and (7) are not in the text available: the scaling of G is MIFA's
+    and (7) a reconstruction from the paper's words. **psi, equation (6), is the caller's**;
+    the default `CappedLinear` is a choice of our own. The server's step size is an addition.
+
+    - Empty round: a step along the stale updates, all a round older. None left: no step.
+    - First appearance: from then on the client counts in N_t.
+    - Absence beyond tau_max(t): the client counts neither in the sum nor in N_t.
+    - Return after whatever absence: the update is fresh, of weight 1, and counts again.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta_t, the step size of local SGD.
+    local_steps : int
+        K, the local SGD steps in a round.
+    weight : InactivityWeight
+        psi up to the cut-off.
+    cutoff : float or callable
+        tau_max: a number, infinite for none, or a function of arrays of the round, which is 1
+        in the first.
+    server_lr : float
+        Factor on the weighted mean.
+
+    Raises
+    ------
+    ValueError
+        If ``weight`` breaks its contract (the message names the clause), ``cutoff`` is
+        negative, a step size is not positive or ``local_steps`` is below 1.
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    weight: InactivityWeight = field(default_factory=CappedLinear)
+    cutoff: Cutoff = math.inf
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+        check_weight(self.weight)
+        check_cutoff(self.cutoff)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model, the updates G, tau, who has appeared (1 or 0), and rounds run."""
+        none = blank(x0, n_clients)
+        return {
+            "x": x0,
+            "updates": blank(x0, n_clients, x0.shape[1]),
+            "inactive": none,
+            "appeared": none,
+            "rounds": blank(x0, 1),
+        }
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x, rounds = state["x"], state["rounds"] + 1
+        xp = array_namespace(x)
+        changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
+        updates = renewed(state["updates"], changes / -self.client_lr, who)
+        none = xp.zeros_like(state["inactive"])
+        inactive = xp.where(who, none, state["inactive"] + 1)
+        appeared = xp.where(who, none + 1, state["appeared"])
+        counts = (appeared > 0) & (inactive <= latest(self.cutoff, rounds))
+        psi = xp.where(counts, self.weight(inactive), none)
+        number = xp.sum(xp.astype(counts, x.dtype), axis=1, keepdims=True)
+        total = xp.sum(psi[:, :, None] * updates, axis=1)
+        mean = total / xp.where(number > 0, number, xp.ones_like(number))
+        return {
+            "x": x - self.server_lr * self.client_lr * mean,
+            "updates": updates,
+            "inactive": inactive,
+            "appeared": appeared,
+            "rounds": rounds,
+        }

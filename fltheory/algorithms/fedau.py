@@ -1,0 +1,81 @@
+"""FedAU: weights from the intervals between a client's rounds (Wang and Ji, ICLR 2024)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class FedAU:
+    """FedAvg weighted by the mean interval between participations, estimated as it goes.
+
+    Follows Algorithms 1 and 2: ``x <- x + eta/N sum_n omega_t^n Delta_t^n`` over those who
+    take part, with omega_t from rounds before t only. A client's time is cut into intervals:
+    each ends with a round in which it took part, or after K rounds; omega is their mean length,
+    and 1 before the first has ended. A round without participants leaves the model where it
+    is, and lengthens every open interval.
+
+    Parameters
+    ----------
+    client_lr : float
+        gamma, the step size of local SGD.
+    local_steps : int
+        I, the local SGD steps in a round.
+    cutoff : int or math.inf
+        K, the longest interval; infinite for none.
+    server_lr : float
+        eta.
+
+    Raises
+    ------
+    ValueError
+        If a step size is not positive, or ``local_steps`` or ``cutoff`` is below 1.
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    cutoff: float = math.inf
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+        if self.cutoff != math.inf:
+            validation.whole_number("cutoff", self.cutoff, at_least=1)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model, and for each client omega, ended intervals and the open one's age."""
+        xp = array_namespace(x0)
+        none = xp.zeros((x0.shape[0], n_clients), dtype=x0.dtype, device=x0.device)
+        return {"x": x0, "omega": none + 1, "intervals": none, "lasted": none}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x, omega, intervals = state["x"], state["omega"], state["intervals"]
+        xp = array_namespace(x)
+        weights = omega * xp.astype(who, x.dtype) / clients.n_clients
+        update = clients.summed_local_sgd(
+            x, who, weights, steps=self.local_steps, lr=self.client_lr
+        )
+        lasted = state["lasted"] + 1
+        ends = who | (lasted == self.cutoff)
+        mean = (intervals * omega + lasted) / (intervals + 1)
+        return {
+            "x": x + self.server_lr * update,
+            "omega": xp.where(ends, mean, omega),
+            "intervals": intervals + xp.astype(ends, x.dtype),
+            "lasted": xp.where(ends, xp.zeros_like(lasted), lasted),
+        }

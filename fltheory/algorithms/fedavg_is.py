@@ -1,0 +1,88 @@
+"""FedAvg with inverse availability weights, a baseline of MIFA and FedAR."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from fltheory import validation
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class FedAvgIS:
+    """Every participant's update counts in inverse proportion to its availability.
+
+    Follows MIFA's code: ``w <- w + server_lr/N sum_{i in A} (w_K^i - w) / p_i``, unbiased for
+    the mean over all clients if client i is there with probability p_i. The server's step size
+    is an addition. There is no memory.
+
+    - Empty round: nothing changes.
+    - First appearance, and return after whatever absence: the weight is 1/(N p_i), as always.
+    - Who never appeared contributes nothing, and counts in N.
+
+    Parameters
+    ----------
+    availability : tuple of float, (N,)
+        p, in (0, 1].
+    client_lr : float
+        eta_t, the step size of local SGD.
+    local_steps : int
+        K, the local SGD steps in a round.
+    server_lr : float
+        Factor on the weighted update.
+
+    Raises
+    ------
+    ValueError
+        For an availability outside (0, 1], a step size that is not positive or ``local_steps``
+        below 1; by `init`, if there is not one availability for each client.
+    """
+
+    availability: tuple[float, ...]
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        p = validation.real_array("availability", self.availability, shape="(N,)")
+        if p.ndim != 1 or p.size == 0:
+            raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
+        bad = np.flatnonzero(~((p > 0) & (p <= 1)))
+        if bad.size:
+            raise ValueError(
+                f"availability must be in (0, 1] to be divided by, got {p[bad[0]]:.6g} "
+                f"for client {bad[0]}"
+            )
+        object.__setattr__(self, "availability", tuple(p.tolist()))
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the initial state: the server's model alone."""
+        if n_clients != len(self.availability):
+            raise ValueError(
+                f"availability must have one entry for each of {n_clients} clients, "
+                f"got {len(self.availability)}"
+            )
+        return {"x": x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x = state["x"]
+        xp = array_namespace(x)
+        p = xp.asarray(self.availability, dtype=x.dtype, device=device(x))
+        weights = xp.astype(who, x.dtype) / (p * clients.n_clients)
+        update = clients.summed_local_sgd(
+            x, who, weights, steps=self.local_steps, lr=self.client_lr
+        )
+        return {"x": x + self.server_lr * update}

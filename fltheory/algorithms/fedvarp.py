@@ -1,0 +1,74 @@
+"""FedVARP: the server's memory of updates as a control variate (Jhunjhunwala et al., UAI 2022)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.memory import anybody, blank, renewed
+
+
+@dataclass(frozen=True)
+class FedVarp:
+    """The participants' mean surprise over the memory, plus the memory's mean.
+
+    Follows the published update as later implementations have it. With
+    ``Delta_i = (w - w_tau^i) / (eta_c tau)`` of those in S,
+    ``v = 1/|S| sum_{i in S} (Delta_i - y_i) + 1/N sum_j y_j``,
+    ``w <- w - server_lr eta_c tau v``, and then ``y_i <- Delta_i`` for i in S; ``y = 0`` at
+    first. The mean is over those present, however many; the paper's are always M. It is
+    unbiased only where all clients are equally likely to be there.
+
+    - Empty round, which the paper does not have: nothing changes, as in FedAU's code.
+    - First appearance: the client's memory is 0, so that its whole update is a surprise.
+    - Return after whatever absence: the surprise is over the memory as it was left.
+    - Who never appeared contributes nothing, and counts in N.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta_c, the step size of local SGD.
+    local_steps : int
+        tau, the local SGD steps in a round.
+    server_lr : float
+        eta_s.
+
+    Raises
+    ------
+    ValueError
+        If a step size is not positive or ``local_steps`` is below 1.
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model and each client's memory y."""
+        return {"x": x0, "y": blank(x0, n_clients, x0.shape[1])}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x, y = state["x"], state["y"]
+        xp = array_namespace(x)
+        reach = self.client_lr * self.local_steps
+        changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
+        fresh = renewed(y, changes / -reach, who)
+        surprise = xp.sum(participant_average(who, x)[:, :, None] * (fresh - y), axis=1)
+        step = surprise + anybody(who, x) * xp.mean(y, axis=1)
+        return {"x": x - self.server_lr * reach * step, "y": fresh}

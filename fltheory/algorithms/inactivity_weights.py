@@ -1,0 +1,134 @@
+"""The weights of stale updates in FedAR: what they must be, and a choice of our own.
+
+FedAR's equation (6) is not in the text of the paper that is available. Its words fix that a
+client just seen has weight 1; that the weight is a mildly increasing function of the inactive
+rounds; that one hyper-parameter restricts the growth; that there is a largest value; and that
+it is 0 beyond ``tau_max(t)``. The last is the cut-off of `FedAR` itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.contract import Array
+from fltheory.validation import FloatArray
+
+Cutoff = float | Callable[[Array], Array]
+
+_CHECKED = 1000
+_SLACK = 1e-12
+
+
+class InactivityWeight(Protocol):
+    """psi before the cut-off, a function of the number of inactive rounds.
+
+    It is 1 for a client just seen, never decreases, grows by at most ``growth`` from one
+    round to the next, and is at most ``largest``.
+    """
+
+    @property
+    def growth(self) -> float:
+        """The hyper-parameter that restricts the growth; not negative."""
+        ...
+
+    @property
+    def largest(self) -> float:
+        """The cap; at least 1 and finite."""
+        ...
+
+    def __call__(self, inactive: Array) -> Array:
+        """Return the weights after ``inactive`` rounds, entry by entry, on any backend."""
+        ...
+
+
+@dataclass(frozen=True)
+class CappedLinear:
+    """``psi(tau) = min(1 + growth tau, largest)``: our own choice, not FedAR's equation (6).
+
+    The paper's formula is not in the text available; this is the plainest that fits its words.
+
+    Parameters
+    ----------
+    growth : float
+        Increase a round of inactivity; 0 weighs all alike.
+    largest : float
+        At least 1.
+
+    Raises
+    ------
+    ValueError
+        For other values.
+    """
+
+    growth: float = 0.05
+    largest: float = 2.0
+
+    def __post_init__(self) -> None:
+        validation.nonnegative("growth", self.growth)
+        validation.real_number(
+            "largest", self.largest, "a finite number of at least 1", lambda number: number >= 1
+        )
+
+    def __call__(self, inactive: Array) -> Array:
+        """Return the weights after ``inactive`` rounds."""
+        xp = array_namespace(inactive)
+        grown = 1 + self.growth * inactive
+        return xp.where(grown < self.largest, grown, xp.full_like(grown, self.largest))
+
+
+def check_weight(weight: InactivityWeight) -> None:
+    """Raise ValueError, naming the clause, unless ``weight`` keeps its contract.
+
+    It is looked at after 0, 1, ..., 1000 inactive rounds.
+    """
+    growth = validation.nonnegative("weight.growth", weight.growth)
+    largest = validation.real_number(
+        "weight.largest", weight.largest, "a finite number of at least 1", lambda cap: cap >= 1
+    )
+    values = np.asarray(weight(np.arange(_CHECKED + 1.0)), dtype=np.float64)
+    if values.shape != (_CHECKED + 1,):
+        raise ValueError(
+            f"weight must give one number for each count, got shape {values.shape} for "
+            f"({_CHECKED + 1},)"
+        )
+    _clause("be finite", ~np.isfinite(values), values)
+    rise = np.diff(values)
+    _clause("be 1 for a client just seen", abs(values[:1] - 1) > _SLACK, values)
+    _clause("never decrease with the inactive rounds", _from_one(rise < -_SLACK), values)
+    _clause(f"grow by at most growth={growth:g} a round", _from_one(rise > growth + _SLACK), values)
+    _clause(f"be at most largest={largest:g}", values > largest + _SLACK, values)
+
+
+def _from_one(broken: np.ndarray) -> np.ndarray:
+    return np.concatenate([[False], broken])
+
+
+def _clause(must: str, broken: np.ndarray, values: FloatArray) -> None:
+    where = np.flatnonzero(broken)
+    if where.size:
+        raise ValueError(
+            f"weight must {must}, got {values[where[0]]:.6g} after {where[0]} inactive rounds"
+        )
+
+
+def check_cutoff(cutoff: Cutoff) -> None:
+    """Raise ValueError unless ``tau_max(t)`` is a number of at least 0 in rounds 1 to 1000."""
+    rounds = np.arange(1, _CHECKED + 1.0)
+    values = np.broadcast_to(np.asarray(latest(cutoff, rounds), dtype=np.float64), rounds.shape)
+    bad = np.flatnonzero(~(values >= 0))
+    if bad.size:
+        raise ValueError(
+            f"cutoff must be a number of at least 0 in every round, got {values[bad[0]]:.6g} "
+            f"in round {bad[0] + 1}"
+        )
+
+
+def latest(cutoff: Cutoff, rounds: Array) -> Array | float:
+    """Return ``tau_max(t)`` in rounds t, counted from 1."""
+    return cutoff(rounds) if callable(cutoff) else cutoff

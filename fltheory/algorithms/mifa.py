@@ -1,0 +1,86 @@
+"""MIFA: absent clients are represented by their latest update (Gu et al., NeurIPS 2021)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.memory import blank, renewed
+
+STARTS = ("wait", "zero")
+
+
+@dataclass(frozen=True)
+class Mifa:
+    """The mean, over all clients, of everybody's latest update.
+
+    Follows the authors' code: those present put ``G^i = (w - w_K^i) / eta_t`` in the server's
+    table, and then ``w <- w - server_lr eta_t / N sum_i G^i``: an old entry is scaled by the
+    present step size, not by that of its round. The server's step size is an addition.
+
+    - Empty round: a step along the table as it is.
+    - First appearance: the client's entry is filled, and stays until the client returns.
+    - Return after whatever absence: the entry is overwritten; its age plays no part.
+    - Until all clients have appeared: with ``start="wait"`` the model does not move. As it
+      has not moved, entries of the waiting time are of the same law as if all clients computed
+      them when the last appears, as in the code; the code makes its first step one round later
+      than this does. With ``start="zero"`` the model moves at once; who never appeared
+      contributes nothing, and the sum is still divided by N, as in the code.
+
+    A schedule of step sizes counts rounds of waiting too, unlike the code.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta_t, the step size of local SGD.
+    local_steps : int
+        K, the local SGD steps in a round.
+    start : {"wait", "zero"}
+        What to do before all clients have appeared.
+    server_lr : float
+        Factor on the mean update.
+
+    Raises
+    ------
+    ValueError
+        If a step size is not positive, ``local_steps`` is below 1 or ``start`` does not exist.
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    start: Literal["wait", "zero"] = "wait"
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.one_of("start", self.start, STARTS)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model and an empty table; if it waits, who has appeared (1) or not (0)."""
+        table = {"x": x0, "updates": blank(x0, n_clients, x0.shape[1])}
+        return table if self.start == "zero" else {**table, "appeared": blank(x0, n_clients)}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x = state["x"]
+        xp = array_namespace(x)
+        changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
+        updates = renewed(state["updates"], changes / -self.client_lr, who)
+        moved = x - self.server_lr * self.client_lr * xp.mean(updates, axis=1)
+        if self.start == "zero":
+            return {"x": moved, "updates": updates}
+        appeared = xp.where(who, xp.ones_like(state["appeared"]), state["appeared"])
+        complete = xp.min(appeared, axis=1, keepdims=True) > 0
+        return {"x": xp.where(complete, moved, x), "updates": updates, "appeared": appeared}

@@ -1,0 +1,92 @@
+"""SCAFFOLD: local SGD corrected by control variates (Karimireddy et al., ICML 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.memory import blank, renewed
+
+OPTIONS = (1, 2)
+
+
+@dataclass(frozen=True)
+class Scaffold:
+    """Local SGD along ``g_i - c_i + c``, with c the mean of the clients' controls c_i.
+
+    Follows Algorithm 1: ``x <- x + eta_g/|S| sum_{i in S} (y_K^i - x)`` and
+    ``c <- c + 1/N sum_{i in S} (c_i^+ - c_i)``, which divides by N, not by |S|. With
+    ``option=1``, ``c_i^+`` is a further stochastic gradient at x; with ``option=2`` it is
+    ``c_i - c + (x - y_K^i) / (K eta_l)``, the mean of the gradients along the way. All
+    controls are 0 at first. The paper samples a fixed number of clients uniformly; this takes
+    whoever is there.
+
+    - Empty round: nothing changes.
+    - First appearance: the client's own control is 0, the server's whatever it has become.
+    - Return after whatever absence: the client's control is as it was left, the server's new.
+    - Who never appeared contributes nothing to c, and counts in N.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta_l, the step size of local SGD.
+    local_steps : int
+        K, the local SGD steps in a round.
+    option : {1, 2}
+        How a client's control is renewed.
+    server_lr : float
+        eta_g.
+
+    Raises
+    ------
+    ValueError
+        If a step size is not positive, ``local_steps`` is below 1 or ``option`` does not exist.
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    option: Literal[1, 2] = 2
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.one_of("option", self.option, OPTIONS)
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model, the server's control c and the clients' c_i."""
+        dim = x0.shape[1]
+        return {"x": x0, "c": blank(x0, dim), "c_i": blank(x0, n_clients, dim)}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x, c, c_i = state["x"], state["c"], state["c_i"]
+        xp = array_namespace(x)
+        correction = c[:, None, :] - c_i
+        changes = clients.local_sgd(
+            x, who, steps=self.local_steps, lr=self.client_lr, correction=correction
+        )
+        if self.option == 1:
+            # A single step of size one changes a model by minus its gradient.
+            gradients = -clients.local_sgd(x, who, steps=1, lr=1.0)
+        else:
+            gradients = changes / (-self.local_steps * self.client_lr) - correction
+        fresh = renewed(c_i, gradients, who)
+        average = participant_average(who, x)[:, :, None]
+        return {
+            "x": x + self.server_lr * xp.sum(average * changes, axis=1),
+            "c": c + xp.mean(fresh - c_i, axis=1),
+            "c_i": fresh,
+        }

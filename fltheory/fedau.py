@@ -1,0 +1,154 @@
+"""FedAU's cut-off: which K makes the weights best, exactly, and which the paper takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.engines import weight_error
+from fltheory.validation import FloatArray
+
+_NEVER_REACHED = 1e-12
+_REFINED_BY = 1.25
+
+
+@dataclass(frozen=True)
+class CutoffError:
+    """A cut-off and the error of the weights that it gives.
+
+    Attributes
+    ----------
+    cutoff : int or math.inf
+        K.
+    error : float
+        ``1/(N T) sum_{t<T} sum_n E[(p_n omega_t^n - 1)^2]``, what Theorem 3 bounds.
+    """
+
+    cutoff: float
+    error: float
+
+
+@dataclass(frozen=True)
+class BestCutoff:
+    """The best cut-off for a population and horizon, beside the paper's choices.
+
+    Attributes
+    ----------
+    best : CutoffError
+        With the smallest error of all K.
+    corollary : CutoffError
+        K = log_c T of Corollary 4, rounded to the nearest whole number of at least 1.
+    experiments : CutoffError
+        K = 50 of the paper's experiments.
+    none : CutoffError
+        No cut-off.
+    """
+
+    best: CutoffError
+    corollary: CutoffError
+    experiments: CutoffError
+    none: CutoffError
+
+
+def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
+    """Return the mean error of the weights over clients and rounds, for each cut-off.
+
+    Parameters
+    ----------
+    p : float or array, (n,)
+        Participation probabilities, in (0, 1].
+    rounds : int
+        T.
+    cutoffs : array, (k,)
+        Values of K; infinity for none.
+
+    Returns
+    -------
+    array, (k,)
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range.
+    """
+    values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
+    return np.array([_mean_error(p, rounds, cutoff) for cutoff in values])
+
+
+def best_cutoff(p: ArrayLike, rounds: int) -> BestCutoff:
+    """Return the cut-off K with the smallest exact weight error, beside the paper's.
+
+    Errors are computed for K that grow by a quarter, up to T or where a longer interval is as
+    good as impossible for every client, and then for all between the neighbours of the best. If
+    the error has several valleys between these, the deepest may be missed.
+
+    Parameters
+    ----------
+    p : float or array, (n,)
+        Participation probability of a client, or of a population.
+    rounds : int
+        T, at least 2.
+
+    Raises
+    ------
+    ValueError
+        For p outside (0, 1] or fewer than 2 rounds.
+
+    Examples
+    --------
+    >>> best_cutoff(1.0, 10).best
+    CutoffError(cutoff=1.0, error=0.0)
+    """
+    rounds = validation.whole_number("rounds", rounds, at_least=2)
+    longest = _longest_worthwhile(np.atleast_1d(np.asarray(p, dtype=np.float64)), rounds)
+    coarse = _growing(longest)
+    errors = weight_errors(p, rounds, coarse)
+    place = int(np.argmin(errors))
+    low, high = coarse[max(place - 1, 0)], coarse[min(place + 1, len(coarse) - 1)]
+    fine = np.arange(low, high + 1)
+    refined = weight_errors(p, rounds, fine)
+    best = int(np.argmin(refined))
+    return BestCutoff(
+        best=CutoffError(float(fine[best]), float(refined[best])),
+        corollary=_at(p, rounds, corollary_cutoff(p, rounds)),
+        experiments=_at(p, rounds, 50),
+        none=_at(p, rounds, math.inf),
+    )
+
+
+def corollary_cutoff(p: ArrayLike, rounds: int) -> float:
+    """Return ``K = log_c T`` with ``c = 1/(1 - min p)^2`` (Corollary 4), at least 1, rounded.
+
+    Where every client always takes part c is infinite, and K is 1.
+    """
+    least = float(np.min(np.asarray(p, dtype=np.float64)))
+    if least >= 1:
+        return 1.0
+    return float(max(1, round(math.log(rounds) / (-2 * math.log1p(-least)))))
+
+
+def _mean_error(p: ArrayLike, rounds: int, cutoff: float) -> float:
+    longest = math.inf if cutoff == math.inf else int(cutoff)
+    return float(weight_error(p, longest, rounds).values.mean())
+
+
+def _at(p: ArrayLike, rounds: int, cutoff: float) -> CutoffError:
+    return CutoffError(float(cutoff), _mean_error(p, rounds, cutoff))
+
+
+def _longest_worthwhile(p: FloatArray, rounds: int) -> int:
+    least = float(p.min())
+    if not 0 < least < 1:
+        return 1
+    return max(1, min(rounds, math.ceil(math.log(_NEVER_REACHED) / math.log1p(-least))))
+
+
+def _growing(longest: int) -> FloatArray:
+    values = [1]
+    while values[-1] < longest:
+        values.append(min(longest, max(values[-1] + 1, int(values[-1] * _REFINED_BY))))
+    return np.array(values, dtype=np.float64)

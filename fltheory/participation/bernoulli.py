@@ -1,0 +1,149 @@
+"""Clients that take part independently, each with a probability of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.participation.base import Masks
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Bernoulli:
+    """Client n takes part with probability p_n, independently of all else (FedAU, A4).
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        p, in (0, 1].
+
+    Raises
+    ------
+    ValueError
+        For a probability outside (0, 1]; the error names the client.
+
+    Examples
+    --------
+    >>> Bernoulli([0.5, 1.0]).n_outcomes
+    2
+    """
+
+    availability: FloatArray
+
+    def __init__(self, availability: ArrayLike) -> None:
+        p = validation.real_array("availability", availability, shape="(N,)")
+        if p.ndim != 1 or p.size == 0:
+            raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
+        bad = np.flatnonzero(~((p > 0) & (p <= 1)))
+        if bad.size:
+            raise ValueError(
+                f"availability must be in (0, 1], got {p[bad[0]]:.6g} for client {bad[0]}"
+            )
+        object.__setattr__(self, "availability", p)
+
+    def __repr__(self) -> str:
+        return f"Bernoulli({self.n_clients} clients)"
+
+    @property
+    def independent(self) -> bool:
+        """True: every round draws afresh."""
+        return True
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.availability.size)
+
+    @property
+    def marginals(self) -> FloatArray:
+        """(N,) probability that a client takes part."""
+        return self.availability
+
+    @cached_property
+    def pair_inclusions(self) -> FloatArray:
+        """(N, N) probability that two clients take part together."""
+        together = np.outer(self.availability, self.availability)
+        np.fill_diagonal(together, self.availability)
+        return together
+
+    @property
+    def fixed_size(self) -> int | None:
+        """N if all clients always take part, else None."""
+        return self.n_clients if (self.availability == 1).all() else None
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many participant sets have positive probability."""
+        return 2 ** int((self.availability < 1).sum())
+
+    def outcomes(self) -> Iterator[tuple[float, Masks]]:
+        """Every participant set of positive probability."""
+        varies = np.flatnonzero(self.availability < 1)
+        p = self.availability[varies]
+        for present in product([False, True], repeat=varies.size):
+            mask = np.ones(self.n_clients, dtype=bool)
+            mask[varies] = present
+            yield float(np.where(present, p, 1 - p).prod()), mask
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        """Draw round after round for ``replicas`` independent runs."""
+        replicas = validation.whole_number("replicas", replicas, at_least=1)
+        while True:
+            yield rng.random((replicas, self.n_clients)) < self.availability
+
+
+def correlated_availability(
+    class_shares: ArrayLike,
+    rng: np.random.Generator,
+    *,
+    mean: float,
+    least: float,
+    concentration: float = 0.1,
+) -> FloatArray:
+    """Draw probabilities that go with the clients' data: FedAU's experiments.
+
+    ``p_n = <kappa_n, q> / lambda`` with q ~ Dir(concentration) over the classes and lambda
+    such that the p_n average ``mean``; those below ``least`` are raised to it, those above one
+    lowered, so that the average may move.
+
+    Parameters
+    ----------
+    class_shares : array, (N, classes)
+        kappa, each client's shares of the classes; rows sum to one.
+    rng : numpy.random.Generator
+    mean, least : float
+        In (0, 1].
+    concentration : float
+        Of q's Dirichlet distribution.
+
+    Returns
+    -------
+    array, (N,)
+
+    Raises
+    ------
+    ValueError
+        For shares that are negative or do not sum to one, or numbers out of range.
+    """
+    shares = validation.real_array("class_shares", class_shares, shape="(N, classes)")
+    if shares.ndim != 2 or shares.size == 0:
+        raise ValueError(f"class_shares must have shape (N, classes), got {shares.shape}")
+    wrong = np.flatnonzero((shares < 0).any(axis=1) | (abs(shares.sum(axis=1) - 1) > 1e-9))
+    if wrong.size:
+        raise ValueError(
+            "class_shares must be nonnegative and sum to one for every client, "
+            f"got {shares[wrong[0]]} for client {wrong[0]}"
+        )
+    for name, value in (("mean", mean), ("least", least)):
+        validation.real_number(name, value, "in (0, 1]", lambda number: 0 < number <= 1)
+    validation.positive("concentration", concentration)
+    preference = rng.dirichlet(np.full(shares.shape[1], concentration))
+    affinity = shares @ preference
+    return np.clip(affinity * mean / affinity.mean(), least, 1.0)

@@ -1,0 +1,247 @@
+"""Binary logistic regression with a ridge penalty, every client on data of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+
+from fltheory import validation
+from fltheory.problems.weights import checked_target_weights
+from fltheory.validation import ClientIndices, FloatArray
+
+_TOLERANCE = 1e-12
+_MOST_STEPS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticProblem:
+    """``F_i(x) = mean_j log(1 + exp(-s_ij <x, a_ij>)) + ridge/2 ||x||^2`` over client i's data.
+
+    ``s = 2 y - 1`` for labels y. There is no intercept; a constant feature makes one. The
+    losses have no noise level or dissimilarity in closed form, so this is not a `Problem` for
+    the exact engine; what it shares with one has the same name.
+
+    Parameters
+    ----------
+    features : sequence of arrays (n_i, d)
+        a, a client after another; or one array (N, n, d).
+    labels : sequence of arrays (n_i,), of 0 and 1
+        y.
+    ridge : float
+        Coefficient of the penalty, above 0.
+    target_weights : array, (N,), optional
+        alpha; uniform by default.
+
+    Raises
+    ------
+    ValueError
+        For arrays that do not fit together, a client without data, other labels or a ridge
+        that is not positive.
+    """
+
+    samples: FloatArray
+    signs: FloatArray
+    starts: NDArray[np.intp]
+    ridge: float
+    alpha: FloatArray
+
+    def __init__(
+        self,
+        features: Sequence[ArrayLike] | FloatArray,
+        labels: Sequence[ArrayLike] | NDArray[np.generic],
+        *,
+        ridge: float,
+        target_weights: ArrayLike | None = None,
+    ) -> None:
+        data = _checked_features(features)
+        marks = _checked_labels(labels, [len(part) for part in data])
+        alpha = checked_target_weights(target_weights, len(data))
+        fields = {
+            "samples": np.concatenate(data),
+            "signs": 2 * np.concatenate(marks) - 1,
+            "starts": np.cumsum([0, *(len(part) for part in data)]),
+            "ridge": validation.positive("ridge", ridge),
+            "alpha": np.full(len(data), 1 / len(data)) if alpha is None else alpha,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return (
+            f"LogisticProblem({self.n_clients} clients, dim {self.dim}, "
+            f"{len(self.samples)} samples, ridge {self.ridge})"
+        )
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return int(self.starts.size - 1)
+
+    @property
+    def dim(self) -> int:
+        """d, the dimension of the model."""
+        return int(self.samples.shape[1])
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """(N,) how many samples each client has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def L(self) -> float:
+        """Smoothness of every client: ``max_i lambda_max(A_i' A_i / n_i) / 4 + ridge``.
+
+        The sigmoid's slope is at most 1/4 and is 1/4 for every sample at x = 0, so the
+        supremum is attained there.
+        """
+        largest = max(
+            np.linalg.norm(self._of(client)[0], 2) ** 2 / size
+            for client, size in enumerate(self.sizes.tolist())
+        )
+        return float(largest / 4 + self.ridge)
+
+    @property
+    def mu(self) -> float:
+        """The smallest curvature of any client over all points: the ridge, whatever the data.
+
+        Far out along a direction orthogonal to no sample the sigmoids' slopes vanish, so
+        nothing larger holds; nowhere is it attained where the samples span the space.
+        """
+        return self.ridge
+
+    @cached_property
+    def x_star(self) -> FloatArray:
+        """(d,) minimiser of F, by Newton's method to a gradient of 1e-12 of the data's scale."""
+        weights = np.repeat(self.alpha / self.sizes, self.sizes)
+        return self._minimiser(self.samples, self.signs, weights)
+
+    @cached_property
+    def F_star(self) -> float:
+        """The minimum of F."""
+        return float(self.loss(self.x_star))
+
+    @cached_property
+    def client_optima(self) -> FloatArray:
+        """(N, d) minimiser of every client's loss."""
+        optima = []
+        for client in range(self.n_clients):
+            samples, signs = self._of(client)
+            weights = np.full(signs.size, 1 / signs.size)
+            optima.append(self._minimiser(samples, signs, weights))
+        return np.array(optima)
+
+    @cached_property
+    def client_minima(self) -> FloatArray:
+        """(N,) ``F_i^*``, the minimum of every client's loss."""
+        return np.asarray(np.diagonal(self.client_losses(self.client_optima)).copy())
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """F at points (..., d)."""
+        return np.asarray(self.client_losses(x) @ self.alpha)
+
+    def excess_loss(self, x: FloatArray) -> FloatArray:
+        """``F(x) - F*`` at points (..., d)."""
+        return np.asarray(self.loss(x) - self.F_star)
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """``grad F`` at points (..., d)."""
+        weights = np.repeat(self.alpha / self.sizes, self.sizes)
+        pull = self.signs * expit(-(x @ self.samples.T) * self.signs) * weights
+        return np.asarray(self.ridge * x - pull @ self.samples)
+
+    def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
+        """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d)."""
+        gradients = self.ridge * x
+        for client in np.unique(clients).tolist():
+            rows = np.flatnonzero(clients == client)
+            samples, signs = self._of(client)
+            pull = signs * expit(-(x[rows] @ samples.T) * signs)
+            gradients[rows] -= pull @ samples / signs.size
+        return gradients
+
+    def client_losses(self, x: FloatArray) -> FloatArray:
+        """``F_i(x)`` of every client, (..., N), at points (..., d)."""
+        margins = (x @ self.samples.T) * self.signs
+        sums = np.add.reduceat(np.logaddexp(0.0, -margins), self.starts[:-1], axis=-1)
+        penalty = 0.5 * self.ridge * np.square(x).sum(axis=-1, keepdims=True)
+        return np.asarray(sums / self.sizes + penalty)
+
+    def accuracy(self, x: FloatArray) -> FloatArray:
+        """Share of correct signs of ``<x, a>`` at points (..., d), by client weighted by alpha.
+
+        A product of zero counts as label 0.
+        """
+        right = (x @ self.samples.T > 0) == (self.signs > 0)
+        shares = np.add.reduceat(right, self.starts[:-1], axis=-1, dtype=np.int64) / self.sizes
+        return np.asarray(shares @ self.alpha)
+
+    def _of(self, client: int) -> tuple[FloatArray, FloatArray]:
+        span = slice(self.starts[client], self.starts[client + 1])
+        return self.samples[span], self.signs[span]
+
+    def _minimiser(self, samples: FloatArray, signs: FloatArray, weights: FloatArray) -> FloatArray:
+        """Minimise ``sum_j weights_j log(1 + exp(-s_j <x, a_j>)) + ridge/2 ||x||^2``.
+
+        Newton's steps, halved until the gradient's norm falls: the direction lowers it for
+        any convex loss, and it can be told apart to the last digits where losses cannot.
+        """
+        goal = _TOLERANCE * max(1.0, float(np.linalg.norm(samples, axis=1).max()))
+
+        def gradient_at(x: FloatArray) -> FloatArray:
+            pull = signs * expit(-(samples @ x) * signs) * weights
+            return np.asarray(self.ridge * x - pull @ samples)
+
+        x = np.zeros(samples.shape[1])
+        gradient = gradient_at(x)
+        for _ in range(_MOST_STEPS):
+            norm = np.linalg.norm(gradient)
+            if norm <= goal:
+                return x
+            chance = expit(samples @ x)
+            slopes = weights * chance * (1 - chance)
+            hessian = (samples.T * slopes) @ samples + self.ridge * np.eye(x.size)
+            direction, step = np.linalg.solve(hessian, gradient), 1.0
+            while True:
+                trial = x - step * direction
+                gradient = gradient_at(trial)
+                if np.linalg.norm(gradient) <= (1 - step / 4) * norm or step < _TOLERANCE:
+                    break
+                step /= 2
+            x = trial
+        raise ArithmeticError(
+            f"Newton's method left a gradient of norm {norm:.3g}, wanted {goal:.3g}"
+        )
+
+
+def _checked_features(features: Sequence[ArrayLike] | FloatArray) -> list[FloatArray]:
+    data = [
+        validation.real_array("features", part, shape="(n_i, d) for each client")
+        for part in features
+    ]
+    if not data:
+        raise ValueError("features must hold the data of at least one client, got none")
+    for client, part in enumerate(data):
+        if part.ndim != 2 or part.size == 0 or part.shape[1] != data[0].shape[1]:
+            raise ValueError(
+                f"features must be (n_i, d) with n_i, d >= 1 and the same d for each client, "
+                f"got {part.shape} for client {client}"
+            )
+    return data
+
+
+def _checked_labels(
+    labels: Sequence[ArrayLike] | NDArray[np.generic], sizes: list[int]
+) -> list[FloatArray]:
+    marks = [validation.real_array("labels", part, shape="(n_i,)") for part in labels]
+    shapes = [part.shape for part in marks]
+    if shapes != [(size,) for size in sizes]:
+        raise ValueError(f"labels must be one a sample, of shapes {sizes}, got {shapes}")
+    for client, part in enumerate(marks):
+        if not np.isin(part, (0.0, 1.0)).all():
+            raise ValueError(f"labels must be 0 or 1, got others for client {client}")
+    return marks

@@ -1,0 +1,168 @@
+"""Conditional moments against plain recursions over all paths, the exact engine, and sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import pytest
+from oracles import random_problem
+
+from fltheory.algorithms import FedAU, FedAvg, Harmonic, Safari, Scheduled, WeightedFedAvg
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
+from fltheory.engines import NotAffineError, conditional, exact, monte_carlo
+from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
+from fltheory.problems import QuadraticProblem, nonconvex
+from tests.engines.test_weight_error import weights_of_algorithm_2
+
+FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        FedAvg(0.2, 3),
+        WeightedFedAvg((0.5, 0.75, 1.0), 0.2, 2),
+        Scheduled(FedAvg(0.1, 2), Harmonic(0.5, offset=2.0)),
+    ],
+)
+@pytest.mark.parametrize("participation", [Bernoulli([0.3, 0.9, 0.5]), UniformSubset(3, 2)])
+def test_all_paths_give_the_exact_engines_moments(algorithm, participation) -> None:
+    problem = random_problem(3, 3, 2)
+    found = conditional(algorithm, problem, participation, 4, [1.0, -2.0])
+    expected = exact(algorithm, problem, participation, 4, [1.0, -2.0])
+    for field in FIELDS:
+        np.testing.assert_allclose(found[field], expected[field], rtol=1e-11)
+        assert not found.standard_error[field].any()
+
+
+def fedau_by_hand(p, optima, sigma, rounds, cutoff, x0=1.0, lr=0.25, server_lr=1.5):
+    """E x_R^2 of FedAU on losses (x - c_n)^2 / 2, one local step, over all paths of presence."""
+    total = 0.0
+    for path in product(product((0, 1), repeat=len(p)), repeat=rounds):
+        chance, mean, variance = 1.0, x0, 0.0
+        for t, present in enumerate(path):
+            slope, moved, noise = 1.0, mean, 0.0
+            for n, here in enumerate(present):
+                chance *= p[n] if here else 1 - p[n]
+                if not here:
+                    continue
+                past = tuple(earlier[n] for earlier in path[:t])
+                step = server_lr * lr * float(weights_of_algorithm_2(past, cutoff)) / len(p)
+                slope -= step
+                moved -= step * (mean - optima[n])
+                noise += (step * sigma) ** 2
+            mean, variance = moved, slope**2 * variance + noise
+        total += chance * (mean**2 + variance)
+    return total
+
+
+@pytest.mark.parametrize("cutoff", [1, 2, float("inf")])
+def test_fedau_over_all_paths_by_hand(cutoff: float) -> None:
+    p, optima, sigma = [0.4, 0.7], [-1.0, 1.0], 0.5
+    problem = QuadraticProblem([[1.0]], [[c] for c in optima], sigma=sigma)
+    algorithm = FedAU(0.25, 1, cutoff=cutoff, server_lr=1.5)
+    found = conditional(algorithm, problem, Bernoulli(p), 4, [1.0])
+    expected = [fedau_by_hand(p, optima, sigma, rounds, cutoff) for rounds in range(5)]
+    np.testing.assert_allclose(found.squared_distance, expected, rtol=1e-12)
+
+
+def test_drawn_paths_agree_with_all_and_with_plain_sampling() -> None:
+    """Six standard errors at 18 numbers each: false alarm below 1e-7 (normal tails)."""
+    problem = QuadraticProblem([[1.0, 0.0], [0.0, 0.5]], [[-1.0, 0.0], [1.0, 2.0]], sigma=1.0)
+    setting = (FedAU(0.3, 2, cutoff=3), problem, Bernoulli([0.4, 0.8]), 5, [1.0, 1.0])
+    every = conditional(*setting)
+    drawn = conditional(*setting, paths=4000, seed=1)
+    plain = monte_carlo(*setting, replicas=4000, seed=2)
+    for field in FIELDS:
+        for sample in (drawn, plain):
+            error = np.maximum(sample.standard_error[field], 1e-12)
+            assert (abs(sample[field] - every[field]) <= 6 * error).all()
+        assert (drawn.standard_error[field][1:] < plain.standard_error[field][1:]).all()
+
+
+def test_conditioning_saves_variance() -> None:
+    """The noise averages out; what is left is who takes part, through the weights too."""
+    problem = QuadraticProblem([[1.0]], [[-0.1], [0.1]], sigma=3.0)
+    setting = (FedAU(0.3, 2), problem, Bernoulli([0.5, 0.9]), 10, [1.0])
+    drawn = conditional(*setting, paths=1000, seed=1)
+    plain = monte_carlo(*setting, replicas=1000, seed=1)
+    saved = plain.standard_error.squared_distance[-1] / drawn.standard_error.squared_distance[-1]
+    assert saved**2 > 3
+
+
+def test_the_same_seed_gives_the_same_paths() -> None:
+    setting = (FedAU(0.3, 2), random_problem(2, 2, 1), Bernoulli([0.5, 0.9]), 6, [1.0])
+    first, again, other = (conditional(*setting, paths=50, seed=s) for s in (1, 1, 2))
+    np.testing.assert_array_equal(first.squared_distance, again.squared_distance)
+    assert (first.squared_distance[1:] != other.squared_distance[1:]).all()
+    assert first.replicas == 50
+
+
+def test_markov_paths_can_be_drawn_but_not_enumerated() -> None:
+    chains = MarkovOnOff([0.5, 0.5], 0.9)
+    setting = (FedAU(0.3, 2), random_problem(2, 2, 1), chains, 3, [1.0])
+    assert conditional(*setting, paths=10).rounds == 3
+    with pytest.raises(ValueError, match="participation must be independent over rounds"):
+        conditional(*setting)
+
+
+@dataclass(frozen=True)
+class Momentum:
+    """Heavy ball: its memory is the last step, which depends on the model."""
+
+    branches = EVERY_ROUND_CLIENTS
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "velocity": 0 * x0}
+
+    def round(self, state, clients, who, branch):
+        weights = who / clients.n_clients
+        step = clients.summed_local_sgd(state["x"], who, weights, steps=1, lr=0.1)
+        velocity = 0.5 * state["velocity"] + step
+        return {"x": state["x"] + velocity, "velocity": velocity}
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """A step that is not affine."""
+
+    branches = EVERY_ROUND_CLIENTS
+
+    def init(self, x0, n_clients):
+        return {"x": x0}
+
+    def round(self, state, clients, who, branch):
+        return {"x": np.clip(state["x"], -0.5, 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "message"),
+    [(Momentum(), "'velocity' depends on the model"), (Clipped(), "must be affine in the model")],
+)
+def test_what_is_not_affine_given_the_path_is_refused(algorithm, message: str) -> None:
+    with pytest.raises(NotAffineError, match=message):
+        conditional(algorithm, random_problem(2, 2, 1), Bernoulli([0.5, 0.9]), 3, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"algorithm": Safari(0.5, 0.1, 0.1, 1)}, ValueError, "algorithm must have one branch"),
+        ({"problem": nonconvex(2, 1, L=1.0, sigma_G=1.0)}, NotAffineError, "QuadraticProblem"),
+        ({"rounds": 20}, ValueError, "participation must have at most 50000 paths"),
+        ({"paths": 1}, ValueError, "paths must be a whole number of at least 2"),
+        ({"paths": 5, "seed": -1}, ValueError, "seed must be a whole number"),
+    ],
+)
+def test_bad_arguments(changes, error, message: str) -> None:
+    arguments = {
+        "algorithm": FedAU(0.3, 2),
+        "problem": random_problem(2, 2, 1),
+        "participation": Bernoulli([0.5, 0.9]),
+        "rounds": 3,
+        "x0": [1.0],
+    }
+    with pytest.raises(error, match=message):
+        conditional(**{**arguments, **changes})

@@ -1,0 +1,63 @@
+"""The best cut-off, against all of them, and against the paper's choices."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fltheory.engines import rational_weight_error
+from fltheory.fedau import best_cutoff, corollary_cutoff, weight_errors
+
+
+@pytest.mark.parametrize("p", [0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("rounds", [2, 30, 200])
+def test_no_cutoff_is_better(p: float, rounds: int) -> None:
+    found = best_cutoff(p, rounds)
+    every = weight_errors(p, rounds, np.arange(1, rounds + 1))
+    assert found.best.error == every.min()
+    assert found.best.error == every[int(found.best.cutoff) - 1]
+    assert found.best.error <= min(found.corollary.error, found.experiments.error, found.none.error)
+
+
+def test_errors_are_means_over_rounds_and_clients() -> None:
+    p = [Fraction(1, 4), Fraction(1, 2)]
+    expected = np.mean([[float(e) for e in rational_weight_error(each, 3, 12)] for each in p])
+    found = weight_errors([float(each) for each in p], 12, [3])
+    assert found == pytest.approx([expected], rel=1e-12)
+
+
+def test_a_cutoff_beyond_the_horizon_is_none() -> None:
+    found = weight_errors(0.1, 40, [40, 1000, math.inf])
+    assert found[0] == pytest.approx(found[2], rel=1e-12)
+    assert found[1] == pytest.approx(found[2], rel=1e-12)
+
+
+def test_the_corollarys_choice_by_hand() -> None:
+    """c = 1/(1 - 0.1)^2, so log_c 1000 = ln 1000 / (2 * 0.10536) = 32.78."""
+    assert corollary_cutoff([0.5, 0.1], 1000) == 33
+    assert corollary_cutoff(1.0, 1000) == 1
+    assert corollary_cutoff(0.9999, 3) == 1
+
+
+def test_a_population_is_judged_together() -> None:
+    """Rare clients want a long cut-off, frequent ones do not mind: the best lies with the rare."""
+    rare, both = best_cutoff(0.05, 150), best_cutoff([0.05, 0.95], 150)
+    every = weight_errors([0.05, 0.95], 150, np.arange(1, 151))
+    assert both.best.error == every.min()
+    assert abs(both.best.cutoff - rare.best.cutoff) <= 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 10), r"p must be in \(0, 1\], got 0"),
+        (([0.5, 1.5], 10), r"p must be in \(0, 1\], got 1.5 for client 1"),
+        ((0.5, 1), "rounds must be a whole number of at least 2"),
+    ],
+)
+def test_bad_arguments(arguments, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        best_cutoff(*arguments)
