@@ -14,6 +14,7 @@ import fltheory
 ROOT = Path(fltheory.__file__).parent
 FLOORS = {
     "validation": 0,
+    "parallel": 0,
     "problems": 1,
     "participation": 1,
     "algorithms": 2,

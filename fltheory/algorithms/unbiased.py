@@ -4,90 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
-
-from fltheory import validation
-from fltheory.algorithms.client_constants import (
-    check_n_clients,
-    checked_availability,
-    checked_importance,
-    on_backend,
-)
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
-from fltheory.validation import FloatArray
+from fltheory.algorithms.contract import Array
+from fltheory.algorithms.inverse_availability import InverseAvailability
 
 
-@dataclass(frozen=True, eq=False)
-class Unbiased:
-    """``x <- x + server_lr sum_{k in S} q_k (y_K^k - x)`` with ``q_k = alpha_k / pi_k``.
+@dataclass(frozen=True, eq=False, init=False)
+class Unbiased(InverseAvailability):
+    """`InverseAvailability` with ``q_k = alpha_k / pi_k`` itself, not normalised.
 
     Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients,
     which is what Section V-A calls Unbiased; differs in taking W to be the whole space, so
-    that nothing is projected. The weights are not normalised. A round in which nobody is
-    present changes nothing.
-
-    Parameters
-    ----------
-    target_weights : array, (N,)
-        alpha, positive with sum 1.
-    availability : array, (N,), or float
-        pi, the stationary probability that a client is present, in (0, 1].
-    client_lr : float
-        eta, the step size of local SGD.
-    local_steps : int
-        E, the local SGD steps in a round.
-    server_lr : float
-        eta_s, the factor on the weighted update.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or the arrays do not fit together.
+    that nothing is projected.
     """
 
-    target_weights: FloatArray
-    availability: FloatArray
-    client_lr: float
-    local_steps: int
-    server_lr: float
-
-    def __init__(
-        self,
-        target_weights: ArrayLike,
-        availability: ArrayLike,
-        client_lr: float,
-        local_steps: int,
-        *,
-        server_lr: float = 1.0,
-    ) -> None:
-        alpha = checked_importance(target_weights)
-        fields = {
-            "target_weights": alpha,
-            "availability": checked_availability("availability", availability, alpha.size),
-            "client_lr": validation.positive("client_lr", client_lr),
-            "local_steps": validation.whole_number("local_steps", local_steps, at_least=1),
-            "server_lr": validation.positive("server_lr", server_lr),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
-
-    def init(self, x0: Array, n_clients: int) -> State:
-        """Return the initial state: the server's model alone."""
-        check_n_clients(self.target_weights, n_clients)
-        return {"x": x0}
-
-    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
-        """Return the state after one round with participants ``who``."""
-        x = state["x"]
-        q = on_backend(self.target_weights / self.availability, x)
-        weights = array_namespace(x).astype(who, x.dtype) * q
-        update = clients.summed_local_sgd(
-            x, who, weights, steps=self.local_steps, lr=self.client_lr
-        )
-        return {"x": x + self.server_lr * update}
+    def _weights(self, ratios: Array) -> Array:
+        return ratios

@@ -10,10 +10,7 @@ intercept and start as torch's linear layers do; all clients weigh alike.
 from __future__ import annotations
 
 import math
-import os
-import signal
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import islice, product
@@ -25,6 +22,7 @@ from fltheory import validation
 from fltheory.algorithms import AdaFed, Algorithm, CAFed, F3ast, ServerMomentum, Unbiased
 from fltheory.engines.logistic_clients import LogisticClients
 from fltheory.engines.simulation import simulate
+from fltheory.parallel import as_they_come
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import LogisticProblem
 from fltheory.validation import FloatArray
@@ -378,27 +376,8 @@ def measure_all(
     waiting = [key for key in chosen if key not in done]
     ready = len(chosen) - len(waiting)
     one = partial(measure, plan=plan)
-    for result in _run(one, waiting, processes or len(os.sched_getaffinity(0))):
+    for result in as_they_come(one, waiting, processes):
         ready += 1
         if progress is not None:
             progress(ready, len(chosen), f"{result.method}, seed {result.seed}")
         yield result
-
-
-def _run(
-    one: Callable[[Key], Measured], waiting: Sequence[Key], processes: int
-) -> Iterator[Measured]:
-    if processes == 1:
-        yield from map(one, waiting)
-        return
-    pool = ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent)
-    try:
-        futures: list[Future[Measured]] = [pool.submit(one, key) for key in waiting]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from fltheory.experiments import CHOICES, METHODS, PAPER, Figures, Measured, Plan
+from fltheory.report.whole_file import write_whole
 from fltheory.validation import FloatArray
 
 _HEADINGS = (
@@ -211,13 +211,7 @@ def _commonest(rates: Sequence[tuple[float, float]]) -> str:
 def write_measured(path: Path, results: Sequence[Measured], plan: Plan) -> None:
     """Write what has been measured so far, as JSON, whole or not at all."""
     document = {"plan": asdict(plan), "measured": [asdict(result) for result in results]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_measured(path: Path, plan: Plan) -> list[Measured]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from fltheory.report.whole_file import write_whole
 from fltheory.verify import Judged, Plan
 
 _INTRODUCTION = """\
@@ -66,10 +67,7 @@ def _row(name: str, results: Sequence[Judged]) -> str:
 def write_judged(path: Path, results: Sequence[Judged], plan: Plan) -> None:
     """Write what has been judged so far, as JSON, in one go."""
     document = {"plan": asdict(plan), "judged": [asdict(result) for result in results]}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_judged(path: Path, plan: Plan) -> list[Judged]:

@@ -7,15 +7,13 @@ known, so the share is that of the false ones known.
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias
 
 from fltheory import validation
+from fltheory.parallel import as_they_come
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem, get, registered
 from fltheory.verify.check import check
@@ -161,30 +159,11 @@ def judge_all(
     """
     waiting = [key for key in chosen if key not in done]
     judge = partial(judged, plan=plan)
-    for result in _run(judge, waiting, processes or len(os.sched_getaffinity(0))):
+    for result in as_they_come(judge, list(waiting), processes):
         waiting.remove(result.key)
         if progress is not None:
             progress(len(chosen) - len(waiting), len(chosen), result.about)
         yield result
-
-
-def _run(
-    judge: Callable[[Key], Judged], waiting: Sequence[Key], processes: int
-) -> Iterator[Judged]:
-    if processes == 1:
-        yield from map(judge, list(waiting))
-        return
-    pool = ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent)
-    try:
-        futures: list[Future[Judged]] = [pool.submit(judge, key) for key in waiting]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @lru_cache(maxsize=32)

@@ -1,0 +1,30 @@
+"""Work in several processes."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+import pytest
+
+from fltheory.parallel import as_they_come
+
+
+def process_of(item: int) -> tuple[int, int]:
+    return item, os.getpid()
+
+
+def test_one_process_is_this_one_and_keeps_the_order() -> None:
+    results = list(as_they_come(process_of, [3, 1, 2], processes=1))
+    assert results == [(3, os.getpid()), (1, os.getpid()), (2, os.getpid())]
+
+
+def test_several_processes_do_every_item_once() -> None:
+    results = list(as_they_come(process_of, range(20), processes=2))
+    assert sorted(item for item, _ in results) == list(range(20))
+    assert os.getpid() not in {process for _, process in results}
+
+
+def test_an_error_reaches_the_caller() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(as_they_come(partial(divmod, 1), [1, 0], processes=2))
