@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_EITHER_END = 20
 _TARGET_COLOUR, _IMPORTANCE_COLOUR, _WEIGHT_COLOUR = "#E69F00", "#56B4E9", "#7A2B00"
+_AVAILABILITY_COLOUR = "#009E73"
 _MOST_NAMED_BARS = 30
 _MOST_BARS = 200
 
@@ -49,30 +50,33 @@ def weights_summary(found: OptimalWeights) -> str:
 
 
 def weights_figure(problem: TradeOff, found: OptimalWeights) -> Figure:
-    """Draw a client's target beside its importance, and below them its weight.
+    """Draw a client's target beside its importance, below them its availability and weight.
 
     Bars of a few clients, else dots from the most to the least available client.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    upper, lower = figure.subplots(2, 1, sharex=True)
+    figure = Figure(figsize=(8.0, 6.0), layout="constrained")
+    upper, middle, lower = figure.subplots(3, 1, sharex=True)
     if problem.n_clients <= _MOST_BARS:
         clients = np.arange(problem.n_clients)
-        upper.bar(clients - 0.2, problem.target_weights, 0.4, color=_TARGET_COLOUR, label="target")
-        upper.bar(clients + 0.2, found.p, 0.4, color=_IMPORTANCE_COLOUR, label="given")
+        upper.bar(clients - 0.2, problem.target_weights, 0.4, color=_TARGET_COLOUR, label="alpha")
+        upper.bar(clients + 0.2, found.p, 0.4, color=_IMPORTANCE_COLOUR, label="p")
+        middle.bar(clients, problem.availability, 0.8, color=_AVAILABILITY_COLOUR)
         lower.bar(clients, found.q, 0.8, color=_WEIGHT_COLOUR)
         lower.set_xlabel("client")
     else:
         order = np.argsort(-problem.availability, kind="stable")
-        upper.plot(problem.target_weights[order], ".", color=_TARGET_COLOUR, label="target")
-        upper.plot(found.p[order], ".", color=_IMPORTANCE_COLOUR, label="given")
+        upper.plot(problem.target_weights[order], ".", color=_TARGET_COLOUR, label="alpha")
+        upper.plot(found.p[order], ".", color=_IMPORTANCE_COLOUR, label="p")
+        middle.plot(problem.availability[order], ".", color=_AVAILABILITY_COLOUR)
         lower.plot(found.q[order], ".", color=_WEIGHT_COLOUR)
-        for dots in (*upper.lines, *lower.lines):
+        for dots in (*upper.lines, *middle.lines, *lower.lines):
             dots.set(markersize=2, rasterized=True)
         lower.set_xlabel("clients, from the most available")
     upper.set(ylabel="importance", title=f"error {found.error:.4g}")
     upper.legend(fontsize=8)
+    middle.set_ylabel("availability pi")
     lower.set_ylabel("weight q")
     if problem.n_clients <= _MOST_NAMED_BARS:
         lower.set_xticks(clients)

@@ -55,7 +55,9 @@ def test_the_summary_tells_the_errors() -> None:
 
 def test_the_figure_shows_every_client() -> None:
     problem = alike(4)
-    upper, lower = weights_figure(problem, solve(problem)).axes
+    upper, middle, lower = weights_figure(problem, solve(problem)).axes
+    heights = [bar.get_height() for bar in middle.patches]
+    assert heights == pytest.approx(problem.availability.tolist())
     assert [bar.get_height() for bar in upper.patches] == pytest.approx([0.25] * 8)
     assert [bar.get_height() for bar in lower.patches] == pytest.approx([0.25] * 4)
     assert lower.get_xlabel() == "client"
@@ -64,8 +66,9 @@ def test_the_figure_shows_every_client() -> None:
 def test_the_figure_of_many_clients_has_dots_in_order_of_availability(tmp_path: Path) -> None:
     pi = np.tile([0.2, 0.8], 5000)
     problem = TradeOff(pi, np.full(10_000, 1e-4), a=1.0, b=0.0, bias=1e9)
-    upper, lower = weights_figure(problem, solve(problem)).axes
+    upper, middle, lower = weights_figure(problem, solve(problem)).axes
     assert len(upper.lines) == 2
+    assert (np.diff(middle.lines[0].get_ydata()) <= 0).all()
     weights = lower.lines[0].get_ydata()
     np.testing.assert_allclose(weights[:5000], 4e-5, rtol=1e-6)
     np.testing.assert_allclose(weights[5000:], 1.6e-4, rtol=1e-6)
