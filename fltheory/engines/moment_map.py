@@ -6,9 +6,10 @@ With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -181,14 +182,24 @@ def propagate(
         Errors of M and m at round zero.
     """
     second, first = [second_error], [first_error]
-    for rounding, trace in zip(roundings, traces[:-1], strict=False):
-        fresh_second, fresh_first = rounding.of_one_round(trace)
-        gained = float(rounding.coupling) * first[-1] + float(fresh_second)
-        second.append(float(rounding.second_gain) * second[-1] + gained)
-        first.append(float(rounding.first_gain) * first[-1] + float(fresh_first))
+    for rounding, count in _runs(roundings):
+        before = traces[len(first) - 1 : len(first) - 1 + count]
+        fresh = (array.tolist() for array in rounding.of_one_round(before))
+        coupling, second_gain = float(rounding.coupling), float(rounding.second_gain)
+        first_gain = float(rounding.first_gain)
+        for fresh_second, fresh_first in zip(*fresh, strict=True):
+            second.append(second_gain * second[-1] + coupling * first[-1] + fresh_second)
+            first.append(first_gain * first[-1] + fresh_first)
     second += [np.inf] * (traces.size - len(second))
     first += [np.inf] * (traces.size - len(first))
     return np.array(second), np.array(first)
+
+
+def _runs(roundings: Sequence[MomentRounding]) -> Iterator[tuple[MomentRounding, int]]:
+    """Yield each rounding with the number of successive rounds that share it."""
+    for _, group in groupby(roundings, key=id):
+        alike = list(group)
+        yield alike[0], len(alike)
 
 
 def mixture(maps: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -188,28 +189,37 @@ def _moment_blocks(
     n = start.size
     at_once = max(1, _NUMBERS_AT_ONCE // (n * n + n + 1))
     moments = np.concatenate([np.outer(start, start).ravel(), start, [1.0]])
+    advances = _advances(steps, taken)
     for first in range(0, rounds + 1, at_once):
         block = np.empty((min(at_once, rounds + 1 - first), moments.size))
         for row in range(block.shape[0]):
             if first + row > 0:
-                moments = _next_moments(steps, moments, taken)
+                moments = next(advances)(moments)
             block[row] = moments
         yield block
 
 
-def _next_moments(
-    steps: Iterator[MomentMap], moments: FloatArray, taken: list[MomentRounding]
-) -> FloatArray:
-    """Take a step; where even its map overflows, and ever after, moments are infinite."""
+def _advances(steps: Iterator[MomentMap], taken: list[MomentRounding]) -> Iterator[Advance]:
+    """Yield how each round moves the moments; from one that overflows on, to infinity."""
+    before: MomentMap | None = None
+    advance: Advance = _to_infinity
     try:
-        step = next(steps, None)
+        for step in steps:
+            if step is not before:
+                before, advance, rounding = step, _advance(step), step.rounding
+            taken.append(rounding)
+            yield advance
     except RoundOverflowError:
-        step = None
-    if step is None:
-        return np.full_like(moments, np.inf)
-    taken.append(step.rounding)
+        yield from repeat(_to_infinity)
+
+
+def _to_infinity(moments: FloatArray) -> FloatArray:
+    return np.full_like(moments, np.inf)
+
+
+def _advance(step: MomentMap) -> Advance:
     dense = step.size <= _LARGEST_DENSE_STATE
-    return (_dense_advance(step) if dense else _factored_advance(step))(moments)
+    return _dense_advance(step) if dense else _factored_advance(step)
 
 
 def _dense_advance(step: MomentMap) -> Advance:
