@@ -8,6 +8,7 @@ import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
 from fltheory.participation.base import Masks, Participation
+from fltheory.validation import FloatArray
 
 
 def simulate(
@@ -35,17 +36,26 @@ def simulate(
     masks_to_backend : callable
         Turns boolean NumPy masks into the backend's arrays.
     """
-    state = in_round(algorithm, 1).init(x0, clients.n_clients)
+    now = in_round(algorithm, 1)
+    names, thresholds = _branches(now)
+    state = now.init(x0, clients.n_clients)
+    scheduled = isinstance(algorithm, Schedule)
     for index, who in enumerate(participation.masks(participation_rng, x0.shape[0]), start=1):
         yield state, who
-        now = in_round(algorithm, index)
-        names = [name for name, _ in now.branches]
+        if scheduled:
+            now = in_round(algorithm, index)
+            names, thresholds = _branches(now)
         if len(names) == 1:
             state = now.round(state, clients, masks_to_backend(who), names[0])
             continue
-        thresholds = np.cumsum([probability for _, probability in now.branches])[:-1]
         drawn = np.searchsorted(thresholds, branch_rng.random(x0.shape[0]), side="right")
         state = _round_by_branch(now, state, clients, masks_to_backend(who), names, drawn)
+
+
+def _branches(algorithm: Algorithm) -> tuple[list[str], FloatArray]:
+    """Return the branches' names, and where in [0, 1) one gives way to the next."""
+    chances = [probability for _, probability in algorithm.branches]
+    return [name for name, _ in algorithm.branches], np.cumsum(chances)[:-1]
 
 
 def _round_by_branch(
