@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _BAD_INPUT = 2
 _INTERRUPTED = 130
 _WIDTH_OF_FILES = 180
+_USUAL_REGIME = "biased minority excluded"
 
 app = typer.Typer(
     add_completion=False,
@@ -159,7 +160,7 @@ def falsify(
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
     budget: Annotated[
         int | None,
-        typer.Option(help="Settings to try: 10000 for an inequality, 1000 for a claimed order."),
+        typer.Option(help="Settings to try: 10000 about SAFARI, else 1000."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
@@ -168,7 +169,8 @@ def falsify(
     from fltheory import theorems as registry
     from fltheory.report import falsification_text, rate_falsification_text
     from fltheory.theorems import RateClaim, Theorem
-    from fltheory.verify import certificate, falsification, rate_falsification, write_certificate
+    from fltheory.verify import Witness, certificate, rate_falsification, write_certificate
+    from fltheory.verify import falsify as search
 
     statement = registry.get(theorem, reading)
     if isinstance(statement, RateClaim):
@@ -179,11 +181,13 @@ def falsify(
             worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
         print(rate_falsification_text(worst))
         return
-    effort = falsification.DEFAULT_BUDGET if budget is None else budget
     with _progress() as advance:
-        found = falsification.falsify(statement, effort, seed, progress=advance)
+        found = search(statement, budget, seed, progress=advance)
     print(falsification_text(found))
-    if found.witness is None or not isinstance(statement, Theorem):
+    if not (isinstance(statement, Theorem) and isinstance(found.witness, Witness)):
+        if out is not None:
+            reason = "nothing was found" if found.witness is None else "it is not in fractions"
+            print(f"{out} is not written: {reason}")
         return
     document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
@@ -206,12 +210,12 @@ def certify(
 @app.command("map")
 def map_command(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
-    x: Annotated[str, typer.Option(help="Parameter along the x axis, say q.")] = "q",
+    x: Annotated[
+        str, typer.Option(help="Parameter along the x axis, say q or problem.sigma.")
+    ] = "q",
     y: Annotated[str, typer.Option(help="Parameter along the y axis, say rounds.")] = "rounds",
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
-    regime: Annotated[
-        str, typer.Option(help="Regime whose other parameters stay.")
-    ] = "biased minority excluded",
+    regime: Annotated[str | None, typer.Option(help="Regime whose other parameters stay.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
 ) -> None:
     """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
@@ -220,10 +224,12 @@ def map_command(
     from fltheory.verify import default_axis, map_region
 
     statement = registry.get(theorem, reading)
-    if regime not in statement.regimes:
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else next(iter(statement.regimes))
+    name = usual if regime is None else regime
+    if name not in statement.regimes:
         known = ", ".join(statement.regimes)
-        raise ValueError(f"regime must be one of {known}, got {regime!r}")
-    setting = statement.regimes[regime].setting
+        raise ValueError(f"regime must be one of {known}, got {name!r}")
+    setting = statement.regimes[name].setting
     axes = default_axis(setting, x), default_axis(setting, y)
     with _progress() as advance:
         region = map_region(statement, setting, *axes, progress=advance)

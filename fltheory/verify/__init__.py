@@ -11,7 +11,8 @@ from fltheory.verify.certificate import (
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
 from fltheory.verify.falsification import Falsification, falsify
-from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
+from fltheory.verify.map_parameters import MapAxis, default_axis, varied
+from fltheory.verify.mapping import RegionMap, map_region
 from fltheory.verify.mutants import Mutant, mutants
 from fltheory.verify.power import Judged, Plan, judge_all
 from fltheory.verify.rate_falsification import RateFalsification, falsify_rate

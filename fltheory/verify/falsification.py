@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
+from fltheory.engines import Setting
 from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare
@@ -26,11 +27,13 @@ from fltheory.verify.extremal_instances import (
     simpler,
 )
 from fltheory.verify.instance_batch import InstanceBatch, assess
+from fltheory.verify.setting_search import FoundSetting, SettingSearch
 from fltheory.verify.truth import Sampling
 from fltheory.verify.verdict import Outcome
 from fltheory.verify.witness import Witness
 
 DEFAULT_BUDGET = 10_000
+DEFAULT_BUDGET_AROUND_SETTINGS = 1000
 _GENERATION = 250
 _RANDOM_SHARE = 0.5
 _CLEARLY = 1.05
@@ -48,66 +51,98 @@ class Falsification:
     Attributes
     ----------
     theorem, reading : str
-    witness : Witness or None
-        Meets every hypothesis and breaks the bound; None if none was found.
+    witness : Witness, FoundSetting or None
+        Meets every hypothesis and breaks the bound; None if none was found. A Witness is in
+        fractions and can be certified.
     settings_tried, settings_applicable : int
         How many settings were evaluated, and on how many all hypotheses held.
     best_ratio : float
         The largest truth/bound where all hypotheses held; -inf if they never did.
-    best : Witness or None
+    best : Witness, FoundSetting or None
         Where that was.
     """
 
     theorem: str
     reading: str
-    witness: Witness | None
+    witness: Witness | FoundSetting | None
     settings_tried: int
     settings_applicable: int
     best_ratio: float
-    best: Witness | None
+    best: Witness | FoundSetting | None
 
 
 def falsify(
     theorem: Statement,
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     seed: int = 0,
     *,
+    settings: Mapping[str, Setting] | None = None,
     progress: Progress | None = None,
 ) -> Falsification:
-    """Look for a refutation of a theorem about SAFARI.
+    """Look for a setting that meets every hypothesis of a theorem and breaks its bound.
 
-    Half of the budget goes to random settings of low-dimensional extremal instances (one or
-    two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q near 0 and 1, small
-    and excessive step sizes), the rest to changes of the best ones. Equations between step
-    sizes are solved for eta_c. Settings are evaluated by the hundred; what seems to refute is
-    checked by the exact engine. A witness is then made small and its numbers round, as long
-    as it remains one.
+    *About SAFARI*, half of the budget goes to random settings of low-dimensional extremal
+    instances (one or two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q
+    near 0 and 1, small and excessive step sizes), the rest to changes of the best ones.
+    Equations between step sizes are solved for eta_c. Settings are evaluated by the hundred;
+    what seems to refute is checked by the exact engine.
+
+    *About anything else*, the search goes out from given settings and changes their numbers,
+    whatever they are made of: one by one, or several by one factor, on from the best.
+
+    A witness is then made small and its numbers round, as long as it remains one.
 
     Parameters
     ----------
-    theorem : Theorem
-    budget : int
-        Settings to try, the simplification not counted.
+    theorem : Theorem or PointClaim
+        Registered, or one of your own.
+    budget : int, optional
+        Settings to try, the simplification not counted: 10,000 about SAFARI, else 1,000.
     seed : int
+    settings : mapping, optional
+        Settings to go out from, by name; those of the theorem's regimes by default. Given,
+        they are what is searched also for a theorem about SAFARI.
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
 
     Raises
     ------
     ValueError
-        For a claimed order, which no single setting can refute, a statement that is not about
-        SAFARI, whose settings are all that is searched so far, or a budget below 1.
+        For a claimed order, which no single setting can refute, a budget below 1, or no
+        setting to go out from.
     """
-    if isinstance(theorem, PointClaim) or not is_about_safari(theorem):
-        raise ValueError(
-            f"theorem must be about SAFARI, whose settings are all that is searched so far, "
-            f"got {theorem.id}"
-        )
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
             "a claimed order: see falsify_rate"
         )
+    if settings is None and isinstance(theorem, Theorem) and is_about_safari(theorem):
+        return _falsify_about_safari(
+            theorem, DEFAULT_BUDGET if budget is None else budget, seed, progress
+        )
+    starts = dict(settings) if settings is not None else _of_regimes(theorem)
+    if not starts:
+        raise ValueError(f"settings must be given for {theorem.id}, which has no regimes, got none")
+    search = SettingSearch(theorem, starts, seed)
+    search.run(DEFAULT_BUDGET_AROUND_SETTINGS if budget is None else budget, progress)
+    return Falsification(
+        theorem.id,
+        theorem.reading,
+        search.refuting,
+        search.tried,
+        search.applicable,
+        search.best_ratio,
+        search.best,
+    )
+
+
+def _of_regimes(theorem: Theorem | PointClaim) -> dict[str, Setting]:
+    return {name: regime.setting for name, regime in theorem.regimes.items()}
+
+
+def _falsify_about_safari(
+    theorem: Theorem, budget: int, seed: int, progress: Progress | None
+) -> Falsification:
     search = Search(theorem, budget, seed)
     for tried in search.generations():
         if progress is not None:
