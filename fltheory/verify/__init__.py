@@ -10,6 +10,7 @@ from fltheory.verify.certificate import (
 )
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
+from fltheory.verify.curves import BoundCurve, rounds_curve, sweep_curve
 from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
 from fltheory.verify.mutants import Mutant, mutants
@@ -21,6 +22,7 @@ from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, V
 from fltheory.verify.witness import Witness
 
 __all__ = [
+    "BoundCurve",
     "Cell",
     "CertificateError",
     "Certified",
@@ -51,7 +53,9 @@ __all__ = [
     "mutants",
     "read_baseline",
     "read_certificate",
+    "rounds_curve",
     "survival",
+    "sweep_curve",
     "varied",
     "verdict_changed",
     "write_baseline",
