@@ -13,13 +13,15 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement
+    from fltheory.engines import Setting
+    from fltheory.theorems import Family, Statement
     from fltheory.verify import Cell
     from fltheory.verify.baseline import Baseline
 
 _BAD_INPUT = 2
 _INTERRUPTED = 130
 _WIDTH_OF_FILES = 180
+_USUAL_REGIME = "biased minority excluded"
 
 app = typer.Typer(
     add_completion=False,
@@ -51,6 +53,20 @@ def main() -> None:
 
 experiments_app = typer.Typer(no_args_is_help=True, help="Run a paper's experiment again.")
 app.add_typer(experiments_app, name="experiment")
+
+
+@app.callback()
+def _options(
+    load: Annotated[
+        list[Path] | None,
+        typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
+    ] = None,
+) -> None:
+    if load:
+        from fltheory import theorems as registry
+
+        for path in load:
+            registry.load(path)
 
 
 class _Interrupted(Exception):  # noqa: N818
@@ -159,7 +175,9 @@ def falsify(
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
     budget: Annotated[
         int | None,
-        typer.Option(help="Settings to try: 10000 for an inequality, 1000 for a claimed order."),
+        typer.Option(
+            help="Settings to try: 10000 of SAFARI's, 500 of a family's, 1000 for a claimed order."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
@@ -168,7 +186,13 @@ def falsify(
     from fltheory import theorems as registry
     from fltheory.report import falsification_text, rate_falsification_text
     from fltheory.theorems import RateClaim, Theorem
-    from fltheory.verify import certificate, falsification, rate_falsification, write_certificate
+    from fltheory.verify import (
+        Witness,
+        certificate,
+        falsification,
+        rate_falsification,
+        write_certificate,
+    )
 
     statement = registry.get(theorem, reading)
     if isinstance(statement, RateClaim):
@@ -179,11 +203,12 @@ def falsify(
             worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
         print(rate_falsification_text(worst))
         return
-    effort = falsification.DEFAULT_BUDGET if budget is None else budget
     with _progress() as advance:
-        found = falsification.falsify(statement, effort, seed, progress=advance)
+        found = falsification.falsify(statement, budget, seed, progress=advance)
     print(falsification_text(found))
-    if found.witness is None or not isinstance(statement, Theorem):
+    if not isinstance(found.witness, Witness) or not isinstance(statement, Theorem):
+        if out is not None:
+            print(f"nothing written to {out}: certificates are for refutations about SAFARI")
         return
     document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
@@ -206,12 +231,20 @@ def certify(
 @app.command("map")
 def map_command(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
-    x: Annotated[str, typer.Option(help="Parameter along the x axis, say q.")] = "q",
-    y: Annotated[str, typer.Option(help="Parameter along the y axis, say rounds.")] = "rounds",
+    x: Annotated[
+        str | None, typer.Option(help="Parameter along the x axis: q, or a family's first.")
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Parameter along the y axis: rounds, or a family's second.")
+    ] = None,
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
     regime: Annotated[
-        str, typer.Option(help="Regime whose other parameters stay.")
-    ] = "biased minority excluded",
+        str | None,
+        typer.Option(
+            help="Regime whose other parameters stay: biased minority excluded, or a family's "
+            "defaults."
+        ),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
 ) -> None:
     """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
@@ -220,18 +253,38 @@ def map_command(
     from fltheory.verify import default_axis, map_region
 
     statement = registry.get(theorem, reading)
-    if regime not in statement.regimes:
-        known = ", ".join(statement.regimes)
-        raise ValueError(f"regime must be one of {known}, got {regime!r}")
-    setting = statement.regimes[regime].setting
-    axes = default_axis(setting, x), default_axis(setting, y)
+    start = _starting_point(statement, regime)
+    first, second = _axes_of(start)
+    axes = default_axis(start, x or first), default_axis(start, y or second)
     with _progress() as advance:
-        region = map_region(statement, setting, *axes, progress=advance)
+        region = map_region(statement, start, *axes, progress=advance)
     print(region_heading(region))
     _console().print(region_table(region))
     if out is not None:
         write_region(region, out)
         print(f"written to {out}")
+
+
+def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
+    """Return what a map varies: a regime's setting, or the statement's family."""
+    from fltheory.theorems import RateClaim
+
+    if regime is None and not isinstance(statement, RateClaim) and statement.family is not None:
+        return statement.family
+    name = _USUAL_REGIME if regime is None else regime
+    if name not in statement.regimes:
+        known = ", ".join(statement.regimes)
+        raise ValueError(f"regime must be one of {known}, got {name!r}")
+    return statement.regimes[name].setting
+
+
+def _axes_of(start: Setting | Family) -> tuple[str, str]:
+    from fltheory.theorems import Family
+
+    if not isinstance(start, Family):
+        return "q", "rounds"
+    first, *rest = start.defaults
+    return first, rest[0] if rest else first
 
 
 @app.command()

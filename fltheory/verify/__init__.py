@@ -12,6 +12,7 @@ from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
 from fltheory.verify.curves import BoundCurve, rounds_curve, sweep_curve
 from fltheory.verify.falsification import Falsification, falsify
+from fltheory.verify.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
 from fltheory.verify.mutants import Mutant, mutants
 from fltheory.verify.power import Judged, Plan, judge_all
@@ -28,6 +29,8 @@ __all__ = [
     "Certified",
     "Evidence",
     "Falsification",
+    "FamilySearch",
+    "FamilyWitness",
     "Grade",
     "HypothesisCheck",
     "Judged",

@@ -84,6 +84,7 @@ def rounds_curve(
     setting: Setting,
     *,
     points: int = 25,
+    variable: str | None = None,
     replicas: int = 400,
     seed: int = 0,
     parts: Mapping[str, sp.Expr] | None = None,
@@ -99,6 +100,8 @@ def rounds_curve(
         Its rounds are the last value.
     points : int
         Numbers of rounds to look at, at least 2, evenly spread over the logarithm.
+    variable : str, optional
+        What rounds are called on the axis; the statement's own T or R by default.
     replicas, seed : int
         For sampling; with 0 replicas nothing is sampled where the truth can be computed.
     parts : mapping of str to sympy expression, optional
@@ -126,7 +129,9 @@ def rounds_curve(
     settings = [_with_rounds(setting, int(r)) for r in grid]
     judged = [_upto(whole.judged, int(r)) for r in grid]
     drawn = _drawn_along(theorem, whole.drawn, grid) if whole.drawn else None
-    return _curve(theorem, _name_of_rounds(theorem), grid, settings, judged, drawn, parts or {})
+    return _curve(
+        theorem, variable or _name_of_rounds(theorem), grid, settings, judged, drawn, parts or {}
+    )
 
 
 def sweep_curve(

@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems import Family, PointClaim, RateClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare
 from fltheory.verify.extremal_instances import (
@@ -25,6 +25,7 @@ from fltheory.verify.extremal_instances import (
     niche_of,
     simpler,
 )
+from fltheory.verify.family_search import FAMILY_BUDGET, FamilySearch, FamilyWitness
 from fltheory.verify.instance_batch import InstanceBatch, assess
 from fltheory.verify.truth import Sampling
 from fltheory.verify.verdict import Outcome
@@ -48,46 +49,48 @@ class Falsification:
     Attributes
     ----------
     theorem, reading : str
-    witness : Witness or None
+    witness : Witness, FamilyWitness or None
         Meets every hypothesis and breaks the bound; None if none was found.
     settings_tried, settings_applicable : int
         How many settings were evaluated, and on how many all hypotheses held.
     best_ratio : float
         The largest truth/bound where all hypotheses held; -inf if they never did.
-    best : Witness or None
+    best : Witness, FamilyWitness or None
         Where that was.
     """
 
     theorem: str
     reading: str
-    witness: Witness | None
+    witness: Witness | FamilyWitness | None
     settings_tried: int
     settings_applicable: int
     best_ratio: float
-    best: Witness | None
+    best: Witness | FamilyWitness | None
 
 
 def falsify(
     theorem: Statement,
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     seed: int = 0,
     *,
     progress: Progress | None = None,
 ) -> Falsification:
-    """Look for a refutation of a theorem about SAFARI.
+    """Look for a refutation of a theorem about SAFARI, or of one that has a family.
 
-    Half of the budget goes to random settings of low-dimensional extremal instances (one or
-    two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q near 0 and 1, small
-    and excessive step sizes), the rest to changes of the best ones. Equations between step
-    sizes are solved for eta_c. Settings are evaluated by the hundred; what seems to refute is
-    checked by the exact engine. A witness is then made small and its numbers round, as long
-    as it remains one.
+    A theorem with a family is searched in it, see `FamilySearch`. For SAFARI's, half of the
+    budget goes to random settings of low-dimensional extremal instances (one or two
+    coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q near 0 and 1, small and
+    excessive step sizes), the rest to changes of the best ones. Equations between step sizes
+    are solved for eta_c. Settings are evaluated by the hundred; what seems to refute is checked
+    by the exact engine. A witness is then made small and its numbers round, as long as it
+    remains one.
 
     Parameters
     ----------
-    theorem : Theorem
-    budget : int
-        Settings to try, the simplification not counted.
+    theorem : Theorem or PointClaim
+    budget : int, optional
+        Settings to try, the simplification not counted: 10,000 of SAFARI's by default, 500 of
+        a family's, which are checked one by one.
     seed : int
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
@@ -95,19 +98,21 @@ def falsify(
     Raises
     ------
     ValueError
-        For a claimed order, which no single setting can refute, a statement that is not about
-        SAFARI, whose settings are all that is searched so far, or a budget below 1.
+        For a claimed order, which no single setting can refute, a statement that is neither
+        about SAFARI nor has a family, or a budget below 1.
     """
+    if not isinstance(theorem, RateClaim) and theorem.family is not None:
+        return _falsify_in_family(theorem, theorem.family, budget, seed, progress)
     if isinstance(theorem, PointClaim) or not is_about_safari(theorem):
         raise ValueError(
-            f"theorem must be about SAFARI, whose settings are all that is searched so far, "
-            f"got {theorem.id}"
+            f"theorem must be about SAFARI or have a family of settings to search, got {theorem.id}"
         )
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
             "a claimed order: see falsify_rate"
         )
+    budget = DEFAULT_BUDGET if budget is None else budget
     search = Search(theorem, budget, seed)
     for tried in search.generations():
         if progress is not None:
@@ -122,6 +127,29 @@ def falsify(
         search.applicable,
         search.best_ratio,
         None if search.best is None else decoded(coupling, search.best),
+    )
+
+
+def _falsify_in_family(
+    theorem: Theorem | PointClaim,
+    family: Family,
+    budget: int | None,
+    seed: int,
+    progress: Progress | None,
+) -> Falsification:
+    budget = FAMILY_BUDGET if budget is None else budget
+    search = FamilySearch(theorem, family, budget, seed)
+    for tried in search.attempts():
+        if progress is not None:
+            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
+    return Falsification(
+        theorem.id,
+        theorem.reading,
+        search.simplified(),
+        search.tried,
+        search.applicable,
+        search.best_ratio,
+        search.best,
     )
 
 

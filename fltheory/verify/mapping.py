@@ -12,7 +12,7 @@ import numpy as np
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import RateClaim, Statement
+from fltheory.theorems import Family, RateClaim, Statement
 from fltheory.validation import FloatArray
 from fltheory.verify.check import check
 from fltheory.verify.verdict import Outcome, Verdict
@@ -70,7 +70,7 @@ class RegionMap:
 
 def map_region(
     theorem: Statement,
-    setting: Setting,
+    setting: Setting | Family,
     x: MapAxis,
     y: MapAxis,
     *,
@@ -81,10 +81,10 @@ def map_region(
     Parameters
     ----------
     theorem : Theorem
-    setting : Setting
-        What stays as it is.
+    setting : Setting or Family
+        What stays as it is; of a family the other parameters' defaults.
     x, y : MapAxis
-        Parameters, see `parameters`.
+        Parameters: the family's, or of a setting see `parameters`.
     progress : callable, optional
         Called with (cells done, cells, name of the next cell).
 
@@ -106,10 +106,18 @@ def map_region(
             if progress is not None:
                 name = f"{x.name} = {x_value:g}, {y.name} = {y_value:g}"
                 progress(down * len(x.values) + across, total, name)
-            cell = varied(varied(setting, x.name, x_value), y.name, y_value)
+            cell = _cell(setting, {x.name: x_value, y.name: y_value})
             row.append(check(theorem, cell))
         rows.append(tuple(row))
     return RegionMap(theorem.id, theorem.reading, x, y, tuple(rows))
+
+
+def _cell(setting: Setting | Family, values: Mapping[str, float]) -> Setting:
+    if isinstance(setting, Family):
+        return setting.setting(**values)
+    for name, value in values.items():
+        setting = varied(setting, name, value)
+    return setting
 
 
 def _looseness(verdict: Verdict) -> float:
@@ -141,14 +149,16 @@ def parameters() -> Mapping[str, str]:
     return {name: meaning for name, (meaning, _, _) in _PARAMETERS.items()}
 
 
-def default_axis(setting: Setting, name: str) -> MapAxis:
-    """Return a parameter with values around the setting's own.
+def default_axis(setting: Setting | Family, name: str) -> MapAxis:
+    """Return a parameter with values around the setting's own, or over a family's range.
 
     Raises
     ------
     ValueError
         For a parameter that does not exist.
     """
+    if isinstance(setting, Family):
+        return MapAxis(name, setting.parameter(name).axis)
     _known(name)
     return MapAxis(name, _PARAMETERS[name][2](setting))
 
