@@ -13,7 +13,8 @@ from rich.console import Console
 from typer.exceptions import TyperException
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement
+    from fltheory.engines import Setting
+    from fltheory.theorems import Family, Statement
     from fltheory.verify import Cell
     from fltheory.verify.baseline import Baseline
 
@@ -52,6 +53,20 @@ def main() -> None:
 
 experiments_app = typer.Typer(no_args_is_help=True, help="Run a paper's experiment again.")
 app.add_typer(experiments_app, name="experiment")
+
+
+@app.callback()
+def _options(
+    load: Annotated[
+        list[Path] | None,
+        typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
+    ] = None,
+) -> None:
+    if load:
+        from fltheory import theorems as registry
+
+        for path in load:
+            registry.load(path)
 
 
 class _Interrupted(Exception):  # noqa: N818
@@ -160,7 +175,7 @@ def falsify(
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
     budget: Annotated[
         int | None,
-        typer.Option(help="Settings to try: 10000 about SAFARI, else 1000."),
+        typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
@@ -187,7 +202,7 @@ def falsify(
     if not (isinstance(statement, Theorem) and isinstance(found.witness, Witness)):
         if out is not None:
             reason = "nothing was found" if found.witness is None else "it is not in fractions"
-            print(f"{out} is not written: {reason}")
+            print(f"nothing written to {out}: {reason}")
         return
     document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
@@ -211,11 +226,17 @@ def certify(
 def map_command(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
     x: Annotated[
-        str, typer.Option(help="Parameter along the x axis, say q or problem.sigma.")
-    ] = "q",
-    y: Annotated[str, typer.Option(help="Parameter along the y axis, say rounds.")] = "rounds",
+        str | None,
+        typer.Option(help="Parameter along the x axis, say problem.sigma; q or a family's first."),
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Parameter along the y axis: rounds, or a family's second.")
+    ] = None,
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
-    regime: Annotated[str | None, typer.Option(help="Regime whose other parameters stay.")] = None,
+    regime: Annotated[
+        str | None,
+        typer.Option(help="Regime whose other parameters stay; a family's defaults if it has one."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
 ) -> None:
     """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
@@ -224,20 +245,40 @@ def map_command(
     from fltheory.verify import default_axis, map_region
 
     statement = registry.get(theorem, reading)
-    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else next(iter(statement.regimes))
-    name = usual if regime is None else regime
-    if name not in statement.regimes:
-        known = ", ".join(statement.regimes)
-        raise ValueError(f"regime must be one of {known}, got {name!r}")
-    setting = statement.regimes[name].setting
-    axes = default_axis(setting, x), default_axis(setting, y)
+    start = _starting_point(statement, regime)
+    first, second = _axes_of(start)
+    axes = default_axis(start, x or first), default_axis(start, y or second)
     with _progress() as advance:
-        region = map_region(statement, setting, *axes, progress=advance)
+        region = map_region(statement, start, *axes, progress=advance)
     print(region_heading(region))
     _console().print(region_table(region))
     if out is not None:
         write_region(region, out)
         print(f"written to {out}")
+
+
+def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
+    """Return what a map varies: a regime's setting, or the statement's family."""
+    from fltheory.theorems import RateClaim
+
+    if regime is None and not isinstance(statement, RateClaim) and statement.family is not None:
+        return statement.family
+    first = next(iter(statement.regimes), "")
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
+    name = usual if regime is None else regime
+    if name not in statement.regimes:
+        known = ", ".join(statement.regimes)
+        raise ValueError(f"regime must be one of {known}, got {name!r}")
+    return statement.regimes[name].setting
+
+
+def _axes_of(start: Setting | Family) -> tuple[str, str]:
+    from fltheory.theorems import Family
+
+    if not isinstance(start, Family):
+        return "q", "rounds"
+    first, *rest = start.defaults
+    return first, rest[0] if rest else first
 
 
 @app.command()

@@ -1,5 +1,11 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.bound_figure import (
+    bound_figure,
+    lines_figure,
+    trajectory_figure,
+    write_bound,
+)
 from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
 from fltheory.report.experiment_report import (
@@ -39,6 +45,7 @@ from fltheory.report.weights_report import (
 )
 
 __all__ = [
+    "bound_figure",
     "certified_text",
     "cutoff_table",
     "derivation_text",
@@ -48,6 +55,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "lines_figure",
     "power_page",
     "power_summary",
     "rate_falsification_text",
@@ -58,12 +66,14 @@ __all__ = [
     "region_table",
     "summary",
     "survival_text",
+    "trajectory_figure",
     "verdict_document",
     "verdict_table",
     "weights_figure",
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "write_bound",
     "write_cutoffs",
     "write_judged",
     "write_measured",

@@ -17,6 +17,7 @@ import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
 from fltheory.theorems.derivation import Derivation
+from fltheory.theorems.family import Family
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
@@ -163,6 +164,8 @@ class Theorem:
         The unit of each symbol; none where units are not to be checked.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
+    family : Family, optional
+        Settings to search for a refutation and to map the theorem over.
     """
 
     id: str
@@ -182,6 +185,7 @@ class Theorem:
     repair: Repair | None = None
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     derivation: Derivation | None = None
+    family: Family | None = None
 
 
 @dataclass(frozen=True)
@@ -273,6 +277,7 @@ class PointClaim:
     note: str = ""
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     derivation: Derivation | None = None
+    family: Family | None = None
 
 
 Statement: TypeAlias = Theorem | RateClaim | PointClaim

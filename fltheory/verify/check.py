@@ -24,7 +24,7 @@ from fltheory.verify.evaluation import (
     evaluate,
     theorem_values,
 )
-from fltheory.verify.truth import Sampling, truth_of
+from fltheory.verify.truth import Sampling, Truth, truth_of
 from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 
 _BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -128,8 +128,18 @@ def compare(
     extra_hypotheses: tuple[Hypothesis, ...] = (),
 ) -> Comparison:
     """Evaluate a theorem, and further hypotheses, on a setting."""
-    values = theorem_values(theorem, theorem.constants(setting))
     truth = truth_of(setting, theorem.observe(setting), sampling)
+    return compare_with(truth, theorem, setting, extra_hypotheses)
+
+
+def compare_with(
+    truth: Truth,
+    theorem: Theorem,
+    setting: Setting,
+    extra_hypotheses: tuple[Hypothesis, ...] = (),
+) -> Comparison:
+    """Evaluate a theorem, and further hypotheses, on a setting whose truth is known."""
+    values = theorem_values(theorem, theorem.constants(setting))
     error = theorem.quantity.error(truth.error(theorem.quantity.field))
     return Comparison(
         truth=theorem.quantity.of(truth.trajectory),

@@ -11,6 +11,7 @@ import numpy as np
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
+from fltheory.theorems import Family
 from fltheory.verify.setting_numbers import Number, numbers_of, with_numbers
 
 
@@ -75,14 +76,18 @@ def parameters() -> Mapping[str, str]:
     return {name: meaning for name, (meaning, _, _) in _PARAMETERS.items()}
 
 
-def default_axis(setting: Setting, name: str) -> MapAxis:
-    """Return a parameter with values around the setting's own, where these make a setting.
+def default_axis(setting: Setting | Family, name: str) -> MapAxis:
+    """Return a parameter with values around the setting's own, or over a family's range.
+
+    Values of which no setting can be made are left out.
 
     Raises
     ------
     ValueError
         For a parameter that does not exist.
     """
+    if isinstance(setting, Family):
+        return MapAxis(name, setting.parameter(name).axis)
     if name in _PARAMETERS:
         return MapAxis(name, _PARAMETERS[name][2](setting))
     value = _number(setting, name).value

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from fltheory.engines import Setting
-from fltheory.theorems import RateClaim, Statement
+from fltheory.theorems import Family, RateClaim, Statement
 from fltheory.validation import FloatArray
 from fltheory.verify.check import check
 from fltheory.verify.map_parameters import MapAxis, varied
@@ -61,7 +61,7 @@ class RegionMap:
 
 def map_region(
     theorem: Statement,
-    setting: Setting,
+    setting: Setting | Family,
     x: MapAxis,
     y: MapAxis,
     *,
@@ -72,10 +72,10 @@ def map_region(
     Parameters
     ----------
     theorem : Theorem
-    setting : Setting
-        What stays as it is.
+    setting : Setting or Family
+        What stays as it is; of a family the other parameters' defaults.
     x, y : MapAxis
-        Parameters, see `parameters` and `varied`.
+        Parameters: the family's, or of a setting see `parameters` and `varied`.
     progress : callable, optional
         Called with (cells done, cells, name of the next cell).
 
@@ -97,10 +97,18 @@ def map_region(
             if progress is not None:
                 name = f"{x.name} = {x_value:g}, {y.name} = {y_value:g}"
                 progress(down * len(x.values) + across, total, name)
-            cell = varied(varied(setting, x.name, x_value), y.name, y_value)
+            cell = _cell(setting, {x.name: x_value, y.name: y_value})
             row.append(check(theorem, cell))
         rows.append(tuple(row))
     return RegionMap(theorem.id, theorem.reading, x, y, tuple(rows))
+
+
+def _cell(setting: Setting | Family, values: Mapping[str, float]) -> Setting:
+    if isinstance(setting, Family):
+        return setting.setting(**values)
+    for name, value in values.items():
+        setting = varied(setting, name, value)
+    return setting
 
 
 def _looseness(verdict: Verdict) -> float:
