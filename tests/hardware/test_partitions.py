@@ -91,6 +91,15 @@ def test_every_table_of_holders_is_equally_likely():
     assert statistic < chi2.isf(1e-9, 89)
 
 
+def test_any_class_may_have_one_holder_more():
+    labels = np.repeat(np.arange(3), 4)
+    found = set()
+    for seed in range(40):
+        parts = partitions.classes_per_client(labels, 4, 1, np.random.default_rng(seed))
+        found.add(int((counts_of(labels, parts, 3) > 0).sum(axis=0).argmax()))
+    assert found == {0, 1, 2}
+
+
 @pytest.mark.parametrize(
     ("sizes", "n_clients", "p", "message"),
     [
@@ -147,10 +156,12 @@ def test_dirichlet_covers_all_and_leaves_nobody_without(sizes, n_clients, concen
     assert min(part.size for part in parts) > 0
 
 
-@pytest.mark.parametrize("n_images", [2, 10])
-def test_dirichlet_with_too_few_images(n_images):
-    with pytest.raises(ValueError, match=f"for 10 clients .* got {n_images}: a client would"):
-        partitions.dirichlet(np.arange(n_images) % 2, 10, np.random.default_rng(0))
+@pytest.mark.parametrize("sizes", [[1, 1], [19, 1]])
+def test_dirichlet_with_too_few_images(sizes):
+    """One image too few, and exactly as many, which only one split in 50,000 would serve."""
+    labels = np.repeat([0, 1], sizes)
+    with pytest.raises(ValueError, match=f"for 20 clients .* got {labels.size}: a client would"):
+        partitions.dirichlet(labels, 20, np.random.default_rng(0), concentration=1e-3)
 
 
 def test_dirichlet_shares_a_class_as_the_drawn_kappa_say():
