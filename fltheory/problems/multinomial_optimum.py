@@ -25,6 +25,7 @@ from fltheory.problems.multinomial_problem import (
 )
 from fltheory.validation import FloatArray
 
+_EXTENDED = np.longdouble
 _TOLERANCE = 1e-9
 _MOST_NEWTON_STEPS = 60
 _MOST_INNER_STEPS = 1000
@@ -57,13 +58,13 @@ def certify(problem: MultinomialProblem, x: FloatArray) -> Optimum:
     wrong by at most ``(d + 2) u (|W| |a| + |b|)``, a probability vector by as much in norm, and
     a sum of n terms by n u times the sum of their sizes. Its norm is taken in float64.
     """
-    unit = float(np.finfo(np.longdouble).eps)
-    point: NDArray[Any] = x.astype(np.longdouble)[None]
-    total = np.zeros((problem.n_classes, problem.n_features + 1), np.longdouble)
+    unit = float(np.finfo(_EXTENDED).eps)
+    point: NDArray[Any] = x.astype(_EXTENDED)[None]
+    total = np.zeros((problem.n_classes, problem.n_features + 1), _EXTENDED)
     error = 0.0
     for client, rows in problem.blocks():
-        weight = np.longdouble(problem.alpha[client]) / int(problem.sizes[client])
-        samples = with_intercept(problem.samples[rows].astype(np.longdouble))
+        weight = _EXTENDED(problem.alpha[client]) / int(problem.sizes[client])
+        samples = with_intercept(problem.samples[rows].astype(_EXTENDED))
         logits = problem.logits(point, rows)[0]
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         pull = powers / powers.sum(axis=1, keepdims=True)
