@@ -65,7 +65,7 @@ def certify(problem: MultinomialProblem, x: FloatArray) -> Optimum:
     for client, rows in problem.blocks():
         weight = _EXTENDED(problem.alpha[client]) / int(problem.sizes[client])
         samples = with_intercept(problem.samples[rows].astype(_EXTENDED))
-        logits = problem.logits(point, rows)[0]
+        logits = problem.logits(point, rows)[:, 0]
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         pull = powers / powers.sum(axis=1, keepdims=True)
         pull[np.arange(len(pull)), problem.labels[rows]] -= 1
@@ -123,7 +123,7 @@ class _Hessian:
     def __init__(self, problem: MultinomialProblem, x: FloatArray) -> None:
         self._problem = problem
         self._chances = [
-            probabilities(problem.logits(x[None], rows)[0]) for _, rows in problem.blocks()
+            probabilities(problem.logits(x[None], rows)[:, 0]) for _, rows in problem.blocks()
         ]
 
     def __call__(self, v: FloatArray) -> FloatArray:
@@ -131,7 +131,7 @@ class _Hessian:
         total = np.zeros((problem.n_classes, problem.n_features + 1))
         for (client, rows), p in zip(problem.blocks(), self._chances, strict=True):
             samples = problem.samples[rows].astype(np.float64)
-            change = p * problem.logits(v[None], rows)[0]
+            change = p * problem.logits(v[None], rows)[:, 0]
             change -= p * change.sum(axis=1, keepdims=True)
             change *= problem.alpha[client] / problem.sizes[client]
             total[:, :-1] += change.T @ samples

@@ -215,7 +215,7 @@ class MultinomialProblem:
         losses = np.zeros((len(points), self.n_clients))
         for client, rows in self.blocks():
             logs = log_softmax(self.logits(points, rows), axis=2)
-            losses[:, client] -= self._of_label(logs, rows).sum(axis=1)
+            losses[:, client] -= self._of_label(logs, rows).sum(axis=0)
         losses = losses / self.sizes + 0.5 * self.ridge * np.square(points).sum(axis=1)[:, None]
         return losses.reshape(*np.shape(x)[:-1], self.n_clients)
 
@@ -228,12 +228,14 @@ class MultinomialProblem:
         for client, rows in self.blocks():
             samples = self.samples[rows].astype(np.float64)
             logs = log_softmax(self.logits(points, rows), axis=2)
-            losses[:, client] -= self._of_label(logs, rows).sum(axis=1)
+            losses[:, client] -= self._of_label(logs, rows).sum(axis=0)
             pull = np.exp(logs)
-            pull[:, np.arange(len(samples)), self.labels[rows]] -= 1
-            gradients[:, client, :, :-1] += np.matmul(pull.swapaxes(1, 2), samples)
-            gradients[:, client, :, -1] += pull.sum(axis=1)
-            squares[:, client] += np.square(pull).sum(axis=2) @ (1 + np.square(samples).sum(axis=1))
+            pull[np.arange(len(samples)), :, self.labels[rows]] -= 1
+            summed = pull.reshape(len(samples), -1).T @ samples
+            gradients[:, client, :, :-1] += summed.reshape(len(points), self.n_classes, -1)
+            gradients[:, client, :, -1] += pull.sum(axis=0)
+            lengths = 1 + np.square(samples).sum(axis=1)
+            squares[:, client] += lengths @ np.square(pull).sum(axis=2)
         gradients /= self.sizes[:, None, None]
         means = np.square(gradients).sum(axis=(2, 3))
         return ClientSums(
@@ -247,9 +249,8 @@ class MultinomialProblem:
         points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
         right = np.zeros((len(points), self.n_clients))
         for client, rows in self.blocks():
-            right[:, client] += (self.logits(points, rows).argmax(axis=2) == self.labels[rows]).sum(
-                axis=1
-            )
+            chosen = self.logits(points, rows).argmax(axis=2)
+            right[:, client] += (chosen == self.labels[rows][:, None]).sum(axis=0)
         return np.asarray(right / self.sizes @ self.alpha).reshape(np.shape(x)[:-1])
 
     def gram(self, client: int) -> FloatArray:
@@ -267,10 +268,11 @@ class MultinomialProblem:
                 yield client, rows
 
     def logits(self, points: FloatArray, rows: slice) -> FloatArray:
-        """Return z at points (k, dim) of a slice of samples, (k, samples, C)."""
+        """Return z at points (k, dim) of a slice of samples, (samples, k, C)."""
         weights, intercepts = self.split(points)
         samples = self.samples[rows].astype(points.dtype)
-        return np.asarray(np.matmul(samples, weights.swapaxes(1, 2)) + intercepts[:, None])
+        products = samples @ weights.reshape(-1, self.n_features).T
+        return np.asarray(products.reshape(len(samples), *intercepts.shape) + intercepts)
 
     def split(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return W (k, C, d) and b (k, C) of points (k, dim)."""
@@ -278,7 +280,7 @@ class MultinomialProblem:
         return points[:, :end].reshape(-1, self.n_classes, self.n_features), points[:, end:]
 
     def _of_label(self, logs: FloatArray, rows: slice) -> FloatArray:
-        return logs[:, np.arange(logs.shape[1]), self.labels[rows]]
+        return logs[np.arange(len(logs)), :, self.labels[rows]]
 
 
 def with_intercept(samples: FloatArray) -> FloatArray:

@@ -70,13 +70,13 @@ def test_the_gradient_is_bounded_to_a_dozen_digits():
 
 
 def test_rounding_is_bounded_where_the_gradient_vanishes(monkeypatch):
-    """Computed in float64 alone, gradients there are mostly rounding: half come out too small."""
+    """Computed in float64 alone it is mostly rounding there, and mostly comes out too small."""
     monkeypatch.setattr(multinomial_optimum, "_EXTENDED", np.float64)
-    it = problem(ridge=0.3)
+    it = problem(ridge=0.3, sizes=(40, 60, 30))
     nearest = multinomial_optimum._newton(it, goal=1e-17)
-    for x in nearest * (1 + 1e-16 * points(it, k=12)):
+    for x in nearest * (1 + 1e-16 * points(it, k=4)):
         norm = exact_gradient_norm(it, x)
-        assert norm < 1e-14
+        assert norm < 1e-15
         assert norm <= certify(it, x).gradient_norm < 1e-12
 
 

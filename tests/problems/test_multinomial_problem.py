@@ -54,7 +54,7 @@ def hessian(it, client, x):
         ]
     )
     for p, a in zip(
-        module.probabilities(it.logits(x[None], rows)[0]), it.samples[rows], strict=True
+        module.probabilities(it.logits(x[None], rows)[:, 0]), it.samples[rows], strict=True
     ):
         extended = np.append(a, 1.0)
         block = np.kron(np.diag(p) - np.outer(p, p), np.outer(extended, extended))
