@@ -159,9 +159,11 @@ class TorchClients:
         self._training = training or LocalTraining()
         self._n_clients = len(parts)
         self._server = server
-        pools = [*parts, server.places] if server is not None else list(parts)
         dtype = self.model.initial.dtype
-        self.pools = Pools(pools, len(inputs), device=device, dtype=dtype)
+        self.pools = Pools(parts, len(inputs), device=device, dtype=dtype)
+        self._server_pool = self.pools
+        if server is not None:
+            self._server_pool = Pools([server.places], len(inputs), device=device, dtype=dtype)
         on_gpu = device.type != "cpu"
         self._losses = batch_losses(self.model, loss, way=way, on_gpu=on_gpu, compiled=compiled)
         self._generator = torch.Generator(device)
@@ -249,9 +251,8 @@ class TorchClients:
         """Return the gradient on a batch of the server's samples, or the sum over its steps."""
         if self._server is None:
             raise ValueError("server must be given for an algorithm that uses its data, got none")
-        clients = torch.full((len(x),), self._n_clients, device=x.device)
-        steps = self._server.steps
-        batches = self._draw(clients, steps, self._server.batch_size, None)
+        steps, its = self._server.steps, torch.zeros(len(x), dtype=torch.long, device=x.device)
+        batches = self._draw(self._server_pool, its, steps, self._server.batch_size)
         if steps == 1:
             return self._gradients(x, batches, 0)
         lr = validation.positive("server lr", self._server.lr or 0.0)
@@ -266,7 +267,8 @@ class TorchClients:
         if not clients.numel():
             return rows, clients, torch.zeros_like(start)
         push = None if correction is None else correction[rows, clients]
-        batches = self._draw(clients, steps, self._training.batch_size, self._training.epochs)
+        own = self._training
+        batches = self._draw(self.pools, clients, steps, own.batch_size, own.epochs)
         return rows, clients, (self._walk(start, batches, lr, push) - start) * present[:, None]
 
     def _participants(self, who: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -287,9 +289,14 @@ class TorchClients:
         return rows.reshape(-1), columns.reshape(-1)
 
     def _draw(
-        self, clients: Tensor, steps: int, batch_size: int | None, epochs: int | None
+        self,
+        pools: Pools,
+        clients: Tensor,
+        steps: int,
+        batch_size: int | None,
+        epochs: int | None = None,
     ) -> Batches:
-        return self.pools.drawn(
+        return pools.drawn(
             clients,
             steps,
             batch_size=batch_size,
@@ -326,15 +333,14 @@ class TorchClients:
     def _reported(self, y: Tensor, clients: Tensor, batch_size: int | None) -> Tensor:
         losses = 0.5 * self._training.weight_decay * torch.square(y).sum(1)
         if batch_size is not None:
-            return losses + self._losses.losses(
-                y, *self._batch(self._draw(clients, 1, batch_size, None), 0)
-            )
+            batch = self._draw(self.pools, clients, 1, batch_size)
+            return losses + self._losses.losses(y, *self._batch(batch, 0))
         for part in self._stretches(clients):
             losses = losses + self._losses.losses(y, *self._batch(part, 0))
         return losses
 
     def _stretches(self, clients: Tensor) -> Iterator[Batches]:
         """Yield all samples of clients, some at a time, to keep memory small."""
-        most = max(self.pools.host_sizes[: self._n_clients])
+        most = max(self.pools.host_sizes)
         for first in range(0, most, _CHUNK):
             yield self.pools.whole(clients, first, min(first + _CHUNK, most))
