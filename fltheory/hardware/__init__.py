@@ -9,12 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fltheory.hardware.torch_clients import LocalTraining, ServerData, TorchClients
     from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
     from fltheory.hardware.torch_runs import run_on_torch
 
-__all__ = ["TorchQuadraticClients", "run_on_torch"]
+__all__ = ["LocalTraining", "ServerData", "TorchClients", "TorchQuadraticClients", "run_on_torch"]
 
 _HOMES = {
+    "LocalTraining": "torch_clients",
+    "ServerData": "torch_clients",
+    "TorchClients": "torch_clients",
     "TorchQuadraticClients": "torch_quadratic_clients",
     "run_on_torch": "torch_runs",
 }
