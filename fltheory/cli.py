@@ -409,6 +409,57 @@ def cutoff(
         print(f"written to {out}")
 
 
+@app.command()
+def train(
+    files: Annotated[list[Path], typer.Argument(help="Experiments: TOML files.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data set's files; bundled digits need none.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Keep checkpoints and results in this folder; resume from it.")
+    ] = Path("out/train"),
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change what the tables share, say training.rounds=10."),
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
+    page: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
+) -> None:
+    """Train the models of a paper's table, and print it beside the paper's figures."""
+    from fltheory import validation
+    from fltheory.report import training_page, training_summary, training_table
+
+    try:
+        from fltheory.hardware.training import measure, read_experiment
+
+        validation.whole_number("checkpoint_every", checkpoint_every, at_least=1)
+        experiments = [read_experiment(file, changes or []) for file in files]
+        with _progress() as advance:
+            measured = measure(
+                experiments,
+                out,
+                folder=data,
+                device=device,
+                checkpoint_every=checkpoint_every,
+                progress=advance,
+            )
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    except KeyboardInterrupt as interrupt:
+        raise _Interrupted(f"checkpoints are in {out}, the same command resumes") from interrupt
+    for results in measured:
+        _console().print(training_table(results))
+        print(training_summary(results))
+    print(f"runs are in {out}")
+    if page is not None:
+        options = "".join(f" --set {change}" for change in changes or [])
+        command = f"fltheory train {' '.join(map(str, files))}{options} --page {page}"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(training_page(measured, command), encoding="utf-8")
+        print(f"written to {page}")
+
+
 @experiments_app.command("ca-fed")
 def experiment_ca_fed(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,
