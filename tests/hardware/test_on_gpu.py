@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +9,8 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-sys.path.insert(0, str(Path(__file__).parent / "training"))
-from small_experiment import SERVER, run_table  # noqa: E402
-
 from fltheory.hardware.training import prepared, run_settings, train  # noqa: E402
+from tests.hardware.training.small_experiment import SERVER, run_table  # noqa: E402
 
 pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"

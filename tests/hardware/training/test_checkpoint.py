@@ -74,7 +74,7 @@ def test_damaged_and_foreign_files(
         file.write_text("no checkpoint")
     else:
         torch.save({"format": 0} if damage == "another format" else Harmful(), file)
-    with pytest.raises(ValueError, match="run.pt must be a checkpoint that train wrote") as error:
+    with pytest.raises(ValueError, match=r"run.pt must be a checkpoint that train wrote") as error:
         read_checkpoint(file, "abc")
     assert "\n" not in str(error.value)
     assert not (tmp_path / "harm-was-done").exists()

@@ -10,9 +10,8 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from small_experiment import document  # noqa: E402
-
 from fltheory.hardware.training import experiment, read_experiment  # noqa: E402
+from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 FILES = sorted((ROOT / "experiments").glob("*.toml"))
@@ -62,7 +61,7 @@ def test_faults_are_named_in_a_line(changes: dict[str, Any], message: str) -> No
 
 def test_missing_heading() -> None:
     lacking = {key: value for key, value in document().items() if key != "seeds"}
-    with pytest.raises(ValueError, match="^seeds must be given, got none"):
+    with pytest.raises(ValueError, match=r"^seeds must be given, got none"):
         experiment(lacking)
 
 
@@ -74,7 +73,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="file must be TOML, got"):
         read_experiment(file)
     file.write_text("title = 'x'")
-    with pytest.raises(ValueError, match="x.toml: source must be given"):
+    with pytest.raises(ValueError, match=r"x.toml: source must be given"):
         read_experiment(file)
 
 

@@ -10,9 +10,8 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from small_experiment import document  # noqa: E402
-
 from fltheory.hardware.training import experiment, measure, train  # noqa: E402
+from tests.hardware.training.small_experiment import document  # noqa: E402
 
 
 def test_figures_of_cells(tmp_path: Path) -> None:
@@ -38,9 +37,7 @@ def test_tables_share_runs(tmp_path: Path) -> None:
     table = experiment(document())
     one_row = document(rows=document()["rows"][:1])
     seen: list[tuple[int, int, str]] = []
-    both = measure(
-        [table, experiment(one_row)], tmp_path, progress=lambda *done: seen.append(done)
-    )
+    both = measure([table, experiment(one_row)], tmp_path, progress=lambda *done: seen.append(done))
     assert seen[-1][1] == 48
     cell = table.rows[0][1][0]
     np.testing.assert_array_equal(both[0].values(cell), both[1].values(cell))

@@ -56,18 +56,16 @@ def test_options_arrive() -> None:
     weights = Method("average all", {}).algorithm(given).aggregation_weights
     assert weights == pytest.approx([1 / 3] * 3)
     fedar = Method("FedAR", {"growth": 0.1, "largest": 3.0, "cutoff": 9.0}).algorithm(given)
-    assert fedar == algorithms.FedAR(
-        0.25, 7, weight=algorithms.CappedLinear(0.1, 3.0), cutoff=9.0
-    )
+    assert fedar == algorithms.FedAR(0.25, 7, weight=algorithms.CappedLinear(0.1, 3.0), cutoff=9.0)
 
 
 def test_refusals() -> None:
     given = circumstances(0.25, 7, None, 50, Bernoulli(PI))
-    with pytest.raises(ValueError, match="algorithm.name must be one of FedAvg"):
+    with pytest.raises(ValueError, match=r"algorithm.name must be one of FedAvg"):
         Method("SGD", {})
-    with pytest.raises(ValueError, match="algorithm.given is unknown: algorithm has server_lr"):
+    with pytest.raises(ValueError, match=r"algorithm.given is unknown: algorithm has server_lr"):
         Method("FedAvg", {"given": 1}).algorithm(given)
-    with pytest.raises(ValueError, match="algorithm.start must be one of"):
+    with pytest.raises(ValueError, match=r"algorithm.start must be one of"):
         Method("MIFA", {"start": "now"}).algorithm(given)
     with pytest.raises(ValueError, match="must not be CA-Fed unless"):
         Method("CA-Fed", {}).algorithm(given)

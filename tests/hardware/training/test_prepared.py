@@ -10,11 +10,10 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
-
 from fltheory.algorithms import Safari, Scheduled, ServerMomentum  # noqa: E402
 from fltheory.hardware.datasets import load  # noqa: E402
 from fltheory.hardware.training import prepared, run_settings  # noqa: E402
+from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 SAFARI = {"name": "SAFARI", "q": 0.5}
 

@@ -11,10 +11,9 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
-
 from fltheory.hardware.training import Finished, run_settings, train  # noqa: E402
 from fltheory.hardware.training.checkpoint import read_checkpoint  # noqa: E402
+from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 SAFARI = {"name": "SAFARI", "q": 0.5}
 MARKOV = {"kind": "four classes", **FOUR_CLASSES}
@@ -140,7 +139,7 @@ def test_a_model_that_is_no_number_any_more(tmp_path: Path) -> None:
         run_table(training={"client_lr": 10.0, "weight_decay": 100.0, "rounds": 40})
     )
     file = tmp_path / "run.pt"
-    with pytest.raises(ValueError, match="must stay finite, got .* in round") as error:
+    with pytest.raises(ValueError, match=r"must stay finite, got .* in round") as error:
         train(settings, 0, file=file, checkpoint_every=1000)
     message = str(error.value)
     assert "\n" not in message

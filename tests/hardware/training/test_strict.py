@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import pytest
 
 from fltheory import validation
-from fltheory.hardware.training.strict import checked_flag, checked_table, made, made_by_kind, merged
+from fltheory.hardware.training.strict import (
+    checked_flag,
+    checked_table,
+    made,
+    made_by_kind,
+    merged,
+)
 
 
 @dataclass
@@ -41,7 +47,7 @@ def test_errors_begin_with_the_option(options: dict[str, object], message: str) 
 
 @pytest.mark.parametrize("kind", [None, "circle", 3, ["point"]])
 def test_unknown_kinds(kind: object) -> None:
-    with pytest.raises(ValueError, match="^shape.kind must be one of point, got"):
+    with pytest.raises(ValueError, match=r"^shape.kind must be one of point, got"):
         made_by_kind({"point": Point}, {"kind": kind}, "shape")
 
 
