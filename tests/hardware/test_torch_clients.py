@@ -26,6 +26,7 @@ from fltheory.algorithms import (
     FedAvgIS,
     FedVarp,
     Harmonic,
+    LocalSgd,
     Mifa,
     Projected,
     Safari,
@@ -74,6 +75,7 @@ ALGORITHMS = [
     Scheduled(Safari(0.6, 1.0, 0.1, 2), Harmonic(0.2, offset=3.0)),
     AveragedIterate(FedAvg(0.1, 2)),
     Projected(FedAvg(0.1, 2), Ball(np.zeros(4), 2.0)),
+    LocalSgd(Harmonic(0.2, offset=3.0), 4, tuple(ALPHA)),
 ]
 NOT_ALGORITHMS = {
     *("Algorithm", "CappedLinear", "Clients", "Constant", "Harmonic", "InactivityWeight"),
