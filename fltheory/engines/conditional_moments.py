@@ -20,7 +20,7 @@ from fltheory.algorithms.contract import Algorithm, Array, Schedule, State, in_r
 from fltheory.engines.moment_recursion import affine_problem
 from fltheory.engines.noise import NoiseSource, ReplicaIndices, UnitImpulses
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.probing import NotAffineError
+from fltheory.engines.probe import NotAffineError
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays

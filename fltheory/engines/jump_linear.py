@@ -12,12 +12,8 @@ import numpy as np
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.engines.jump_map import DistinctSets, JumpMap, MomentErrors, Moments, jump_map
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms
-from fltheory.engines.probing import (
-    MOST_SETS,
-    UNIT_ROUNDOFF,
-    DependentRoundsError,
-    RoundOverflowError,
-)
+from fltheory.engines.probe import UNIT_ROUNDOFF, DependentRoundsError, RoundOverflowError
+from fltheory.engines.probing import MOST_SETS
 from fltheory.engines.rounds import each_round
 from fltheory.engines.setting import Setting
 from fltheory.engines.state_layout import StateLayout

@@ -16,7 +16,8 @@ import numpy as np
 
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.moment_map import MomentRounding
-from fltheory.engines.probing import UNIT_ROUNDOFF, maps_of_sets
+from fltheory.engines.probe import UNIT_ROUNDOFF
+from fltheory.engines.probing import maps_of_sets
 from fltheory.engines.state_layout import StateLayout
 from fltheory.participation.base import Masks
 from fltheory.participation.states import States

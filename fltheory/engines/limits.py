@@ -14,7 +14,7 @@ from fltheory.engines.jump_linear import runs_along_chain
 from fltheory.engines.moment_map import MomentMap
 from fltheory.engines.moment_recursion import affine_problem, round_law
 from fltheory.engines.observables import QuadraticForm, standard_forms
-from fltheory.engines.probing import RoundOverflowError
+from fltheory.engines.probe import RoundOverflowError
 from fltheory.engines.setting import check_clients
 from fltheory.engines.state_layout import StateLayout
 from fltheory.engines.stationary_limit import StationaryLimit, no_limit
@@ -82,7 +82,7 @@ def stationary(
         return no_limit(problem.dim)
     resolvent = np.asarray(np.linalg.inv(np.eye(step.size) - step.law.mean_slope), np.float64)
     first = resolvent @ step.law.mean_offset
-    second = solver.solve(step.cross @ first + step.inflow)
+    second = solver.solve(step.law.cross(first) + step.law.inflow)
     forms = {name: layout.form(form) for name, form in standard_forms(quadratic).items()}
     limits = {
         name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
@@ -148,21 +148,14 @@ class _KrylovSolver:
     """Solves the same by GMRES, for states too large for elimination."""
 
     def __init__(self, step: MomentMap) -> None:
-        self._step = step
-        slopes = step.law.slopes
-        self._transposed = np.ascontiguousarray(slopes.transpose(0, 2, 1))
+        self._law = step.law
 
     def solve(self, right: FloatArray) -> FloatArray:
-        return self._solve(self._step.spread, right)
+        return self._solve(self._law.spread, right)
 
     def dwell(self) -> FloatArray:
         """Return X with ``X - E[A' X A] = I``."""
-
-        def dual(matrix: FloatArray) -> FloatArray:
-            slopes = self._transposed
-            return np.tensordot(slopes @ matrix, slopes, axes=([0, 2], [0, 2]))
-
-        return self._solve(dual, np.eye(self._step.size))
+        return self._solve(self._law.dual, np.eye(self._law.size))
 
     def _solve(self, spread: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
         n = right.shape[0]

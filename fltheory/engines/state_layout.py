@@ -9,7 +9,7 @@ import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State
 from fltheory.engines.observables import QuadraticForm
-from fltheory.engines.probing import StateFunction
+from fltheory.engines.probe import StateFunction
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
