@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from fltheory.engines.error_growth import ErrorGrowth, SteadyGrowth, gains
 from fltheory.engines.probe import UNIT_ROUNDOFF
 from fltheory.engines.random_affine_map import RandomAffineMap
 from fltheory.validation import FloatArray
@@ -90,6 +91,7 @@ class MomentMap:
             offset_error=law.offset_error,
             noise_error=law.noise_error,
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
+            law=law,
         )
 
 
@@ -102,7 +104,8 @@ class MomentRounding:
 
     The error of ``M`` is measured in the nuclear norm, in which ``M -> E[A M A']`` grows a
     symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. For
-    moments kept apart by the state of a chain, the constants are arrays (states,).
+    moments kept apart by the state of a chain, the constants are arrays (states,), and ``law``,
+    the map behind them, is left out.
     """
 
     second_gain: Numbers
@@ -116,6 +119,31 @@ class MomentRounding:
     offset_error: float
     noise_error: float
     unit: float
+    law: RandomAffineMap | None = None
+
+    def one_round(self, second_error: float, first_error: float) -> SteadyGrowth:
+        """Return the growth of the errors, or of their sums over states, by a factor a round."""
+        return SteadyGrowth(
+            float(np.max(self.second_gain)),
+            float(np.max(self.first_gain)),
+            float(np.max(self.coupling)),
+            second_error,
+            first_error,
+        )
+
+    def growth(self, second_error: float, first_error: float) -> SteadyGrowth | ErrorGrowth:
+        """Return the errors' growth over rounds of this one map, without states."""
+        steady = self.one_round(second_error, first_error)
+        if steady.second_gain <= 1 or self.law is None:
+            return steady
+        identity, mean = np.eye(self.law.size), self.law.mean_slope
+        return ErrorGrowth(
+            gains(self.law.dual, identity),
+            gains(lambda matrix: np.asarray(mean.T @ matrix), identity),
+            steady.coupling,
+            second_error,
+            first_error,
+        )
 
     @property
     def coupling(self) -> Numbers:
@@ -169,12 +197,12 @@ def propagate(
     second, first = [second_error], [first_error]
     for rounding, count in _runs(roundings):
         before = traces[len(first) - 1 : len(first) - 1 + count]
-        fresh = (array.tolist() for array in rounding.of_one_round(before))
-        coupling, second_gain = float(rounding.coupling), float(rounding.second_gain)
-        first_gain = float(rounding.first_gain)
-        for fresh_second, fresh_first in zip(*fresh, strict=True):
-            second.append(second_gain * second[-1] + coupling * first[-1] + fresh_second)
-            first.append(first_gain * first[-1] + fresh_first)
+        fresh = zip(*(array.tolist() for array in rounding.of_one_round(before)), strict=True)
+        growth = rounding.growth(second[-1], first[-1])
+        for fresh_second, fresh_first in fresh:
+            growth.add(fresh_second, fresh_first)
+            second.append(growth.second)
+            first.append(growth.first)
     second += [np.inf] * (traces.size - len(second))
     first += [np.inf] * (traces.size - len(first))
     return np.array(second), np.array(first)
