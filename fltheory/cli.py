@@ -362,6 +362,34 @@ def cutoff(
         print(f"written to {out}")
 
 
+@app.command()
+def bias(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/bias.md"),
+    figure: Annotated[
+        Path | None, typer.Option(help="Write the figure, .svg or .png, beside the page.")
+    ] = Path("docs/bias.svg"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """Make the table of every algorithm's limit under uneven participation."""
+    from fltheory.experiments.participation_bias import Effort, bias_table
+    from fltheory.report import bias_page, write_bias_figure
+
+    effort = Effort()
+    with _progress() as advance:
+        cells = list(bias_table(effort, progress=advance))
+    page = bias_page(cells, effort, None if figure is None else figure.name)
+    if check:
+        if not out.is_file() or out.read_text(encoding="utf-8") != page:
+            print(f"{out} is not what the algorithms give: run fltheory bias")
+            raise typer.Exit(1)
+        return
+    if figure is not None:
+        write_bias_figure(cells, figure)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page, encoding="utf-8")
+    print(f"written to {out}")
+
+
 @experiments_app.command("ca-fed")
 def experiment_ca_fed(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from fltheory.algorithms.contract import Algorithm, Schedule
@@ -76,7 +77,10 @@ def stationary(
         step = MomentMap(round_law(algorithm, quadratic, participation, layout))
     except RoundOverflowError:
         return no_limit(problem.dim)
-    solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
+    try:
+        solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
+    except np.linalg.LinAlgError:
+        return no_limit(problem.dim)
     dwell = solver.dwell()
     if not _positive_definite(dwell):
         return no_limit(problem.dim)
@@ -128,11 +132,21 @@ def _rounding_error(
 
 
 class _DirectSolver:
-    """Solves ``M - E[A M A'] = right`` by elimination."""
+    """Solves ``M - E[A M A'] = right`` by elimination.
+
+    Raises
+    ------
+    LinAlgError
+        If something in the state never decays.
+    """
 
     def __init__(self, step: MomentMap) -> None:
         self._size = step.size
-        self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)
+            self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
+        if not np.diagonal(self._factors[0]).all():
+            raise np.linalg.LinAlgError("singular")
 
     def solve(self, right: FloatArray) -> FloatArray:
         return np.asarray(lu_solve(self._factors, right.ravel()).reshape(self._size, self._size))

@@ -1,5 +1,6 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.bias_report import bias_figure, bias_page, bias_text, write_bias_figure
 from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
 from fltheory.report.experiment_report import (
@@ -39,6 +40,9 @@ from fltheory.report.weights_report import (
 )
 
 __all__ = [
+    "bias_figure",
+    "bias_page",
+    "bias_text",
     "certified_text",
     "cutoff_table",
     "derivation_text",
@@ -64,6 +68,7 @@ __all__ = [
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "write_bias_figure",
     "write_cutoffs",
     "write_judged",
     "write_measured",
