@@ -442,6 +442,31 @@ def experiment_ca_fed(
         print(f"written to {page}")
 
 
+@experiments_app.command("shapley")
+def experiment_shapley(
+    page: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/fedar-shapley.md"),
+    figure: Annotated[
+        Path, typer.Option(help="The figure to write, .svg or .png, beside the page.")
+    ] = Path("docs/fedar-shapley.svg"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
+    from fltheory.report import measured_scenarios, shapley_page, write_shapley_figure
+
+    with _progress() as advance:
+        found = measured_scenarios(progress=advance)
+    text = shapley_page(found, figure.name)
+    if check:
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            print(f"{page} is not what the experiment gives: run fltheory experiment shapley")
+            raise typer.Exit(1)
+        return
+    write_shapley_figure(found, figure)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    print(f"written to {page} and {figure}")
+
+
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:
     from fltheory.verify import departure, verdict_changed
 

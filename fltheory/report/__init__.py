@@ -29,6 +29,13 @@ from fltheory.report.region_figure import (
     region_table,
     write_region,
 )
+from fltheory.report.shapley_report import (
+    measured_scenarios,
+    relative_values,
+    shapley_figure,
+    shapley_page,
+    write_shapley_figure,
+)
 from fltheory.report.survival_text import survival_text
 from fltheory.report.verdict_file import verdict_document, write_verdicts
 from fltheory.report.verdict_table import summary, verdict_table
@@ -52,6 +59,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "measured_scenarios",
     "power_page",
     "power_summary",
     "rate_falsification_text",
@@ -60,6 +68,9 @@ __all__ = [
     "region_figure",
     "region_heading",
     "region_table",
+    "relative_values",
+    "shapley_figure",
+    "shapley_page",
     "summary",
     "survival_text",
     "verdict_document",
@@ -73,6 +84,7 @@ __all__ = [
     "write_judged",
     "write_measured",
     "write_region",
+    "write_shapley_figure",
     "write_verdicts",
     "write_weights",
 ]
