@@ -460,6 +460,34 @@ def train(
         print(f"written to {page}")
 
 
+@app.command()
+def bias(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/bias.md"),
+    figure: Annotated[
+        Path | None, typer.Option(help="Write the figure, .svg or .png, beside the page.")
+    ] = Path("docs/bias.svg"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """Make the table of every algorithm's limit under uneven participation."""
+    from fltheory.experiments.participation_bias import Effort, bias_table
+    from fltheory.report import bias_page, write_bias_figure
+
+    effort = Effort()
+    with _progress() as advance:
+        cells = list(bias_table(effort, progress=advance))
+    page = bias_page(cells, effort, None if figure is None else figure.name)
+    if check:
+        if not out.is_file() or out.read_text(encoding="utf-8") != page:
+            print(f"{out} is not what the algorithms give: run fltheory bias")
+            raise typer.Exit(1)
+        return
+    if figure is not None:
+        write_bias_figure(cells, figure)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(page, encoding="utf-8")
+    print(f"written to {out}")
+
+
 @experiments_app.command("ca-fed")
 def experiment_ca_fed(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,
@@ -510,6 +538,31 @@ def experiment_ca_fed(
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(experiment_page(results, plan, command), encoding="utf-8")
         print(f"written to {page}")
+
+
+@experiments_app.command("shapley")
+def experiment_shapley(
+    page: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/fedar-shapley.md"),
+    figure: Annotated[
+        Path, typer.Option(help="The figure to write, .svg or .png, beside the page.")
+    ] = Path("docs/fedar-shapley.svg"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
+    from fltheory.report import measured_scenarios, shapley_page, write_shapley_figure
+
+    with _progress() as advance:
+        found = measured_scenarios(progress=advance)
+    text = shapley_page(found, figure.name)
+    if check:
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            print(f"{page} is not what the experiment gives: run fltheory experiment shapley")
+            raise typer.Exit(1)
+        return
+    write_shapley_figure(found, figure)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text, encoding="utf-8")
+    print(f"written to {page} and {figure}")
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

@@ -1,5 +1,6 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.bias_report import bias_figure, bias_page, bias_text, write_bias_figure
 from fltheory.report.bound_figure import (
     bound_figure,
     lines_figure,
@@ -34,6 +35,13 @@ from fltheory.report.region_figure import (
     region_table,
     write_region,
 )
+from fltheory.report.shapley_report import (
+    measured_scenarios,
+    relative_values,
+    shapley_figure,
+    shapley_page,
+    write_shapley_figure,
+)
 from fltheory.report.survival_text import survival_text
 from fltheory.report.training_report import training_page, training_summary, training_table
 from fltheory.report.verdict_file import verdict_document, write_verdicts
@@ -46,6 +54,9 @@ from fltheory.report.weights_report import (
 )
 
 __all__ = [
+    "bias_figure",
+    "bias_page",
+    "bias_text",
     "bound_figure",
     "certified_text",
     "cutoff_table",
@@ -57,6 +68,7 @@ __all__ = [
     "falsification_text",
     "findings",
     "lines_figure",
+    "measured_scenarios",
     "power_page",
     "power_summary",
     "rate_falsification_text",
@@ -65,6 +77,9 @@ __all__ = [
     "region_figure",
     "region_heading",
     "region_table",
+    "relative_values",
+    "shapley_figure",
+    "shapley_page",
     "summary",
     "survival_text",
     "training_page",
@@ -77,11 +92,13 @@ __all__ = [
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "write_bias_figure",
     "write_bound",
     "write_cutoffs",
     "write_judged",
     "write_measured",
     "write_region",
+    "write_shapley_figure",
     "write_verdicts",
     "write_weights",
 ]
