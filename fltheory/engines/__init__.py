@@ -1,6 +1,7 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
 from fltheory.engines.conditional_moments import conditional
+from fltheory.engines.dependent_weight_error import mean_weight, weight_error_under
 from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
@@ -32,8 +33,10 @@ __all__ = [
     "WeightError",
     "conditional",
     "exact",
+    "mean_weight",
     "monte_carlo",
     "rational_weight_error",
     "stationary",
     "weight_error",
+    "weight_error_under",
 ]
