@@ -1,7 +1,11 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
 from fltheory.engines.conditional_moments import conditional
-from fltheory.engines.dependent_weight_error import mean_weight, weight_error_under
+from fltheory.engines.dependent_weight_error import (
+    cyclic_weights,
+    mean_weight,
+    weight_error_under,
+)
 from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
@@ -32,6 +36,7 @@ __all__ = [
     "Trajectory",
     "WeightError",
     "conditional",
+    "cyclic_weights",
     "exact",
     "mean_weight",
     "monte_carlo",

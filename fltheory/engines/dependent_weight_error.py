@@ -189,15 +189,33 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
     return (low + int(large[0]), total[large[0] : large[-1] + 1]) if large.size else _NOTHING
 
 
-def _cyclic(cycles: Cyclic, cutoff: float, rounds: int) -> WeightError:
-    p = cycles.marginals
-    omega, intervals, lasted = np.ones(p.size), np.zeros(p.size), np.zeros(p.size)
-    values = np.empty((p.size, rounds))
+def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
+    """Return omega_t of every client, (n_clients, rounds), under participation without chance.
+
+    Raises
+    ------
+    ValueError
+        For a cutoff below 1 or not whole, or fewer than one round.
+
+    Examples
+    --------
+    >>> cyclic_weights(Cyclic([3], [0]), 5, 5).tolist()
+    [[1.0, 1.0, 1.0, 1.0, 2.0]]
+    """
+    longest = checked_cutoff(cutoff)
+    weights = np.ones((cycles.n_clients, validation.whole_number("rounds", rounds, at_least=1)))
+    intervals, lasted = np.zeros(cycles.n_clients), np.zeros(cycles.n_clients)
     masks = cycles.masks(np.random.default_rng(0), 1)
-    for t, (mask,) in enumerate(islice(masks, rounds)):
-        values[:, t] = (p * omega - 1) ** 2
+    for t, (mask,) in enumerate(islice(masks, rounds - 1)):
         lasted = lasted + 1
-        ends = mask | (lasted == cutoff)
-        omega = np.where(ends, (intervals * omega + lasted) / (intervals + 1), omega)
+        ends = mask | (lasted == longest)
+        mean = (intervals * weights[:, t] + lasted) / (intervals + 1)
+        weights[:, t + 1] = np.where(ends, mean, weights[:, t])
         intervals, lasted = intervals + ends, np.where(ends, 0.0, lasted)
-    return WeightError(values, 32 * _EPS * np.arange(1, rounds + 1) * (np.sqrt(values) + 1) ** 2)
+    return weights
+
+
+def _cyclic(cycles: Cyclic, cutoff: float, rounds: int) -> WeightError:
+    scaled = cycles.marginals[:, None] * cyclic_weights(cycles, cutoff, rounds)
+    rounding = 8 * _EPS * np.arange(1.0, rounds + 1) * scaled
+    return WeightError((scaled - 1) ** 2, rounding * (2 * np.abs(scaled - 1) + rounding) + _EPS)
