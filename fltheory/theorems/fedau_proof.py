@@ -104,7 +104,7 @@ OPTION_1_PRINTED = Derivation(
         Step(
             "at the printed limits, Option 1",
             "the bracket is zero: no negative constant bounds it",
-            Equal(_POSITIVE - sp.Rational(1, 4), _ZERO, under={_u: _ONE, _v: _ONE, _w: _ONE}),
+            Equal(_POSITIVE, sp.Rational(1, 4), under={_u: _ONE, _v: _ONE, _w: _ONE}),
         ),
     ),
     _TAKEN,
