@@ -4,6 +4,7 @@ from fltheory.engines.conditional_moments import conditional
 from fltheory.engines.dependent_weight_error import (
     cyclic_weights,
     mean_weight,
+    recorded_weights,
     weight_error_under,
 )
 from fltheory.engines.limits import stationary
@@ -41,6 +42,7 @@ __all__ = [
     "mean_weight",
     "monte_carlo",
     "rational_weight_error",
+    "recorded_weights",
     "stationary",
     "weight_error",
     "weight_error_under",

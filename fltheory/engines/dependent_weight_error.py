@@ -20,11 +20,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.engines.weight_error import WeightError, checked_cutoff, weight_error
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.participation.base import Participation
+from fltheory.participation.finite_chain import checked_masks
 from fltheory.validation import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -79,7 +81,8 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
 def mean_weight(p: float, cutoff: float, rounds: int) -> FloatArray:
     """Return ``E omega_t`` for t = 0 .. rounds-1 under independent rounds.
 
-    It is not E S, as Theorem 3's proof has it: by round t the short intervals have ended first.
+    From t = K on it is E S, the mean of the cut-off geometric law: given how many intervals have
+    ended, all of them have the same law as the first. Before, none may have ended.
 
     Raises
     ------
@@ -88,8 +91,8 @@ def mean_weight(p: float, cutoff: float, rounds: int) -> FloatArray:
 
     Examples
     --------
-    >>> mean_weight(0.5, 2, 3).tolist()
-    [1.0, 1.0, 1.5]
+    >>> mean_weight(0.5, 2, 4).tolist()
+    [1.0, 1.0, 1.5, 1.5]
     """
     chance = validation.real_number("p", p, "in (0, 1]", lambda number: 0 < number <= 1)
     rounds = validation.whole_number("rounds", rounds, at_least=1)
@@ -189,6 +192,45 @@ def _added(*parts: tuple[float, _Row, int]) -> _Row:
     return (low + int(large[0]), total[large[0] : large[-1] + 1]) if large.size else _NOTHING
 
 
+def recorded_weights(history: ArrayLike, cutoff: float) -> FloatArray:
+    """Return FedAU's weights along a record of who took part: Algorithm 2 itself.
+
+    Parameters
+    ----------
+    history : array of 0 and 1, (rounds, N)
+        Who took part; every round of every client must be known.
+    cutoff : int or math.inf
+        K, the longest interval.
+
+    Returns
+    -------
+    array, (N, rounds + 1)
+        omega_t for t = 0 .. rounds; the last is for the round to come.
+
+    Raises
+    ------
+    ValueError
+        For a record without rounds or clients, with gaps (NaN) or entries other than 0 and 1, or
+        a cutoff below 1 or not whole.
+
+    Examples
+    --------
+    >>> recorded_weights([[1], [0], [0], [1]], 5).tolist()
+    [[1.0, 1.0, 1.0, 1.0, 2.0]]
+    """
+    longest = checked_cutoff(cutoff)
+    masks = checked_masks("history", history, shape="(rounds, N)")
+    weights = np.ones((masks.shape[1], len(masks) + 1))
+    intervals, lasted = np.zeros(masks.shape[1]), np.zeros(masks.shape[1])
+    for t, mask in enumerate(masks):
+        lasted = lasted + 1
+        ends = mask | (lasted == longest)
+        mean = (intervals * weights[:, t] + lasted) / (intervals + 1)
+        weights[:, t + 1] = np.where(ends, mean, weights[:, t])
+        intervals, lasted = intervals + ends, np.where(ends, 0.0, lasted)
+    return weights
+
+
 def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
     """Return omega_t of every client, (n_clients, rounds), under participation without chance.
 
@@ -202,17 +244,9 @@ def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
     >>> cyclic_weights(Cyclic([3], [0]), 5, 5).tolist()
     [[1.0, 1.0, 1.0, 1.0, 2.0]]
     """
-    longest = checked_cutoff(cutoff)
-    weights = np.ones((cycles.n_clients, validation.whole_number("rounds", rounds, at_least=1)))
-    intervals, lasted = np.zeros(cycles.n_clients), np.zeros(cycles.n_clients)
-    masks = cycles.masks(np.random.default_rng(0), 1)
-    for t, (mask,) in enumerate(islice(masks, rounds - 1)):
-        lasted = lasted + 1
-        ends = mask | (lasted == longest)
-        mean = (intervals * weights[:, t] + lasted) / (intervals + 1)
-        weights[:, t + 1] = np.where(ends, mean, weights[:, t])
-        intervals, lasted = intervals + ends, np.where(ends, 0.0, lasted)
-    return weights
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    masks = islice(cycles.masks(np.random.default_rng(0), 1), rounds)
+    return recorded_weights(np.concatenate(list(masks)), cutoff)[:, :-1]
 
 
 def _cyclic(cycles: Cyclic, cutoff: float, rounds: int) -> WeightError:

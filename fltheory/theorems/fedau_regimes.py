@@ -229,15 +229,15 @@ OPTION_1_ORDER = _regimes(
     {
         "known statistics": (
             "Bernoulli, omega = 1/p",
-            lambda: replace(_constant(weights=_KNOWN), rounds=4000, step=0.28),
+            lambda: replace(_constant(weights=_KNOWN), rounds=2000, step=0.28),
         ),
         "Markov": (
             "omega = 1/p, presence in stretches",
-            lambda: replace(_constant(_MARKOV, _KNOWN), rounds=4000, step=0.28),
+            lambda: replace(_constant(_MARKOV, _KNOWN), rounds=2000, step=0.28),
         ),
         "cyclic": (
             "omega = 1/p, presence in cycles of ten rounds",
-            lambda: replace(_constant(_CYCLIC, _KNOWN), rounds=4000, step=0.28),
+            lambda: replace(_constant(_CYCLIC, _KNOWN), rounds=2000, step=0.28),
         ),
     }
 )
@@ -246,7 +246,7 @@ OPTION_2_ORDER = _regimes(
     {
         "bounded gradients": (
             "Bernoulli, omega = 1/p, losses that grow linearly far away, with noise",
-            lambda: _bowl(Bernoulli(_PAIR), weights=_KNOWN_PAIR, rounds=2000, step=0.28),
+            lambda: _bowl(Bernoulli(_PAIR), weights=_KNOWN_PAIR, rounds=1000, step=0.28),
         ),
         "quadratic": (
             "Bernoulli, omega = 1/p, exact gradients: none of them bounded everywhere",

@@ -150,9 +150,8 @@ THEOREM_3 = PointClaim(
     regimes=fedau_regimes.THEOREM_3,
     note=(
         "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, and (1-p)^2 of "
-        "round 0, where omega is 1. The proof gets to that line by a step that fails "
-        "(fedau/3-step), so this rests on fedau/3-rounds, which holds wherever it was tried, and "
-        "for every p at once where K <= 6 and t <= 3K."
+        "round 0, where omega is 1. The proof gets to that line by a step that fails for t < K "
+        "(fedau/3-step); the line itself is true in every round (docs/fedau.md)."
     ),
 )
 
@@ -219,9 +218,10 @@ STEP_DERIVED = replace(
         _against_count_from_cutoff, STEP.quantity.text.replace("t >= 1", "t >= K"), PURE
     ),
     note=(
-        "From t = K on, when an interval has surely ended. E omega_t is still not E S_n (short "
-        "intervals end first), but what this adds is less than what more than floor(t/K) "
-        "intervals save, wherever it was tried: equal at t = K for K <= 2, below it otherwise."
+        "From t = K on, when an interval has surely ended. Those that have are exchangeable given "
+        "their number: so E omega_t = E S_n, and omega_t is the conditional mean of the average of "
+        "the first floor(t/K) intervals, whose variance is at least as large. That their number is "
+        "random then costs nothing."
     ),
 )
 

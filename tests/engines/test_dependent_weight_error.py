@@ -11,8 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines import mean_weight, weight_error, weight_error_under
+from fltheory.algorithms import FedAU
+from fltheory.algorithms.contract import CLIENTS
+from fltheory.engines import mean_weight, recorded_weights, weight_error, weight_error_under
+from fltheory.engines.noise import Silence
+from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.weight_error import interval_moments
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
+from fltheory.problems import QuadraticProblem
 from tests.engines.test_weight_error import weights_of_algorithm_2
 
 CUTOFFS = [1, 2, 3, 5, math.inf]
@@ -92,6 +98,57 @@ def test_cycles_by_hand() -> None:
     np.testing.assert_allclose(weight_error_under(cycles, 2, 7).values[0], expected)
 
 
+@pytest.mark.parametrize(
+    ("cutoff", "presence", "expected"),
+    [
+        # intervals 1, 2, 3
+        (math.inf, [1, 0, 1, 0, 0, 1], [1, 1, 1, 3 / 2, 3 / 2, 3 / 2, 2]),
+        # nobody for four rounds, then 5 and 1
+        (math.inf, [0, 0, 0, 0, 1, 1], [1, 1, 1, 1, 1, 5, 3]),
+        # cut after 2: 2, 2, 1
+        (2, [0, 0, 0, 0, 1], [1, 1, 2, 2, 2, 5 / 3]),
+        # presence at the cut itself ends one interval
+        (2, [0, 1, 0, 1], [1, 1, 2, 2, 2]),
+        # cut at once
+        (1, [0, 1, 0], [1, 1, 1, 1]),
+        # never there: K, from t = K on
+        (3, [0] * 7, [1, 1, 1, 3, 3, 3, 3, 3]),
+        # always there
+        (3, [1] * 4, [1, 1, 1, 1, 1]),
+    ],
+)
+def test_weights_of_a_record_by_hand(cutoff, presence, expected) -> None:
+    found = recorded_weights([[here, 1] for here in presence], cutoff)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-15)
+    np.testing.assert_array_equal(found[1], 1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=30))
+def test_the_algorithm_carries_these_weights(history: list[tuple[int, int]]) -> None:
+    algorithm = FedAU(0.1, 1, cutoff=4)
+    clients = QuadraticClients(QuadraticProblem([[1.0]], [[0.0], [1.0]]), Silence())
+    state = algorithm.init(np.zeros((1, 1)), 2)
+    weights = recorded_weights(history, 4)
+    for t, who in enumerate(history):
+        np.testing.assert_allclose(state["omega"][0], weights[:, t], rtol=1e-12)
+        state = algorithm.round(state, clients, np.array([who], dtype=bool), CLIENTS)
+
+
+@pytest.mark.parametrize(
+    ("history", "message"),
+    [
+        ([], r"history must .* \(rounds, N\)"),
+        ([[], []], r"history must .* \(rounds, N\)"),
+        ([[1, 0], [1, math.nan]], "history must be finite, got nan"),
+        ([[1, 0], [1]], r"history must be a real array of shape \(rounds, N\)"),
+        ([[1, 2]], "history must be 0 or 1, got 2"),
+    ],
+)
+def test_records_with_gaps_are_refused(history, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        recorded_weights(history, 5)
+
+
 def test_bernoulli_is_passed_on() -> None:
     found = weight_error_under(Bernoulli([0.2, 0.7]), 4, 30)
     np.testing.assert_array_equal(found.values, weight_error([0.2, 0.7], 4, 30).values)
@@ -108,6 +165,14 @@ def test_mean_weight_over_all_histories(cutoff: float) -> None:
             total += chance * weights_of_algorithm_2(presence, cutoff)
         expected.append(float(total))
     np.testing.assert_allclose(mean_weight(0.2, cutoff, 9), expected, rtol=1e-13)
+
+
+@given(st.floats(0.02, 0.98), st.integers(1, 8))
+def test_from_the_cutoff_on_the_mean_weight_is_the_intervals_mean(p: float, cutoff: int) -> None:
+    """Those that have ended are exchangeable given their number, and one surely has."""
+    means = mean_weight(p, cutoff, 5 * cutoff)
+    expected = interval_moments(p, cutoff)[0]
+    np.testing.assert_allclose(means[cutoff:], expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize(
