@@ -150,3 +150,35 @@ THEOREM_1 = Derivation(
     ),
     _MEANINGS_2,
 )
+
+_log_c_T = sp.Symbol("l", nonnegative=True)
+_DRIFT = gamma**2 * L**2 * I_steps * (I_steps * delta**2 + sigma**2)
+_STEP_4 = {gamma: 1 / (L * I_steps * sp.sqrt(T))}
+
+
+def _drift(noise: sp.Expr) -> Step:
+    return Step(
+        "drift at gamma = 1/(L I sqrt(T))",
+        "Theorem 2's last term is the last one of the corollary without F_0",
+        Equal(_DRIFT, (delta**2 + noise) / T, under=_STEP_4),
+    )
+
+
+_TAKEN_4 = (
+    "Theorem 2, with Q the largest that may happen.",
+    "The other terms of the step sizes: 1/min(a, b, c) <= 1/a + 1/b + 1/c.",
+    "Theorem 3 with K = log_c T.",
+)
+COROLLARY_4_PRINTED = Derivation(
+    (
+        _drift(sigma**2 / T),
+        Step(
+            "bias at K = log_c T",
+            "(1 - p)^(2K) = 1/T <= log_c(T)^2/T, where T >= 2",
+            Implied(claimed=sp.Le(1 / T, _log_c_T**2 / T), given=(sp.Ge(T, 2, evaluate=False),)),
+        ),
+    ),
+    _TAKEN_4,
+    {_log_c_T: "log_c T, which may be any positive number: below 1 for T < c"},
+)
+COROLLARY_4_DERIVED = Derivation((_drift(sigma**2 / I_steps),), _TAKEN_4)

@@ -177,12 +177,8 @@ OPTION_2 = _regimes(
             lambda: replace(_constant(), problem=_quadratic(0.0)),
         ),
         "noisy gradients": (
-            "Bernoulli, K = 5, two clients on quadratics: no bound on gradients",
-            lambda: _two(
-                Bernoulli(_PAIR),
-                problem=QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=0.5),
-                rounds=6,
-            ),
+            "Bernoulli, K = 5, quadratics with noise: no bound on gradients",
+            lambda: _Instance(_quadratic(2.0), _BERNOULLI, rounds=100),
         ),
         "Markov": (
             "K = 5, presence in stretches, exact gradients",

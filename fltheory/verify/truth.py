@@ -9,7 +9,7 @@ from functools import lru_cache
 from scipy.special import stdtrit
 
 from fltheory import validation
-from fltheory.algorithms.contract import in_round
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.engines import (
     NotAffineError,
     Observable,
@@ -21,10 +21,12 @@ from fltheory.engines import (
 )
 from fltheory.engines.participant_paths import all_paths
 from fltheory.engines.trajectory import FIELDS
+from fltheory.participation.base import Participation
+from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
 from fltheory.verify.verdict import Evidence, Grade
 
-# A path takes longer than a replica and tells more: its moments are exact.
+# About what a path costs, in runs: benchmarks/rao_blackwell.py.
 _REPLICAS_PER_PATH = 4
 
 
@@ -91,7 +93,8 @@ def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling
     """Run the exact engine where it applies, else average over participation, else sample.
 
     Where rounds are affine once it is known who takes part, exact moments given that are
-    averaged over all of participation, which is exact, or over what is drawn of it. The last
+    averaged over all of participation, which is exact, or over what is drawn of it. Without
+    noise a run's moments given participation are the run itself, and runs are drawn. The last
     truths are kept, as readings of a theorem, and mutants, share them.
     """
     return _truth_of(setting, tuple(observe), sampling)
@@ -99,44 +102,46 @@ def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling
 
 @lru_cache(maxsize=32)
 def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
-    arguments = (
-        setting.algorithm,
-        setting.problem,
-        setting.participation,
-        setting.rounds,
-        setting.x0,
-    )
+    arguments = _arguments(setting)
     try:
         return Truth(exact(*arguments, observe=observe), Grade.EXACT, None)
     except NotAffineError:
-        if not observe and len(in_round(setting.algorithm, 1).branches) == 1:
-            try:
-                return _given_participation(setting, sampling)
-            except NotAffineError:
-                pass
-        sampled = monte_carlo(
-            *arguments, replicas=sampling.replicas, seed=sampling.seed, observe=observe
-        )
-        return Truth(sampled, Grade.STATISTICAL, sampling)
+        given = None if observe else _given_participation(setting, sampling)
+    if given is not None:
+        return given
+    sampled = monte_carlo(
+        *arguments, replicas=sampling.replicas, seed=sampling.seed, observe=observe
+    )
+    return Truth(sampled, Grade.STATISTICAL, sampling)
 
 
-def _given_participation(setting: Setting, sampling: Sampling) -> Truth:
-    """Average over every path of participants if they are few, else over some that are drawn.
-
-    Raises
-    ------
-    NotAffineError
-        If a round is not affine even then.
-    """
-    arguments = (
+def _arguments(
+    setting: Setting,
+) -> tuple[Algorithm | Schedule, Problem, Participation, int, FloatArray]:
+    return (
         setting.algorithm,
         setting.problem,
         setting.participation,
         setting.rounds,
         setting.x0,
     )
-    if all_paths(setting.participation, setting.rounds) is not None:
-        return Truth(conditional(*arguments), Grade.EXACT, None)
-    drawn = replace(sampling, replicas=max(2, sampling.replicas // _REPLICAS_PER_PATH))
-    trajectory = conditional(*arguments, paths=drawn.replicas, seed=drawn.seed)
-    return Truth(trajectory, Grade.STATISTICAL, drawn)
+
+
+def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:
+    """Average over every path of participants if they are few, else over some that are drawn.
+
+    None where a round is not affine even then, or drawing paths has no advantage.
+    """
+    if len(in_round(setting.algorithm, 1).branches) > 1:
+        return None
+    every = all_paths(setting.participation, setting.rounds) is not None
+    if not every and setting.problem.sigma == 0:
+        return None
+    try:
+        if every:
+            return Truth(conditional(*_arguments(setting)), Grade.EXACT, None)
+        drawn = replace(sampling, replicas=max(2, sampling.replicas // _REPLICAS_PER_PATH))
+        run = conditional(*_arguments(setting), paths=drawn.replicas, seed=drawn.seed)
+        return Truth(run, Grade.STATISTICAL, drawn)
+    except NotAffineError:
+        return None

@@ -147,8 +147,10 @@ def test_corollary_4_has_its_step_sizes(rounds: int, reading: str, half: int) ->
     R = 1 / (2 * math.log(2))
     expected = SIGMA * math.sqrt(L * F_0 * Q / (N * STEPS * rounds))
     expected += 4 * math.sqrt(L * F_0 * Q / (N * rounds))
-    expected += (psi + 16 + SIGMA**2 / (STEPS * rounds)) * R * math.log(rounds) ** 2 / rounds
-    expected += (L * F_0 * (1 + Q / N) + 16 + SIGMA**2 / rounds) / rounds
+    logarithms = R * math.log(rounds) ** 2 + (1 if reading == "derived" else 0)
+    noise = SIGMA**2 / (STEPS if reading == "derived" else rounds)
+    expected += (psi + 16 + SIGMA**2 / (STEPS * rounds)) * logarithms / rounds
+    expected += (L * F_0 * (1 + Q / N) + 16 + noise) / rounds
     assert float(order) == pytest.approx(expected, rel=1e-12)
 
 

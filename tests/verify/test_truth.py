@@ -61,6 +61,20 @@ def test_many_paths_are_drawn() -> None:
     assert (truth.error("excess_loss")[1:] > 7 * drawn.standard_error.excess_loss[1:]).all()
 
 
+def test_without_noise_runs_are_drawn() -> None:
+    quiet = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    run = setting(FedAU(0.1, 2, cutoff=3), Bernoulli([0.5, 0.7]), 12, quiet)
+    truth = truth_of(run, (), SAMPLING)
+    assert truth.grade is Grade.STATISTICAL
+    assert truth.evidence(0.0).replicas == 400
+    paths = conditional(
+        run.algorithm, run.problem, run.participation, run.rounds, run.x0, paths=4000, seed=5
+    )
+    spread = np.hypot(paths.standard_error.excess_loss, truth.trajectory.standard_error.excess_loss)
+    gap = abs(paths.excess_loss - truth.trajectory.excess_loss)
+    assert (gap <= 7 * spread + 1e-12).all()
+
+
 def test_what_is_never_affine_is_sampled() -> None:
     run = setting(
         FedAU(0.1, 2), Bernoulli([0.5, 0.7]), 5, nonconvex(2, 1, L=1.0, sigma_G=1.0, sigma=0.1)
