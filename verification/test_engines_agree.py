@@ -46,7 +46,8 @@ def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
         for name, regime in statement.regimes.items():
             if is_affine(regime.setting):
                 theorem = statement if isinstance(statement, Theorem) else None
-                found.setdefault(f"{statement.id.split('/')[1]}: {name}", (regime.setting, theorem))
+                versions = statement.id.replace("-submission", "")
+                found.setdefault(f"{versions}: {name}", (regime.setting, theorem))
     return found
 
 
