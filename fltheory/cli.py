@@ -216,9 +216,14 @@ def certify(
     file: Annotated[Path, typer.Argument(help="A certificate, as written by falsify.")],
 ) -> None:
     """Check a certificate of refutation in exact arithmetic, by code of its own."""
-    from fltheory.report import certified_text
+    from fltheory.report import certified_text, weight_certified_text
     from fltheory.verify import read_certificate
+    from fltheory.verify.weight_certificate import read_weight_certificate
 
+    of_weights = read_weight_certificate(file)
+    if of_weights is not None:
+        print(weight_certified_text(of_weights))
+        return
     print(certified_text(read_certificate(file)))
 
 
