@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
@@ -176,6 +177,19 @@ def test_the_stated_rounding_covers_a_run_in_fractions() -> None:
         moves = [(keep - 1) * (x - c) / 2 for here, c in zip(mask, (-1, 2), strict=True) if here]
         x += sum(moves)
     assert found.rounding_error.squared_distance.max() < 1e-10
+
+
+def test_the_stated_rounding_adds_up_over_rounds() -> None:
+    """Steps below the last place of x are lost every round: after 1500 they would show."""
+    cycles, step = Cyclic([1], [0]), 2.0**-54
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    found = conditional(WeightedFedAvg((1.0,), step, 1), problem, cycles, 1500, [5.0])
+    with localcontext() as context:
+        context.prec = 50
+        expected = (5 * (1 - Decimal(step)) ** 1500) ** 2
+        gap = float(abs(Decimal(float(found.squared_distance[-1])) - expected))
+    assert gap > 100 * float(np.spacing(25.0)) / 2
+    assert gap <= found.rounding_error.squared_distance[-1] < 1e-9
 
 
 def test_a_projection_that_may_move_a_model_is_refused() -> None:
