@@ -181,14 +181,14 @@ def test_the_stated_rounding_covers_a_run_in_fractions() -> None:
 
 def test_the_stated_rounding_adds_up_over_rounds() -> None:
     """Steps of just less than half the last place of x are lost in every round."""
-    cycles, step = Cyclic([1], [0]), 0.93 * 2.0**-53
+    cycles, step, start = Cyclic([1], [0]), 0.93 * 2.0**-53, 4.1
     problem = QuadraticProblem([[1.0]], [[0.0]])
-    found = conditional(WeightedFedAvg((1.0,), step, 1), problem, cycles, 1500, [4.1])
+    found = conditional(WeightedFedAvg((1.0,), step, 1), problem, cycles, 1500, [start])
     with localcontext() as context:
         context.prec = 50
-        expected = (Decimal(4.1) * (1 - Decimal(step)) ** 1500) ** 2
+        expected = (Decimal(start) * (1 - Decimal(step)) ** 1500) ** 2
         gap = float(abs(Decimal(float(found.squared_distance[-1])) - expected))
-    assert gap > 1.8 * 1500 * 2.0**-53 * 4.1**2
+    assert gap > 1.8 * 1500 * 2.0**-53 * start**2
     assert gap <= found.rounding_error.squared_distance[-1] < 1e-8
 
 
