@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import islice, pairwise, product
 
@@ -201,6 +202,19 @@ def test_the_stated_rounding_covers_a_run_in_fractions() -> None:
         moves = [(keep - 1) * (x - c) / 2 for here, c in zip(mask, (-1, 2), strict=True) if here]
         x += sum(moves)
     assert found.rounding_error.squared_distance.max() < 1e-10
+
+
+def test_the_stated_rounding_adds_up_over_rounds() -> None:
+    """Steps of just less than half the last place of x are lost in every round."""
+    cycles, step, start = Cyclic([1], [0]), 0.93 * 2.0**-53, 4.1
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    found = conditional(WeightedFedAvg((1.0,), step, 1), problem, cycles, 1500, [start])
+    with localcontext() as context:
+        context.prec = 50
+        expected = (Decimal(start) * (1 - Decimal(step)) ** 1500) ** 2
+        gap = float(abs(Decimal(float(found.squared_distance[-1])) - expected))
+    assert gap > 1.8 * 1500 * 2.0**-53 * start**2
+    assert gap <= found.rounding_error.squared_distance[-1] < 1e-8
 
 
 def test_a_projection_that_may_move_a_model_is_refused() -> None:
