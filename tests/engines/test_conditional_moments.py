@@ -341,6 +341,22 @@ class Momentum:
 
 
 @dataclass(frozen=True)
+class Echo:
+    """Its memory is the server's last noise alone: on losses x^2 / 2 the rest is x, exactly."""
+
+    branches = EVERY_ROUND_CLIENTS
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "noise": 0 * x0}
+
+    def round(self, state, clients, who, branch):
+        weights = who / clients.n_clients
+        moved = clients.summed_local_sgd(state["x"], who, weights, steps=1, lr=0.25)
+        noise = clients.server_gradient(state["x"]) - state["x"]
+        return {"x": state["x"] + moved + state["noise"], "noise": noise}
+
+
+@dataclass(frozen=True)
 class Clipped:
     """A step that is not affine."""
 
@@ -355,6 +371,13 @@ class Clipped:
 
 def test_a_memory_of_steps_is_followed_too() -> None:
     setting = (Momentum(), random_problem(2, 2, 1), Bernoulli([0.5, 0.9]), 4, [1.0])
+    found, expected = conditional(*setting), exact(*setting)
+    np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-11)
+
+
+def test_a_memory_of_noise_alone_is_random_too() -> None:
+    problem = QuadraticProblem([[1.0]], [[0.0], [0.0]], server_sigma=1.0)
+    setting = (Echo(), problem, Bernoulli([0.5, 0.9]), 4, [1.0])
     found, expected = conditional(*setting), exact(*setting)
     np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-11)
 
