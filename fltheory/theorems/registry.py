@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs
+from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs, scaffold
 from fltheory.theorems.statement import Statement
 
 PAPERS = (
@@ -13,6 +13,7 @@ PAPERS = (
     sa_fl_repairs.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
+    scaffold.STATEMENTS,
 )
 
 _BY_NAME: Mapping[tuple[str, str], Statement] = {

@@ -130,9 +130,9 @@ def compare(
     """Evaluate a theorem, and further hypotheses, on a setting."""
     values = theorem_values(theorem, theorem.constants(setting))
     truth = truth_of(setting, theorem.observe(setting), sampling)
-    error = theorem.quantity.error(truth.error(theorem.quantity.field))
+    error = theorem.quantity.error(truth.error(theorem.quantity.field), setting)
     return Comparison(
-        truth=theorem.quantity.of(truth.trajectory),
+        truth=theorem.quantity.of(truth.trajectory, setting),
         bound=float(evaluate(theorem.bound, values)),
         evidence=truth.evidence(error),
         hypotheses=tuple(

@@ -16,6 +16,9 @@ READINGS = {
     "ca-fed/3": ("printed",),
     "ca-fed/appendix-d": ("printed", "derived"),
     "ca-fed/appendix-e": ("printed", "derived"),
+    "scaffold/strongly-convex": ("printed", "derived"),
+    "scaffold/convex": ("printed", "derived"),
+    "scaffold/nonconvex": ("printed", "derived"),
 }
 
 
