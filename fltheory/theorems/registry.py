@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs, scaffold
+from fltheory.theorems import (
+    ca_fed,
+    ca_fed_weights,
+    cited_lemmas,
+    sa_fl,
+    sa_fl_repairs,
+    scaffold,
+)
 from fltheory.theorems.statement import Statement
 
 PAPERS = (
@@ -14,6 +21,7 @@ PAPERS = (
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
     scaffold.STATEMENTS,
+    cited_lemmas.STATEMENTS,
 )
 
 _BY_NAME: Mapping[tuple[str, str], Statement] = {

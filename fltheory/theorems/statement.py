@@ -4,7 +4,7 @@ Its bound and each hypothesis are SymPy expressions over named symbols: the one 
 is evaluated in numbers, rendered in documents and manipulated. A *reading* of a theorem is
 one way to take it: ``printed`` is the statement to the letter, faults included; ``derived``
 is what its own proof gives; ``repaired`` is the printed form with the fewest changes that the
-proof asks for.
+proof asks for; ``tight`` is the printed form with the least constants.
 """
 
 from __future__ import annotations

@@ -19,6 +19,11 @@ READINGS = {
     "scaffold/strongly-convex": ("printed", "derived"),
     "scaffold/convex": ("printed", "derived"),
     "scaffold/nonconvex": ("printed", "derived"),
+    "lemmas/perturbed-strong-convexity": ("printed", "tight"),
+    "lemmas/separation": ("printed",),
+    "lemmas/martingale-separation": ("printed", "tight"),
+    "lemmas/separation-in-61": ("printed",),
+    "lemmas/bounded-drift": ("printed", "derived", "tight"),
 }
 
 
