@@ -232,9 +232,9 @@ PERTURBED_CONVEXITY_TIGHT = replace(
     reading="tight",
     bound=(L + mu) / 2,
     note=(
-        "What the proof's two inequalities give: mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2, "
-        "and L/2 ||z-x||^2. No smaller c serves all mu-strongly convex, L-smooth functions; quadratics "
-        "need max a^2/(2a - mu) over their curvatures a."
+        "What the proof's inequalities give, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and "
+        "L/2 ||z-x||^2. No smaller c serves all functions of the class; quadratics need "
+        "max a^2/(2a - mu) over their curvatures a."
     ),
 )
 

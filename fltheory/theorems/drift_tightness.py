@@ -12,8 +12,8 @@ clients need not be convex, and as a -> 0 where they are. ``g = grad F_i(x)`` ha
 ``||g||^2 <= 2 (sigma_G^2 + ||grad F||^2)``, with equality where ``grad F_i - grad F = grad F``.
 
 *All smooth clients.* Without noise, ``||y_{k+1} - x|| <= (1 + eta L) ||y_k - x|| + eta ||g||``;
-with noise and g = 0, ``E||y_{k+1} - x||^2 <= (1 + eta L)^2 E||y_k - x||^2 + eta^2 sigma^2``. Both are
-equalities at a = -L. So neither constant can be smaller for any class in between; that the two
+with noise and g = 0, ``E||y_{k+1} - x||^2 <= (1 + eta L)^2 E||y_k - x||^2 + eta^2 sigma^2``. Both
+are equalities at a = -L. So neither constant can be smaller for any class in between; that the two
 together are enough is exact on quadratics, and `excess_for_all_smooth` bounds what is missing.
 """
 
