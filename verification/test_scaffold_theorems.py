@@ -121,40 +121,39 @@ def moments_by_hand(
     pull = -local_lr * sum(shrink**j for j in range(steps))
     moment = np.zeros((size + 1, size + 1))
     moment[0, 0], moment[0, -1], moment[-1, 0], moment[-1, -1] = start**2, start, start, 1.0
+    maps = []
+    for chance, members in sets:
+        a = np.eye(size + 1)
+        noise = np.zeros((size + 1, size + 1))
+        share = server_lr / len(members)
+        # Noise of step j reaches y_K shrunk by shrink^(K-1-j), and the mean gradient.
+        effect = np.array([-local_lr * shrink ** (steps - 1 - j) for j in range(steps)])
+        for i in members:
+            change = np.zeros(size + 1)
+            change[0], change[-1] = slope, pull * gradients[i]
+            change[1:size] += pull / n_clients
+            change[1 + i] -= pull
+            a[0] += share * change
+            if option == 1:
+                control = np.zeros(size + 1)
+                control[0], control[-1] = curvature, gradients[i]
+                of_control = np.zeros(steps)
+                noise[1 + i, 1 + i] += variance
+            else:
+                control = -change / (steps * local_lr)
+                control[1:size] -= 1 / n_clients
+                control[1 + i] += 1
+                of_control = -effect / (steps * local_lr)
+            a[1 + i] = control
+            noise[0, 0] += variance * share**2 * (effect @ effect)
+            noise[0, 1 + i] += variance * share * (effect @ of_control)
+            noise[1 + i, 0] += variance * share * (effect @ of_control)
+            noise[1 + i, 1 + i] += variance * (of_control @ of_control)
+        maps.append((chance, a, noise))
     seen = []
     for _ in range(rounds):
         seen.append(moment[0, 0])
-        image = np.zeros_like(moment)
-        for chance, members in sets:
-            a = np.eye(size + 1)
-            noise = np.zeros((size + 1, size + 1))
-            for i in members:
-                change = np.zeros(size + 1)
-                change[0] = slope
-                change[-1] = pull * gradients[i]
-                change[1:size] += pull / n_clients
-                change[1 + i] -= pull
-                a[0] += server_lr / len(members) * change
-                control = np.zeros(size + 1)
-                # Noise of step j reaches y_K shrunk by shrink^(K-1-j), and the mean gradient.
-                effect = np.array([-local_lr * shrink ** (steps - 1 - j) for j in range(steps)])
-                if option == 1:
-                    control[0], control[-1] = curvature, gradients[i]
-                    of_control = np.zeros(steps)
-                    noise[1 + i, 1 + i] += variance
-                else:
-                    control = -change / (steps * local_lr)
-                    control[1:size] -= 1 / n_clients
-                    control[1 + i] += 1
-                    of_control = -effect / (steps * local_lr)
-                a[1 + i] = control
-                share = server_lr / len(members)
-                noise[0, 0] += variance * share**2 * (effect @ effect)
-                noise[0, 1 + i] += variance * share * (effect @ of_control)
-                noise[1 + i, 0] += variance * share * (effect @ of_control)
-                noise[1 + i, 1 + i] += variance * (of_control @ of_control)
-            image += chance * (a @ moment @ a.T + noise)
-        moment = image
+        moment = sum(chance * (a @ moment @ a.T + noise) for chance, a, noise in maps)
     return np.array(seen)
 
 

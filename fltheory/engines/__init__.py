@@ -11,6 +11,7 @@ from fltheory.engines.observables import (
     ParticipantGradientSum,
     QuadraticForm,
 )
+from fltheory.engines.path_moments import along_path
 from fltheory.engines.probing import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.engines.stationary_limit import StationaryLimit
@@ -30,6 +31,7 @@ __all__ = [
     "StationaryLimit",
     "Trajectory",
     "WeightError",
+    "along_path",
     "conditional",
     "exact",
     "monte_carlo",

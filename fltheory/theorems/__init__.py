@@ -15,6 +15,7 @@ from fltheory.theorems.registry import get, ids, readings, registered
 from fltheory.theorems.repair import Mend, Repair
 from fltheory.theorems.statement import (
     BoundedQuantity,
+    DirectionClaim,
     Hypothesis,
     PointClaim,
     PointQuantity,
@@ -31,6 +32,7 @@ from fltheory.theorems.units import Unit, UnitFlag, unit_of
 __all__ = [
     "BoundedQuantity",
     "Derivation",
+    "DirectionClaim",
     "Equal",
     "FiniteLimit",
     "Hypothesis",

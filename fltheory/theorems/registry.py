@@ -9,6 +9,7 @@ from fltheory.theorems import (
     ca_fed,
     ca_fed_weights,
     cited_lemmas,
+    fedar,
     sa_fl,
     sa_fl_repairs,
     scaffold,
@@ -22,6 +23,7 @@ PAPERS = (
     ca_fed_weights.STATEMENTS,
     scaffold.STATEMENTS,
     cited_lemmas.STATEMENTS,
+    fedar.STATEMENTS,
 )
 
 _BY_NAME: Mapping[tuple[str, str], Statement] = {

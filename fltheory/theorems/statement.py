@@ -236,6 +236,15 @@ class RateClaim:
 
 
 @dataclass(frozen=True)
+class DirectionClaim(RateClaim):
+    """A claim that a theorem's quantity grows, or falls, with a variable.
+
+    It has one axis; of its ``order`` only the direction is claimed, up where it grows with the
+    variable's values and down where it falls.
+    """
+
+
+@dataclass(frozen=True)
 class PointQuantity:
     """A left-hand side that a setting has by itself, without a run.
 

@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 from scipy.special import stdtrit
 
 from fltheory import validation
-from fltheory.engines import NotAffineError, Observable, Setting, Trajectory, exact, monte_carlo
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.engines import (
+    NotAffineError,
+    Observable,
+    Setting,
+    Trajectory,
+    along_path,
+    exact,
+    monte_carlo,
+)
 from fltheory.engines.trajectory import FIELDS
+from fltheory.participation.base import Participation
+from fltheory.participation.known_path import known_path
+from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
 from fltheory.verify.verdict import Evidence, Grade
 
@@ -82,6 +95,30 @@ def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling
     return _truth_of(setting, tuple(observe), sampling)
 
 
+_Arguments: TypeAlias = tuple[Algorithm | Schedule, Problem, Participation, int, FloatArray]
+
+
+def _computed(arguments: _Arguments, observe: tuple[Observable, ...]) -> Trajectory:
+    """Compute the moments, along the path where it is known and rounds count.
+
+    Where both engines do, and the first has no bound on its rounding, the second is taken.
+    """
+    try:
+        trajectory = exact(*arguments, observe=observe)
+    except NotAffineError:
+        if observe:
+            raise
+        return along_path(*arguments)
+    known = not observe and known_path(arguments[2], 1) is not None
+    return along_path(*arguments) if known and _has_no_bound(trajectory) else trajectory
+
+
+def _has_no_bound(trajectory: Trajectory) -> bool:
+    assert trajectory.rounding_error is not None
+    error = trajectory.rounding_error.squared_distance[-1]
+    return trajectory.diverged_at is None and not error <= trajectory.squared_distance[-1]
+
+
 @lru_cache(maxsize=32)
 def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
     arguments = (
@@ -92,7 +129,7 @@ def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampl
         setting.x0,
     )
     try:
-        return Truth(exact(*arguments, observe=observe), Grade.EXACT, None)
+        return Truth(_computed(arguments, observe), Grade.EXACT, None)
     except NotAffineError:
         sampled = monte_carlo(
             *arguments, replicas=sampling.replicas, seed=sampling.seed, observe=observe

@@ -24,6 +24,13 @@ READINGS = {
     "lemmas/martingale-separation": ("printed", "tight"),
     "lemmas/separation-in-61": ("printed",),
     "lemmas/bounded-drift": ("printed", "derived", "tight"),
+    "fedar/1": ("printed", "derived"),
+    "fedar/2": ("printed", "derived"),
+    "fedar/average-inactivity": ("printed",),
+    "fedar/maximum-inactivity": ("printed",),
+    "fedar/number-of-clients": ("printed",),
+    "fedar/weight": ("printed",),
+    "fedar/assumption-7": ("printed",),
 }
 
 
