@@ -17,6 +17,7 @@ from fltheory.engines.observables import (
     ParticipantGradientSum,
     QuadraticForm,
 )
+from fltheory.engines.path_moments import along_path
 from fltheory.engines.probe import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.engines.stationary_limit import StationaryLimit
@@ -36,6 +37,7 @@ __all__ = [
     "StationaryLimit",
     "Trajectory",
     "WeightError",
+    "along_path",
     "conditional",
     "cyclic_weights",
     "exact",

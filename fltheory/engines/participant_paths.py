@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from itertools import islice, product
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from fltheory.validation import FloatArray
 MOST_PATHS = 50_000
 _MOST_STATES = 1 << 18
 
-_Following = Callable[[int], tuple[tuple[int, float], ...]]
+_Paths: TypeAlias = list[tuple[float, tuple[int, ...]]]
+_Following: TypeAlias = Callable[[int], tuple[tuple[int, float], ...]]
 
 
 def all_paths(participation: Participation, rounds: int) -> tuple[FloatArray, Masks] | None:
@@ -76,18 +78,26 @@ def _of_independent_rounds(
 
 def _along_states(states: States, rounds: int) -> tuple[FloatArray, Masks] | None:
     following = _transitions(states)
-    paths: list[tuple[float, tuple[int, ...]]]
-    paths = [(float(chance), (i,)) for i, chance in enumerate(states.initial) if chance > 0]
+    paths: _Paths = [(float(chance), (i,)) for i, chance in enumerate(states.initial) if chance > 0]
     for _ in range(rounds - 1):
-        if len(paths) > MOST_PATHS:
+        longer = _one_round_longer(paths, following)
+        if longer is None:
             return None
-        paths = [
-            (chance * step, (*path, j)) for chance, path in paths for j, step in following(path[-1])
-        ]
+        paths = longer
     if len(paths) > MOST_PATHS:
         return None
     weights = np.array([chance for chance, _ in paths])
     return weights, states.masks[np.array([path for _, path in paths])]
+
+
+def _one_round_longer(paths: _Paths, following: _Following) -> _Paths | None:
+    """Return every continuation of some paths, None as soon as there are too many."""
+    longer: _Paths = []
+    for chance, path in paths:
+        longer += [(chance * step, (*path, j)) for j, step in following(path[-1])]
+        if len(longer) > MOST_PATHS:
+            return None
+    return longer
 
 
 def _transitions(states: States) -> _Following:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems import DirectionClaim, PointClaim, RateClaim, Statement, Theorem
 from fltheory.verify import Cell, Outcome
 
 
@@ -32,7 +32,10 @@ def _lines(statement: Statement) -> Iterator[str]:
 def _rate_lines(claim: RateClaim) -> Iterator[str]:
     yield f"Claim, under the hypotheses of {claim.theorem.id} ({claim.theorem.reading}):"
     for axis in claim.axes:
-        yield f"  in {axis.variable}: {claim.theorem.quantity.text} = O({axis.order})"
+        if isinstance(claim, DirectionClaim):
+            yield f"  in {axis.variable}: {claim.theorem.quantity.text} goes with {axis.order}"
+        else:
+            yield f"  in {axis.variable}: {claim.theorem.quantity.text} = O({axis.order})"
         for hypothesis in axis.hypotheses:
             yield f"    if {hypothesis.name}: {hypothesis.condition}   [{hypothesis.source}]"
     yield ""

@@ -16,6 +16,7 @@ from fltheory.theorems.registry import get, ids, load, readings, register, regis
 from fltheory.theorems.repair import Mend, Repair
 from fltheory.theorems.statement import (
     BoundedQuantity,
+    DirectionClaim,
     Hypothesis,
     PointClaim,
     PointQuantity,
@@ -32,6 +33,7 @@ from fltheory.theorems.units import Unit, UnitFlag, unit_of
 __all__ = [
     "BoundedQuantity",
     "Derivation",
+    "DirectionClaim",
     "Equal",
     "Family",
     "FiniteLimit",

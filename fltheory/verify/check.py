@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from fltheory.engines import Setting
 from fltheory.theorems.statement import (
+    DirectionClaim,
     Hypothesis,
     PointClaim,
     RateAxis,
@@ -72,6 +74,8 @@ def check(
     'HOLDS'
     """
     sampling = Sampling(replicas, seed, error_probability)
+    if isinstance(theorem, DirectionClaim):
+        return _check_direction(theorem, setting, sampling)
     if isinstance(theorem, RateClaim):
         return _check_rate(theorem, setting, sampling)
     if isinstance(theorem, PointClaim):
@@ -140,9 +144,9 @@ def compare_with(
 ) -> Comparison:
     """Evaluate a theorem, and further hypotheses, on a setting whose truth is known."""
     values = theorem_values(theorem, theorem.constants(setting))
-    error = theorem.quantity.error(truth.error(theorem.quantity.field))
+    error = theorem.quantity.error(truth.error(theorem.quantity.field), setting)
     return Comparison(
-        truth=theorem.quantity.of(truth.trajectory),
+        truth=theorem.quantity.of(truth.trajectory, setting),
         bound=float(evaluate(theorem.bound, values)),
         evidence=truth.evidence(error),
         hypotheses=tuple(
@@ -181,8 +185,7 @@ class _AxisReading:
     @property
     def hypotheses(self) -> tuple[HypothesisCheck, ...]:
         """Return each hypothesis at the setting where its margin is worst."""
-        by_name = zip(*(comparison.hypotheses for comparison in self.comparisons), strict=True)
-        return tuple(min(checks, key=_badness) for checks in by_name)
+        return _worst_hypotheses(self.comparisons)
 
     @property
     def outcome(self) -> Outcome:
@@ -197,10 +200,11 @@ class _AxisReading:
 
     @property
     def text(self) -> str:
-        """Return the slopes in a line."""
+        """Return the slopes in a line; a bound without known constants has none."""
+        bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
         return (
             f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
-            f"bound {self.bound_slope:+.2f}, claimed {self.claimed_slope:+.2f}"
+            f"{bound}claimed {self.claimed_slope:+.2f}"
         )
 
 
@@ -223,6 +227,11 @@ def slope_of_last_decade(
     finite = np.isfinite(heights).all(axis=0)
     slopes = np.polyfit(logs, np.where(finite, heights, 0.0), 1)[0]
     return np.where(finite, slopes, np.nan)
+
+
+def _worst_hypotheses(comparisons: Sequence[Comparison]) -> tuple[HypothesisCheck, ...]:
+    by_name = zip(*(comparison.hypotheses for comparison in comparisons), strict=True)
+    return tuple(min(checks, key=_badness) for checks in by_name)
 
 
 def _badness(check: HypothesisCheck) -> tuple[int, float]:
@@ -256,6 +265,45 @@ def _check_rate(claim: RateClaim, setting: Setting, sampling: Sampling) -> Verdi
     )
 
 
+def _check_direction(claim: DirectionClaim, setting: Setting, sampling: Sampling) -> Verdict:
+    """Compare the truth at successive values of the variable.
+
+    The claim holds if every step goes in the claimed direction, beyond the errors of both truths,
+    and is refuted if one goes the other way; between them it is undecided.
+    """
+    (axis,) = claim.axes
+    comparisons, orders = _compared_along(claim, axis, setting, sampling)
+    hypotheses = _worst_hypotheses(comparisons)
+    steps = list(pairwise(comparisons))
+    if orders[0] > orders[-1]:
+        steps = [(after, before) for before, after in steps]
+    worst = max(steps, key=lambda step: step[0].truth / step[1].truth)
+    error = math.fsum(side.evidence.error for side in worst)
+    truths = ", ".join(f"{comparison.truth:.4g}" for comparison in comparisons)
+    values = ", ".join(str(value) for value in axis.grid(setting))
+    return Verdict(
+        theorem=claim.id,
+        reading=claim.reading,
+        outcome=_unmet(hypotheses) or _direction(steps),
+        evidence=replace(worst[0].evidence, error=error / worst[1].truth),
+        truth=worst[0].truth / worst[1].truth,
+        bound=1.0,
+        hypotheses=hypotheses,
+        detail=f"{axis.variable} = {values}: {truths}",
+    )
+
+
+def _direction(steps: Sequence[tuple[Comparison, Comparison]]) -> Outcome:
+    """Judge whether the first of each pair is below the second."""
+    gaps = [
+        (higher.truth - lower.truth, higher.evidence.error + lower.evidence.error)
+        for lower, higher in steps
+    ]
+    if all(gap > error for gap, error in gaps):
+        return Outcome.HOLDS
+    return Outcome.REFUTED if any(gap < -error for gap, error in gaps) else Outcome.UNDECIDED
+
+
 def _scope(reading: _AxisReading, setting: Setting) -> str:
     grid = reading.axis.grid(setting)
     return f"an order is a limit: read off {reading.axis.variable} = {grid[0]} .. {grid[-1]}"
@@ -272,16 +320,23 @@ def _compared(
     return compare(statement, setting, sampling, extra_hypotheses)
 
 
+def _compared_along(
+    claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
+) -> tuple[list[Comparison], list[float]]:
+    """Return what every value of an axis shows, and the claimed order there."""
+    comparisons, orders = [], []
+    for value in axis.grid(setting):
+        scheduled = axis.schedule(setting, value)
+        comparisons.append(_compared(claim.theorem, scheduled, sampling, axis.hypotheses))
+        orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
+    return comparisons, orders
+
+
 def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> _AxisReading:
     grid = axis.grid(setting)
-    comparisons = []
-    orders = []
-    for value in grid:
-        scheduled = axis.schedule(setting, value)
-        comparisons.append(_compared(claim.theorem, scheduled, sampling, axis.hypotheses))
-        orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
+    comparisons, orders = _compared_along(claim, axis, setting, sampling)
 
     def slope(values: Sequence[float]) -> float:
         return float(slope_of_last_decade(grid, values))

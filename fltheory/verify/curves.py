@@ -128,7 +128,7 @@ def rounds_curve(
     whole = _truths(theorem, setting, replicas, seed, grid.size)
     settings = [_with_rounds(setting, int(r)) for r in grid]
     judged = [_upto(whole.judged, int(r)) for r in grid]
-    drawn = _drawn_along(theorem, whole.drawn, grid) if whole.drawn else None
+    drawn = _drawn_along(theorem, whole.drawn, settings) if whole.drawn else None
     return _curve(
         theorem, variable or _name_of_rounds(theorem), grid, settings, judged, drawn, parts or {}
     )
@@ -173,7 +173,13 @@ def sweep_curve(
     drawn = None
     if all(run.drawn for run in runs):
         share = FIGURE_ERROR_PROBABILITY / len(values)
-        drawn = _Drawn.of([_with_interval(theorem, run.drawn, share) for run in runs if run.drawn])
+        drawn = _Drawn.of(
+            [
+                _with_interval(theorem, run.drawn, setting, share)
+                for run, setting in zip(runs, settings, strict=True)
+                if run.drawn
+            ]
+        )
     truths = [run.judged for run in runs]
     return _curve(theorem, variable, values, settings, truths, drawn, parts or {})
 
@@ -220,15 +226,18 @@ class _Drawn:
         return cls(np.array(means), np.array(intervals), replicas[0])
 
 
-def _with_interval(theorem: Theorem, run: Trajectory, chance: float) -> tuple[float, float, int]:
+def _with_interval(
+    theorem: Theorem, run: Trajectory, setting: Setting, chance: float
+) -> tuple[float, float, int]:
     assert run.replicas is not None
     errors = Truth(run, Grade.STATISTICAL, Sampling(run.replicas, 0, chance)).error(
         theorem.quantity.field
     )
-    return theorem.quantity.of(run), theorem.quantity.error(errors), run.replicas
+    quantity = theorem.quantity
+    return quantity.of(run, setting), quantity.error(errors, setting), run.replicas
 
 
-def _drawn_along(theorem: Theorem, run: Trajectory, grid: Iterable[int]) -> _Drawn:
+def _drawn_along(theorem: Theorem, run: Trajectory, settings: Iterable[Setting]) -> _Drawn:
     """Take the intervals of the whole run, so that they hold together."""
     assert run.replicas is not None
     sampling = Sampling(run.replicas, 0, FIGURE_ERROR_PROBABILITY)
@@ -236,8 +245,12 @@ def _drawn_along(theorem: Theorem, run: Trajectory, grid: Iterable[int]) -> _Dra
     errors = Truth(run, Grade.STATISTICAL, sampling).error(quantity.field)
     return _Drawn.of(
         [
-            (quantity.of(_shorter(run, r)), quantity.error(errors[: r + 1]), run.replicas)
-            for r in map(int, grid)
+            (
+                quantity.of(_shorter(run, setting.rounds), setting),
+                quantity.error(errors[: setting.rounds + 1], setting),
+                run.replicas,
+            )
+            for setting in settings
         ]
     )
 

@@ -22,7 +22,7 @@ from fltheory.theorems import PointClaim, RateAxis, RateClaim, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import SLOPE_IS_MET, SLOPE_IS_MISSED, slope_of_last_decade
 from fltheory.verify.evaluation import evaluate
-from fltheory.verify.extremal_instances import coupling_of, decoded, drawn
+from fltheory.verify.extremal_instances import coupling_of, decoded, drawn, is_about_safari
 from fltheory.verify.falsification import Progress
 from fltheory.verify.instance_batch import InstanceBatch, assess
 from fltheory.verify.witness import Witness
@@ -89,8 +89,13 @@ def falsify_rate(
     Raises
     ------
     ValueError
-        For a budget below 1 or a negative seed.
+        For a claim that is not about SAFARI, a budget below 1 or a negative seed.
     """
+    if not is_about_safari(claim):
+        raise ValueError(
+            "claim must be about SAFARI, whose settings are all that is searched so far, "
+            f"got {claim.id}"
+        )
     budget = validation.whole_number("budget", budget, at_least=1)
     rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
     coupling = coupling_of(_theorem(claim))

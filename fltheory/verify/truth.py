@@ -15,6 +15,7 @@ from fltheory.engines import (
     Observable,
     Setting,
     Trajectory,
+    along_path,
     conditional,
     exact,
     monte_carlo,
@@ -22,6 +23,7 @@ from fltheory.engines import (
 from fltheory.engines.participant_paths import all_paths
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation.base import Participation
+from fltheory.participation.known_path import known_path
 from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
 from fltheory.verify.verdict import Evidence, Grade
@@ -90,12 +92,13 @@ class Truth:
 
 
 def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
-    """Run the exact engine where it applies, else average over participation, else sample.
+    """Run an exact engine where one applies, else average over participation, else sample.
 
-    Where rounds are affine once it is known who takes part, exact moments given that are
-    averaged over all of participation, which is exact, or over what is drawn of it. Without
-    noise a run's moments given participation are the run itself, and runs are drawn. The last
-    truths are kept, as readings of a theorem, and mutants, share them.
+    A path of participants that is known beforehand is followed. Where rounds are affine once it
+    is known who takes part, exact moments given that are averaged over all of participation,
+    which is exact, or over what is drawn of it. Without noise a run's moments given participation
+    are the run itself, and runs are drawn. The last truths are kept, as readings of a theorem,
+    and mutants, share them.
     """
     return _truth_of(setting, tuple(observe), sampling)
 
@@ -104,7 +107,7 @@ def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling
 def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
     arguments = _arguments(setting)
     try:
-        return Truth(exact(*arguments, observe=observe), Grade.EXACT, None)
+        return Truth(_computed(setting, observe), Grade.EXACT, None)
     except NotAffineError:
         given = None if observe else _given_participation(setting, sampling)
     if given is not None:
@@ -125,6 +128,28 @@ def _arguments(
         setting.rounds,
         setting.x0,
     )
+
+
+def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory:
+    """Compute the moments, along the path where it is known and rounds count.
+
+    Where both engines do, and the first has no bound on its rounding, the second is taken.
+    """
+    arguments = _arguments(setting)
+    known = not observe and known_path(setting.participation, 1) is not None
+    try:
+        trajectory = exact(*arguments, observe=observe)
+    except NotAffineError:
+        if not known:
+            raise
+        return along_path(*arguments)
+    return along_path(*arguments) if known and _has_no_bound(trajectory) else trajectory
+
+
+def _has_no_bound(trajectory: Trajectory) -> bool:
+    assert trajectory.rounding_error is not None
+    error = trajectory.rounding_error.squared_distance[-1]
+    return trajectory.diverged_at is None and not error <= trajectory.squared_distance[-1]
 
 
 def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:

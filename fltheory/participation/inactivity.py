@@ -1,0 +1,101 @@
+"""How long clients stay away: counts along a path, and exact chances of long absences."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.participation.base import Masks, Participation
+from fltheory.participation.bernoulli import Bernoulli
+from fltheory.participation.known_path import known_path
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
+
+
+def inactive_rounds(masks: Masks) -> FloatArray:
+    """Return tau, (rounds, N): 0 where a client takes part, else one more than the round before.
+
+    Before the first round it is 0, as in FedAR's equation (5).
+
+    Examples
+    --------
+    >>> inactive_rounds(np.array([[0], [1], [0], [0]], dtype=bool)).ravel().tolist()
+    [1.0, 0.0, 1.0, 2.0]
+    """
+    counts = np.empty(masks.shape)
+    before = np.zeros(masks.shape[1])
+    for index, mask in enumerate(masks):
+        before = np.where(mask, 0.0, before + 1)
+        counts[index] = before
+    return counts
+
+
+def chance_of_longer_absence(participation: Participation, limits: ArrayLike, rounds: int) -> float:
+    """Return the probability that some client is ever inactive for longer than allowed.
+
+    ``tau_{i,t} > limits_t`` for some client i and some round t of the first ``rounds``, exactly:
+    clients are independent, and the law of each one's tau is followed round by round.
+
+    Parameters
+    ----------
+    participation : Bernoulli, MarkovOnOff, or one whose path is known
+    limits : float or array, (rounds,)
+        The same for all clients; infinite for none.
+    rounds : int
+
+    Raises
+    ------
+    ValueError
+        For other participation, limits that are negative or of another shape.
+
+    Examples
+    --------
+    >>> chance_of_longer_absence(Bernoulli([0.5]), 1, 3)  # 001, 000 and 100 have two absences
+    0.375
+    """
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    allowed = _checked_limits(limits, rounds)
+    masks = known_path(participation, rounds)
+    if masks is not None:
+        return float((inactive_rounds(masks) > allowed[:, None]).any())
+    come, stay, first = _on_off(participation)
+    longest = int(min(allowed.max(), rounds))
+    law = np.zeros((longest + 2, come.size))
+    law[0], law[1] = first, 1 - first
+    failed = np.zeros(come.size)
+    for index in range(rounds):
+        if index > 0:
+            present = stay * law[0] + come * law[1:].sum(axis=0)
+            law[2:] = (1 - come) * law[1:-1]
+            law[1] = (1 - stay) * law[0]
+            law[0] = present
+        beyond = int(min(np.floor(allowed[index]), longest)) + 1
+        failed += law[beyond:].sum(axis=0)
+        law[beyond:] = 0.0
+    with np.errstate(divide="ignore"):
+        return float(-np.expm1(np.log1p(-np.minimum(failed, 1.0)).sum()))
+
+
+def _checked_limits(limits: ArrayLike, rounds: int) -> FloatArray:
+    array = np.asarray(limits, dtype=np.float64)
+    if array.shape not in ((), (rounds,)):
+        raise ValueError(f"limits must have shape () or ({rounds},), got {array.shape}")
+    if not (array >= 0).all():
+        raise ValueError(f"limits must be at least 0, got {array.min():g}")
+    return np.broadcast_to(array, (rounds,))
+
+
+def _on_off(participation: Participation) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the chances to come, to stay, and to be there at first, each (N,)."""
+    if isinstance(participation, Bernoulli):
+        p = participation.availability
+        return p, p, p
+    if isinstance(participation, MarkovOnOff):
+        start = participation.start
+        first = participation.marginals if start is None else np.asarray(start, dtype=np.float64)
+        return participation.comes, participation.stays, first
+    raise ValueError(
+        "participation must be Bernoulli, MarkovOnOff or known beforehand for chances of "
+        f"absences, got {participation!r}"
+    )

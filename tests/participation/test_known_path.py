@@ -1,0 +1,39 @@
+"""Participation that is known beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Trace, UniformSubset
+from fltheory.participation.known_path import known_path
+
+RECORD = [[1, 0], [0, 1], [1, 1]]
+
+
+def test_paths_are_those_that_are_drawn() -> None:
+    path = known_path(Trace(RECORD, start=1), 5)
+    assert path is not None
+    assert path.astype(int).tolist() == [[0, 1], [1, 1], [1, 0], [0, 1], [1, 1]]
+    cycle = known_path(Cyclic([1, 3], [0, 2]), 4)
+    assert cycle is not None
+    assert cycle.astype(int).tolist() == [[1, 0], [1, 1], [1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("everybody", [UniformSubset(3, 3), Bernoulli([1.0, 1.0, 1.0])])
+def test_everybody_always_is_known(everybody) -> None:
+    assert np.array_equal(known_path(everybody, 2), np.ones((2, 3), dtype=bool))
+
+
+@pytest.mark.parametrize(
+    "participation",
+    [Trace(RECORD), UniformSubset(3, 2), Bernoulli([0.5, 1.0]), MarkovOnOff([0.5], 0.0)],
+    ids=repr,
+)
+def test_chance_is_not(participation) -> None:
+    assert known_path(participation, 3) is None
+
+
+def test_rounds_are_checked() -> None:
+    with pytest.raises(ValueError, match="rounds must be a whole number of at least 1"):
+        known_path(UniformSubset(2, 2), 0)

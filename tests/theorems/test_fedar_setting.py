@@ -1,0 +1,94 @@
+"""What FedAR's claims read off a setting."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+
+from fltheory import theorems
+from fltheory.algorithms import CappedLinear, FedAR, FedAvg, Harmonic, Scheduled
+from fltheory.engines import Setting
+from fltheory.participation import Bernoulli, Cyclic, Trace, UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.report import explanation
+from fltheory.theorems import fedar
+from fltheory.theorems.fedar_setting import FedARPath, fedar_constants, fedar_of
+
+PROBLEM = QuadraticProblem([[2.0]], [[1.0], [-1.0]], sigma=0.3)
+HALF_TIME = Cyclic([1, 3], [0, 0])
+
+
+def setting(participation=HALF_TIME, rounds: int = 7, **changes) -> Setting:
+    weight = CappedLinear(0.5, 1.8)
+    algorithm = changes.pop("algorithm", None) or FedAR(0.1, 4, weight=weight, **changes)
+    return Setting(algorithm, PROBLEM, participation, rounds, [3.0])
+
+
+def test_long_run_weights_by_hand() -> None:
+    """psi = 1, 1.5, 1.8 over a cycle of three, two clients counted: means over N_t = 2."""
+    weights = FedARPath(setting()).long_run_weights
+    assert weights == pytest.approx([1 / 2, (1 + 1.5 + 1.8) / 6])
+
+
+def test_cut_off_clients_do_not_count() -> None:
+    """tau_max = 1: in a third of the rounds client 0 is alone."""
+    weights = FedARPath(setting(cutoff=1.0)).long_run_weights
+    assert weights == pytest.approx([(1 / 2 + 1 / 2 + 1) / 3, (1 / 2 + 1.5 / 2) / 3])
+
+
+def test_a_trace_begins_again_after_its_last_round() -> None:
+    trace = Trace([[1, 1], [1, 0], [1, 0]], start=0)
+    assert FedARPath(setting(trace)).long_run_weights == pytest.approx(
+        FedARPath(setting()).long_run_weights
+    )
+
+
+def test_constants_by_hand() -> None:
+    """Seven rounds: client 1 is away for 2, 2 and 0: tau = 0 1 2 0 1 2 0."""
+    values = fedar_constants(setting())
+    first, second = Fraction(1, 2), Fraction(43, 60)
+    assert values[fedar.tau_max] == 2
+    assert values[fedar.tau_mean] == pytest.approx(6 / 14)
+    assert values[fedar.unequal] == pytest.approx(float((second - first) / ((second + first) / 2)))
+    assert values[fedar.spread] == 2.0
+    assert values[fedar.growth] == 0.5
+    assert math.isnan(values[fedar.C])
+    assert fedar_constants(setting(UniformSubset(2, 2)))[fedar.unequal] == 0.0
+
+
+def test_settings_of_another_kind_are_named() -> None:
+    scheduled = setting(algorithm=Scheduled(FedAR(0.1, 1), Harmonic(1.0)))
+    assert fedar_of(scheduled) == FedAR(0.1, 1)
+    with pytest.raises(ValueError, match=r"algorithm must be FedAR, or Scheduled.* got FedAvg"):
+        fedar_of(setting(algorithm=FedAvg(0.1, 1)))
+    with pytest.raises(ValueError, match="participation must be known beforehand"):
+        fedar_constants(setting(Bernoulli([0.5, 0.5])))
+
+
+def test_axes_change_what_they_name_only() -> None:
+    regime = fedar.THEOREM_1.regimes["in rotation"].setting
+    for claim, value, symbol, expected in (
+        (fedar.AVERAGE_INACTIVITY, 8, fedar.tau_max, 7),
+        (fedar.MAXIMUM_INACTIVITY, 4, fedar.tau_max, 4),
+        (fedar.NUMBER_OF_CLIENTS, 16, fedar.N, 16),
+        (fedar.WEIGHT, 200, fedar.growth, 0.2),
+    ):
+        (axis,) = claim.axes
+        changed = axis.schedule(regime, value)
+        assert fedar_constants(changed)[symbol] == expected
+        assert changed.rounds == regime.rounds
+    averages = [
+        fedar_constants(fedar.MAXIMUM_INACTIVITY.axes[0].schedule(regime, gap))[fedar.tau_mean]
+        for gap in (1, 2, 4)
+    ]
+    assert averages == pytest.approx([0.5] * 3, rel=0.07)
+
+
+def test_the_text_says_what_is_not_known() -> None:
+    text = explanation(theorems.get("fedar/1"))
+    assert "C: a constant that the text at hand does not have" in text
+    assert "in T: E[f(w_T) - f*] = O(1/T)" in text
+    direction = explanation(theorems.get("fedar/number-of-clients"))
+    assert "in N: E[f(w_T) - f*] goes with N" in direction
