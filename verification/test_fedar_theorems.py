@@ -16,6 +16,7 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
+from fltheory.problems import QuadraticProblem
 from fltheory.theorems import RateAxis, Statement, fedar
 from fltheory.theorems.fedar_setting import fedar_constants
 from fltheory.verify import Cell, Outcome, check, departure
@@ -290,3 +291,46 @@ def test_weights_decide_who_is_refuted(baseline: Baseline, updating: bool) -> No
             biased = values[fedar.unequal] * values[fedar.spread] > 0
             outcome = baseline[claim.id, "printed", name].outcome
             assert outcome == ("REFUTED" if biased else "HOLDS"), name
+
+
+def test_assumptions_1_to_4_and_6_hold_together_on_quadratics() -> None:
+    """``||grad f_i||^2 <= alpha ||grad f||^2 + beta_i``, beta_i the supremum of a concave form.
+
+    It is finite for alpha above the largest eigenvalue of ``H^-1 H_i^2 H^-1`` and not below.
+    """
+    rng = np.random.default_rng(0)
+    roots = rng.normal(size=(3, 2, 2))
+    hessians = roots @ np.swapaxes(roots, 1, 2) + 0.2 * np.eye(2)
+    problem = QuadraticProblem(hessians, rng.normal(size=(3, 2)))
+    inverse = np.linalg.inv(problem.mean_hessian)
+    for hessian, gradient in zip(hessians, problem.gradients_at_optimum, strict=True):
+        relative = inverse @ hessian @ hessian @ inverse
+        least = float(np.linalg.eigvalsh(relative)[-1])
+        form = 2 * least * problem.mean_hessian @ problem.mean_hessian - hessian @ hessian
+        assert np.linalg.eigvalsh(form)[0] > 0
+        pull = hessian @ gradient
+        beta = gradient @ gradient + pull @ np.linalg.solve(form, pull)
+
+        def gap(u: np.ndarray, alpha: float, h: np.ndarray = hessian, g: np.ndarray = gradient):
+            return (h @ u + g) @ (h @ u + g) - alpha * float(
+                np.sum((problem.mean_hessian @ u) ** 2)
+            )
+
+        worst = np.linalg.solve(form, pull)
+        assert gap(worst, 2 * least) == pytest.approx(beta)
+        points = rng.normal(size=(200, 2)) * 10 ** rng.uniform(-2, 2, size=(200, 1))
+        assert max(gap(u, 2 * least) for u in points) <= beta
+        _, vectors = np.linalg.eigh(relative)
+        far = 1e6 * inverse @ vectors[:, -1]
+        assert gap(far, 0.99 * least) > 1e6
+
+
+def test_dissimilarity_with_factor_one_excludes_clients_that_differ() -> None:
+    """Equal Hessians, alpha = 1: the gap grows along grad f_i(x*) without end."""
+    gradient, curvature = np.array([1.0, 2.0]), 3.0
+    gaps = [
+        float(np.sum((curvature * u + gradient) ** 2) - np.sum((curvature * u) ** 2))
+        for u in (gradient * scale for scale in (1.0, 1e3, 1e6))
+    ]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 1e7

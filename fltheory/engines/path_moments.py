@@ -71,7 +71,7 @@ def along_path(
     >>> problem = QuadraticProblem([[1.0]], [[0.0], [0.0]])
     >>> run = along_path(Mifa(0.5, 1, start="zero"), problem, Cyclic([1, 2], [0, 1]), 2, [1.0])
     >>> run.squared_distance.tolist()
-    [1.0, 0.5625, 0.03515625]
+    [1.0, 0.5625, 0.140625]
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)

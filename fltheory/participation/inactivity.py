@@ -74,7 +74,7 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
         failed += law[beyond:].sum(axis=0)
         law[beyond:] = 0.0
     with np.errstate(divide="ignore"):
-        return float(-np.expm1(np.log1p(-np.minimum(failed, 1.0)).sum()))
+        return max(0.0, float(-np.expm1(np.log1p(-np.minimum(failed, 1.0)).sum())))
 
 
 def _checked_limits(limits: ArrayLike, rounds: int) -> FloatArray:

@@ -30,6 +30,7 @@ from fltheory.algorithms import CappedLinear
 from fltheory.algorithms.inactivity_weights import latest
 from fltheory.engines import Setting
 from fltheory.participation.inactivity import chance_of_longer_absence
+from fltheory.participation.known_path import known_path
 from fltheory.theorems import fedar_regimes as regimes
 from fltheory.theorems.fedar_regimes import Instance, staggered
 from fltheory.theorems.fedar_setting import (
@@ -68,6 +69,7 @@ _LONGER = (3, 30, 300, 1000, 3000)
 _HALF = sp.Rational(1, 2)
 
 nu = sp.Symbol("nu", nonnegative=True)
+chance = sp.Symbol("r", nonnegative=True, integer=True)
 
 _SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1")
 _CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2")
@@ -286,6 +288,7 @@ def _absence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         N: setting.problem.n_clients,
         T: setting.rounds,
         nu: math.nan if callable(cutoff) else float(cutoff),
+        chance: float(known_path(setting.participation, 1) is None),
     }
 
 
@@ -299,14 +302,33 @@ ASSUMPTION_7 = PointClaim(
     ),
     bound=sp.Integer(0),
     hypotheses=(Hypothesis("a finite bound", sp.Lt(nu, sp.oo, evaluate=False), "Assumption 7"),),
-    meanings={N: MEANINGS[N], T: MEANINGS[T], nu: "largest inactivity allowed: the cut-off"},
+    meanings={
+        N: MEANINGS[N],
+        T: MEANINGS[T],
+        nu: "largest inactivity allowed: the cut-off",
+        chance: "1 if chance has a part in who takes part, else 0",
+    },
     constants=_absence_constants,
-    units={N: PURE, T: PURE, nu: PURE},
+    units={N: PURE, T: PURE, nu: PURE, chance: PURE},
     regimes=regimes.ASSUMPTION_7,
     note=(
         "The paper bounds inactivity in its theory and draws availability independently in its "
         "experiments; it does not say that both hold together. They do not: for p < 1 the "
         "probability grows to 1 with T, whatever the bound."
+    ),
+)
+
+ASSUMPTION_7_DERIVED = replace(
+    ASSUMPTION_7,
+    reading="derived",
+    hypotheses=(
+        *ASSUMPTION_7.hypotheses,
+        Hypothesis("a schedule, not chance", sp.Eq(chance, 0, evaluate=False), "Assumption 7"),
+    ),
+    note=(
+        "A bound that all runs keep exists where absences are bounded by construction: cycles, "
+        "traces, everybody. With independent clients only a bound that grows with t is kept for "
+        "ever, with a probability below one."
     ),
 )
 
@@ -320,4 +342,5 @@ STATEMENTS: tuple[Statement, ...] = (
     NUMBER_OF_CLIENTS,
     WEIGHT,
     ASSUMPTION_7,
+    ASSUMPTION_7_DERIVED,
 )

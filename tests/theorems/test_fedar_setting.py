@@ -38,6 +38,12 @@ def test_cut_off_clients_do_not_count() -> None:
     assert weights == pytest.approx([(1 / 2 + 1 / 2 + 1) / 3, (1 / 2 + 1.5 / 2) / 3])
 
 
+def test_the_first_cycle_does_not_count() -> None:
+    """Away at first for 2 of 4 rounds, tau = 1 2 0 1, as if just seen; later 2 3 0 1."""
+    weights = FedARPath(setting(Cyclic([1, 4], [0, 2]))).long_run_weights
+    assert weights[1] == pytest.approx((1.8 + 1.8 + 1 + 1.5) / 8)
+
+
 def test_a_trace_begins_again_after_its_last_round() -> None:
     trace = Trace([[1, 1], [1, 0], [1, 0]], start=0)
     assert FedARPath(setting(trace)).long_run_weights == pytest.approx(

@@ -37,7 +37,7 @@ READINGS = {
     "fedar/maximum-inactivity": ("printed",),
     "fedar/number-of-clients": ("printed",),
     "fedar/weight": ("printed",),
-    "fedar/assumption-7": ("printed",),
+    "fedar/assumption-7": ("printed", "derived"),
 }
 
 

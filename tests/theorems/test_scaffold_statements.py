@@ -8,6 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Scaffold, WarmStarted
@@ -22,6 +24,7 @@ from fltheory.theorems import (
     scaffold_proof,
 )
 from fltheory.theorems.scaffold_setting import geometric_weights, rounds_that_count
+from fltheory.verify import Outcome, check
 from fltheory.verify.evaluation import evaluate, theorem_values
 
 N, S, K, T, ETA_L, ETA_G, SIGMA = 3, 2, 4, 25, 0.001, 2.0, 0.7
@@ -126,6 +129,43 @@ def test_larger_steps_do_not_give_the_round(index: int, wrong, monkeypatch) -> N
     given[index] = wrong(given[index])
     changed = replace(step, claim=replace(step.claim, given=tuple(given)))
     assert theorems.check_step(changed).outcome is not StepOutcome.FOLLOWS
+
+
+@settings(max_examples=40)
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.integers(1, 4),
+    steps=st.integers(1, 8),
+    server_lr=st.floats(1.0, 20.0),
+    share=st.floats(0.01, 1.0),
+    noise=st.floats(0.0, 5.0),
+)
+def test_derived_readings_are_never_refuted(
+    seed: int, size: int, steps: int, server_lr: float, share: float, noise: float
+) -> None:
+    """Random clients of unlike Hessians, h anywhere below its limit, 60 rounds."""
+    rng = np.random.default_rng(seed)
+    roots = rng.normal(size=(4, 2, 2))
+    hessians = roots @ np.swapaxes(roots, 1, 2) + 10 ** rng.uniform(-3, 0) * np.eye(2)
+    problem = QuadraticProblem(hessians, rng.normal(size=(4, 2)), sigma=noise)
+    start = problem.x_star + 10 ** rng.uniform(-2, 2) * rng.normal(size=2)
+    for identifier, limit, warm in (
+        ("scaffold/strongly-convex", 1 / 81, False),
+        ("scaffold/convex", 1 / 81, False),
+        ("scaffold/nonconvex", (size / 4) ** (2 / 3) / 24, True),
+    ):
+        step = share * (1 - 1e-9) * limit / problem.L
+        algorithm = Scaffold(step / (steps * server_lr), steps, server_lr=server_lr)
+        where = Setting(
+            WarmStarted(algorithm) if warm else algorithm,
+            problem,
+            UniformSubset(4, size),
+            60,
+            start,
+        )
+        verdict = check(theorems.get(identifier, "derived"), where)
+        assert verdict.outcome is Outcome.HOLDS, (identifier, verdict.ratio)
+        assert verdict.ratio < 0.5
 
 
 def test_a_setting_of_another_kind_is_named() -> None:
