@@ -38,6 +38,9 @@ class FedAR:
     - Absence beyond tau_max(t): the client counts neither in the sum nor in N_t.
     - Return after whatever absence: the update is fresh, of weight 1, and counts again.
 
+    Ages are no affine part of the state, but given who takes part they are known: moments are
+    exact with `engines.conditional`.
+
     Parameters
     ----------
     client_lr : float
