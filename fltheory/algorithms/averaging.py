@@ -17,3 +17,8 @@ def participant_average(who: Array, like: Array) -> Array:
     present = xp.astype(who, like.dtype)
     count = xp.sum(present, axis=1, keepdims=True)
     return present / xp.where(count > 0, count, xp.ones_like(count))
+
+
+def weighted_sum(weights: Array, vectors: Array) -> Array:
+    """Return ``sum_i weights_i vectors_i``, (replicas, dim), from (replicas, N) and (..., dim)."""
+    return array_namespace(vectors).matmul(weights[:, None, :], vectors)[:, 0]

@@ -9,7 +9,7 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.averaging import participant_average, weighted_sum
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.memory import anybody, blank
 
@@ -96,7 +96,7 @@ class ClusterFedVarp:
         changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
         fresh = changes / -reach
         own = xp.take(y, xp.asarray(np.array(self.clusters), device=device(x)), axis=1)
-        surprise = xp.sum(participant_average(who, x)[:, :, None] * (fresh - own), axis=1)
+        surprise = weighted_sum(participant_average(who, x), fresh - own)
         step = surprise + anybody(who, x) * xp.mean(own, axis=1)
         return {"x": x - self.server_lr * reach * step, "y": self._renewed(y, fresh, who)}
 

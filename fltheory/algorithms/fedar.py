@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from array_api_compat import array_namespace
 
 from fltheory import validation
+from fltheory.algorithms.averaging import weighted_sum
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.inactivity_weights import (
     CappedLinear,
@@ -36,6 +37,9 @@ class FedAR:
     - First appearance: from then on the client counts in N_t.
     - Absence beyond tau_max(t): the client counts neither in the sum nor in N_t.
     - Return after whatever absence: the update is fresh, of weight 1, and counts again.
+
+    Ages are no affine part of the state, but given who takes part they are known: moments are
+    exact with `engines.conditional`.
 
     Parameters
     ----------
@@ -100,7 +104,7 @@ class FedAR:
         counts = (appeared > 0) & (inactive <= latest(self.cutoff, rounds))
         psi = xp.where(counts, self.weight(inactive), none)
         number = xp.sum(xp.astype(counts, x.dtype), axis=1, keepdims=True)
-        total = xp.sum(psi[:, :, None] * updates, axis=1)
+        total = weighted_sum(psi, updates)
         mean = total / xp.where(number > 0, number, xp.ones_like(number))
         return {
             "x": x - self.server_lr * self.client_lr * mean,

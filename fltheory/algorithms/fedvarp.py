@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.averaging import participant_average, weighted_sum
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.memory import anybody, blank, renewed
 
@@ -69,6 +69,6 @@ class FedVarp:
         reach = self.client_lr * self.local_steps
         changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
         fresh = renewed(y, changes / -reach, who)
-        surprise = xp.sum(participant_average(who, x)[:, :, None] * (fresh - y), axis=1)
+        surprise = weighted_sum(participant_average(who, x), fresh - y)
         step = surprise + anybody(who, x) * xp.mean(y, axis=1)
         return {"x": x - self.server_lr * reach * step, "y": fresh}

@@ -31,7 +31,8 @@ class Mifa:
       than this does. With ``start="zero"`` the model moves at once; who never appeared
       contributes nothing, and the sum is still divided by N, as in the code.
 
-    A schedule of step sizes counts rounds of waiting too, unlike the code.
+    A schedule of step sizes counts rounds of waiting too, unlike the code. From zero its moments
+    are exact with `engines.exact`; where it waits, given who takes part: `engines.conditional`.
 
     Parameters
     ----------

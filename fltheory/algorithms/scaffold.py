@@ -8,7 +8,7 @@ from typing import Literal
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.averaging import participant_average, weighted_sum
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.memory import blank, renewed
 
@@ -84,8 +84,8 @@ class Scaffold:
             gradients = -clients.local_sgd(x, who, steps=1, lr=1.0)
         else:
             gradients = changes / (-self.local_steps * self.client_lr) - correction
-        average = participant_average(who, x)[:, :, None]
+        average = weighted_sum(participant_average(who, x), changes)
         return {
-            "x": x + self.server_lr * xp.sum(average * changes, axis=1),
+            "x": x + self.server_lr * average,
             "c_i": renewed(c_i, gradients, who),
         }

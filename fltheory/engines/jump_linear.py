@@ -39,7 +39,7 @@ def runs_along_chain(participation: Participation) -> TypeGuard[Stateful]:
         raise DependentRoundsError(
             f"participation must be independent over rounds, or have at most {MOST_SETS} states, "
             f"for exact moments, got {participation!r} with {participation.n_states}: "
-            "use engines.conditional with drawn paths, or engines.monte_carlo"
+            "use engines.monte_carlo, or engines.conditional with drawn paths"
         )
     return True
 

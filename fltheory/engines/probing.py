@@ -61,8 +61,8 @@ def random_affine_map(
     if not participation.independent:
         raise DependentRoundsError(
             "participation must be independent over rounds, or follow a finite chain, for exact "
-            f"moments, got {type(participation).__name__}: use engines.conditional with drawn "
-            "paths, or engines.monte_carlo"
+            f"moments, got {type(participation).__name__}: use engines.monte_carlo, or "
+            "engines.conditional with drawn paths"
         )
     probe = Probe(function, problem, origin, image_origin)
     many = participation.n_outcomes > _ENUMERATION_LIMIT
@@ -80,8 +80,8 @@ def random_affine_map(
     raise NotAffineError(
         f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
         f"or known chances of pairs by their number, for exact moments, got "
-        f"{participation.n_outcomes} outcomes of varying size: use engines.conditional with drawn "
-        "paths, or engines.monte_carlo"
+        f"{participation.n_outcomes} outcomes of varying size: use engines.monte_carlo, or "
+        "engines.conditional with drawn paths"
     )
 
 

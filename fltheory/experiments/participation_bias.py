@@ -45,6 +45,7 @@ from fltheory.participation import (
     Participation,
     Trace,
     UniformSubset,
+    WaitingSubset,
 )
 from fltheory.problems import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -252,9 +253,8 @@ def _tasks() -> Iterator[
             "Bernoulli": AtMost(p, AT_MOST),
         },
         "FedAvg, 2 that are waited for": {
-            # Its model moves when a uniform subset is complete, and is independent of the wait.
             "everybody": UniformSubset(p.size, AT_MOST),
-            "Bernoulli": UniformSubset(p.size, AT_MOST),
+            "Bernoulli": WaitingSubset(p, AT_MOST),
         },
     }
     names = algorithms(WEIGHTS["equal"], p)

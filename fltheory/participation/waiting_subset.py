@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +14,8 @@ from numpy.typing import ArrayLike
 from fltheory.participation.at_most import checked_size
 from fltheory.participation.base import Masks
 from fltheory.participation.bernoulli import Bernoulli
+from fltheory.participation.chain_structure import stationary_law
+from fltheory.participation.states import MatrixStates, States
 from fltheory.participation.uniform_subset import UniformSubset
 from fltheory.validation import FloatArray
 
@@ -119,6 +123,46 @@ class WaitingSubset:
         for chance, mask in self._always.outcomes():
             yield chance / self.mean_wait, mask
 
+    @property
+    def n_states(self) -> int:
+        """Subsets, each with whom of its members has been seen; some are seen at once."""
+        unsure = int((self.availability < 1).sum())
+        sure = self.n_clients - unsure
+        return sum(
+            math.comb(unsure, k) * math.comb(sure, self.size - k) * 2**k
+            for k in range(self.size + 1)
+        )
+
+    def states(self) -> States:
+        """Return subsets with whom has been seen, who take part where all have; M^2 numbers."""
+        chosen, seen = self._waits()
+        missing = chosen & ~seen
+        fresh = self._chance_of_seeing(chosen, seen, chosen) / self._always.n_outcomes
+        transition = np.tile(fresh, (len(chosen), 1))
+        for state in np.flatnonzero(missing.any(axis=1)):
+            goes_on = (chosen == chosen[state]).all(axis=1) & (seen >= seen[state]).all(axis=1)
+            chance = self._chance_of_seeing(chosen, seen, missing[state])
+            transition[state] = np.where(goes_on, chance, 0.0)
+        masks = chosen & ~missing.any(axis=1, keepdims=True)
+        return MatrixStates(transition, masks, fresh, stationary_law(transition))
+
+    def _waits(self) -> tuple[Masks, Masks]:
+        """Return each state's subset and who of it has been seen, (M, N) each."""
+        subsets = [mask for _, mask in self._always.outcomes()]
+        pairs = [
+            (subset, subset & ~unseen)
+            for subset in subsets
+            for unseen in _parts(subset & (self.availability < 1))
+        ]
+        chosen, seen = zip(*pairs, strict=True)
+        return np.array(chosen), np.array(seen)
+
+    def _chance_of_seeing(self, chosen: Masks, seen: Masks, looked_for: Masks) -> FloatArray:
+        """Return the chance, in a round, of seeing just those of ``looked_for`` that are."""
+        p = self.availability
+        each = np.where(seen, p, 1 - p)
+        return np.asarray(np.where(chosen & looked_for, each, 1.0).prod(axis=1))
+
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
         subsets = self._always.masks(rng, replicas)
@@ -134,3 +178,12 @@ class WaitingSubset:
     @property
     def _always(self) -> UniformSubset:
         return UniformSubset(self.n_clients, self.size)
+
+
+def _parts(mask: Masks) -> Iterator[Masks]:
+    """Yield every subset of a set, (N,) each."""
+    members = np.flatnonzero(mask)
+    for chosen in product([False, True], repeat=members.size):
+        part = np.zeros_like(mask)
+        part[members] = chosen
+        yield part

@@ -194,5 +194,5 @@ def bias_figure(cells: Sequence[Cell]) -> Figure:
     axes.invert_yaxis()
     axes.grid(axis="y", alpha=0.3)
     axes.set_xlabel("||lim E x - x*||, equal weights (left edge: 0.001 or less)")
-    axes.legend(loc="lower right", fontsize="small")
+    figure.legend(loc="outside lower center", ncols=len(PROCESSES), fontsize="small")
     return figure

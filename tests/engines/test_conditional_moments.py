@@ -41,6 +41,7 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import Ball, QuadraticProblem, nonconvex
+from tests.engines.test_probing import Alternating
 from tests.engines.test_weight_error import weights_of_algorithm_2
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
@@ -128,8 +129,7 @@ def test_the_same_seed_gives_the_same_paths() -> None:
 
 
 def test_paths_without_states_can_be_drawn_but_not_enumerated() -> None:
-    waiting = WaitingSubset([0.5, 0.5], 1)
-    setting = (FedAU(0.3, 2), random_problem(2, 2, 1), waiting, 3, [1.0])
+    setting = (FedAU(0.3, 2), random_problem(2, 2, 1), Alternating(2), 3, [1.0])
     assert conditional(*setting, paths=10).rounds == 3
     with pytest.raises(ValueError, match="at most 50000 paths to enumerate them"):
         conditional(*setting)
@@ -228,6 +228,7 @@ CHAINS = {
     "on and off": MarkovOnOff([0.5, 0.3], [0.8, -0.2]),
     "a finite chain": FiniteChain([[0.9, 0.1], [0.4, 0.6]], [[True, False], [True, True]], start=0),
     "cycles": Cyclic([2, 3], [0, 1]),
+    "waiting": WaitingSubset([0.5, 0.25], 1),
     "a trace from anywhere": Trace([[True, False], [False, True], [True, True]]),
 }
 

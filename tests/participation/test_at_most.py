@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg
-from fltheory.engines import DependentRoundsError, exact, monte_carlo
+from fltheory.engines import DependentRoundsError, exact, stationary
 from fltheory.participation import AtMost, UniformSubset, WaitingSubset
 from fltheory.problems import QuadraticProblem
 
@@ -130,14 +130,52 @@ def test_nothing_to_wait_for_is_a_uniform_subset() -> None:
     np.testing.assert_allclose(run.squared_distance, expected.squared_distance, rtol=1e-14)
 
 
-def test_waiting_is_sampled_only() -> None:
-    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-    process = WaitingSubset([0.5, 1.0], 2)
-    with pytest.raises(DependentRoundsError):
+def test_waiting_is_exact_along_its_states() -> None:
+    """One client is seen with probability 1/2, the other at once; a step halves x.
+
+    1: half have waited enough. 2: half of those go on, and half of the others come to it:
+    x = 1/4, 1/2, 1/2 and 1 with probability 1/4 each.
+    """
+    problem = QuadraticProblem([[1.0]], [[0.0], [0.0]])
+    run = exact(FedAvg(0.5, 1), problem, WaitingSubset([0.5, 1.0], 2), 2, [1.0])
+    expected = [1.0, 5 / 8, (1 / 16 + 1 / 4 + 1 / 4 + 1) / 4]
+    np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("p", [P, [0.3, 1.0, 0.6, 1.0]])
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_states_give_the_law_of_the_waits(p: list[float], size: int) -> None:
+    """P(T <= t), T the first wait, is the mean over subsets of products; and the long run's law."""
+    process = WaitingSubset(p, size)
+    states = process.states()
+    assert len(states.masks) == process.n_states
+    assert states.initial.sum() == pytest.approx(1, rel=1e-13)
+    np.testing.assert_allclose(states.limit @ states.masks, process.marginals, rtol=1e-11)
+    complete, waiting = states.masks.any(axis=1), states.initial
+    for t in range(1, 6):
+        seen = 1 - (1 - np.array(p)) ** t
+        expected = np.mean([seen[list(c)].prod() for c in combinations(range(4), size)])
+        assert 1 - waiting[~complete].sum() == pytest.approx(expected, rel=1e-12)
+        waiting = states.forward(np.where(complete, 0.0, waiting))
+
+
+def test_a_model_does_not_know_how_long_it_waits() -> None:
+    """The limit is that of uniform subsets, exactly."""
+    problem = QuadraticProblem([[[1.0]], [[0.5]], [[2.0]]], [[-1.0], [1.0], [3.0]], sigma=0.5)
+    found, expected = (
+        stationary(FedAvg(0.3, 2), problem, process)
+        for process in (WaitingSubset([0.3, 0.6, 0.9], 2), UniformSubset(3, 2))
+    )
+    assert found.squared_distance == pytest.approx(expected.squared_distance, rel=1e-10)
+    np.testing.assert_allclose(found.mean, expected.mean, atol=1e-11)
+
+
+def test_too_many_waits_are_refused() -> None:
+    process = WaitingSubset([0.5] * 12, 6)
+    assert process.n_states == 924 * 64
+    problem = QuadraticProblem([[1.0]], np.zeros((12, 1)))
+    with pytest.raises(DependentRoundsError, match=r"WaitingSubset.*engines\.monte_carlo"):
         exact(FedAvg(0.5, 1), problem, process, 2, [1.0])
-    run = monte_carlo(FedAvg(0.5, 1), problem, process, 1, [1.0], replicas=20_000, seed=0)
-    # x = 1/2 with probability 1/2, else 1: the mean of squares is 5/8, eight deviations 0.022
-    assert abs(run.squared_distance[1] - 5 / 8) <= 0.022
 
 
 @pytest.mark.parametrize("make", [AtMost, WaitingSubset])
