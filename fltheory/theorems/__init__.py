@@ -10,6 +10,14 @@ from fltheory.theorems.derivation import (
     StepResult,
 )
 from fltheory.theorems.derivation_check import check_derivation, check_step
+from fltheory.theorems.learning_claim import (
+    DecayClaim,
+    DecayQuantity,
+    LearningClaim,
+    LearningQuantity,
+    LearningRegime,
+    Measurement,
+)
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.registry import get, ids, readings, registered
 from fltheory.theorems.repair import Mend, Repair
@@ -30,11 +38,17 @@ from fltheory.theorems.units import Unit, UnitFlag, unit_of
 
 __all__ = [
     "BoundedQuantity",
+    "DecayClaim",
+    "DecayQuantity",
     "Derivation",
     "Equal",
     "FiniteLimit",
     "Hypothesis",
     "Implied",
+    "LearningClaim",
+    "LearningQuantity",
+    "LearningRegime",
+    "Measurement",
     "Mend",
     "PointClaim",
     "PointQuantity",

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs
+from fltheory.theorems import (
+    ca_fed,
+    ca_fed_weights,
+    sa_fl,
+    sa_fl_impossibility,
+    sa_fl_pac,
+    sa_fl_repairs,
+)
 from fltheory.theorems.statement import Statement
 
 PAPERS = (
@@ -13,6 +20,8 @@ PAPERS = (
     sa_fl_repairs.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
+    sa_fl_impossibility.STATEMENTS,
+    sa_fl_pac.STATEMENTS,
 )
 
 _BY_NAME: Mapping[tuple[str, str], Statement] = {

@@ -1,0 +1,235 @@
+"""Samples of empirical risk minimisation on noisy thresholds, drawn outward from the target.
+
+Seen from t*, the samples on one side come in order of distance, and the empirical risk of a threshold
+moved past them is a walk: up where the label was right, down where it was wrong. Distances are drawn in
+order as they are needed, ``1 - exp(-sum_j E_j/(k - j + 1))`` of the side's mass with E_j exponential, so
+a million samples cost only as many draws as lie near the target.
+
+*Where the walk is left.* Beyond a sample whose walk stands h above its minimum, with margins of at least mu
+from there on, ``((1 - mu)/(1 + mu))^W`` is a supermartingale, so the walk comes back to its minimum with
+probability at most ``((1 - mu)/(1 + mu))^h``. It is left where this is below `LEFT_OUT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fltheory import validation
+from fltheory.learnability.population import Population, Source
+from fltheory.validation import FloatArray
+
+LEFT_OUT = 1e-16
+"""Probability that one side's walk still reaches its minimum after it was left, at most."""
+
+_FIRST_WIDTH = 32
+_LARGEST_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class ErmSample:
+    """Excess errors of the worst empirical minimiser, one for each replica.
+
+    Attributes
+    ----------
+    on_target, on_training : array, (replicas,)
+        On P and on Q.
+    """
+
+    on_target: FloatArray
+    on_training: FloatArray
+
+
+def sample_erm(
+    target: Population,
+    training: Population,
+    n: int,
+    replicas: int,
+    rng: np.random.Generator,
+) -> ErmSample:
+    """Draw n samples of Q and minimise the empirical risk, so many times.
+
+    Among all minimisers the one with the largest excess error is taken, on P and on Q.
+
+    Parameters
+    ----------
+    target, training : Population
+        P and Q; all their sources share one target.
+    n, replicas : int
+    rng : numpy Generator
+
+    Raises
+    ------
+    ValueError
+        For sources with different targets.
+    """
+    validation.whole_number("n", n, at_least=1)
+    validation.whole_number("replicas", replicas, at_least=1)
+    if len({*target.targets, *training.targets}) > 1:
+        raise ValueError("target and training must share one target of all their sources")
+    right_count = rng.binomial(n, _mass(training, 1), size=replicas)
+    sides = []
+    for side, count in ((-1, n - right_count), (1, right_count)):
+        sides.append(_Side(training, side).minimisers(count, rng))
+    best = np.minimum(sides[0][0], sides[1][0])
+    errors = [np.zeros(replicas), np.zeros(replicas)]
+    for least, edge in sides:
+        for total, population in zip(errors, (target, training), strict=True):
+            reached = np.where(least == best, excess_at(population, edge), 0.0)
+            np.maximum(total, reached, out=total)
+    return ErmSample(errors[0], errors[1])
+
+
+def excess_at(population: Population, thresholds: FloatArray) -> FloatArray:
+    """Return the excess error at many thresholds, in float64."""
+    clipped = np.clip(thresholds, float(population.places[0]), float(population.places[-1]))
+    total = np.zeros(clipped.shape)
+    for weight, source in population.present:
+        centre, power = float(source.target), float(source.kappa) + 1
+        for (low, high), density in zip(
+            pairwise(source.marginal.edges), source.marginal.densities, strict=True
+        ):
+            factor = float(weight * density * source.scale) / power
+            ends = [np.clip(end, float(low), float(high)) for end in (clipped, centre)]
+            grown = [np.sign(e - centre) * np.abs(e - centre) ** power for e in ends]
+            total += factor * np.abs(grown[0] - grown[1])
+    return np.maximum(total - float(population.least), 0.0)
+
+
+def _mass(population: Population, side: int) -> float:
+    below = population.below(population.best)
+    return float(below if side < 0 else 1 - below)
+
+
+@dataclass
+class _Walks:
+    """Where the replicas' walks on one side are."""
+
+    counts: NDArray[np.int64]
+    passed: FloatArray
+    height: NDArray[np.int64]
+    least: NDArray[np.int64]
+    reach: FloatArray
+
+    @classmethod
+    def started(cls, counts: NDArray[np.int64]) -> _Walks:
+        zeros = np.zeros(counts.size, dtype=np.int64)
+        return cls(
+            counts, np.zeros(counts.size), zeros, zeros.copy(), np.full(counts.size, np.nan)
+        )
+
+
+class _Side:
+    """Samples on one side of the target, in order of distance."""
+
+    def __init__(self, training: Population, side: int) -> None:
+        centre, marginal = training.best, training.marginal
+        beyond = [place for place in training.places if side * (place - centre) > 0]
+        places = [centre, *sorted(beyond, key=lambda place: abs(place - centre))]
+        covered = [abs(marginal.below(place) - marginal.below(centre)) for place in places]
+        self._side, self._centre = side, float(centre)
+        self._mass = _mass(training, side)
+        self._places = np.array(places, dtype=np.float64)
+        self._covered = np.array(covered, dtype=np.float64)
+        self._sources = [source for _, source in training.present]
+        self._shares = [_shares(training, source, weight, places) for weight, source in
+                        training.present]
+
+    def minimisers(
+        self, counts: NDArray[np.int64], rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], FloatArray]:
+        """Return the walk's minimum, and how far its minimisers reach, for each replica."""
+        walks = _Walks.started(counts)
+        active = np.arange(counts.size)
+        done, width = 0, _FIRST_WIDTH
+        while active.size:
+            width = min(width, _LARGEST_BLOCK // active.size + 1)
+            finished = self._advance(walks, active, done, width, rng)
+            active = active[~finished]
+            done, width = done + width, 2 * width
+        return walks.least, walks.reach
+
+    def _advance(
+        self,
+        walks: _Walks,
+        active: NDArray[np.intp],
+        done: int,
+        width: int,
+        rng: np.random.Generator,
+    ) -> NDArray[np.bool_]:
+        """Draw the next samples of the active replicas; return which of them are finished."""
+        remaining = walks.counts[active, None] - (done + np.arange(width))
+        exists = remaining > 0
+        spacings = rng.standard_exponential(exists.shape) / np.maximum(remaining, 1)
+        spent = walks.passed[active, None] + np.cumsum(spacings, axis=1)
+        points = self._points(spent)
+        right = rng.random(exists.shape) < (1 + self._margins(points)) / 2
+        steps = np.where(exists, np.where(right, 1, -1), 0)
+        walk = walks.height[active, None] + np.cumsum(steps, axis=1)
+        before = np.concatenate((walks.height[active, None], walk[:, :-1]), axis=1)
+        points = np.where(exists, points, self._side * np.inf)
+        self._record(walks, active, before, points)
+        walks.height[active], walks.passed[active] = walk[:, -1], spent[:, -1]
+        over = ~exists[:, -1]
+        return over | self._left(walks, active, np.where(over, self._centre, points[:, -1]))
+
+    def _record(
+        self,
+        walks: _Walks,
+        active: NDArray[np.intp],
+        before: NDArray[np.int64],
+        points: FloatArray,
+    ) -> None:
+        """Note the last minimum so far: it reaches up to the sample that comes next."""
+        least = np.minimum(walks.least[active], before.min(axis=1))
+        is_least = before == least[:, None]
+        last = before.shape[1] - 1 - np.argmax(is_least[:, ::-1], axis=1)
+        reach = points[np.arange(active.size), last]
+        walks.reach[active] = np.where(is_least.any(axis=1), reach, walks.reach[active])
+        walks.least[active] = least
+
+    def _left(
+        self, walks: _Walks, active: NDArray[np.intp], points: FloatArray
+    ) -> NDArray[np.bool_]:
+        """Whether a walk all but surely stays above its minimum from here on.
+
+        Each source's margin grows with the distance, so beyond a point Q's is at least the
+        smallest of theirs at it.
+        """
+        margin = np.minimum.reduce([source.margin(points) for source in self._sources])
+        above = (walks.height[active] - walks.least[active]).astype(np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            chance = above * (np.log1p(-margin) - np.log1p(margin))
+        return (above > 0) & (chance < np.log(LEFT_OUT))
+
+    def _points(self, spent: FloatArray) -> FloatArray:
+        covered = -self._mass * np.expm1(-spent)
+        points: FloatArray = np.interp(covered, self._covered, self._places)
+        return points
+
+    def _margins(self, points: FloatArray) -> FloatArray:
+        """Return Q's margin: the sources' margins weighed by their densities."""
+        if len({(source.beta, source.scale) for source in self._sources}) == 1:
+            return self._sources[0].margin(points)
+        ends = np.abs(self._places[1:] - self._centre)
+        piece = np.minimum(np.searchsorted(ends, np.abs(points - self._centre)), ends.size - 1)
+        parts = zip(self._shares, self._sources, strict=True)
+        return np.sum([share[piece] * source.margin(points) for share, source in parts], axis=0)
+
+
+def _shares(
+    training: Population, source: Source, weight: Fraction, places: Sequence[Fraction]
+) -> FloatArray:
+    """Return a source's share of the density on each piece of one side."""
+    shares = []
+    for ends in pairwise(places):
+        low, high = sorted(ends)
+        whole = training.marginal.density_between(low, high)
+        part = weight * source.marginal.density_between(low, high)
+        shares.append(float(part / whole) if whole else 0.0)
+    return np.array(shares, dtype=np.float64)
