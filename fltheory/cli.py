@@ -52,6 +52,9 @@ def main() -> None:
 experiments_app = typer.Typer(no_args_is_help=True, help="Run a paper's experiment again.")
 app.add_typer(experiments_app, name="experiment")
 
+pac_app = typer.Typer(no_args_is_help=True, help="PAC learnability, exactly.")
+app.add_typer(pac_app, name="pac")
+
 
 class _Interrupted(Exception):  # noqa: N818
     """An interrupt of a command that keeps what it has done; says where."""
@@ -217,13 +220,15 @@ def map_command(
     """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
     from fltheory import theorems as registry
     from fltheory.report import region_heading, region_table, write_region
-    from fltheory.verify import default_axis, map_region
+    from fltheory.verify import Setting, default_axis, map_region
 
     statement = registry.get(theorem, reading)
     if regime not in statement.regimes:
         known = ", ".join(statement.regimes)
         raise ValueError(f"regime must be one of {known}, got {regime!r}")
     setting = statement.regimes[regime].setting
+    if not isinstance(setting, Setting):
+        raise ValueError(f"theorem must be about runs of an algorithm to be mapped, got {theorem}")
     axes = default_axis(setting, x), default_axis(setting, y)
     with _progress() as advance:
         region = map_region(statement, setting, *axes, progress=advance)
@@ -412,6 +417,35 @@ def experiment_ca_fed(
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(experiment_page(results, plan, command), encoding="utf-8")
         print(f"written to {page}")
+
+
+@pac_app.command("impossible")
+def pac_impossible(
+    M: Annotated[int, typer.Argument(help="Clients.")],
+    n: Annotated[int, typer.Argument(help="Samples of each client.")],
+    m: Annotated[int, typer.Argument(help="Clients who take part.")],
+) -> None:
+    """Show how surely every learner fails if clients stay away: SA-FL's Theorem 1."""
+    from fltheory.report import impossibility_table
+
+    _console().print(impossibility_table(M, n, m))
+
+
+@pac_app.command("figures")
+def pac_figures(
+    folder: Annotated[Path, typer.Option(help="Write the figures here.")] = Path("out"),
+    suffix: Annotated[str, typer.Option(help=".png or .svg")] = ".svg",
+    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed where sampled.")] = 0,
+) -> None:
+    """Draw error against samples, with and without a server's data; compare with it alone."""
+    from fltheory.report import comparison_table, comparisons, write_learnability_figures
+
+    with _progress() as advance:
+        rows = comparisons(replicas=replicas, seed=seed, progress=advance)
+    _console().print(comparison_table(rows))
+    for path in write_learnability_figures(folder, suffix, rows):
+        print(f"written to {path}")
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

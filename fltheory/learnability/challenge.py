@@ -1,8 +1,8 @@
 """Run a learner through Theorem 1's construction: the exact law of its error.
 
-A training sample is c samples at x_1 and mn - c at x_2, so there are only mn + 1 of them a target. The
-learner is fitted on each, and its errors are weighted with the exact probabilities, which are whole
-numbers over one denominator.
+A training sample is c samples at x_1 and mn - c at x_2, so there are only mn + 1 of them a target.
+The learner is fitted on each, and its errors are weighted with the exact probabilities, which are
+whole numbers over one denominator.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def challenge(
     Parameters
     ----------
     learner : object
-        With ``fit(X, y)`` and ``predict(X)``, as scikit-learn's; X is (mn, 1), y of +1 and -1. It is
-        copied before every fit.
+        With ``fit(X, y)`` and ``predict(X)``, as scikit-learn's; X is (mn, 1), y of +1 and -1. It
+        is copied before every fit.
     M, n, m : int
         Clients, samples of each, clients who take part.
     by_clients : bool

@@ -1,18 +1,19 @@
 """Theorem 1's construction with clients: who takes part is chosen, not which samples.
 
-The theorem speaks of a participation process, its proof of a selection of samples. A process can only
-take or leave whole clients, with all n samples of each. What that does depends on how the samples are
-spread over clients, of which there are three cases here.
+The theorem speaks of a participation process, its proof of a selection of samples. A process can
+only take or leave whole clients, with all n samples of each. What that does depends on how the
+samples are spread over clients, of which there are three cases here.
 
-*Split* clients hold one point each: those with x_2 are shut out. With as many of them as may be shut
-out, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is hidden for certain, whatever n is.
+*Split* clients hold one point each: those with x_2 are shut out. With as many of them as may be
+shut out, ``(1 - omega)M``, x_2 has mass ``1 - omega`` and is hidden for certain, whatever n is.
 
-*Drawn* clients hold one point each as well, drawn for the whole client: the number of those at x_2 is
-binomial over M clients, so n plays no part.
+*Drawn* clients hold one point each as well, drawn for the whole client: the number of those at x_2
+is binomial over M clients, so n plays no part.
 
-*Alike* clients draw each sample from the same P, which makes all Mn samples independent as the proof
-has them. A client is free of x_2 with probability ``(1 - 4 epsilon)^n`` only, and the probability of
-hiding x_2 vanishes as n grows, where the proof's selection of samples hides it all but surely.
+*Alike* clients draw each sample from the same P, which makes all Mn samples independent as the
+proof has them. A client is free of x_2 with probability ``(1 - 4 epsilon)^n`` only, and the
+probability of hiding x_2 vanishes as n grows, where the proof's selection of samples hides it all
+but surely.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The complexity term A(m, delta) of SA-FL's Lemma 1 and Theorem 3, as printed and as it must be.
 
-As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta hardly counts; a sample of m
-fails with probability exponentially small in m and no smaller, so no bound of this form holds for all
-delta. In the uniform Bernstein bounds of the works that the lemma cites the term stands outside, and
-m/d is at least one.
+As printed, ``(1/m) log(1/delta)`` stands inside the logarithm, where delta hardly counts; a sample
+of m fails with probability exponentially small in m and no smaller, so no bound of this form holds
+for all delta. In the uniform Bernstein bounds of the works that the lemma cites the term stands
+outside, and m/d is at least one.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """Samples of empirical risk minimisation on noisy thresholds, drawn outward from the target.
 
-Seen from t*, the samples on one side come in order of distance, and the empirical risk of a threshold
-moved past them is a walk: up where the label was right, down where it was wrong. Distances are drawn in
-order as they are needed, ``1 - exp(-sum_j E_j/(k - j + 1))`` of the side's mass with E_j exponential, so
-a million samples cost only as many draws as lie near the target.
+Seen from t*, the samples on one side come in order of distance, and the empirical risk of a
+threshold moved past them is a walk: up where the label was right, down where it was wrong.
+Distances are drawn in order as they are needed, ``1 - exp(-sum_j E_j/(k - j + 1))`` of the side's
+mass with E_j exponential, so a million samples cost only as many draws as lie near the target.
 
-*Where the walk is left.* Beyond a sample whose walk stands h above its minimum, with margins of at least mu
-from there on, ``((1 - mu)/(1 + mu))^W`` is a supermartingale, so the walk comes back to its minimum with
-probability at most ``((1 - mu)/(1 + mu))^h``. It is left where this is below `LEFT_OUT`.
+*Where the walk is left.* Beyond a sample whose walk stands h above its minimum, with margins of at
+least mu from there on, ``((1 - mu)/(1 + mu))^W`` is a supermartingale, so the walk comes back to
+its minimum with probability at most ``((1 - mu)/(1 + mu))^h``. It is left where this is below
+`LEFT_OUT`.
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ class ErmSample:
     ----------
     on_target, on_training : array, (replicas,)
         On P and on Q.
+    tagged_errors : array of int, (replicas,)
+        Its wrong labels among the tagged samples, less those of the target.
     """
 
     on_target: FloatArray
     on_training: FloatArray
+    tagged_errors: NDArray[np.int64]
 
 
 def sample_erm(
@@ -51,10 +55,12 @@ def sample_erm(
     n: int,
     replicas: int,
     rng: np.random.Generator,
+    *,
+    tag: float = 0.0,
 ) -> ErmSample:
     """Draw n samples of Q and minimise the empirical risk, so many times.
 
-    Among all minimisers the one with the largest excess error is taken, on P and on Q.
+    Among all minimisers the one with the largest excess error on P is taken.
 
     Parameters
     ----------
@@ -62,27 +68,35 @@ def sample_erm(
         P and Q; all their sources share one target.
     n, replicas : int
     rng : numpy Generator
+    tag : float
+        Each sample is tagged with this probability, as the server's say.
 
     Raises
     ------
     ValueError
-        For sources with different targets.
+        For sources with different targets, or what is no probability.
     """
     validation.whole_number("n", n, at_least=1)
     validation.whole_number("replicas", replicas, at_least=1)
     if len({*target.targets, *training.targets}) > 1:
         raise ValueError("target and training must share one target of all their sources")
+    validation.probability("tag", tag)
     right_count = rng.binomial(n, _mass(training, 1), size=replicas)
-    sides = []
-    for side, count in ((-1, n - right_count), (1, right_count)):
-        sides.append(_Side(training, side).minimisers(count, rng))
-    best = np.minimum(sides[0][0], sides[1][0])
-    errors = [np.zeros(replicas), np.zeros(replicas)]
-    for least, edge in sides:
-        for total, population in zip(errors, (target, training), strict=True):
-            reached = np.where(least == best, excess_at(population, edge), 0.0)
-            np.maximum(total, reached, out=total)
-    return ErmSample(errors[0], errors[1])
+    left, right = (
+        _Side(training, side).minimisers(count, tag, rng)
+        for side, count in ((-1, n - right_count), (1, right_count))
+    )
+    errors = [
+        np.where(walks.least <= other.least, excess_at(target, walks.reach), -1.0)
+        for walks, other in ((left, right), (right, left))
+    ]
+    leftward = errors[0] >= errors[1]
+    reach = np.where(leftward, left.reach, right.reach)
+    return ErmSample(
+        np.maximum(*errors),
+        excess_at(training, reach),
+        np.where(leftward, left.tagged_at_least, right.tagged_at_least),
+    )
 
 
 def excess_at(population: Population, thresholds: FloatArray) -> FloatArray:
@@ -115,13 +129,14 @@ class _Walks:
     height: NDArray[np.int64]
     least: NDArray[np.int64]
     reach: FloatArray
+    tagged: NDArray[np.int64]
+    tagged_at_least: NDArray[np.int64]
 
     @classmethod
     def started(cls, counts: NDArray[np.int64]) -> _Walks:
-        zeros = np.zeros(counts.size, dtype=np.int64)
-        return cls(
-            counts, np.zeros(counts.size), zeros, zeros.copy(), np.full(counts.size, np.nan)
-        )
+        none = np.zeros((4, counts.size), dtype=np.int64)
+        reach = np.full(counts.size, np.nan)
+        return cls(counts, np.zeros(counts.size), none[0], none[1], reach, none[2], none[3])
 
 
 class _Side:
@@ -137,22 +152,21 @@ class _Side:
         self._places = np.array(places, dtype=np.float64)
         self._covered = np.array(covered, dtype=np.float64)
         self._sources = [source for _, source in training.present]
-        self._shares = [_shares(training, source, weight, places) for weight, source in
-                        training.present]
+        self._shares = [
+            _shares(training, source, weight, places) for weight, source in training.present
+        ]
 
-    def minimisers(
-        self, counts: NDArray[np.int64], rng: np.random.Generator
-    ) -> tuple[NDArray[np.int64], FloatArray]:
-        """Return the walk's minimum, and how far its minimisers reach, for each replica."""
+    def minimisers(self, counts: NDArray[np.int64], tag: float, rng: np.random.Generator) -> _Walks:
+        """Return the walks with their minima, and how far their minimisers reach."""
         walks = _Walks.started(counts)
         active = np.arange(counts.size)
         done, width = 0, _FIRST_WIDTH
         while active.size:
             width = min(width, _LARGEST_BLOCK // active.size + 1)
-            finished = self._advance(walks, active, done, width, rng)
+            finished = self._advance(walks, active, done, width, tag, rng)
             active = active[~finished]
             done, width = done + width, 2 * width
-        return walks.least, walks.reach
+        return walks
 
     def _advance(
         self,
@@ -160,6 +174,7 @@ class _Side:
         active: NDArray[np.intp],
         done: int,
         width: int,
+        tag: float,
         rng: np.random.Generator,
     ) -> NDArray[np.bool_]:
         """Draw the next samples of the active replicas; return which of them are finished."""
@@ -170,11 +185,10 @@ class _Side:
         points = self._points(spent)
         right = rng.random(exists.shape) < (1 + self._margins(points)) / 2
         steps = np.where(exists, np.where(right, 1, -1), 0)
-        walk = walks.height[active, None] + np.cumsum(steps, axis=1)
-        before = np.concatenate((walks.height[active, None], walk[:, :-1]), axis=1)
         points = np.where(exists, points, self._side * np.inf)
-        self._record(walks, active, before, points)
-        walks.height[active], walks.passed[active] = walk[:, -1], spent[:, -1]
+        tagged = np.where(rng.random(exists.shape) < tag, steps, 0) if tag else None
+        self._record(walks, active, points, steps, tagged)
+        walks.passed[active] = spent[:, -1]
         over = ~exists[:, -1]
         return over | self._left(walks, active, np.where(over, self._centre, points[:, -1]))
 
@@ -182,16 +196,23 @@ class _Side:
         self,
         walks: _Walks,
         active: NDArray[np.intp],
-        before: NDArray[np.int64],
         points: FloatArray,
+        steps: NDArray[np.int64],
+        tagged: NDArray[np.int64] | None,
     ) -> None:
         """Note the last minimum so far: it reaches up to the sample that comes next."""
+        rows = np.arange(active.size)
+        before, walks.height[active] = _walked(walks.height[active], steps)
         least = np.minimum(walks.least[active], before.min(axis=1))
         is_least = before == least[:, None]
         last = before.shape[1] - 1 - np.argmax(is_least[:, ::-1], axis=1)
-        reach = points[np.arange(active.size), last]
-        walks.reach[active] = np.where(is_least.any(axis=1), reach, walks.reach[active])
+        found = is_least.any(axis=1)
+        walks.reach[active] = np.where(found, points[rows, last], walks.reach[active])
         walks.least[active] = least
+        if tagged is not None:
+            tags, walks.tagged[active] = _walked(walks.tagged[active], tagged)
+            kept = walks.tagged_at_least[active]
+            walks.tagged_at_least[active] = np.where(found, tags[rows, last], kept)
 
     def _left(
         self, walks: _Walks, active: NDArray[np.intp], points: FloatArray
@@ -220,6 +241,14 @@ class _Side:
         piece = np.minimum(np.searchsorted(ends, np.abs(points - self._centre)), ends.size - 1)
         parts = zip(self._shares, self._sources, strict=True)
         return np.sum([share[piece] * source.margin(points) for share, source in parts], axis=0)
+
+
+def _walked(
+    start: NDArray[np.int64], steps: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the values before each step, and after the last."""
+    values = start[:, None] + np.cumsum(steps, axis=1)
+    return np.concatenate((start[:, None], values[:, :-1]), axis=1), values[:, -1]
 
 
 def _shares(

@@ -1,19 +1,18 @@
 """The law of the empirical minimiser's excess error by quadrature, with noise.
 
-Thresholds are put on a grid of K cells on each side of t*, and the number of samples is Poisson with mean
-n. The empirical risk is then a random walk on either side whose step over a cell is a difference of two
-independent Poisson numbers, wrong labels taken from right ones. No minimiser is beyond given ends if and only
-if the minimum inside is below all values outside. With depth d of that minimum, and for each side
+Thresholds are put on a grid of K cells on each side of t*, and the number of samples is Poisson
+with mean n. The empirical risk is then a random walk on either side whose step over a cell is a
+difference of two independent Poisson numbers, wrong labels taken from right ones. No minimiser is
+beyond given ends if and only if the minimum inside is below all values outside. With depth d of
+that minimum, and for each side
 
     A(d) = P[values inside >= -d and values outside > -d],  B(d) = P[all values > -d],
 
-its probability is the sum of ``A_left A_right - B_left B_right`` over d. A and B come from a backward
-recursion over cells on the lattice of heights, its steps done by FFT.
+its probability is the sum of ``A_left A_right - B_left B_right`` over d. A and B come from a
+backward recursion over cells on the lattice of heights, its steps done by FFT.
 """
 
 from __future__ import annotations
-
-
 
 import numpy as np
 
@@ -167,5 +166,3 @@ def _window(training: Population, side: int, n: int, farthest: float) -> float:
         rate = np.log1p(margin) - np.log1p(-margin)
         enough = (height - _DEVIATIONS * spread) * np.minimum(rate, 50.0) > _FAR_ENOUGH
     return float(distances[np.argmax(enough)]) if enough.any() else farthest
-
-

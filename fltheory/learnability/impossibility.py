@@ -1,14 +1,14 @@
 """SA-FL's Theorem 1: the two-point construction, exactly, for every learner at once.
 
-A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; of Mn samples, mn are
-selected, as many at x_1 as possible; two targets agree at x_1 and differ at x_2. Among the Mn
-samples ``s_hat`` lie at x_2, a binomial number. The selection hides x_2 where ``s_hat <= (1-omega)Mn``;
-the paper's proof counts ``s_hat < (1-omega)Mn``.
+A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; of Mn samples, mn
+are selected, as many at x_1 as possible; two targets agree at x_1 and differ at x_2. Among the Mn
+samples ``s_hat`` lie at x_2, a binomial number. The selection hides x_2 where ``s_hat <=
+(1-omega)Mn``; the paper's proof counts ``s_hat < (1-omega)Mn``.
 
-A hidden sample is the same for both targets, so what a learner returns on it is the same too, and is
-wrong at x_2 for at least one of them: over both targets the probabilities of an error above epsilon
-add up to at least that of hiding. A learner that knows the two targets, takes x_2's label where it
-sees it and tosses a coin where it does not, attains half of it on either.
+A hidden sample is the same for both targets, so what a learner returns on it is the same too, and
+is wrong at x_2 for at least one of them: over both targets the probabilities of an error above
+epsilon add up to at least that of hiding. A learner that knows the two targets, takes x_2's label
+where it sees it and tosses a coin where it does not, attains half of it on either.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Impossibility:
     hidden_probability : Fraction
         That no selected sample is at x_2.
     paper_event : Fraction or None
-        ``P[s_hat < (1-omega)Mn]``, the part of it that the proof counts; None where the selection is
-        not the proof's.
+        ``P[s_hat < (1-omega)Mn]``, the part of it that the proof counts; None where the selection
+        is not the proof's.
     """
 
     M: int
@@ -66,6 +66,20 @@ class Impossibility:
     def minimax_expected_error(self) -> Fraction:
         """Least over all learners, for the worse target, of the expected error."""
         return self.rare_probability * self.hidden_probability / 2
+
+    def minimax_error_with_server(self, n_server: int) -> float:
+        """Return the least expected error, for the worse target, if the server has samples of P.
+
+        The learner then errs where neither the selected nor the server's samples are at x_2.
+
+        Raises
+        ------
+        ValueError
+            For a negative number of samples.
+        """
+        validation.whole_number("n_server", n_server, at_least=0)
+        unseen = (1.0 - float(self.rare_probability)) ** n_server
+        return float(self.minimax_expected_error) * unseen
 
     def _exceeding(self, probability: Fraction) -> Fraction:
         return probability if self.rare_probability > self.epsilon else Fraction(0)

@@ -1,17 +1,18 @@
 """The exact law of empirical risk minimisation without noise, on thresholds.
 
-Without noise a threshold is right on all samples if and only if no sample lies between it and t*. The
-worst one that is, on either side, reaches up to the nearest sample (or beyond all, where there is none).
-So its excess error on P is above e with probability ``L + R - LR``: that no sample falls within the reach
-of e on the left, on the right, on both. It is a sum of three products of powers, one factor for each of
-the distributions that samples come from, be they independent draws from Q or so many from each.
+Without noise a threshold is right on all samples if and only if no sample lies between it and t*.
+The worst one that is, on either side, reaches up to the nearest sample (or beyond all, where there
+is none). So its excess error on P is above e with probability ``L + R - LR``: that no sample falls
+within the reach of e on the left, on the right, on both. It is a sum of three products of powers,
+one factor for each of the distributions that samples come from, be they independent draws from Q
+or so many from each.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.learnability.marginal import Rational, rational
 from fltheory.learnability.population import Population
+from fltheory.validation import FloatArray
 
 _NODES = 24
 _OCTAVES = 64
@@ -38,10 +40,19 @@ class NoiselessLaw:
     Raises
     ------
     ValueError
-        For noisy sources, or a second target.
+        For noisy sources, a second target, or no draws.
+
+    Examples
+    --------
+    >>> from fltheory.learnability import Source, as_population, uniform
+    >>> p = as_population(Source(uniform(0, 1), Fraction(1, 2)))
+    >>> NoiselessLaw(p, [(p, 2)]).survival(Fraction(1, 4))
+    Fraction(7, 8)
     """
 
     def __init__(self, target: Population, draws: Sequence[tuple[Population, int]]) -> None:
+        if not draws:
+            raise ValueError("draws must be one or more, got none")
         parts = [target, *(population for population, _ in draws)]
         sources = [source for part in parts for _, source in part.present]
         if any(source.beta != 1 or source.scale != 1 for source in sources):
@@ -68,7 +79,9 @@ class NoiselessLaw:
         """Return the probability that no sample lies between t* and any of the ends."""
         chance = Fraction(1)
         for part, count in self.draws:
-            mass = sum((abs(part.below(end) - part.below(self.centre)) for end in ends), Fraction(0))
+            mass = sum(
+                (abs(part.below(end) - part.below(self.centre)) for end in ends), Fraction(0)
+            )
             chance *= (1 - mass) ** count
         return chance
 
@@ -96,12 +109,12 @@ class NoiselessLaw:
             For a delta outside (0, 1).
         """
         validation.real_number("delta", delta, "inside (0, 1)", lambda chance: 0 < chance < 1)
-        low, high = 0.0, float(self._largest)
+        low, high = 0.0, self._largest
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             if middle in (low, high):
                 break
-            low, high = (middle, high) if self._float(middle) > delta else (low, middle)
+            low, high = (middle, high) if self._floats(np.array(middle)) > delta else (low, middle)
         return high
 
     def mean(self) -> float:
@@ -113,48 +126,60 @@ class NoiselessLaw:
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         total = 0.0
         for low, high in pairwise(self._levels):
-            for left, right in _octaves(low, high):
-                half = (right - left) / 2
-                points = left + half * (1 + nodes)
-                values = np.array([self._float(float(point)) for point in points])
-                total += half * float(weights @ values)
+            ends = np.array(list(_octaves(low, high)))
+            halves = np.diff(ends, axis=1) / 2
+            points = ends[:, :1] + halves * (1 + nodes)
+            total += float(((halves * self._floats(points)) @ weights).sum())
         return total
 
-    @property
-    def _largest(self) -> Fraction:
-        return max(self._excess(place) for place in self.target.places)
+    @cached_property
+    def _largest(self) -> float:
+        return max(self._levels)
 
-    @property
+    @cached_property
     def _levels(self) -> list[float]:
         """Excess errors at which the law has a kink: those of all places of P and draws."""
         parts = [self.target, *(part for part, _ in self.draws)]
         return sorted({float(self._excess(place)) for part in parts for place in part.places})
 
-    def _float(self, level: float) -> float:
-        """Return `survival` in float64."""
-        masses = [self._masses(level, side) for side in (-1, 1)]
-        left, right = (None if m is None else self._power(m) for m in masses)
-        if left is None or right is None:
-            return (left or 0.0) + (right or 0.0)
-        assert masses[0] is not None
-        assert masses[1] is not None
-        both = [a + b for a, b in zip(*masses, strict=True)]
-        return left + right - self._power(both)
+    @cached_property
+    def _sides(self) -> list[tuple[FloatArray, list[FloatArray]]]:
+        """Excess errors at places on either side, and the mass of each draw up to there."""
+        parts = [self.target, *(part for part, _ in self.draws)]
+        places = sorted({self.centre, *(place for part in parts for place in part.places)})
+        found = []
+        for side in (-1, 1):
+            ordered = [p for p in places[::side] if side * (p - self.centre) >= 0]
+            excesses = np.array([float(self._excess(place)) for place in ordered])
+            masses = [
+                np.array([float(abs(part.below(p) - part.below(self.centre))) for p in ordered])
+                for part, _ in self.draws
+            ]
+            found.append((excesses, masses))
+        return found
 
-    def _power(self, masses: Sequence[float]) -> float:
-        if max(masses, default=0.0) >= 1:
-            return 0.0
-        exponents = (
-            count * math.log1p(-mass)
-            for (_, count), mass in zip(self.draws, masses, strict=True)
+    def _floats(self, levels: FloatArray) -> FloatArray:
+        """Return `survival` in float64 at many levels."""
+        reached = []
+        for excesses, masses in self._sides:
+            within = levels < excesses[-1]
+            reached.append((within, [np.interp(levels, excesses, mass) for mass in masses]))
+        (on_left, left), (on_right, right) = reached
+        both = [a + b for a, b in zip(left, right, strict=True)]
+        total: FloatArray = (
+            on_left * self._powers(left)
+            + on_right * self._powers(right)
+            - (on_left & on_right) * self._powers(both)
         )
-        return math.exp(sum(exponents))
+        return total
 
-    def _masses(self, level: float, side: int) -> list[float] | None:
-        end = self._reach(Fraction(level), side)
-        if end is None:
-            return None
-        return [float(abs(part.below(end) - part.below(self.centre))) for part, _ in self.draws]
+    def _powers(self, masses: Sequence[FloatArray]) -> FloatArray:
+        logs = np.zeros(masses[0].shape)
+        with np.errstate(divide="ignore"):
+            for (_, count), mass in zip(self.draws, masses, strict=True):
+                if count:
+                    logs += count * np.log1p(-np.minimum(mass, 1.0))
+        return np.exp(logs)
 
 
 def _octaves(low: float, high: float) -> Iterator[tuple[float, float]]:

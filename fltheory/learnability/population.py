@@ -1,11 +1,12 @@
 """Threshold classifiers on the line: populations whose excess errors are closed forms.
 
-``h_t`` says +1 at and above t. A source has a marginal with piecewise constant density, a target t*
-and labels that are right with probability ``(1 + margin)/2``, ``margin = scale |x - t*|^kappa``. Then
-``excess(h_t)`` is the integral of the density times the margin from t* to t, a power of the distance
-on each piece, and near t* ``P(h_t != h*) = |t - t*|`` is ``excess^(1/(kappa + 1))`` up to a constant: the
-Bernstein exponent is ``beta = 1/(kappa + 1)``, and any beta in (0, 1] is had by ``kappa = 1/beta - 1``.
-beta = 1, scale = 1 is without noise. A population is a mixture of sources.
+``h_t`` says +1 at and above t. A source has a marginal with piecewise constant density, a target
+t* and labels that are right with probability ``(1 + margin)/2``, ``margin = scale |x -
+t*|^kappa``. Then ``excess(h_t)`` is the integral of the density times the margin from t* to t, a
+power of the distance on each piece, and near t* ``P(h_t != h*) = |t - t*|`` is ``excess^(1/(kappa
++ 1))`` up to a constant: the Bernstein exponent is ``beta = 1/(kappa + 1)``, and any beta in (0,
+1] is had by ``kappa = 1/beta - 1``. beta = 1, scale = 1 is without noise. A population is a
+mixture of sources.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """SA-FL's Assumptions 1 and 2 computed and checked on the whole class of thresholds.
 
-Assumption 2 asks for alpha and beta with ``|eps_P(h) - eps_Q(h)| <= alpha eps_Q(h)^beta`` for every h.
-It fails for all beta > 0 if and only if some h has ``eps_Q(h) = 0 < eps_P(h)``: so Q's best hypothesis
-must be best for P as well. For beta = 0 it always holds, with alpha = 1, and Theorem 2 then says
-nothing.
+Assumption 2 asks for alpha and beta with ``|eps_P(h) - eps_Q(h)| <= alpha eps_Q(h)^beta`` for
+every h. It fails for all beta > 0 if and only if some h has ``eps_Q(h) = 0 < eps_P(h)``: so Q's
+best hypothesis must be best for P as well. For beta = 0 it always holds, with alpha = 1, and
+Theorem 2 then says nothing.
 
-Where it does not fail, and all sources share one target, both excess errors grow with the distance from
-it on either side, are powers of it up to the first edge, and so the smallest alpha for a beta is
-enclosed between what points attain and what intervals allow.
+Where it does not fail, and all sources share one target, both excess errors grow with the distance
+from it on either side, are powers of it up to the first edge, and so the smallest alpha for a beta
+is enclosed between what points attain and what intervals allow.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
 
 from fltheory.learnability.marginal import Rational, rational
 from fltheory.learnability.population import Number, Population
 
-_PIECES = 512
+_PIECES = 64
 
 
 @dataclass(frozen=True)
@@ -73,14 +76,18 @@ def _places(target: Population, training: Population) -> tuple[Fraction, ...]:
     Q's excess error vanishes on intervals between such places, at whose far end P's is largest.
     """
     found = sorted({*target.places, *training.places, training.best})
-    return (*found[::-1],)
+    middles = [(low + high) / 2 for low, high in pairwise(found)]
+    return (*found[::-1], *middles)
 
 
 def _exponent(target: Population, training: Population, side: int) -> Fraction | float:
     """Return the largest beta that one side of the common target allows."""
     powers_p, powers_q = (_first_powers(p, training.best, side) for p in (target, training))
+    if not powers_q:
+        # Neither has mass there: both start at one edge, in proportion to the distance from it.
+        return Fraction(1)
     powers = {k for k in {*powers_p, *powers_q} if powers_p.get(k, 0) != powers_q.get(k, 0)}
-    if not powers or not powers_q:
+    if not powers:
         return math.inf
     return min(powers) / min(powers_q)
 
@@ -162,7 +169,7 @@ def _intervals(
         [place for place in places if place >= centre],
         [place for place in places[::-1] if place <= centre],
     ):
-        for near, far in zip(ordered, ordered[1:], strict=False):
+        for near, far in pairwise(ordered):
             step = (far - near) / pieces
             for piece in range(pieces):
                 yield near + piece * step, near + (piece + 1) * step
@@ -173,8 +180,13 @@ def _ratio(target: Population, training: Population, beta: Fraction, place: Frac
     if on_q == 0:
         return Fraction(0)
     if beta == 1:
-        return abs(on_p - on_q) / on_q
-    return float(abs(on_p - on_q)) / float(on_q) ** float(beta)
+        return _apart(on_p, on_q) / on_q
+    return float(_apart(on_p, on_q)) / float(on_q) ** float(beta)
+
+
+def _apart(on_p: Number, on_q: Number) -> Number:
+    difference: Number = on_p - on_q
+    return difference if difference >= 0 else -difference
 
 
 def _most(
@@ -195,8 +207,8 @@ def _most_at_target(
 ) -> float:
     """Return a bound next to the target, where both are sums of powers r^k.
 
-    Q's excess is at least its lowest power; each power of the difference over that, to the beta, is a
-    power of r that is not negative, so largest at the far end.
+    Q's excess is at least its lowest power; each power of the difference over that, to the beta,
+    is a power of r that is not negative, so largest at the far end.
     """
     side = 1 if far > training.best else -1
     reach = float(abs(far - training.best))
@@ -212,32 +224,44 @@ def _most_at_target(
 
 
 def bernstein_constant(population: Population, beta: Rational) -> float:
-    """Return the alpha of Assumption 1 for a beta over all thresholds; infinite where none will do.
+    """Return an alpha of Assumption 1 for a beta that will do for all thresholds, or infinity.
 
-    On each piece both sides grow with the distance from the target; what intervals allow is returned.
+    With beta = 1 and constant margins both sides are linear between places, and it is the least
+    such alpha. Else, between two thresholds on one side of the target, the excess error is at
+    least the mass between target and threshold times the margin at the near one, and at least its
+    value there.
 
     Raises
     ------
     ValueError
-        For sources with different targets.
+        For sources with different targets and margins that are not constant.
     """
-    exponent = float(rational("beta", beta))
+    exponent = rational("beta", beta)
+    if exponent == 1 and all(source.kappa == 0 for _, source in population.present):
+        pairs = [(population.disagreement(p), population.excess(p)) for p in population.places]
+        return max((_over(float(apart), float(excess)) for apart, excess in pairs), default=0.0)
     if len(population.targets) > 1:
-        raise ValueError("population must have one target of all its sources")
-    largest = 0.0
-    for near, far in _intervals(population, population, _PIECES):
-        apart = float(population.disagreement(far))
-        if apart == 0:
-            continue
-        excess = float(population.excess(near))
-        if near == population.best:
-            side = 1 if far > near else -1
-            powers = _first_powers(population, near, side)
-            lowest = min(powers)
-            if float(lowest) * exponent > 1:
-                return math.inf
-            apart, excess = float(population.disagreement(far)), float(population.excess(far))
-            reach = float(abs(far - near))
-            excess = float(powers[lowest]) * reach ** float(lowest)
-        largest = max(largest, apart / excess**exponent)
-    return largest
+        raise ValueError("population must have one target of all its sources, or constant margins")
+    intervals = _intervals(population, population, _PIECES)
+    return max(_bernstein_most(population, float(exponent), *ends) for ends in intervals)
+
+
+def _bernstein_most(population: Population, beta: float, near: Fraction, far: Fraction) -> float:
+    apart = float(population.disagreement(far))
+    if apart == 0:
+        return 0.0
+    if near != population.best:
+        margin = min(float(s.margin(np.array([float(near)]))[0]) for _, s in population.present)
+        inside = apart - float(population.disagreement(near))
+        return _over(apart, (float(population.excess(near)) + margin * inside) ** beta)
+    powers = _first_powers(population, near, 1 if far > near else -1)
+    lowest, reach = min(powers), float(abs(far - near))
+    if float(lowest) * beta > 1:
+        return math.inf
+    return apart / (float(powers[lowest]) * reach ** float(lowest)) ** beta
+
+
+def _over(above: float, below: float) -> float:
+    if below == 0:
+        return math.inf if above > 0 else 0.0
+    return above / below

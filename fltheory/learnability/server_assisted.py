@@ -91,9 +91,7 @@ def sample_server_assisted(
     return ServerAssisted(together, server_only, no_worse)
 
 
-def best_together(
-    server: Population, clients: Population, n_server: int, n_clients: int
-) -> float:
+def best_together(server: Population, clients: Population, n_server: int, n_clients: int) -> float:
     """Return the best threshold of Q, the mixture in the proportion of the samples."""
     share = n_server / (n_server + n_clients)
     return float(mixture(clients, server, share).best)
@@ -132,9 +130,7 @@ class Minimiser:
     inside: FloatArray
 
 
-def worst_minimiser(
-    target: Population, points: FloatArray, labels: NDArray[np.int64]
-) -> Minimiser:
+def worst_minimiser(target: Population, points: FloatArray, labels: NDArray[np.int64]) -> Minimiser:
     """Minimise the empirical risk over thresholds; ties go to the one that is worst on P.
 
     P's excess error grows with the distance from its target, so that is the minimiser farthest to

@@ -201,4 +201,3 @@ def server_of(count: int) -> Callable[[int], tuple[int, int]]:
 def clients_per_server(ratio: int) -> Callable[[int], tuple[int, int]]:
     """Return the split where a size is n_T, and n_S so many times as large."""
     return lambda size: (size, ratio * size)
-

@@ -11,6 +11,12 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.learnability_report import (
+    comparison_table,
+    comparisons,
+    impossibility_table,
+    write_learnability_figures,
+)
 from fltheory.report.power_report import (
     power_page,
     power_summary,
@@ -40,6 +46,8 @@ from fltheory.report.weights_report import (
 
 __all__ = [
     "certified_text",
+    "comparison_table",
+    "comparisons",
     "cutoff_table",
     "derivation_text",
     "experiment_page",
@@ -48,6 +56,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "impossibility_table",
     "power_page",
     "power_summary",
     "rate_falsification_text",
@@ -66,6 +75,7 @@ __all__ = [
     "where_it_applies",
     "write_cutoffs",
     "write_judged",
+    "write_learnability_figures",
     "write_measured",
     "write_region",
     "write_verdicts",

@@ -157,11 +157,11 @@ THEOREM_1 = LearningClaim(
     constants=constants,
     regimes={**REGIMES, **_OPPOSITES},
     note=(
-        "To the letter: a participation process chooses clients. Those that hold x_2 only, M - m of "
-        "them, are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is hidden for "
+        "To the letter: a participation process chooses clients. Those that hold x_2 only, M - m "
+        "of them, are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is hidden for "
         "certain, whatever n is. A learner that tosses a coin at x_2 is wrong with probability "
-        "1/2. 'Non-trivial' is not defined; more than one concept is not enough, as {f, -f} is told "
-        "apart by any sample."
+        "1/2. 'Non-trivial' is not defined; more than one concept is not enough, as {f, -f} is "
+        "told apart by any sample."
     ),
 )
 
@@ -170,8 +170,8 @@ THEOREM_1_DERIVED = replace(
     reading="derived",
     quantity=LearningQuantity(_of(_by_samples), f"{_FAILURE}, samples chosen"),
     note=(
-        "What the proof does: of Mn samples, drawn from P alike for all clients, mn are selected one "
-        "by one. No participation process can do that, see pac/1-equivalence. It ends in "
+        "What the proof does: of Mn samples, drawn from P alike for all clients, mn are selected "
+        "one by one. No participation process can do that, see pac/1-equivalence. It ends in "
         "'error >= epsilon' where the theorem has '>': the error is 4 epsilon or 0 at x_2, so they "
         "are the same. s_hat is binomial with 4 epsilon, not with epsilon as printed."
     ),
@@ -182,9 +182,9 @@ THEOREM_1_SHARP = replace(
     reading="sharp",
     bound=sp.Rational(9, 20),
     note=(
-        "x_2 is hidden also where s_hat is exactly (1 - omega)Mn, and given a hidden sample 1/2 takes "
-        "the place of 1/3. The infimum over all systems is 3/4 exp(-1/2) = 0.4549, approached as one "
-        "of M clients with one sample each stays away and M grows."
+        "x_2 is hidden also where s_hat is exactly (1 - omega)Mn, and given a hidden sample 1/2 "
+        "takes the place of 1/3. The infimum over all systems is 3/4 exp(-1/2) = 0.4549, "
+        "approached as one of M clients with one sample each stays away and M grows."
     ),
 )
 
@@ -205,9 +205,9 @@ EQUIVALENCE = LearningClaim(
     regimes=REGIMES,
     note=(
         "To the letter, on the data that the proof uses: all samples drawn from P, independent. A "
-        "client comes with all its samples, so only clients free of x_2 help. For split clients, see "
-        "pac/1, clients hide more than samples do; then S is no sample of P, as exactly n of its points "
-        "come from each client."
+        "client comes with all its samples, so only clients free of x_2 help. For split clients, "
+        "see pac/1, clients hide more than samples do; then S is no sample of P, as exactly n of "
+        "its points come from each client."
     ),
 )
 
@@ -231,9 +231,9 @@ CHERNOFF = LearningClaim(
     constants=constants,
     regimes=REGIMES,
     note=(
-        "Confirmed: exp(-1/6) <= 17/20 as 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and (1 - omega)Mn "
-        "is a whole number of at least 1. 'B(Mn, epsilon)' is a misprint: P(x_2) and the mean in the "
-        "next line are 4 epsilon."
+        "Confirmed: exp(-1/6) <= 17/20 as 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and (1 - "
+        "omega)Mn is a whole number of at least 1. 'B(Mn, epsilon)' is a misprint: P(x_2) and the "
+        "mean in the next line are 4 epsilon."
     ),
 )
 
@@ -274,8 +274,8 @@ CONDITIONAL = replace(
     bound=sp.Rational(1, 3),
     hypotheses=(_NON_TRIVIAL,),
     note=(
-        "Confirmed, by decomposing the expectation with the smaller part at epsilon. The error at x_2 "
-        "is 4 epsilon or 0 and nothing between, so an expectation of 2 epsilon means 1/2."
+        "Confirmed, by decomposing the expectation with the smaller part at epsilon. The error at "
+        "x_2 is 4 epsilon or 0 and nothing between, so an expectation of 2 epsilon means 1/2."
     ),
 )
 
@@ -294,9 +294,9 @@ SUM = replace(
     quantity=LearningQuantity(_printed_sum, "the largest value of (3)"),
     bound=(1 - omega) / 2,
     note=(
-        "To the letter: 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1), with x_1 where x_2 "
-        "should stand. It is 1 - 4 epsilon for a learner that is right at x_1, where f_2(x_2) is "
-        "another label."
+        "To the letter: 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1), with x_1 "
+        "where x_2 should stand. It is 1 - 4 epsilon for a learner that is right at x_1, where "
+        "f_2(x_2) is another label."
     ),
 )
 

@@ -1,14 +1,13 @@
 """SA-FL: Theorems 2 and 3, Remark 2, Lemmas 1 and 2 and the paper's example, on thresholds.
 
-Conventions
------------
-"With probability at least 1 - delta, for any delta" is read off the expectation: a bound that depends on
-delta through a power of log(1/delta) bounds it in the same order. Among several empirical minimisers the
-one with the largest excess error on P counts. Constants that O(.) hides may not grow with n; logarithms
-may, and an excess of the slope over the claimed one of 0.05 is let pass.
+Conventions ----------- "With probability at least 1 - delta, for any delta" is read off the
+expectation: a bound that depends on delta through a power of log(1/delta) bounds it in the same
+order. Among several empirical minimisers the one with the largest excess error on P counts.
+Constants that O(.) hides may not grow with n; logarithms may, and an excess of the slope over the
+claimed one of 0.05 is let pass.
 
-Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1; Theorem 2 then says that an
-error is at most a constant. So beta > 0 is asked for.
+Assumption 2 with beta = 0 holds for all P and Q, with alpha = 1 and 0^0 = 1; Theorem 2 then says
+that an error is at most a constant. So beta > 0 is asked for.
 """
 
 from __future__ import annotations
@@ -50,6 +49,7 @@ from fltheory.theorems.statement import Hypothesis
 from fltheory.validation import FloatArray
 
 _ROUNDING = 1e-12
+_MET = "first condition met in {:.0%}"
 _NO_GROWTH = sp.Rational(1, 20)
 
 size = sp.Symbol("n", positive=True)
@@ -86,19 +86,20 @@ def _relation_constants(system: ServerAssistedSystem) -> Mapping[sp.Symbol, Any]
         beta_Q: float(min(training.beta for training in trained)),
         beta: min(float(found.beta) for found in relations),
         alpha_P: bernstein_constant(system.target, system.target.beta),
+        alpha_Q: max(bernstein_constant(training, training.beta) for training in trained),
     }
     if not all(found.holds for found in relations):
-        return {**known, alpha_Q: math.nan, alpha: math.inf, alpha_growth: math.inf}
-    used = [min(Fraction(1), Fraction(found.beta)) if found.beta < math.inf else Fraction(1)
-            for found in relations]
+        return {**known, alpha: math.inf, alpha_growth: math.inf}
+    used = [
+        min(Fraction(1), Fraction(found.beta)) if found.beta < math.inf else Fraction(1)
+        for found in relations
+    ]
     needed = [
         float(alpha_bounds(system.target, training, exponent).at_most)
         for training, exponent in zip(trained, used, strict=True)
     ]
-    constants_q = [bernstein_constant(training, training.beta) for training in trained]
     return {
         **known,
-        alpha_Q: max(constants_q),
         alpha: max(needed),
         alpha_growth: slope(system.sizes, needed),
     }
@@ -153,9 +154,7 @@ def _excess(
 
 _A1_P = Hypothesis("Assumption 1 for P", sp.Lt(alpha_P, sp.oo, evaluate=False), "Assumption 1")
 _A1_Q = Hypothesis("Assumption 1 for Q", sp.Lt(alpha_Q, sp.oo, evaluate=False), "Assumption 1")
-_A2 = Hypothesis(
-    "Assumption 2 with beta > 0", sp.Gt(beta, 0, evaluate=False), "Assumption 2"
-)
+_A2 = Hypothesis("Assumption 2 with beta > 0", sp.Gt(beta, 0, evaluate=False), "Assumption 2")
 _A2_CONSTANT = Hypothesis(
     "alpha does not grow with n", sp.Le(alpha_growth, _NO_GROWTH), "(15) to (1)"
 )
@@ -175,10 +174,11 @@ THEOREM_2 = DecayClaim(
     constants=relation_constants,
     regimes=regimes.THEOREM_2,
     note=(
-        "To the letter: Assumption 2 holds at each n with some alpha and beta. For a mixture "
-        "Q = lambda_1 D + lambda_2 P whose parts share their best hypothesis it always does, with "
-        "beta = 1 and alpha = max(1, 1/lambda_2 - 1), as eps_Q >= lambda_2 eps_P. That alpha is n_S/n_T: "
-        "with n_T fixed it grows as n does, O(.) hides it, and what is left is of order 1/n_T."
+        "To the letter: Assumption 2 holds at each n with some alpha and beta. For a mixture Q = "
+        "lambda_1 D + lambda_2 P whose parts share their best hypothesis it always does, with beta "
+        "= 1 and alpha = max(1, 1/lambda_2 - 1), as eps_Q >= lambda_2 eps_P. That alpha is "
+        "n_S/n_T: with n_T fixed it grows as n does, O(.) hides it, and what is left is of order "
+        "1/n_T."
     ),
 )
 
@@ -187,8 +187,8 @@ THEOREM_2_DERIVED = replace(
     reading="derived",
     hypotheses=(*THEOREM_2.hypotheses, _A2_CONSTANT),
     note=(
-        "The proof bounds eps_P by eps_Q + alpha eps_Q^beta, (15), and drops alpha: it must not grow "
-        "with n. For a mixture, lambda_2 = n_T/(n_T + n_S) must stay away from zero."
+        "The proof bounds eps_P by eps_Q + alpha eps_Q^beta, (15), and drops alpha: it must not "
+        "grow with n. For a mixture, lambda_2 = n_T/(n_T + n_S) must stay away from zero."
     ),
 )
 
@@ -200,10 +200,10 @@ REMARK_2 = replace(
     source=f"{PAPER}, Remark 2",
     regimes=regimes.REMARK_2,
     note=(
-        "The condition is Assumption 2 for Q = lambda_1 D + lambda_2 P' and P. With beta > 0 it asks "
-        "that Q's best hypothesis be best for P: P' may have other points and other noise, as long as "
-        "D or P' has points around the target, but not another target. The remark adds Theorem 3, "
-        "whose conditions are on samples of P that the server then does not have."
+        "The condition is Assumption 2 for Q = lambda_1 D + lambda_2 P' and P. With beta > 0 it "
+        "asks that Q's best hypothesis be best for P: P' may have other points and other noise, as "
+        "long as D or P' has points around the target, but not another target. The remark adds "
+        "Theorem 3, whose conditions are on samples of P that the server then does not have."
     ),
 )
 
@@ -231,14 +231,28 @@ def _offset_constants(system: ServerAssistedSystem) -> Mapping[sp.Symbol, Any]:
 def _excess_if_no_worse(
     system: ServerAssistedSystem, n: int, replicas: int, rng: np.random.Generator
 ) -> Measurement:
-    """Return ``E eps_P(h_Q^) 1{first condition}``, and how often the condition is met."""
+    """Return ``E eps_P(h_Q^) 1{first condition}``, and how often the condition is met.
+
+    Without noise, and with one target, no minimiser errs on any sample, so it always is. Where the
+    clients' samples are like the server's, each of the n_T + n_S is tagged as the server's at
+    random.
+    """
     n_server, n_clients = system.split(n)
+    clients, training = system.clients(n), system.training(n)
+    if system.is_noiseless:
+        law = NoiselessLaw(system.target, [(system.server, n_server), (clients, n_clients)])
+        return Measurement(law.mean(), 0.0, _MET.format(1.0))
+    if clients == system.target == system.server:
+        everything = n_server + n_clients
+        tag = n_server / everything
+        sample = sample_erm(system.target, training, everything, replicas, rng, tag=tag)
+        met = sample.tagged_errors <= 0
+        return _measured(np.where(met, sample.on_target, 0.0), _MET.format(met.mean()))
     drawn = sample_server_assisted(
-        system.server, system.clients(n), n_server, n_clients, replicas, rng, target=system.target
+        system.server, clients, n_server, n_clients, replicas, rng, target=system.target
     )
     met = drawn.no_worse_on_server
-    remark = f"first condition met in {met.mean():.0%}"
-    return _measured(np.where(met, drawn.together, 0.0), remark)
+    return _measured(np.where(met, drawn.together, 0.0), _MET.format(met.mean()))
 
 
 THEOREM_3 = DecayClaim(
@@ -248,16 +262,14 @@ THEOREM_3 = DecayClaim(
     source=f"{PAPER}, Theorem 3",
     quantity=DecayQuantity(
         _excess_if_no_worse,
-        lambda system: True,
+        lambda system: not system.is_noiseless,
         "E eps_P(h_Q^) on R_P^(h_Q^) <= R_P^(h_Q*), the worst minimiser",
     ),
     variable=n_T,
     order=n_T ** (-1 / (2 - beta_P)),
     hypotheses=(
         _A1_P,
-        Hypothesis(
-            "eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"
-        ),
+        Hypothesis("eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"),
     ),
     meanings={
         n_T: "the server's samples",
@@ -269,9 +281,9 @@ THEOREM_3 = DecayClaim(
     regimes=regimes.THEOREM_3,
     note=(
         "The first condition is an event: the error counts where it happens. Both conditions are "
-        "evaluated, the second over all sizes, with A as in the works that are cited; as printed, A "
-        "differs by logarithms at a fixed delta. The mixture's best threshold is h_Q*. Assumption 1 "
-        "for Q holds with beta_Q = 0 always, and is used no further."
+        "evaluated, the second over all sizes, with A as in the works that are cited; as printed, "
+        "A differs by logarithms at a fixed delta. The mixture's best threshold is h_Q*. "
+        "Assumption 1 for Q holds with beta_Q = 0 always, and is used no further."
     ),
 )
 
@@ -279,9 +291,10 @@ THEOREM_3_DERIVED = replace(
     THEOREM_3,
     reading="derived",
     note=(
-        "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which is A^((1 + beta_P)/2) by Assumption 1 and the second "
-        "condition, and not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= 0 that is still at "
-        "most A^(1/(2 - beta_P)) where A <= 1: the theorem stands, with the lemma mended."
+        "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which is A^((1 + beta_P)/2) by Assumption 1 and "
+        "the second condition, and not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) "
+        ">= 0 that is still at most A^(1/(2 - beta_P)) where A <= 1: the theorem stands, with the "
+        "lemma mended."
     ),
 )
 
@@ -319,9 +332,9 @@ LEMMA_1 = LearningClaim(
     constants=_tail_constants,
     regimes=regimes.LEMMA_1,
     note=(
-        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. Thresholds without "
-        "noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = exp(-m) asks for u near "
-        "1 - 1/e while A is log(m + 1)/m: no constant factor will do for all m. (18) is an "
+        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. Thresholds "
+        "without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = exp(-m) asks for "
+        "u near 1 - 1/e while A is log(m + 1)/m: no constant factor will do for all m. (18) is an "
         "equation with no constant; it is taken as <=. For m below d/2, A can be negative."
     ),
 )
@@ -333,8 +346,9 @@ LEMMA_1_DERIVED = replace(
         _noiseless_tail(cited_complexity), "P[eps_Q(h_Q^) > A(m, delta)], A with delta outside"
     ),
     note=(
-        "A(m, delta) = d/m log(max(m, d)/d) + 1/m log(1/delta), the usual term of uniform Bernstein bounds. "
-        "On these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-mu) = 2 delta/m at u = A."
+        "A(m, delta) = d/m log(max(m, d)/d) + 1/m log(1/delta), the usual term of uniform "
+        "Bernstein bounds. On these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-mu) = 2 "
+        "delta/m at u = A."
     ),
 )
 
@@ -379,9 +393,9 @@ LEMMA_2 = DecayClaim(
     constants=_disagreement_constants,
     regimes=regimes.LEMMA_2,
     note=(
-        "To the letter: no condition on h_Q*; its condition is met by h_Q^ = h_Q*. From (23) to (24) "
-        "sqrt(P(h_Q* != h_P*) A) is taken as O(A). Two fixed hypotheses differ on a binomial number of "
-        "samples, whose deviation is of order n_T^(-1/2)."
+        "To the letter: no condition on h_Q*; its condition is met by h_Q^ = h_Q*. From (23) to "
+        "(24) sqrt(P(h_Q* != h_P*) A) is taken as O(A). Two fixed hypotheses differ on a binomial "
+        "number of samples, whose deviation is of order n_T^(-1/2)."
     ),
 )
 
@@ -389,13 +403,11 @@ LEMMA_2_DERIVED = replace(
     LEMMA_2,
     reading="derived",
     hypotheses=(
-        Hypothesis(
-            "eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"
-        ),
+        Hypothesis("eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"),
     ),
     note=(
-        "With Theorem 3's second condition and beta_P = 1, as here, P(h_Q* != h_P*) is O(A) too; for smaller "
-        "beta_P the order is A^((1 + beta_P)/2)."
+        "With Theorem 3's second condition and beta_P = 1, as here, P(h_Q* != h_P*) is O(A) too; "
+        "for smaller beta_P the order is A^((1 + beta_P)/2)."
     ),
 )
 
@@ -418,9 +430,8 @@ def _needed_everywhere(pair: UniformPair) -> Fraction | tuple[float, float]:
 def _needed_inside(pair: UniformPair) -> Fraction:
     """Return the least alpha for beta = 1 over thresholds in [c, d]."""
     on_p, on_q = pair.populations
-    ends = (end for end in (pair.c, pair.d) if on_q.excess(end) > 0)
-    ratios = (abs(on_p.excess(end) - on_q.excess(end)) / on_q.excess(end) for end in ends)
-    return Fraction(max(ratios))
+    pairs = [(Fraction(on_p.excess(end)), Fraction(on_q.excess(end))) for end in (pair.c, pair.d)]
+    return max(abs(first - second) / second for first, second in pairs if second > 0)
 
 
 EXAMPLE = LearningClaim(
@@ -428,9 +439,7 @@ EXAMPLE = LearningClaim(
     reading="printed",
     title="Uniform P on [a, b] and Q on [c, d] are positively related with beta = 1",
     source=f"{PAPER}, below Assumption 2",
-    quantity=LearningQuantity(
-        _needed_everywhere, "sup over thresholds of |eps_P - eps_Q|/eps_Q"
-    ),
+    quantity=LearningQuantity(_needed_everywhere, "sup over thresholds of |eps_P - eps_Q|/eps_Q"),
     direction="<=",
     bound=1 - (d - c) / (b - a),
     hypotheses=(Hypothesis("a target in Q's support", sp.Le(c, t), "below Assumption 2"),),
@@ -444,9 +453,9 @@ EXAMPLE = LearningClaim(
     constants=_pair_constants,
     regimes=regimes.EXAMPLE,
     note=(
-        "To the letter: for any hypothesis h_t, t real. eps_Q is |t - t*|/(d - c) only up to Q's ends; "
-        "beyond it stays and eps_P grows. With t* at an end of Q, eps_Q = 0 < eps_P there, and no alpha "
-        "will do for any beta > 0."
+        "To the letter: for any hypothesis h_t, t real. eps_Q is |t - t*|/(d - c) only up to Q's "
+        "ends; beyond it stays and eps_P grows. With t* at an end of Q, eps_Q = 0 < eps_P there, "
+        "and no alpha will do for any beta > 0."
     ),
 )
 

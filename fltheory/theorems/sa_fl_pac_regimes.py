@@ -14,7 +14,6 @@ from fltheory.learnability import (
     TailCase,
     UniformPair,
     as_population,
-    cited_complexity,
     uniform,
 )
 from fltheory.learnability.system import clients_per_server, fixed, server_of, share_of_server
@@ -22,9 +21,10 @@ from fltheory.theorems.learning_claim import LearningRegime
 
 TWO_DECADES = (30, 100, 300, 1_000, 3_000)
 FOUR_DECADES = (100, 1_000, 10_000, 100_000, 1_000_000)
+LATER_DECADES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 _HALF = Fraction(1, 2)
 _TENTH = Fraction(1, 10)
-_MIDDLE_MISSING = Marginal((0, Fraction(2, 5), Fraction(3, 5), 1), (_HALF, 0, _HALF))
+_MIDDLE_MISSING = Marginal((0, Fraction(1, 4), Fraction(3, 4), 1), (_HALF, 0, _HALF))
 
 
 def source(
@@ -63,8 +63,8 @@ def _clients_only() -> ServerAssistedSystem:
 
 THEOREM_2 = {
     "clients miss the middle": LearningRegime(
-        "P uniform, D without the middle fifth, a tenth of all samples the server's",
-        lambda: _system(GAP),
+        "P uniform, D without the middle half, a tenth of all samples the server's",
+        lambda: _system(GAP, sizes=LATER_DECADES),
     ),
     "constant noise": LearningRegime(
         "D = P, a quarter of all labels wrong", lambda: _system(HALF_RIGHT, target=HALF_RIGHT)
@@ -73,18 +73,16 @@ THEOREM_2 = {
         "D = P, beta_P = beta_Q = 1/2", lambda: _system(NOISY, target=NOISY)
     ),
     "noisy, clients miss the middle": LearningRegime(
-        "D without the middle fifth, beta_P = beta_Q = 1/2",
-        lambda: _system(NOISY_GAP, target=NOISY),
+        "D without the middle half, beta_P = beta_Q = 1/2",
+        lambda: _system(NOISY_GAP, target=NOISY, sizes=LATER_DECADES),
     ),
     "ten server samples": LearningRegime(
-        "D without the middle fifth, n_T = 10 and n_S grows", lambda: _fixed_server(GAP)
+        "D without the middle half, n_T = 10 and n_S grows", lambda: _fixed_server(GAP)
     ),
     "ten server samples, clients everywhere": LearningRegime(
         "D = P, n_T = 10 and n_S grows", lambda: _fixed_server(UNIFORM)
     ),
-    "clients only": LearningRegime(
-        "plain FL: D without the middle fifth, n_T = 0", _clients_only
-    ),
+    "clients only": LearningRegime("plain FL: D without the middle half, n_T = 0", _clients_only),
     "clients with another target": LearningRegime(
         "D's labels change at 3/5, P's at 1/2",
         lambda: _system(source(uniform(0, 1), target=Fraction(3, 5)), sizes=TWO_DECADES),
@@ -93,8 +91,10 @@ THEOREM_2 = {
 
 REMARK_2 = {
     "server's points shifted": LearningRegime(
-        "P' uniform on [1/4, 3/4], D without the middle fifth",
-        lambda: _system(GAP, server=source(uniform(Fraction(1, 4), Fraction(3, 4)))),
+        "P' uniform on [3/8, 5/8], D without the middle half",
+        lambda: _system(
+            GAP, server=source(uniform(Fraction(3, 8), Fraction(5, 8))), sizes=LATER_DECADES
+        ),
     ),
     "labels of P' and D noisier": LearningRegime(
         "P without noise, D and P' noisy near the target: beta = beta_Q = 1/2",
@@ -107,37 +107,38 @@ REMARK_2 = {
         ),
     ),
     "server misses the middle too": LearningRegime(
-        "P' uniform on [3/5, 1], D without the middle fifth",
-        lambda: _system(GAP, server=source(uniform(Fraction(3, 5), 1))),
+        "P' uniform on [3/4, 1], D without the middle half",
+        lambda: _system(GAP, server=source(uniform(Fraction(3, 4), 1))),
     ),
 }
 
 
 def near_target(size: int) -> Population:
-    """Return clients whose target is off by A(n_T, 1/20)/2."""
-    off = Fraction(cited_complexity(size, 0.05) / 2).limit_denominator(10**6)
-    return source(uniform(0, 1), target=_HALF + min(off, Fraction(2, 5)))
+    """Return clients whose target is off by 2/n_T."""
+    return source(uniform(0, 1), target=_HALF + Fraction(2, size))
 
 
 def _shared(
-    clients: Callable[[int], Population], *, target: Population = UNIFORM
+    clients: Callable[[int], Population],
+    *,
+    target: Population = UNIFORM,
+    sizes: tuple[int, ...] = FOUR_DECADES,
 ) -> ServerAssistedSystem:
-    return ServerAssistedSystem(
-        target, target, clients, TWO_DECADES, clients_per_server(4)
-    )
+    return ServerAssistedSystem(target, target, clients, sizes, clients_per_server(4))
 
 
 THEOREM_3 = {
     "one target": LearningRegime("D = P, n_S = 4 n_T", lambda: _shared(fixed(UNIFORM))),
     "one target, noise near it": LearningRegime(
-        "D = P, beta_P = 1/2, n_S = 4 n_T", lambda: _shared(fixed(NOISY), target=NOISY)
+        "D = P, beta_P = 1/2, n_S = 4 n_T",
+        lambda: _shared(fixed(NOISY), target=NOISY, sizes=(20, 200, 2_000, 20_000, 200_000)),
     ),
-    "clients' target within A(n_T)": LearningRegime(
-        "D's labels change at 1/2 + A(n_T, 1/20)/2", lambda: _shared(near_target)
+    "clients' target within 2/n_T": LearningRegime(
+        "D's labels change at 1/2 + 2/n_T", lambda: _shared(near_target, sizes=TWO_DECADES)
     ),
     "clients' target apart": LearningRegime(
         "D's labels change at 3/5, P's at 1/2",
-        lambda: _shared(fixed(source(uniform(0, 1), target=Fraction(3, 5)))),
+        lambda: _shared(fixed(source(uniform(0, 1), target=Fraction(3, 5))), sizes=TWO_DECADES),
     ),
 }
 
@@ -156,9 +157,8 @@ LEMMA_2 = {
     "apart": LearningRegime(
         "P(h_Q* != h_P*) = 1/2", lambda: DisagreementCase(lambda size: 0.5, FOUR_DECADES)
     ),
-    "within A(n_T)": LearningRegime(
-        "P(h_Q* != h_P*) = A(n_T, 1/20)",
-        lambda: DisagreementCase(lambda size: cited_complexity(size, 0.05), FOUR_DECADES),
+    "within 3/n_T": LearningRegime(
+        "P(h_Q* != h_P*) = 3/n_T", lambda: DisagreementCase(lambda size: 3 / size, FOUR_DECADES)
     ),
 }
 

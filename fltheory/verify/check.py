@@ -26,14 +26,17 @@ from fltheory.verify.evaluation import (
     evaluate,
     theorem_values,
 )
-from fltheory.verify.learning_check import (
+from fltheory.verify.learning_check import check_decay, check_learning_claim
+from fltheory.verify.truth import Sampling, truth_of
+from fltheory.verify.verdict import (
     SLOPE_IS_MET,
     SLOPE_IS_MISSED,
-    check_decay,
-    check_learning_claim,
+    Evidence,
+    Grade,
+    HypothesisCheck,
+    Outcome,
+    Verdict,
 )
-from fltheory.verify.truth import Sampling, truth_of
-from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 
 _BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 

@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems import RateClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare
 from fltheory.verify.extremal_instances import (
@@ -98,7 +98,7 @@ def falsify(
         For a claimed order, which no single setting can refute, a statement that is not about
         SAFARI, whose settings are all that is searched so far, or a budget below 1.
     """
-    if isinstance(theorem, PointClaim) or not is_about_safari(theorem):
+    if not isinstance(theorem, Theorem | RateClaim) or not is_about_safari(theorem):
         raise ValueError(
             f"theorem must be about SAFARI, whose settings are all that is searched so far, "
             f"got {theorem.id}"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,24 @@ import sympy as sp
 from scipy.special import stdtrit
 
 from fltheory.learnability import LearningSetting
-from fltheory.theorems.learning_claim import DecayClaim, LearningClaim, Measurement
+from fltheory.theorems.learning_claim import (
+    DecayClaim,
+    DecayQuantity,
+    LearningClaim,
+    Measurement,
+)
 from fltheory.verify.evaluation import check_point_hypothesis, evaluate
 from fltheory.verify.truth import Sampling
-from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
+from fltheory.verify.verdict import (
+    SLOPE_IS_MET,
+    SLOPE_IS_MISSED,
+    Evidence,
+    Grade,
+    HypothesisCheck,
+    Outcome,
+    Verdict,
+)
 
-SLOPE_IS_MET = 0.05
-SLOPE_IS_MISSED = 0.25
 _BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
 _LONGEST_FRACTION = 24
 
@@ -55,12 +67,12 @@ def check_learning_claim(claim: LearningClaim, setting: LearningSetting) -> Verd
 
 
 def _hypotheses(
-    claim: LearningClaim | DecayClaim, constants: Mapping[sp.Symbol, Any]
+    claim: LearningClaim | DecayClaim, constants: Mapping[Any, Any]
 ) -> tuple[HypothesisCheck, ...]:
     return tuple(check_point_hypothesis(item, constants) for item in claim.hypotheses)
 
 
-def _exact(expression: sp.Expr, constants: Mapping[sp.Symbol, Any]) -> Fraction | None:
+def _exact(expression: sp.Expr, constants: Mapping[Any, Any]) -> Fraction | None:
     """Evaluate in fractions; None where a symbol's value is a float."""
     values = {symbol: constants[symbol] for symbol in expression.free_symbols}
     if not all(isinstance(value, Fraction | int) for value in values.values()):
@@ -99,19 +111,15 @@ class Slope:
 def check_decay(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
     """Fit the slope over all sizes, and judge it by the ends of its interval.
 
-    An excess over the claimed slope of at most 0.05, at the upper end, counts as the claimed order; one
-    of at least 0.25, at the lower end, as another. Sizes share the replicas equally.
+    An excess over the claimed slope of at most 0.05, at the upper end, counts as the claimed
+    order; one of at least 0.25, at the lower end, as another. Sizes share the replicas equally.
     """
     constants = claim.constants(setting)
     hypotheses = _hypotheses(claim, constants)
     sizes: tuple[int, ...] = setting.sizes
     sampled = claim.quantity.is_sampled(setting)
     replicas = max(2, sampling.replicas // len(sizes))
-    seeds = np.random.SeedSequence(sampling.seed).spawn(len(sizes))
-    measured = [
-        claim.quantity.measure(setting, size, replicas, np.random.default_rng(seed))
-        for size, seed in zip(sizes, seeds, strict=True)
-    ]
+    measured = _measurements(claim.quantity, setting, replicas, sampling.seed)
     slope = fitted_slope(sizes, measured, replicas, sampling.error_probability)
     claimed = _claimed_slope(claim, constants, sizes)
     return Verdict(
@@ -129,7 +137,19 @@ def check_decay(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
         bound=claimed,
         hypotheses=hypotheses,
         is_rate=True,
-        detail=_decay_text(claim, sizes, measured, slope),
+        detail=_decay_text(claim, sizes, measured, slope, sampling if sampled else None),
+    )
+
+
+@lru_cache(maxsize=32)
+def _measurements(
+    quantity: DecayQuantity, setting: Any, replicas: int, seed: int
+) -> tuple[Measurement, ...]:
+    """Measure at every size; the last ones are kept, as readings share them."""
+    seeds = np.random.SeedSequence(seed).spawn(len(setting.sizes))
+    return tuple(
+        quantity.measure(setting, size, replicas, np.random.default_rng(child))
+        for size, child in zip(setting.sizes, seeds, strict=True)
     )
 
 
@@ -174,9 +194,17 @@ def _judged(slope: Slope, claimed: float) -> bool | None:
 
 
 def _decay_text(
-    claim: DecayClaim, sizes: Sequence[int], measured: Sequence[Measurement], slope: Slope
+    claim: DecayClaim,
+    sizes: Sequence[int],
+    measured: Sequence[Measurement],
+    slope: Slope,
+    sampling: Sampling | None,
 ) -> str:
     ends = f"{measured[0].value:.2g} at {sizes[0]}, {measured[-1].value:.2g} at {sizes[-1]}"
     remark = f"; {measured[-1].remark} there" if measured[-1].remark else ""
-    width = f" ± {slope.half_width:.2f}" if slope.half_width else ""
+    width = ""
+    if sampling is not None:
+        width = (
+            f" ± {slope.half_width:.2f} (missed with probability {sampling.error_probability:.0e})"
+        )
     return f"in {claim.variable}: slope {slope.value:+.3f}{width}; {ends}{remark}"

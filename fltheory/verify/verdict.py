@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+SLOPE_IS_MET = 0.05
+SLOPE_IS_MISSED = 0.25
+"""A slope in excess of a claimed one: up to the first of its order, from the second of another."""
+
 
 class Outcome(Enum):
     """The four verdicts; the value is what each means."""
@@ -127,10 +131,9 @@ class Verdict:
         return _quotient(self.truth, self.bound)
 
     @property
-    def broken_sides(self) -> str:
-        """Both sides as they stand where the claim is refuted."""
-        contrary = {"<=": ">", "<": ">=", ">=": "<", ">": "<="}[self.direction]
-        return f"{self.truth:.4g} {contrary} {self.bound:.4g}"
+    def contrary(self) -> str:
+        """How truth and bound compare where the claim is refuted."""
+        return {"<=": ">", "<": ">=", ">=": "<", ">": "<="}[self.direction]
 
     @property
     def failed(self) -> tuple[HypothesisCheck, ...]:
