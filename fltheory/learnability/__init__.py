@@ -1,9 +1,10 @@
 """PAC learnability of federated learning: what is impossible, and what a server's data revives."""
 
+from fltheory.learnability.arrays import disagreement_at, excess_at
 from fltheory.learnability.challenge import Challenge, challenge
 from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.erm_sample import ErmSample, excess_at, sample_erm
+from fltheory.learnability.erm_sample import ErmSample, sample_erm
 from fltheory.learnability.grid_law import GridLaw
 from fltheory.learnability.impossibility import Impossibility, error_floor, impossibility
 from fltheory.learnability.marginal import Marginal, uniform
@@ -50,6 +51,7 @@ __all__ = [
     "bernstein_constant",
     "challenge",
     "cited_complexity",
+    "disagreement_at",
     "drawn_clients",
     "error_floor",
     "excess_at",

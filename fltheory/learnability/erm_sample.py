@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
+from fltheory.learnability.arrays import excess_at
 from fltheory.learnability.population import Population, Source
 from fltheory.validation import FloatArray
 
@@ -97,22 +98,6 @@ def sample_erm(
         excess_at(training, reach),
         np.where(leftward, left.tagged_at_least, right.tagged_at_least),
     )
-
-
-def excess_at(population: Population, thresholds: FloatArray) -> FloatArray:
-    """Return the excess error at many thresholds, in float64."""
-    clipped = np.clip(thresholds, float(population.places[0]), float(population.places[-1]))
-    total = np.zeros(clipped.shape)
-    for weight, source in population.present:
-        centre, power = float(source.target), float(source.kappa) + 1
-        for (low, high), density in zip(
-            pairwise(source.marginal.edges), source.marginal.densities, strict=True
-        ):
-            factor = float(weight * density * source.scale) / power
-            ends = [np.clip(end, float(low), float(high)) for end in (clipped, centre)]
-            grown = [np.sign(e - centre) * np.abs(e - centre) ** power for e in ends]
-            total += factor * np.abs(grown[0] - grown[1])
-    return np.maximum(total - float(population.least), 0.0)
 
 
 def _mass(population: Population, side: int) -> float:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from fltheory import validation
-from fltheory.learnability.erm_sample import excess_at
+from fltheory.learnability.arrays import disagreement_at, excess_at
 from fltheory.learnability.population import Population
 from fltheory.validation import FloatArray
 
@@ -100,7 +100,7 @@ class _Walk:
         farthest = max((abs(edge - centre) for edge in edges), default=0.0)
         distances = _window(training, side, n, farthest) * np.linspace(0, 1, cells + 1) ** 2
         self.ends = centre + side * distances
-        mass = _masses(training, self.ends)
+        mass = disagreement_at(training, self.ends)
         excess = excess_at(training, self.ends)
         drift = n * np.diff(excess)
         total = n * np.diff(mass)
@@ -145,22 +145,13 @@ class _Walk:
         return np.clip(moved, 0.0, 1.0)
 
 
-def _masses(training: Population, ends: FloatArray) -> FloatArray:
-    """Return the mass between the target and each end."""
-    marginal = training.marginal
-    places = np.array(marginal.edges, dtype=np.float64)
-    below = np.concatenate(([0.0], np.cumsum(np.array(marginal.masses, dtype=np.float64))))
-    covered: FloatArray = np.interp(ends, places, below)
-    return np.abs(covered - covered[0])
-
-
 def _window(training: Population, side: int, n: int, farthest: float) -> float:
     """Return a distance beyond which the walk's minimum lies with negligible probability."""
     centre = float(training.best)
     distances = farthest * np.geomspace(1e-9, 1, 2000)
     ends = centre + side * distances
     height = n * excess_at(training, ends)
-    spread = np.sqrt(n * _masses(training, np.concatenate(([centre], ends)))[1:])
+    spread = np.sqrt(n * disagreement_at(training, ends))
     margin = np.minimum.reduce([source.margin(ends) for _, source in training.present])
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.log1p(margin) - np.log1p(-margin)

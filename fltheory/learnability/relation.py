@@ -13,17 +13,20 @@ is enclosed between what points attain and what intervals allow.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
 
+from fltheory.learnability.arrays import disagreement_at, excess_at
 from fltheory.learnability.marginal import Rational, rational
-from fltheory.learnability.population import Number, Population
+from fltheory.learnability.population import Number, Population, Source
+from fltheory.validation import FloatArray
 
-_PIECES = 64
+_PIECES = 1200
+_INNERMOST = 1e-9
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
     Raises
     ------
     ValueError
-        For a beta out of the range that `relate` gives, or sources with different targets.
+        For a beta out of the range that `relate` gives, sources with different targets, or a Q with
+        mass on a side of the target but none next to it.
     """
     exponent = rational("beta", beta)
     found = relate(target, training)
@@ -144,68 +148,72 @@ def alpha_bounds(target: Population, training: Population, beta: Rational) -> Al
         raise ValueError(f"beta must be above 0 and at most {found.beta}, got {beta}")
     if len({*target.targets, *training.targets}) > 1:
         raise ValueError("target and training must share one target of all their sources")
-    linear = exponent == 1 and all(
-        source.kappa == 0 for part in (target, training) for _, source in part.present
-    )
-    lower: Number = Fraction(0)
-    upper: Number = Fraction(0)
-    where = training.best
-    for near, far in _intervals(target, training, 1 if linear else _PIECES):
-        needed = _ratio(target, training, exponent, far)
-        if needed > lower:
-            lower, where = needed, far
-        if not linear:
-            upper = max(upper, _most(target, training, exponent, near, far))
-    return AlphaBounds(exponent, lower, lower if linear else upper, where)
+    if _content(target) == _content(training):
+        return AlphaBounds(exponent, Fraction(0), Fraction(0), training.best)
+    if exponent == 1 and _has_constant_margins(target) and _has_constant_margins(training):
+        return _alpha_at_places(target, training)
+    return _alpha_by_intervals(target, training, exponent)
 
 
-def _intervals(
-    target: Population, training: Population, pieces: int
-) -> Iterator[tuple[Fraction, Fraction]]:
-    """Yield intervals away from the target on both sides, nearest end first."""
-    centre = training.best
-    places = sorted({*target.places, *training.places, centre})
-    for ordered in (
-        [place for place in places if place >= centre],
-        [place for place in places[::-1] if place <= centre],
-    ):
-        for near, far in pairwise(ordered):
-            step = (far - near) / pieces
-            for piece in range(pieces):
-                yield near + piece * step, near + (piece + 1) * step
+def _content(population: Population) -> dict[Source, Fraction]:
+    """Return the weight of each source, one that comes twice taken together."""
+    found: dict[Source, Fraction] = {}
+    for weight, source in population.present:
+        found[source] = found.get(source, Fraction(0)) + weight
+    return found
 
 
-def _ratio(target: Population, training: Population, beta: Fraction, place: Fraction) -> Number:
-    on_p, on_q = target.excess(place), training.excess(place)
-    if on_q == 0:
-        return Fraction(0)
-    if beta == 1:
-        return _apart(on_p, on_q) / on_q
-    return float(_apart(on_p, on_q)) / float(on_q) ** float(beta)
+def _has_constant_margins(population: Population) -> bool:
+    return all(source.kappa == 0 for _, source in population.present)
 
 
-def _apart(on_p: Number, on_q: Number) -> Number:
-    difference: Number = on_p - on_q
-    return difference if difference >= 0 else -difference
+def _alpha_at_places(target: Population, training: Population) -> AlphaBounds:
+    largest, where = Fraction(0), training.best
+    for place in sorted({*target.places, *training.places}):
+        on_p, on_q = Fraction(target.excess(place)), Fraction(training.excess(place))
+        if on_q > 0 and abs(on_p - on_q) / on_q > largest:
+            largest, where = abs(on_p - on_q) / on_q, place
+    return AlphaBounds(Fraction(1), largest, largest, where)
 
 
-def _most(
-    target: Population, training: Population, beta: Fraction, near: Fraction, far: Fraction
-) -> float:
-    """Return a bound on the ratio between two thresholds on one side of the target."""
-    if near == training.best:
-        return _most_at_target(target, training, beta, far)
-    on_p = float(target.excess(near)), float(target.excess(far))
-    on_q = float(training.excess(near)), float(training.excess(far))
-    if on_q[1] == 0:
-        return 0.0
-    return max(on_p[1] - on_q[0], on_q[1] - on_p[0]) / on_q[0] ** float(beta)
+def _alpha_by_intervals(target: Population, training: Population, beta: Fraction) -> AlphaBounds:
+    lower, upper, where = 0.0, 0.0, float(training.best)
+    for side in (-1, 1):
+        ends = _ends(target, training, side)
+        if not ends.size:
+            continue
+        on_p, on_q = excess_at(target, ends), excess_at(training, ends)
+        needed = np.abs(on_p - on_q) / on_q ** float(beta)
+        if needed.max() > lower:
+            lower, where = float(needed.max()), float(ends[needed.argmax()])
+        most = np.maximum(on_p[1:] - on_q[:-1], on_q[1:] - on_p[:-1]) / on_q[:-1] ** float(beta)
+        inner = _most_at_target(target, training, beta, Fraction(float(ends[0])))
+        upper = max(upper, inner, float(most.max()) * (1 + _ROUNDING))
+    return AlphaBounds(beta, lower, upper, Fraction(where))
+
+
+def _ends(target: Population, training: Population, side: int) -> FloatArray:
+    """Return ends of intervals that cover one side but for what is next to the target.
+
+    Neighbouring ends differ by a small part of their distance from the target.
+    """
+    centre = float(training.best)
+    places = {float(place) for place in (*target.places, *training.places)}
+    reach = [side * (place - centre) for place in places if side * (place - centre) > 0]
+    if not reach:
+        return np.zeros(0)
+    if not _first_powers(training, training.best, side):
+        if training.excess(training.places[-1 if side > 0 else 0]) == 0:
+            return np.zeros(0)
+        raise ValueError("training must have mass next to its target where it has any on a side")
+    distances = np.geomspace(_INNERMOST * min(reach), max(reach), _PIECES)
+    return centre + side * np.unique(np.concatenate((distances, np.array(reach))))
 
 
 def _most_at_target(
     target: Population, training: Population, beta: Fraction, far: Fraction
 ) -> float:
-    """Return a bound next to the target, where both are sums of powers r^k.
+    """Return a bound on the ratio next to the target, where both are sums of powers r^k.
 
     Q's excess is at least its lowest power; each power of the difference over that, to the beta,
     is a power of r that is not negative, so largest at the far end.
@@ -213,8 +221,6 @@ def _most_at_target(
     side = 1 if far > training.best else -1
     reach = float(abs(far - training.best))
     powers_p, powers_q = (_first_powers(p, training.best, side) for p in (target, training))
-    if not powers_q:
-        return 0.0
     lowest = min(powers_q)
     total = 0.0
     for power in {*powers_p, *powers_q}:
@@ -228,8 +234,7 @@ def bernstein_constant(population: Population, beta: Rational) -> float:
 
     With beta = 1 and constant margins both sides are linear between places, and it is the least
     such alpha. Else, between two thresholds on one side of the target, the excess error is at
-    least the mass between target and threshold times the margin at the near one, and at least its
-    value there.
+    least that of the near one and, beyond it, the mass in between times the margin there.
 
     Raises
     ------
@@ -237,28 +242,40 @@ def bernstein_constant(population: Population, beta: Rational) -> float:
         For sources with different targets and margins that are not constant.
     """
     exponent = rational("beta", beta)
-    if exponent == 1 and all(source.kappa == 0 for _, source in population.present):
+    if exponent == 1 and _has_constant_margins(population):
         pairs = [(population.disagreement(p), population.excess(p)) for p in population.places]
-        return max((_over(float(apart), float(excess)) for apart, excess in pairs), default=0.0)
+        return max(_over(float(apart), float(excess)) for apart, excess in pairs)
     if len(population.targets) > 1:
         raise ValueError("population must have one target of all its sources, or constant margins")
-    intervals = _intervals(population, population, _PIECES)
-    return max(_bernstein_most(population, float(exponent), *ends) for ends in intervals)
+    return max(_bernstein_on(population, exponent, side) for side in (-1, 1))
 
 
-def _bernstein_most(population: Population, beta: float, near: Fraction, far: Fraction) -> float:
-    apart = float(population.disagreement(far))
-    if apart == 0:
+def _bernstein_on(population: Population, beta: Fraction, side: int) -> float:
+    centre = population.best
+    places = [place for place in population.places if side * (place - centre) > 0]
+    if not places:
         return 0.0
-    if near != population.best:
-        margin = min(float(s.margin(np.array([float(near)]))[0]) for _, s in population.present)
-        inside = apart - float(population.disagreement(near))
-        return _over(apart, (float(population.excess(near)) + margin * inside) ** beta)
-    powers = _first_powers(population, near, 1 if far > near else -1)
-    lowest, reach = min(powers), float(abs(far - near))
-    if float(lowest) * beta > 1:
+    reach = [float(side * (place - centre)) for place in places]
+    distances = np.geomspace(_INNERMOST * min(reach), max(reach), _PIECES)
+    distances = np.unique(np.concatenate((distances, np.array(reach))))
+    ends = float(centre) + side * distances
+    covered = disagreement_at(population, ends)
+    margin = np.minimum.reduce([source.margin(ends) for _, source in population.present])
+    excess = excess_at(population, ends)[:-1] + margin[:-1] * np.diff(covered)
+    apart = covered[1:]
+    ratios = apart[apart > 0] / excess[apart > 0] ** float(beta)
+    return max(float(ratios.max()), _bernstein_at_target(population, beta, side, distances[0]))
+
+
+def _bernstein_at_target(population: Population, beta: Fraction, side: int, reach: float) -> float:
+    powers = _first_powers(population, population.best, side)
+    if not powers:
+        return 0.0
+    lowest = min(powers)
+    if lowest * beta > 1:
         return math.inf
-    return apart / (float(powers[lowest]) * reach ** float(lowest)) ** beta
+    apart = float(population.disagreement(float(population.best) + side * reach))
+    return apart / (float(powers[lowest]) * reach ** float(lowest)) ** float(beta)
 
 
 def _over(above: float, below: float) -> float:

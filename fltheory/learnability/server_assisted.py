@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.learnability.erm_sample import excess_at
+from fltheory.learnability.arrays import excess_at
 from fltheory.learnability.population import Population, mixture
 from fltheory.validation import FloatArray
 

@@ -1,9 +1,10 @@
-"""PAC learnability as tables and figures: error against samples, with a server's data or without."""
+"""PAC learnability as tables and figures: error against samples, with a server's data or not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -239,6 +240,7 @@ def write_learnability_figures(folder: Path, suffix: str, rows: Sequence[Compari
     return paths
 
 
+@cache
 def _measured(identifier: str, regime: str) -> tuple[tuple[int, ...], list[Measurement]]:
     claim = get(identifier)
     assert isinstance(claim, DecayClaim)
