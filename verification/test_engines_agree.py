@@ -40,7 +40,7 @@ def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
     found: dict[str, tuple[Setting, Theorem | None]] = {}
     for statement in theorems.registered():
         for name, regime in statement.regimes.items():
-            if is_affine(regime.setting):
+            if isinstance(regime.setting, Setting) and is_affine(regime.setting):
                 theorem = statement if isinstance(statement, Theorem) else None
                 found.setdefault(f"{statement.id.split('/')[1]}: {name}", (regime.setting, theorem))
     return found

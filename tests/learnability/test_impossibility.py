@@ -129,6 +129,27 @@ def test_least_constants_over_systems_up_to_sixty_samples() -> None:
     assert limit < values[-1] < limit + 1e-3
 
 
+def poisson_below_or_at(k: int) -> float:
+    """P[Poisson(k/2) <= k]."""
+    mean = k / 2
+    return math.exp(-mean) * sum(mean**j / math.factorial(j) for j in range(k + 1))
+
+
+@given(systems)
+def test_hiding_is_likelier_than_for_a_poisson_number(system: tuple[int, int, int]) -> None:
+    """Anderson and Samuels (1967); the limit is Poisson's."""
+    M, n, m = system
+    found = impossibility(M, n, m)
+    assert float(found.hidden_probability) > poisson_below_or_at((M - m) * n) - 1e-12
+
+
+def test_least_poisson_probability() -> None:
+    """Computed up to k = 12; from 13 on Chernoff's (e/4)^(k/2) is below 0.09."""
+    values = [poisson_below_or_at(k) for k in range(1, 13)]
+    assert min(values) == values[0] == pytest.approx(1.5 * math.exp(-0.5), rel=1e-14)
+    assert (math.e / 4) ** 6.5 < 0.09 < 1 - values[0] < 0.1
+
+
 def test_a_servers_samples_reveal_the_point() -> None:
     """With one sample of P: hidden both times, 15/16 of a quarter's half, times 3/4."""
     found = impossibility(2, 1, 1)
