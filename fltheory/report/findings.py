@@ -213,7 +213,8 @@ def _claim_lines(theorem: WithoutSearch) -> Iterator[str]:
     yield ""
     for hypothesis in theorem.hypotheses:
         yield f"- {hypothesis.name}: `{hypothesis.condition}`"
-    yield ""
+    if theorem.hypotheses:
+        yield ""
 
 
 def _reading_lines(theorem: WithoutSearch) -> Iterator[str]:

@@ -160,8 +160,9 @@ THEOREM_1 = LearningClaim(
         "To the letter: a participation process chooses clients. Those that hold x_2 only, M - m "
         "of them, are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is hidden for "
         "certain, whatever n is. A learner that tosses a coin at x_2 is wrong with probability "
-        "1/2. 'Non-trivial' is not defined; more than one concept is not enough, as {f, -f} is "
-        "told apart by any sample."
+        "1/2. Each client's samples are then drawn from its own P_i, but all of them together are "
+        "no independent draws from P. 'Non-trivial' is not defined; more than one concept is not "
+        "enough, as {f, -f} is told apart by any sample."
     ),
 )
 

@@ -332,10 +332,11 @@ LEMMA_1 = LearningClaim(
     constants=_tail_constants,
     regimes=regimes.LEMMA_1,
     note=(
-        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. Thresholds "
-        "without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = exp(-m) asks for "
-        "u near 1 - 1/e while A is log(m + 1)/m: no constant factor will do for all m. (18) is an "
-        "equation with no constant; it is taken as <=. For m below d/2, A can be negative."
+        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. "
+        "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = "
+        "exp(-m/2) asks for u = 1 - exp(-1/2) = 0.39 while A is log(m + 1/2)/m: no constant "
+        "factor will do for all m. (18) is an equation with no constant; it is taken as <=. For m "
+        "below d/2, A can be negative."
     ),
 )
 

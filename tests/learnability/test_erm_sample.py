@@ -24,6 +24,7 @@ from fltheory.learnability import (
     sample_erm,
     uniform,
 )
+from fltheory.learnability.erm_sample import _Side, _Walks
 from fltheory.learnability.server_assisted import draw, worst_minimiser
 
 HALF = Fraction(1, 2)
@@ -94,6 +95,15 @@ def test_tagged_errors_are_those_of_the_minimiser() -> None:
     half = sample_erm(NOISY, NOISY, 100, 4000, np.random.default_rng(3), tag=0.5).tagged_errors
     mean = everything.tagged_errors.mean() / 2
     assert abs(half.mean() - mean) < QUANTILE * half.std() * math.sqrt(1 / 4000 + 1 / 500)
+
+
+@pytest.mark.parametrize(("height", "left"), [(33, False), (34, True)])
+def test_a_walk_is_left_where_it_hardly_returns(height: int, left: bool) -> None:
+    """Margin 1/2 makes ((1 - 1/2)/(1 + 1/2))^h = 3^-h: 1.8e-16 and 6e-17 about the limit, 1e-16."""
+    walks = _Walks.started(np.array([1000]))
+    walks.height[0], walks.least[0] = height - 5, -5
+    side = _Side(NOISY, 1)
+    assert side._left(walks, np.array([0]), np.array([0.75]))[0] == left
 
 
 def test_reproducible() -> None:

@@ -55,6 +55,9 @@ def test_worst_minimiser_by_exhaustive_search(samples: list[tuple[float, int]]) 
     assert found.excess[0] == pytest.approx(-min(risks)[1], abs=1e-12)
     inside = ((points >= found.inside[0]) != (labels > 0)).sum()
     assert inside == min(risks)[0]
+    ordered = sorted(points[0].tolist())
+    gap = int(np.searchsorted(ordered, found.inside[0]))
+    assert risks[gap][1] == pytest.approx(-found.excess[0], abs=1e-12)
 
 
 def test_without_noise_means_are_exact_and_the_condition_is_met(rng: np.random.Generator) -> None:
