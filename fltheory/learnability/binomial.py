@@ -15,7 +15,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, cast
 
-_BLOCK = 128
+_BLOCK = 2048
+_LEAF = 32
 
 
 def binomial_tail(n: int, p: Fraction, k: int) -> tuple[Fraction, Fraction]:
@@ -70,13 +71,33 @@ def _sums(n: int, a: int, c: int, k: int) -> tuple[int, int]:
 
 def _block(n: int, a: int, c: int, low: int, high: int, choose: int) -> tuple[int, int]:
     """Return T(low, high), and C(n, high), from ``choose = C(n, low)``."""
-    above, below, power = 1, 1, 1
+    part = _relative(n, a, c, low, high)
+    return choose * part.total // part.below, choose * part.above // part.below
+
+
+class _Relative(NamedTuple):
+    """``C(n, high)/C(n, low) = above/below`` and ``T(low, high)/C(n, low) = total/below``."""
+
+    above: int
+    below: int
+    total: int
+
+
+def _relative(n: int, a: int, c: int, low: int, high: int) -> _Relative:
+    """Join halves, down to a few terms, which are summed from the last."""
+    if high - low > _LEAF:
+        middle = (low + high) // 2
+        left, right = _relative(n, a, c, low, middle), _relative(n, a, c, middle, high)
+        total = left.total * (right.below * c ** (high - middle))
+        total += a ** (middle - low) * left.above * right.total
+        return _Relative(left.above * right.above, left.below * right.below, total)
+    total, below, power = 1, 1, 1
     for j in range(high - 2, low - 1, -1):
         power *= c
-        above = power * below * (j + 1) + a * (n - j) * above
+        total = power * below * (j + 1) + a * (n - j) * total
         below *= j + 1
-    following = choose * math.prod(range(n - high + 1, n - low + 1)) // (below * high)
-    return choose * above // below, following
+    above = math.prod(range(n - high + 1, n - low + 1))
+    return _Relative(above, below * high, total * high)
 
 
 class _LowestTerms(NamedTuple):

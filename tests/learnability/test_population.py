@@ -15,7 +15,6 @@ from fltheory.learnability import (
     Population,
     Source,
     as_population,
-    excess_at,
     mixture,
     uniform,
 )
@@ -106,15 +105,6 @@ def test_best_threshold_with_noise_balances_the_margins() -> None:
     assert float(mixed.best) == pytest.approx(5 / 12, abs=1e-12)
     grid = np.linspace(0, 1, 101)
     assert min(float(mixed.excess(float(t))) for t in grid) >= 0
-
-
-@settings(max_examples=25)
-@given(places)
-def test_floats_agree_with_fractions(threshold: Fraction) -> None:
-    parts = [Source(STEPS, "1/4"), Source(uniform(0, 1), "3/4")]
-    for mixed in (Population(parts), Population(parts, ["1/5", "4/5"])):
-        (value,) = excess_at(mixed, np.array([float(threshold)]))
-        assert value == pytest.approx(float(mixed.excess(threshold)), abs=1e-12)
 
 
 @pytest.mark.parametrize(
