@@ -55,6 +55,7 @@ def test_only_printed_readings_are_refuted(baseline: Baseline, updating: bool) -
         (name, "printed")
         for name in (
             "pac/1-equivalence",
+            "pac/1-guessing",
             "pac/1-sum",
             "pac/2",
             "pac/example",

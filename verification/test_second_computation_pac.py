@@ -33,6 +33,12 @@ def test_equivalence_by_all_samples() -> None:
 
 
 @pytest.mark.parametrize(("M", "m"), [(2, 1), (10, 5), (10, 1), (400, 399), (100, 50)])
+def test_guessing(M: int, m: int) -> None:
+    """Right at x_1 and +1 at x_2 is wrong with mass (1 - omega)/2 at most, whatever is hidden."""
+    assert (1 - Fraction(m, M)) / 2 < Fraction(1, 2)
+
+
+@pytest.mark.parametrize(("M", "m"), [(2, 1), (10, 5), (10, 1), (400, 399), (100, 50)])
 def test_equation_3(M: int, m: int) -> None:
     """A learner that is right at x_1, f_1 = +1 there and f_2(x_2) = -1: 0 P(x_2) + 1 P(x_1)."""
     four_epsilon = Fraction(1 - Fraction(m, M)) / 2
@@ -95,9 +101,11 @@ def test_these_are_all_refutations(baseline: Baseline) -> None:
         if theorem.startswith("pac/") and record.outcome == "REFUTED"
     }
     systems = ("half take part", "one takes part", "ten thousand samples")
+    every = (*systems, "two clients, one sample", "all but one")
     assert refuted == {
         *(("pac/1-equivalence", name) for name in systems),
-        *(("pac/1-sum", name) for name in (*systems, "two clients, one sample", "all but one")),
+        *(("pac/1-sum", name) for name in every),
+        *(("pac/1-guessing", name) for name in every),
         ("pac/2", "ten server samples"),
         ("pac/example", "target off the middle"),
         ("pac/example", "target at Q's end"),

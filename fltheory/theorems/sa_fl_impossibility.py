@@ -219,6 +219,34 @@ EQUIVALENCE_DERIVED = replace(
     note="With one sample a client, choosing clients is choosing samples.",
 )
 
+GUESSING = replace(
+    THEOREM_1_DERIVED,
+    id="pac/1-guessing",
+    reading="printed",
+    title="No learner is better than random guessing",
+    source="SA-FL (earlier anonymous version), proof sketch of Theorem 1",
+    quantity=LearningQuantity(
+        _of(lambda s: impossibility(s.M, s.n, s.m).minimax_expected_error),
+        "min over learners, max over f_1, f_2 of E error",
+    ),
+    direction=">=",
+    bound=sp.Rational(1, 2),
+    regimes=REGIMES,
+    note=(
+        "To the letter; the later version leaves the sentence out. Guessing errs with probability "
+        "1/2 at either point, but x_1 is seen, and has mass 1 - 4 epsilon."
+    ),
+)
+
+GUESSING_DERIVED = replace(
+    GUESSING,
+    reading="derived",
+    quantity=LearningQuantity(
+        _of(_conditional), "min over learners, max over f_1, f_2 of P[error at x_2 | hidden]"
+    ),
+    note="At the hidden point, given that it is hidden, no learner is better than a coin.",
+)
+
 CHERNOFF = LearningClaim(
     id="pac/1-chernoff",
     reading="printed",
@@ -314,6 +342,8 @@ STATEMENTS = (
     THEOREM_1_SHARP,
     EQUIVALENCE,
     EQUIVALENCE_DERIVED,
+    GUESSING,
+    GUESSING_DERIVED,
     CHERNOFF,
     CHERNOFF_SHARP,
     RARE,

@@ -19,6 +19,7 @@ READINGS = {
     "ca-fed/appendix-e": ("printed", "derived"),
     "pac/1": SHARP,
     "pac/1-equivalence": ("printed", "derived"),
+    "pac/1-guessing": ("printed", "derived"),
     "pac/1-chernoff": ("printed", "sharp"),
     "pac/1-rare": ("printed", "sharp"),
     "pac/1-sum": ("printed", "derived"),

@@ -57,6 +57,13 @@ def test_printed_sum_is_refuted_and_the_derived_one_an_equation() -> None:
     assert {(v.outcome, v.ratio) for v in derived.values()} == {(Outcome.HOLDS, 1.0)}
 
 
+def test_a_learner_is_better_than_guessing() -> None:
+    """M = 2, n = m = 1: x_2 has mass 1/4 and is hidden with 15/16; a coin errs with 15/128."""
+    verdict = check(theorems.get("pac/1-guessing"), SMALLEST)
+    assert (verdict.outcome, verdict.detail) == (Outcome.REFUTED, "15/128 against 1/2")
+    assert check(theorems.get("pac/1-guessing", "derived"), SMALLEST).ratio == 1
+
+
 def test_selecting_samples_is_not_selecting_clients() -> None:
     """M = n = 2, m = 1: 243/256 against 1 - (1 - 9/16)^2 = 207/256."""
     printed, derived = (theorems.get("pac/1-equivalence", r) for r in ("printed", "derived"))
