@@ -101,7 +101,7 @@ def test_these_are_all_refutations(baseline: Baseline) -> None:
         if theorem.startswith("pac/") and record.outcome == "REFUTED"
     }
     systems = ("half take part", "one takes part", "ten thousand samples")
-    every = (*systems, "two clients, one sample", "all but one")
+    every = (*systems, "two clients with one sample", "all but one")
     assert refuted == {
         *(("pac/1-equivalence", name) for name in systems),
         *(("pac/1-sum", name) for name in every),
@@ -111,6 +111,6 @@ def test_these_are_all_refutations(baseline: Baseline) -> None:
         ("pac/example", "target at Q's end"),
         ("pac/lemma-1", "unlikely"),
         ("pac/lemma-1", "most unlikely"),
-        ("pac/lemma-1", "large sample, exponentially unlikely"),
+        ("pac/lemma-1", "exponentially unlikely"),
         ("pac/lemma-2", "apart"),
     }

@@ -191,7 +191,7 @@ def server_data_figure() -> Figure:
         ("clients only", "plain FL", PLAIN, "o"),
         ("ten server samples", "SA-FL, n_T = 10", SERVER, "^"),
         ("clients miss the middle", "SA-FL, n_T = n/10", ASSISTED, "s"),
-        ("noisy, clients miss the middle", "SA-FL, n_T = n/10, beta_Q = 1/2", "black", "D"),
+        ("noisy clients miss the middle", "SA-FL, n_T = n/10, beta_Q = 1/2", "black", "D"),
     )
     for regime, label, colour, marker in lines:
         sizes, measured = _measured("pac/2", regime)

@@ -124,7 +124,7 @@ _ALL_BUT_ONE = LearningRegime("M = 400, n = 1, m = 399: near the least", _system
 _LARGE = LearningRegime("M = 100, n = 100, m = 50", _system(100, 100, 50))
 
 REGIMES = {
-    "two clients, one sample": _SMALLEST,
+    "two clients with one sample": _SMALLEST,
     "half take part": _HALF,
     "one takes part": _ONE,
     "all but one": _ALL_BUT_ONE,

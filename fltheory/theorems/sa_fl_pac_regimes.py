@@ -72,14 +72,14 @@ THEOREM_2 = {
     "noise near the target": LearningRegime(
         "D = P, beta_P = beta_Q = 1/2", lambda: _system(NOISY, target=NOISY)
     ),
-    "noisy, clients miss the middle": LearningRegime(
+    "noisy clients miss the middle": LearningRegime(
         "D without the middle half, beta_P = beta_Q = 1/2",
         lambda: _system(NOISY_GAP, target=NOISY, sizes=LATER_DECADES),
     ),
     "ten server samples": LearningRegime(
         "D without the middle half, n_T = 10 and n_S grows", lambda: _fixed_server(GAP)
     ),
-    "ten server samples, clients everywhere": LearningRegime(
+    "ten server samples but clients everywhere": LearningRegime(
         "D = P, n_T = 10 and n_S grows", lambda: _fixed_server(UNIFORM)
     ),
     "clients only": LearningRegime("plain FL: D without the middle half, n_T = 0", _clients_only),
@@ -129,7 +129,7 @@ def _shared(
 
 THEOREM_3 = {
     "one target": LearningRegime("D = P, n_S = 4 n_T", lambda: _shared(fixed(UNIFORM))),
-    "one target, noise near it": LearningRegime(
+    "one target with noise near it": LearningRegime(
         "D = P, beta_P = 1/2, n_S = 4 n_T",
         lambda: _shared(fixed(NOISY), target=NOISY, sizes=(20, 200, 2_000, 20_000, 200_000)),
     ),
@@ -148,7 +148,7 @@ LEMMA_1 = {
     "most unlikely": LearningRegime(
         "m = 100, delta = 1e-40", lambda: TailCase(100, Fraction(1, 10**40))
     ),
-    "large sample, exponentially unlikely": LearningRegime(
+    "exponentially unlikely": LearningRegime(
         "m = 2000, delta = 2^-1000", lambda: TailCase(2_000, Fraction(1, 2**1000))
     ),
 }

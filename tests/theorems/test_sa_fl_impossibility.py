@@ -53,7 +53,7 @@ def test_chernoffs_last_step_in_fractions() -> None:
 def test_printed_sum_is_refuted_and_the_derived_one_an_equation() -> None:
     printed, derived = verdicts("pac/1-sum", "printed"), verdicts("pac/1-sum", "derived")
     assert {v.outcome for v in printed.values()} == {Outcome.REFUTED}
-    assert printed["two clients, one sample"].detail == "1 against 1/4"
+    assert printed["two clients with one sample"].detail == "1 against 1/4"
     assert {(v.outcome, v.ratio) for v in derived.values()} == {(Outcome.HOLDS, 1.0)}
 
 
