@@ -55,7 +55,8 @@ def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
     found: dict[str, tuple[Setting, Theorem | None]] = {}
     for statement in theorems.registered():
         for name, regime in statement.regimes.items():
-            if is_chosen(statement.id, name) and is_affine(regime.setting):
+            chosen = is_chosen(statement.id, name) and isinstance(regime.setting, Setting)
+            if chosen and is_affine(regime.setting):
                 theorem = statement if isinstance(statement, Theorem) else None
                 versions = statement.id.replace("-submission", "")
                 found.setdefault(f"{versions}: {name}", (regime.setting, theorem))

@@ -19,6 +19,12 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.learnability_report import (
+    comparison_table,
+    comparisons,
+    impossibility_table,
+    write_learnability_figures,
+)
 from fltheory.report.power_report import (
     power_page,
     power_summary,
@@ -61,6 +67,8 @@ __all__ = [
     "bias_text",
     "bound_figure",
     "certified_text",
+    "comparison_table",
+    "comparisons",
     "cutoff_table",
     "derivation_text",
     "drift_summary",
@@ -71,6 +79,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "impossibility_table",
     "lines_figure",
     "measured_scenarios",
     "power_page",
@@ -102,6 +111,7 @@ __all__ = [
     "write_cutoffs",
     "write_drift_map",
     "write_judged",
+    "write_learnability_figures",
     "write_measured",
     "write_region",
     "write_shapley_figure",

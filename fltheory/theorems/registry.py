@@ -16,6 +16,8 @@ from fltheory.theorems import (
     fedau,
     fedau_weights,
     sa_fl,
+    sa_fl_impossibility,
+    sa_fl_pac,
     sa_fl_repairs,
     scaffold,
 )
@@ -31,6 +33,8 @@ PAPERS = (
     scaffold.STATEMENTS,
     cited_lemmas.STATEMENTS,
     fedar.STATEMENTS,
+    sa_fl_impossibility.STATEMENTS,
+    sa_fl_pac.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

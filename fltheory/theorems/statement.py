@@ -19,6 +19,7 @@ import sympy as sp
 from fltheory.engines import Observable, Setting, Trajectory
 from fltheory.theorems.derivation import Derivation
 from fltheory.theorems.family import Family
+from fltheory.theorems.learning_claim import DecayClaim, LearningClaim
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
@@ -303,4 +304,4 @@ class PointClaim:
     family: Family | None = None
 
 
-Statement: TypeAlias = Theorem | RateClaim | PointClaim
+Statement: TypeAlias = Theorem | RateClaim | PointClaim | LearningClaim | DecayClaim

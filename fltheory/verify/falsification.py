@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fltheory.engines import Setting
-from fltheory.theorems import Family, PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems import (
+    DecayClaim,
+    Family,
+    LearningClaim,
+    PointClaim,
+    RateClaim,
+    Statement,
+    Theorem,
+)
 from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.instance_search import InstanceSearch
@@ -90,6 +98,10 @@ def falsify(
         For a claimed order, which no single setting can refute, a budget below 1, or no
         setting to go out from.
     """
+    if isinstance(theorem, LearningClaim | DecayClaim):
+        raise ValueError(
+            f"theorem must be about runs of an algorithm to be searched, got {theorem.id}"
+        )
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "

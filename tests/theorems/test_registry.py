@@ -5,6 +5,7 @@ import pytest
 from fltheory import theorems
 
 WHOLE = ("printed", "derived", "repaired")
+TIGHT = ("printed", "derived", "tight")
 READINGS = {
     "sa-fl-submission/4": WHOLE,
     "sa-fl/4": WHOLE,
@@ -38,6 +39,19 @@ READINGS = {
     "fedar/number-of-clients": ("printed",),
     "fedar/weight": ("printed",),
     "fedar/assumption-7": ("printed", "derived"),
+    "pac/1": TIGHT,
+    "pac/1-equivalence": ("printed", "derived"),
+    "pac/1-guessing": ("printed", "derived"),
+    "pac/1-chernoff": ("printed", "tight"),
+    "pac/1-rare": ("printed", "tight"),
+    "pac/1-sum": ("printed", "derived"),
+    "pac/1-conditional": ("printed", "tight"),
+    "pac/example": ("printed", "derived"),
+    "pac/lemma-1": ("printed", "derived"),
+    "pac/2": ("printed", "derived"),
+    "pac/remark-2": ("printed",),
+    "pac/lemma-2": ("printed", "derived"),
+    "pac/3": ("printed", "derived"),
 }
 
 
