@@ -17,6 +17,7 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.paper_page import paper_name, paper_page, papers
 from fltheory.report.power_report import (
     power_page,
     power_summary,
@@ -56,6 +57,9 @@ __all__ = [
     "falsification_text",
     "findings",
     "lines_figure",
+    "paper_name",
+    "paper_page",
+    "papers",
     "power_page",
     "power_summary",
     "rate_falsification_text",
