@@ -10,26 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, product
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Schedule, State, in_round
 from fltheory.engines.moment_recursion import affine_problem
-from fltheory.engines.noise import NoiseSource, ReplicaIndices, UnitImpulses
+from fltheory.engines.noise import NoiseSource, ReplicaIndices, Silence, UnitImpulses
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.probing import NotAffineError
+from fltheory.engines.participant_paths import MOST_PATHS, all_paths, drawn_paths
+from fltheory.engines.probing import UNIT_ROUNDOFF, NotAffineError
+from fltheory.engines.projection import without_idle_projection
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory, round_arrays
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
-_MOST_PATHS = 50_000
 _PATHS_AT_ONCE = 1000
 _MISS = 1e-9
 
@@ -65,15 +65,16 @@ def conditional(
     Returns
     -------
     Trajectory
-        With ``standard_error``, zero where all paths are enumerated.
+        With ``standard_error``; where all paths are enumerated it is zero, and
+        ``rounding_error`` is a first-order bound.
 
     Raises
     ------
     NotAffineError
-        If the round is not affine given its participants, or the memory depends on the model.
+        If the round is not affine given its participants, the memory depends on the model, or a
+        projection may move it.
     ValueError
-        If there are more than 50,000 paths to enumerate, participation is not independent over
-        rounds where they are, or the algorithm has several branches.
+        If there are more than 50,000 paths to enumerate, or the algorithm has several branches.
 
     Examples
     --------
@@ -86,59 +87,69 @@ def conditional(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
+    setting = without_idle_projection(setting, quadratic)
     weights, masks = _paths(setting, paths, seed)
-    parts = [
-        _moments(setting, quadratic, masks[first : first + _PATHS_AT_ONCE])
-        for first in range(0, len(masks), _PATHS_AT_ONCE)
-    ]
-    values = np.concatenate(parts)
-    mean = np.einsum("p,prf->fr", weights, values)
+    run = partial(_moments, setting, quadratic, bounded=paths is None)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [run(masks[i : i + _PATHS_AT_ONCE]) for i in range(0, len(masks), _PATHS_AT_ONCE)]
+        values, bounds = (np.concatenate(part) for part in zip(*parts, strict=True))
+        mean = np.einsum("p,prf->fr", weights, values)
+        rounding = np.einsum("p,prf->fr", weights, bounds)
+    rounding += (len(values) + setting.rounds) * UNIT_ROUNDOFF * mean
     error = np.zeros_like(mean)
     if paths is not None:
         error = values.std(axis=0, ddof=1).T / np.sqrt(len(values))
-    arrays = round_arrays(dict(zip(FIELDS, mean, strict=True)))
+    arrays = _named(mean)
     return Trajectory(
         arrays.squared_distance,
         arrays.squared_gradient,
         arrays.excess_loss,
-        standard_error=round_arrays(dict(zip(FIELDS, error, strict=True))),
+        standard_error=_named(error),
+        rounding_error=_named(rounding) if paths is None else None,
         replicas=len(values),
     )
 
 
+def _named(rows: FloatArray) -> RoundArrays:
+    return round_arrays(dict(zip(FIELDS, rows, strict=True)))
+
+
 def _paths(setting: Setting, paths: int | None, seed: int) -> tuple[FloatArray, Masks]:
     """Return weights (P,) and who takes part, (P, rounds, N)."""
-    participation = setting.participation
     if paths is not None:
-        count = validation.whole_number("paths", paths, at_least=2)
-        rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
-        drawn = islice(participation.masks(rng, count), setting.rounds)
-        return np.full(count, 1 / count), np.stack([mask.copy() for mask in drawn], axis=1)
-    if not participation.independent:
+        return drawn_paths(setting.participation, setting.rounds, paths, seed)
+    every = all_paths(setting.participation, setting.rounds)
+    if every is None:
         raise ValueError(
-            "participation must be independent over rounds to enumerate its paths, got "
-            f"{participation!r}: give the number of paths to draw"
+            f"participation must have at most {MOST_PATHS} paths to enumerate them, got "
+            f"{setting.participation!r} for {setting.rounds} rounds: give the number to draw"
         )
-    if participation.n_outcomes**setting.rounds > _MOST_PATHS:
-        raise ValueError(
-            f"participation must have at most {_MOST_PATHS} paths to enumerate them, got "
-            f"{participation.n_outcomes} sets in {setting.rounds} rounds: give the number to draw"
-        )
-    outcomes = list(participation.outcomes())
-    every = list(product(outcomes, repeat=setting.rounds))
-    weights = np.array([np.prod([chance for chance, _ in path]) for path in every])
-    return weights, np.array([[mask for _, mask in path] for path in every])
+    return every
 
 
-def _moments(setting: Setting, problem: QuadraticProblem, masks: Masks) -> FloatArray:
-    """Return the standard quantities of each path and round, (P, rounds + 1, 3)."""
-    run = _Run(setting, problem, masks)
-    forms = [form.matrix for form in standard_forms(problem).values()]
+def _moments(
+    setting: Setting, problem: QuadraticProblem, masks: Masks, *, bounded: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard quantities of each path and round, (P, rounds + 1, 3), and their errors.
+
+    Errors are first-order bounds on rounding where they are asked for, else zero.
+    """
+    run = _Run(setting, problem, masks, bounded, QuadraticClients(problem, Silence()))
+    forms = np.array([form.matrix for form in standard_forms(problem).values()])
+    sizes = np.linalg.norm(forms, ord=2, axis=(1, 2))
     values = np.empty((len(masks), setting.rounds + 1, len(forms)))
-    for r, (offset, covariance) in enumerate(run.rounds()):
+    errors = np.zeros_like(values)
+    for r, (offset, covariance, of_mean, of_spread) in enumerate(run.rounds()):
         second = covariance + offset[:, :, None] * offset[:, None, :]
-        values[:, r] = np.einsum("pab,fab->pf", second, np.array(forms))
-    return values
+        values[:, r] = np.einsum("pab,fab->pf", second, forms)
+        if bounded:
+            distance = np.linalg.norm(offset, axis=1)
+            shift = of_mean + problem.x_star_error
+            readout = 16 * (problem.dim + 1) ** 2 * UNIT_ROUNDOFF
+            trace = np.trace(second, axis1=1, axis2=2)
+            error = of_spread + (2 * distance + shift) * shift + readout * trace
+            errors[:, r] = error[:, None] * sizes
+    return values, errors
 
 
 class _LargestDemand:
@@ -163,20 +174,58 @@ class _Run:
     setting: Setting
     problem: QuadraticProblem
     masks: Masks
+    bounded: bool
+    clients: QuadraticClients
 
-    def rounds(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield the mean's offset from x*, (P, d), and the covariance, (P, d, d)."""
+    def rounds(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """Yield the mean's offset from x*, (P, d), the covariance, (P, d, d), and their errors.
+
+        The errors (P,) are bounds on the norm of the first and the nuclear norm of the second.
+        """
         count, n_rounds, _ = self.masks.shape
         dim = self.problem.dim
         start = np.tile(self.setting.x0, (count, 1))
         state = dict(in_round(self.setting.algorithm, 1).init(start, self.problem.n_clients))
         covariance = np.zeros((count, dim, dim))
-        yield state["x"] - self.problem.x_star, covariance
+        of_mean, of_spread = np.zeros(count), np.zeros(count)
+        yield state["x"] - self.problem.x_star, covariance, of_mean, of_spread
         for r in range(n_rounds):
             algorithm = in_round(self.setting.algorithm, r + 1)
             slope, noise, state = self._round(algorithm, state, self.masks[:, r], r)
+            if self.bounded:
+                of_mean, of_spread = self._rounding(
+                    state["x"], slope, noise, covariance, of_mean, of_spread
+                )
             covariance = slope @ covariance @ np.swapaxes(slope, 1, 2) + noise
-            yield state["x"] - self.problem.x_star, covariance
+            yield state["x"] - self.problem.x_star, covariance, of_mean, of_spread
+
+    def _rounding(
+        self,
+        x: FloatArray,
+        slope: FloatArray,
+        noise: FloatArray,
+        covariance: FloatArray,
+        of_mean: FloatArray,
+        of_spread: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bound the errors after a round, from those before it: sums, powers and probing.
+
+        Clients' changes are right relative to their size, and all together at most kappa times
+        what they add up to.
+        """
+        growth = 64.0 * (self.problem.dim + self.problem.n_clients) * UNIT_ROUNDOFF
+        steepness = np.linalg.norm(slope, ord=2, axis=(1, 2))
+        moved = np.linalg.norm(np.eye(self.problem.dim) - slope, ord=2, axis=(1, 2))
+        changes = np.maximum(self.problem.L / self.problem.mu * moved, 1.0)
+        of_slope = growth * np.maximum(steepness, 1.0) + 4 * self.clients.slope_rounding * changes
+        reach = np.linalg.norm(x, axis=1) + float(np.abs(self.problem.optima).max())
+        spread, fresh = (np.trace(m, axis1=1, axis2=2) for m in (covariance, noise))
+        return (
+            steepness * of_mean + of_slope * reach,
+            steepness**2 * of_spread
+            + (2 * steepness * of_slope + growth * steepness**2) * spread
+            + (growth + 8 * self.clients.power_rounding) * fresh,
+        )
 
     def _round(
         self, algorithm: Algorithm, state: State, who: Masks, r: int
@@ -231,7 +280,7 @@ class _Run:
         """Run every path's round from each of the moved models."""
         repeated = {name: np.repeat(array, len(moves), axis=0) for name, array in state.items()}
         repeated["x"] = repeated["x"] + np.tile(moves, (len(who), 1))
-        clients = QuadraticClients(self.problem, noise)
+        clients = self.clients.with_noise(noise)
         return algorithm.round(repeated, clients, np.repeat(who, len(moves), axis=0), branch)
 
     def _step(self, x: FloatArray) -> float:

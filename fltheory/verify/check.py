@@ -152,15 +152,19 @@ def compare_with(
     )
 
 
-def compare_at_point(claim: PointClaim, setting: Setting) -> Comparison:
-    """Evaluate a claim that needs no run."""
+def compare_at_point(
+    claim: PointClaim, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
+) -> Comparison:
+    """Evaluate a claim that needs no run, and further hypotheses."""
     values = theorem_values(claim, claim.constants(setting))
     truth, error = claim.quantity.value(setting)
     return Comparison(
         truth=truth,
         bound=float(evaluate(claim.bound, values)),
         evidence=Evidence(Grade.EXACT, error),
-        hypotheses=tuple(check_point_hypothesis(item, values) for item in claim.hypotheses),
+        hypotheses=tuple(
+            check_point_hypothesis(item, values) for item in (*claim.hypotheses, *extra_hypotheses)
+        ),
     )
 
 
@@ -257,6 +261,17 @@ def _scope(reading: _AxisReading, setting: Setting) -> str:
     return f"an order is a limit: read off {reading.axis.variable} = {grid[0]} .. {grid[-1]}"
 
 
+def _compared(
+    statement: Theorem | PointClaim,
+    setting: Setting,
+    sampling: Sampling,
+    extra_hypotheses: tuple[Hypothesis, ...],
+) -> Comparison:
+    if isinstance(statement, PointClaim):
+        return compare_at_point(statement, setting, extra_hypotheses)
+    return compare(statement, setting, sampling, extra_hypotheses)
+
+
 def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> _AxisReading:
@@ -265,7 +280,7 @@ def _read_axis(
     orders = []
     for value in grid:
         scheduled = axis.schedule(setting, value)
-        comparisons.append(compare(claim.theorem, scheduled, sampling, axis.hypotheses))
+        comparisons.append(_compared(claim.theorem, scheduled, sampling, axis.hypotheses))
         orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
 
     def slope(values: Sequence[float]) -> float:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from scipy.special import stdtrit
 
 from fltheory import validation
-from fltheory.engines import NotAffineError, Observable, Setting, Trajectory, exact, monte_carlo
+from fltheory.algorithms.contract import in_round
+from fltheory.engines import (
+    NotAffineError,
+    Observable,
+    Setting,
+    Trajectory,
+    conditional,
+    exact,
+    monte_carlo,
+)
+from fltheory.engines.participant_paths import all_paths
 from fltheory.engines.trajectory import FIELDS
 from fltheory.validation import FloatArray
 from fltheory.verify.verdict import Evidence, Grade
+
+# A path takes longer than a replica and tells more: its moments are exact.
+_REPLICAS_PER_PATH = 4
 
 
 @dataclass(frozen=True)
@@ -75,9 +88,11 @@ class Truth:
 
 
 def truth_of(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
-    """Run the exact engine where it applies, else sample.
+    """Run the exact engine where it applies, else average over participation, else sample.
 
-    The last truths are kept, as readings of a theorem, and mutants, share them.
+    Where rounds are affine once it is known who takes part, exact moments given that are
+    averaged over all of participation, which is exact, or over what is drawn of it. The last
+    truths are kept, as readings of a theorem, and mutants, share them.
     """
     return _truth_of(setting, tuple(observe), sampling)
 
@@ -94,7 +109,34 @@ def _truth_of(setting: Setting, observe: tuple[Observable, ...], sampling: Sampl
     try:
         return Truth(exact(*arguments, observe=observe), Grade.EXACT, None)
     except NotAffineError:
+        if not observe and len(in_round(setting.algorithm, 1).branches) == 1:
+            try:
+                return _given_participation(setting, sampling)
+            except NotAffineError:
+                pass
         sampled = monte_carlo(
             *arguments, replicas=sampling.replicas, seed=sampling.seed, observe=observe
         )
         return Truth(sampled, Grade.STATISTICAL, sampling)
+
+
+def _given_participation(setting: Setting, sampling: Sampling) -> Truth:
+    """Average over every path of participants if they are few, else over some that are drawn.
+
+    Raises
+    ------
+    NotAffineError
+        If a round is not affine even then.
+    """
+    arguments = (
+        setting.algorithm,
+        setting.problem,
+        setting.participation,
+        setting.rounds,
+        setting.x0,
+    )
+    if all_paths(setting.participation, setting.rounds) is not None:
+        return Truth(conditional(*arguments), Grade.EXACT, None)
+    drawn = replace(sampling, replicas=max(2, sampling.replicas // _REPLICAS_PER_PATH))
+    trajectory = conditional(*arguments, paths=drawn.replicas, seed=drawn.seed)
+    return Truth(trajectory, Grade.STATISTICAL, drawn)
