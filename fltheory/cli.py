@@ -415,6 +415,20 @@ def cutoff(
         print(f"written to {out}")
 
 
+@app.command()
+def drift(
+    out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
+) -> None:
+    """Show how tight the local drift lemma's 5 and 30 are: the least constants, over K and eta."""
+    from fltheory.report import drift_summary, drift_table, write_drift_map
+
+    _console().print(drift_table())
+    print(drift_summary())
+    if out is not None:
+        write_drift_map(out)
+        print(f"written to {out}")
+
+
 @experiments_app.command("ca-fed")
 def experiment_ca_fed(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,

@@ -21,6 +21,7 @@ from fltheory.algorithms.scheduled import Scheduled
 from fltheory.algorithms.server_momentum import ServerMomentum
 from fltheory.algorithms.step_sizes import Constant, Harmonic, StepSizes
 from fltheory.algorithms.unbiased import Unbiased
+from fltheory.algorithms.warm_started import WarmStarted
 from fltheory.algorithms.weighted_fedavg import WeightedFedAvg
 
 __all__ = [
@@ -51,5 +52,6 @@ __all__ = [
     "State",
     "StepSizes",
     "Unbiased",
+    "WarmStarted",
     "WeightedFedAvg",
 ]

@@ -7,7 +7,7 @@ With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fltheory.engines.probing import UNIT_ROUNDOFF, RandomAffineMap
+from fltheory.engines.steady_norm import SteadyNorm, steady_norm
 from fltheory.validation import FloatArray
 
 
@@ -107,8 +108,17 @@ class MomentMap:
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
         )
 
+    @cached_property
+    def steady_rounding(self) -> MomentRounding:
+        """The same for a map that stays, in a norm in which it does not grow where one exists."""
+        rounding = self.rounding
+        if rounding.second_gain <= 1 or self.size > _LARGEST_STEADY_STATE:
+            return rounding
+        return replace(rounding, steady=steady_norm(self.spread_matrix))
+
 
 Numbers: TypeAlias = float | FloatArray
+_LARGEST_STEADY_STATE = 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +141,7 @@ class MomentRounding:
     offset_error: float
     noise_error: float
     unit: float
+    steady: SteadyNorm | None = None
 
     @property
     def coupling(self) -> Numbers:
@@ -184,10 +195,17 @@ def propagate(
     second, first = [second_error], [first_error]
     for rounding, count in _runs(roundings):
         before = traces[len(first) - 1 : len(first) - 1 + count]
-        fresh = (array.tolist() for array in rounding.of_one_round(before))
+        added_second, added_first = (array.tolist() for array in rounding.of_one_round(before))
+        if rounding.steady is not None and rounding.steady.pays(rounding.second_gain, count):
+            seconds, firsts = rounding.steady.propagate(
+                second[-1], first[-1], added_second, added_first, rounding.offset_size
+            )
+            second += seconds
+            first += firsts
+            continue
         coupling, second_gain = float(rounding.coupling), float(rounding.second_gain)
         first_gain = float(rounding.first_gain)
-        for fresh_second, fresh_first in zip(*fresh, strict=True):
+        for fresh_second, fresh_first in zip(added_second, added_first, strict=True):
             second.append(second_gain * second[-1] + coupling * first[-1] + fresh_second)
             first.append(first_gain * first[-1] + fresh_first)
     second += [np.inf] * (traces.size - len(second))

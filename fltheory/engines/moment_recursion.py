@@ -207,6 +207,8 @@ def _advances(steps: Iterator[MomentMap], taken: list[MomentRounding]) -> Iterat
         for step in steps:
             if step is not before:
                 before, advance, rounding = step, _advance(step), step.rounding
+            else:
+                rounding = step.steady_rounding
             taken.append(rounding)
             yield advance
     except RoundOverflowError:

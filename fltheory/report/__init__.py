@@ -8,6 +8,7 @@ from fltheory.report.bound_figure import (
 )
 from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
+from fltheory.report.drift_map import drift_summary, drift_table, write_drift_map
 from fltheory.report.experiment_report import (
     experiment_page,
     experiment_summary,
@@ -50,6 +51,8 @@ __all__ = [
     "certified_text",
     "cutoff_table",
     "derivation_text",
+    "drift_summary",
+    "drift_table",
     "experiment_page",
     "experiment_summary",
     "experiment_tables",
@@ -79,6 +82,7 @@ __all__ = [
     "where_it_applies",
     "write_bound",
     "write_cutoffs",
+    "write_drift_map",
     "write_judged",
     "write_measured",
     "write_region",

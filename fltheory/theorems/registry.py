@@ -8,7 +8,16 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from fltheory.theorems import ca_fed, ca_fed_weights, fedau, fedau_weights, sa_fl, sa_fl_repairs
+from fltheory.theorems import (
+    ca_fed,
+    ca_fed_weights,
+    cited_lemmas,
+    fedau,
+    fedau_weights,
+    sa_fl,
+    sa_fl_repairs,
+    scaffold,
+)
 from fltheory.theorems.statement import Statement
 
 PAPERS = (
@@ -18,6 +27,8 @@ PAPERS = (
     ca_fed_weights.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
+    scaffold.STATEMENTS,
+    cited_lemmas.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

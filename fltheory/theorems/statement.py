@@ -4,7 +4,7 @@ Its bound and each hypothesis are SymPy expressions over named symbols: the one 
 is evaluated in numbers, rendered in documents and manipulated. A *reading* of a theorem is
 one way to take it: ``printed`` is the statement to the letter, faults included; ``derived``
 is what its own proof gives; ``repaired`` is the printed form with the fewest changes that the
-proof asks for.
+proof asks for; ``tight`` is the printed form with the least constants.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import numpy as np
 import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
@@ -90,7 +91,9 @@ class RoundSymbol:
 class BoundedQuantity:
     """The left-hand side: one field of a trajectory, reduced over a range of rounds.
 
-    Without a unit the bound is checked for units in itself only.
+    Without a unit the bound is checked for units in itself only. A mean may have ``weights``, a
+    function of the setting that returns one number that is not negative for each round of the
+    range; they need not sum to one.
     """
 
     field: str
@@ -99,14 +102,25 @@ class BoundedQuantity:
     text: str
     latex: str
     unit: Unit | None = None
+    weights: Callable[[Setting], FloatArray] | None = None
 
-    def of(self, trajectory: Trajectory) -> float:
-        """Return its value on a trajectory."""
-        return float(reduced(self.rounds.of(trajectory[self.field]), self.reduction)[0])
+    def of(self, trajectory: Trajectory, setting: Setting) -> float:
+        """Return its value on a setting's trajectory."""
+        return self._reduced(trajectory[self.field], setting)
 
-    def error(self, errors: FloatArray) -> float:
+    def error(self, errors: FloatArray, setting: Setting) -> float:
         """Return a bound on its error from the errors of each round."""
-        return float(reduced(self.rounds.of(errors), self.reduction)[0])
+        return self._reduced(errors, setting)
+
+    def _reduced(self, values: FloatArray, setting: Setting) -> float:
+        taken = self.rounds.of(values)
+        if self.weights is None:
+            return float(reduced(taken, self.reduction)[0])
+        if self.reduction != "mean":
+            raise ValueError(f"weights must belong to a mean, got {self.reduction!r}")
+        weights = self.weights(setting)
+        counted = weights > 0
+        return float(np.average(taken[counted], weights=weights[counted]))
 
 
 def reduced(values: FloatArray, reduction: Reduction) -> FloatArray:

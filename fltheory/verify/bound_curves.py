@@ -91,7 +91,8 @@ def rounds_curve(
 ) -> BoundCurve:
     """Follow a theorem's two sides over the rounds of one run.
 
-    The step sizes stay those of ``setting``; only the number of rounds changes.
+    The step sizes stay those of ``setting``; only the number of rounds changes. Numbers of rounds
+    of which the theorem does not speak are left out.
 
     Parameters
     ----------
@@ -110,7 +111,8 @@ def rounds_curve(
     Raises
     ------
     ValueError
-        For a statement that is not an inequality over rounds, or a number out of range.
+        For a statement that is not an inequality over rounds, a number out of range, or a
+        setting of which the theorem does not speak at all.
 
     Examples
     --------
@@ -125,13 +127,16 @@ def rounds_curve(
     points = validation.whole_number("points", points, at_least=2)
     spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
     grid = np.unique(np.round(spread).astype(int))
-    whole = _truths(theorem, setting, replicas, seed, grid.size)
-    settings = [_with_rounds(setting, int(r)) for r in grid]
-    judged = [_upto(whole.judged, int(r)) for r in grid]
-    drawn = _drawn_along(theorem, whole.drawn, grid) if whole.drawn else None
-    return _curve(
-        theorem, variable or _name_of_rounds(theorem), grid, settings, judged, drawn, parts or {}
-    )
+    shorter = [_with_rounds(setting, int(r)) for r in grid]
+    settings = [one for one in shorter if _speaks_of(theorem, one)]
+    if not settings:
+        raise ValueError(f"setting must be one of which {theorem.id} speaks, got {setting!r}")
+    whole = _truths(theorem, setting, replicas, seed, len(settings))
+    judged = [_upto(whole.judged, one.rounds) for one in settings]
+    drawn = _drawn_along(theorem, whole.drawn, settings) if whole.drawn else None
+    values = [one.rounds for one in settings]
+    name = variable or _name_of_rounds(theorem)
+    return _curve(theorem, name, values, settings, judged, drawn, parts or {})
 
 
 def sweep_curve(
@@ -173,7 +178,13 @@ def sweep_curve(
     drawn = None
     if all(run.drawn for run in runs):
         share = FIGURE_ERROR_PROBABILITY / len(values)
-        drawn = _Drawn.of([_with_interval(theorem, run.drawn, share) for run in runs if run.drawn])
+        drawn = _Drawn.of(
+            [
+                _with_interval(theorem, setting, run.drawn, share)
+                for setting, run in zip(settings, runs, strict=True)
+                if run.drawn
+            ]
+        )
     truths = [run.judged for run in runs]
     return _curve(theorem, variable, values, settings, truths, drawn, parts or {})
 
@@ -220,15 +231,17 @@ class _Drawn:
         return cls(np.array(means), np.array(intervals), replicas[0])
 
 
-def _with_interval(theorem: Theorem, run: Trajectory, chance: float) -> tuple[float, float, int]:
+def _with_interval(
+    theorem: Theorem, setting: Setting, run: Trajectory, chance: float
+) -> tuple[float, float, int]:
     assert run.replicas is not None
-    errors = Truth(run, Grade.STATISTICAL, Sampling(run.replicas, 0, chance)).error(
-        theorem.quantity.field
-    )
-    return theorem.quantity.of(run), theorem.quantity.error(errors), run.replicas
+    quantity = theorem.quantity
+    sampling = Sampling(run.replicas, 0, chance)
+    errors = Truth(run, Grade.STATISTICAL, sampling).error(quantity.field)
+    return quantity.of(run, setting), quantity.error(errors, setting), run.replicas
 
 
-def _drawn_along(theorem: Theorem, run: Trajectory, grid: Iterable[int]) -> _Drawn:
+def _drawn_along(theorem: Theorem, run: Trajectory, settings: Iterable[Setting]) -> _Drawn:
     """Take the intervals of the whole run, so that they hold together."""
     assert run.replicas is not None
     sampling = Sampling(run.replicas, 0, FIGURE_ERROR_PROBABILITY)
@@ -236,10 +249,25 @@ def _drawn_along(theorem: Theorem, run: Trajectory, grid: Iterable[int]) -> _Dra
     errors = Truth(run, Grade.STATISTICAL, sampling).error(quantity.field)
     return _Drawn.of(
         [
-            (quantity.of(_shorter(run, r)), quantity.error(errors[: r + 1]), run.replicas)
-            for r in map(int, grid)
+            (
+                quantity.of(_shorter(run, one.rounds), one),
+                quantity.error(errors[: one.rounds + 1], one),
+                run.replicas,
+            )
+            for one in settings
         ]
     )
+
+
+def _speaks_of(theorem: Theorem, setting: Setting) -> bool:
+    """Tell whether the quantity is over any round, and the symbols have values."""
+    if theorem.quantity.rounds.of(np.zeros(setting.rounds + 1)).size == 0:
+        return False
+    try:
+        theorem.constants(setting)
+    except ValueError:
+        return False
+    return True
 
 
 def _with_rounds(setting: Setting, rounds: int) -> Setting:

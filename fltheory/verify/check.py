@@ -140,9 +140,9 @@ def compare_with(
 ) -> Comparison:
     """Evaluate a theorem, and further hypotheses, on a setting whose truth is known."""
     values = theorem_values(theorem, theorem.constants(setting))
-    error = theorem.quantity.error(truth.error(theorem.quantity.field))
+    error = theorem.quantity.error(truth.error(theorem.quantity.field), setting)
     return Comparison(
-        truth=theorem.quantity.of(truth.trajectory),
+        truth=theorem.quantity.of(truth.trajectory, setting),
         bound=float(evaluate(theorem.bound, values)),
         evidence=truth.evidence(error),
         hypotheses=tuple(

@@ -23,6 +23,14 @@ READINGS = {
     "fedau/3": ("printed", "derived"),
     "fedau/3-rounds": ("printed",),
     "fedau/3-step": ("printed", "derived"),
+    "scaffold/strongly-convex": ("printed", "derived"),
+    "scaffold/convex": ("printed", "derived"),
+    "scaffold/nonconvex": ("printed", "derived"),
+    "lemmas/perturbed-strong-convexity": ("printed", "tight"),
+    "lemmas/separation": ("printed",),
+    "lemmas/martingale-separation": ("printed", "tight"),
+    "lemmas/separation-in-61": ("printed",),
+    "lemmas/bounded-drift": ("printed", "derived", "tight"),
 }
 
 
