@@ -230,7 +230,8 @@ def _blank() -> tuple[Figure, Axes]:
 def _label(text: str) -> str:
     """Return LaTeX as matplotlib's own mathematics reads it: arguments of a letter in braces."""
     text = re.sub(r"\\(mathbb|mathrm|bar)\s*([A-Za-z])(?![A-Za-z])", r"\\\1{\2}", text)
-    return re.sub(r"\\frac(\w)(\w)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\\frac\s*(\w)", r"\\frac{\1}", text)
+    return re.sub(r"(\\frac\{[^{}]*\})(\w)", r"\1{\2}", text)
 
 
 def _cycled(styles: tuple[Any, ...], count: int) -> list[Any]:
