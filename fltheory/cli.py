@@ -175,9 +175,7 @@ def falsify(
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
     budget: Annotated[
         int | None,
-        typer.Option(
-            help="Settings to try: 10000 of SAFARI's, 500 of a family's, 1000 for a claimed order."
-        ),
+        typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
@@ -186,13 +184,8 @@ def falsify(
     from fltheory import theorems as registry
     from fltheory.report import falsification_text, rate_falsification_text
     from fltheory.theorems import RateClaim, Theorem
-    from fltheory.verify import (
-        Witness,
-        certificate,
-        falsification,
-        rate_falsification,
-        write_certificate,
-    )
+    from fltheory.verify import Witness, certificate, rate_falsification, write_certificate
+    from fltheory.verify import falsify as search
 
     statement = registry.get(theorem, reading)
     if isinstance(statement, RateClaim):
@@ -204,11 +197,12 @@ def falsify(
         print(rate_falsification_text(worst))
         return
     with _progress() as advance:
-        found = falsification.falsify(statement, budget, seed, progress=advance)
+        found = search(statement, budget, seed, progress=advance)
     print(falsification_text(found))
-    if not isinstance(found.witness, Witness) or not isinstance(statement, Theorem):
+    if not (isinstance(statement, Theorem) and isinstance(found.witness, Witness)):
         if out is not None:
-            print(f"nothing written to {out}: certificates are for refutations about SAFARI")
+            reason = "nothing was found" if found.witness is None else "it is not in fractions"
+            print(f"nothing written to {out}: {reason}")
         return
     document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
@@ -232,7 +226,8 @@ def certify(
 def map_command(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
     x: Annotated[
-        str | None, typer.Option(help="Parameter along the x axis: q, or a family's first.")
+        str | None,
+        typer.Option(help="Parameter along the x axis, say problem.sigma; q or a family's first."),
     ] = None,
     y: Annotated[
         str | None, typer.Option(help="Parameter along the y axis: rounds, or a family's second.")
@@ -240,10 +235,7 @@ def map_command(
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
     regime: Annotated[
         str | None,
-        typer.Option(
-            help="Regime whose other parameters stay: biased minority excluded, or a family's "
-            "defaults."
-        ),
+        typer.Option(help="Regime whose other parameters stay; a family's defaults if it has one."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
 ) -> None:
@@ -271,7 +263,9 @@ def _starting_point(statement: Statement, regime: str | None) -> Setting | Famil
 
     if regime is None and not isinstance(statement, RateClaim) and statement.family is not None:
         return statement.family
-    name = _USUAL_REGIME if regime is None else regime
+    first = next(iter(statement.regimes), "")
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
+    name = usual if regime is None else regime
     if name not in statement.regimes:
         known = ", ".join(statement.regimes)
         raise ValueError(f"regime must be one of {known}, got {name!r}")
@@ -427,6 +421,57 @@ def drift(
     if out is not None:
         write_drift_map(out)
         print(f"written to {out}")
+
+
+@app.command()
+def train(
+    files: Annotated[list[Path], typer.Argument(help="Experiments: TOML files.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data set's files; bundled digits need none.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Keep checkpoints and results in this folder; resume from it.")
+    ] = Path("out/train"),
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change what the tables share, say training.rounds=10."),
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
+    page: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
+) -> None:
+    """Train the models of a paper's table, and print it beside the paper's figures."""
+    from fltheory import validation
+    from fltheory.report import training_page, training_summary, training_table
+
+    try:
+        from fltheory.hardware.training import measure, read_experiment
+
+        validation.whole_number("checkpoint_every", checkpoint_every, at_least=1)
+        experiments = [read_experiment(file, changes or []) for file in files]
+        with _progress() as advance:
+            measured = measure(
+                experiments,
+                out,
+                folder=data,
+                device=device,
+                checkpoint_every=checkpoint_every,
+                progress=advance,
+            )
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    except KeyboardInterrupt as interrupt:
+        raise _Interrupted(f"checkpoints are in {out}, the same command resumes") from interrupt
+    for results in measured:
+        _console().print(training_table(results))
+        print(training_summary(results))
+    print(f"runs are in {out}")
+    if page is not None:
+        options = "".join(f" --set {change}" for change in changes or [])
+        command = f"fltheory train {' '.join(map(str, files))}{options} --page {page}"
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(training_page(measured, command), encoding="utf-8")
+        print(f"written to {page}")
 
 
 @experiments_app.command("ca-fed")

@@ -45,7 +45,8 @@ class _ProjectedRound:
         after = self.algorithm.round(state, clients, who, branch)
         x = after["x"]
         xp = array_namespace(x)
-        centre = xp.asarray(self.onto.centre, dtype=x.dtype, device=device(x))
+        # A copy, because torch refuses to wrap read-only memory without a warning.
+        centre = xp.asarray(self.onto.centre.copy(), dtype=x.dtype, device=device(x))
         distance = xp.sqrt(xp.sum((x - centre) ** 2, axis=1, keepdims=True))
         outside = distance > self.onto.radius
         factor = self.onto.radius / xp.where(outside, distance, xp.ones_like(distance))

@@ -5,6 +5,7 @@ from fltheory.problems.base import Problem
 from fltheory.problems.design import nonconvex, quadratic
 from fltheory.problems.log_cosh_problem import LogCoshProblem
 from fltheory.problems.logistic_problem import LogisticProblem
+from fltheory.problems.multinomial_problem import MultinomialProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.rippled_problem import RippledProblem
 from fltheory.problems.weighted_objective import WeightedObjective
@@ -13,6 +14,7 @@ __all__ = [
     "Ball",
     "LogCoshProblem",
     "LogisticProblem",
+    "MultinomialProblem",
     "Problem",
     "QuadraticProblem",
     "RippledProblem",

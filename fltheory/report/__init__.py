@@ -37,6 +37,7 @@ from fltheory.report.region_figure import (
     write_region,
 )
 from fltheory.report.survival_text import survival_text
+from fltheory.report.training_report import training_page, training_summary, training_table
 from fltheory.report.verdict_file import verdict_document, write_verdicts
 from fltheory.report.verdict_table import summary, verdict_table
 from fltheory.report.weights_report import (
@@ -73,6 +74,9 @@ __all__ = [
     "region_table",
     "summary",
     "survival_text",
+    "training_page",
+    "training_summary",
+    "training_table",
     "trajectory_figure",
     "verdict_document",
     "verdict_table",

@@ -33,7 +33,7 @@ from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.falsification import Progress
 
 _SHARE_FOR_ORDERS = 20
-_NO_SEARCH = "as there is no search for such statements yet"
+_SHARE_AROUND_REGIMES = 100
 
 _INTRODUCTION = """\
 # Findings
@@ -63,7 +63,7 @@ def findings(
         Folder that file names are shown relative to.
     budget : int
         Settings that each search of a repair, or of a statement without a certificate, may
-        try; a twentieth of it for a claimed order.
+        try; a twentieth of it for a claimed order, a hundredth around regimes.
     progress : callable, optional
         Called with (settings tried in the present search, settings to try, its name).
 
@@ -78,13 +78,15 @@ def findings(
         _section(c, path.relative_to(shown_from), _survival(c, budget, progress))
         for path, c in certified.items()
     ]
-    of_regimes = ("\n".join(_lines_of_regimes(statement)) for statement in _not_searched())
+    of_regimes = (
+        "\n".join(_lines_of_regimes(statement)) for statement in _searched_around_regimes()
+    )
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([_INTRODUCTION, *_statements(refuted, budget, progress), *sections])
 
 
-def _not_searched() -> Iterator[Theorem | PointClaim]:
-    """Yield the printed statements for which there is no search yet."""
+def _searched_around_regimes() -> Iterator[Theorem | PointClaim]:
+    """Yield the printed statements that are searched around their regimes only."""
     for identifier in ids():
         statement = get(identifier)
         if not isinstance(statement, RateClaim) and not is_about_safari(statement):
@@ -105,7 +107,7 @@ def _statements(
             continue
         statement = get(identifier)
         if not is_about_safari(statement):
-            yield f"- {identifier} (printed): not searched, {_NO_SEARCH}; {_verdicts(statement)}"
+            yield f"- {_around_regimes(statement, budget, progress)}; {_verdicts(statement)}"
             continue
         if isinstance(statement, RateClaim):
             worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
@@ -117,6 +119,15 @@ def _statements(
         if witness:
             yield from ("", *(f"      {line.strip()}" for line in witness))
     yield ""
+
+
+def _around_regimes(statement: Statement, budget: int, progress: Progress | None) -> str:
+    name = f"{statement.id} ({statement.reading})"
+    if isinstance(statement, RateClaim):
+        return f"{name}: not searched, as orders are searched for SAFARI only"
+    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), progress=progress)
+    fate = "refuted" if found.witness else "no refutation found"
+    return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
 
 
 def _verdicts(statement: Statement) -> str:
@@ -152,7 +163,7 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
 
 
 def _lines_of_regimes(theorem: Theorem | PointClaim) -> Iterator[str]:
-    """Yield the section of a statement without a search, refuted by regimes; else nothing."""
+    """Yield the section of a statement that regimes refute; nothing where none does."""
     cells = check_regimes([theorem])
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
     if not refuted:

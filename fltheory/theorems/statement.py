@@ -57,11 +57,23 @@ class Hypothesis:
     condition : sympy relation
     source : str
         Where the paper states it.
+
+    Raises
+    ------
+    ValueError
+        If ``condition`` is no relation, as when SymPy has found it always true or false.
     """
 
     name: str
     condition: sp.core.relational.Relational
     source: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.condition, sp.core.relational.Relational):
+            raise ValueError(
+                f"condition of hypothesis {self.name!r} must be a SymPy relation, "
+                f"got {self.condition!r}; evaluate=False keeps SymPy from deciding it"
+            )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from fltheory.theorems import Family, PointClaim, Theorem
 from fltheory.verify.check import check
 from fltheory.verify.verdict import Outcome, Verdict
 
-FAMILY_BUDGET = 500
 _RANDOM_SHARE = 0.5
 _LEADERS = 8
 _REPLICAS = 500

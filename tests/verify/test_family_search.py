@@ -9,7 +9,7 @@ import pytest
 
 from fltheory.report import falsification_text
 from fltheory.verify import FamilySearch, FamilyWitness, Outcome, check, falsify, map_region
-from fltheory.verify.mapping import default_axis
+from fltheory.verify.map_parameters import default_axis
 from tests.theorems import own
 
 
