@@ -206,15 +206,15 @@ def lines_figure(
     return figure
 
 
-def write_bound(curve: BoundCurve, path: Path) -> None:
-    """Write the figure of a curve as PNG or SVG, by suffix; the same curve gives the same bytes.
+def write_bound(curve: BoundCurve, path: Path, *, title: str = "", log_x: bool = True) -> None:
+    """Write `bound_figure` as PNG or SVG, by suffix; the same curve gives the same bytes.
 
     Raises
     ------
     ValueError
         For another suffix.
     """
-    write_figure(lambda: bound_figure(curve), path)
+    write_figure(lambda: bound_figure(curve, title=title, log_x=log_x), path)
 
 
 def _blank() -> tuple[Figure, Axes]:
