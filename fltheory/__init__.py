@@ -7,6 +7,7 @@ subpackages load when they are used:
 - `fltheory.algorithms`: the papers' algorithms
 - `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
+- `fltheory.learnability`: PAC learnability, what is impossible and what a server's data revives
 - `fltheory.fedau`: FedAU's best cut-off
 - `fltheory.experiments`: papers' experiments, run again
 - `fltheory.theorems`: the papers' statements as data
@@ -26,6 +27,7 @@ _SUBPACKAGES = (
     "fedau",
     "experiments",
     "hardware",
+    "learnability",
     "participation",
     "problems",
     "report",

@@ -54,6 +54,9 @@ def main() -> None:
 experiments_app = typer.Typer(no_args_is_help=True, help="Run a paper's experiment again.")
 app.add_typer(experiments_app, name="experiment")
 
+pac_app = typer.Typer(no_args_is_help=True, help="PAC learnability, exactly.")
+app.add_typer(pac_app, name="pac")
+
 
 @app.callback()
 def _options(
@@ -259,17 +262,21 @@ def map_command(
 
 def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
     """Return what a map varies: a regime's setting, or the statement's family."""
-    from fltheory.theorems import RateClaim
+    from fltheory.engines import Setting
+    from fltheory.theorems import PointClaim, Theorem
 
-    if regime is None and not isinstance(statement, RateClaim) and statement.family is not None:
+    if regime is None and isinstance(statement, Theorem | PointClaim) and statement.family:
         return statement.family
-    first = next(iter(statement.regimes), "")
-    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
-    name = usual if regime is None else regime
+    name = _USUAL_REGIME if regime is None else regime
     if name not in statement.regimes:
         known = ", ".join(statement.regimes)
         raise ValueError(f"regime must be one of {known}, got {name!r}")
-    return statement.regimes[name].setting
+    setting = statement.regimes[name].setting
+    if not isinstance(setting, Setting):
+        raise ValueError(
+            f"theorem must be about runs of an algorithm to be mapped, got {statement.id}"
+        )
+    return setting
 
 
 def _axes_of(start: Setting | Family) -> tuple[str, str]:
@@ -524,6 +531,35 @@ def experiment_ca_fed(
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(experiment_page(results, plan, command), encoding="utf-8")
         print(f"written to {page}")
+
+
+@pac_app.command("impossible")
+def pac_impossible(
+    M: Annotated[int, typer.Argument(help="Clients.")],
+    n: Annotated[int, typer.Argument(help="Samples of each client.")],
+    m: Annotated[int, typer.Argument(help="Clients who take part.")],
+) -> None:
+    """Show how surely every learner fails if clients stay away: SA-FL's Theorem 1."""
+    from fltheory.report import impossibility_table
+
+    _console().print(impossibility_table(M, n, m))
+
+
+@pac_app.command("figures")
+def pac_figures(
+    folder: Annotated[Path, typer.Option(help="Write the figures here.")] = Path("out"),
+    suffix: Annotated[str, typer.Option(help=".png or .svg")] = ".svg",
+    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed where sampled.")] = 0,
+) -> None:
+    """Draw error against samples, with and without a server's data; compare with it alone."""
+    from fltheory.report import comparison_table, comparisons, write_learnability_figures
+
+    with _progress() as advance:
+        rows = comparisons(replicas=replicas, seed=seed, progress=advance)
+    _console().print(comparison_table(rows))
+    for path in write_learnability_figures(folder, suffix, rows):
+        print(f"written to {path}")
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:

@@ -20,6 +20,7 @@ FLOORS = {
     "algorithms": 2,
     "weights": 2,
     "engines": 3,
+    "learnability": 2,
     "hardware": 3,
     "fedau": 4,
     "experiments": 4,

@@ -18,6 +18,12 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.learnability_report import (
+    comparison_table,
+    comparisons,
+    impossibility_table,
+    write_learnability_figures,
+)
 from fltheory.report.paper_page import paper_name, paper_page, papers
 from fltheory.report.power_report import (
     power_page,
@@ -50,6 +56,8 @@ from fltheory.report.weights_report import (
 __all__ = [
     "bound_figure",
     "certified_text",
+    "comparison_table",
+    "comparisons",
     "cutoff_table",
     "derivation_text",
     "drift_summary",
@@ -60,6 +68,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "impossibility_table",
     "lines_figure",
     "paper_name",
     "paper_page",
@@ -88,6 +97,7 @@ __all__ = [
     "write_cutoffs",
     "write_drift_map",
     "write_judged",
+    "write_learnability_figures",
     "write_measured",
     "write_region",
     "write_verdicts",

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems import (
+    DecayClaim,
+    LearningClaim,
+    PointClaim,
+    RateClaim,
+    Statement,
+    Theorem,
+)
 from fltheory.verify import Cell, Outcome
 
 
@@ -22,6 +29,8 @@ def _lines(statement: Statement) -> Iterator[str]:
     yield ""
     if isinstance(statement, RateClaim):
         yield from _rate_lines(statement)
+    elif isinstance(statement, LearningClaim | DecayClaim):
+        yield from _learning_lines(statement)
     else:
         yield from _theorem_lines(statement)
     if statement.note:
@@ -39,11 +48,28 @@ def _rate_lines(claim: RateClaim) -> Iterator[str]:
     yield from _theorem_lines(claim.theorem)
 
 
+def _learning_lines(claim: LearningClaim | DecayClaim) -> Iterator[str]:
+    yield "Statement"
+    if isinstance(claim, LearningClaim):
+        yield f"  {claim.quantity.text} {claim.direction}"
+        yield from _indented(claim.bound, 4)
+    else:
+        yield f"  in {claim.variable}: {claim.quantity.text} = O({claim.order})"
+    yield ""
+    yield from _hypotheses_and_symbols(claim)
+
+
 def _theorem_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
     yield "Statement"
     yield f"  {theorem.quantity.text} <="
     yield from _indented(theorem.bound, 4)
     yield ""
+    yield from _hypotheses_and_symbols(theorem)
+
+
+def _hypotheses_and_symbols(
+    theorem: Theorem | PointClaim | LearningClaim | DecayClaim,
+) -> Iterator[str]:
     yield "Hypotheses"
     for hypothesis in theorem.hypotheses:
         yield f"  {hypothesis.name}   [{hypothesis.source}]"

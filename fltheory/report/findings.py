@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
 from fltheory.theorems import (
+    DecayClaim,
+    LearningClaim,
     PointClaim,
     RateClaim,
     Statement,
@@ -16,6 +19,7 @@ from fltheory.theorems import (
     check_derivation,
     get,
     ids,
+    readings,
     unit_flags,
 )
 from fltheory.verify import (
@@ -32,6 +36,14 @@ from fltheory.verify import (
 from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.falsification import Progress
 
+WithoutSearch: TypeAlias = Theorem | PointClaim | LearningClaim | DecayClaim
+
+_DIRECTIONS = {
+    "<=": "is at most",
+    "<": "is below",
+    ">=": "is at least",
+    ">": "is above",
+}
 _SHARE_FOR_ORDERS = 20
 _SHARE_AROUND_REGIMES = 100
 
@@ -85,7 +97,7 @@ def findings(
     return "\n".join([_INTRODUCTION, *_statements(refuted, budget, progress), *sections])
 
 
-def _searched_around_regimes() -> Iterator[Theorem | PointClaim]:
+def _searched_around_regimes() -> Iterator[WithoutSearch]:
     """Yield the printed statements that are searched around their regimes only."""
     for identifier in ids():
         statement = get(identifier)
@@ -125,6 +137,8 @@ def _around_regimes(statement: Statement, budget: int, progress: Progress | None
     name = f"{statement.id} ({statement.reading})"
     if isinstance(statement, RateClaim):
         return f"{name}: not searched, as orders are searched for SAFARI only"
+    if isinstance(statement, LearningClaim | DecayClaim):
+        return f"{name}: not searched, as it is about learning problems"
     found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), progress=progress)
     fate = "refuted" if found.witness else "no refutation found"
     return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
@@ -162,7 +176,7 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     yield from _repair_lines(survived)
 
 
-def _lines_of_regimes(theorem: Theorem | PointClaim) -> Iterator[str]:
+def _lines_of_regimes(theorem: WithoutSearch) -> Iterator[str]:
     """Yield the section of a statement that regimes refute; nothing where none does."""
     cells = check_regimes([theorem])
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
@@ -173,40 +187,58 @@ def _lines_of_regimes(theorem: Theorem | PointClaim) -> Iterator[str]:
         yield f"Here `{symbol}` is `{expression}`."
         yield ""
     yield f"**Refuted by regimes** (`fltheory verify {theorem.id}`). Every condition holds, and the"
-    yield "truth exceeds the bound; each is computed a second time in `verification/`."
+    yield f"{_broken(theorem)}; each is computed a second time in `verification/`."
     yield ""
     for cell in refuted:
         verdict, about = cell.verdict, theorem.regimes[cell.regime].about
-        sides = f"{verdict.truth:.4g} > {verdict.bound:.4g}"
-        yield f"- {cell.regime} ({about}): {sides}, {verdict.evidence.grade.name.lower()}"
+        sides = f"{verdict.truth:.4g} {verdict.contrary} {verdict.bound:.4g}"
+        if verdict.is_rate:
+            sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"
+        fractions = f", {verdict.detail}" if verdict.detail and not verdict.is_rate else ""
+        grade = verdict.evidence.grade.name.lower()
+        yield f"- {cell.regime} ({about}): {sides}{fractions}, {grade}"
     yield ""
     yield from _reading_lines(theorem)
     if theorem.derivation is not None:
         yield from _parting_lines(theorem)
 
 
-def _claim_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
+def _broken(theorem: WithoutSearch) -> str:
+    if isinstance(theorem, DecayClaim):
+        return "quantity decays in another order"
+    is_lower = isinstance(theorem, LearningClaim) and theorem.direction in (">", ">=")
+    return "truth falls short of the bound" if is_lower else "truth exceeds the bound"
+
+
+def _claim_lines(theorem: WithoutSearch) -> Iterator[str]:
     yield f"## {theorem.id}, {theorem.reading}"
     yield ""
     yield f"{theorem.title}. Source: {theorem.source}."
     yield ""
-    yield f"**Claim.** If all conditions hold, `{theorem.quantity.text}` is at most"
+    direction = theorem.direction if isinstance(theorem, LearningClaim) else "<="
+    if isinstance(theorem, DecayClaim):
+        words, bound = f"is, in {theorem.variable}, of the order of", theorem.order
+    else:
+        words, bound = _DIRECTIONS[direction], theorem.bound
+    yield f"**Claim.** If all conditions hold, `{theorem.quantity.text}` {words}"
     yield ""
-    yield f"    {theorem.bound}"
+    yield f"    {bound}"
     yield ""
     for hypothesis in theorem.hypotheses:
         yield f"- {hypothesis.name}: `{hypothesis.condition}`"
     yield ""
 
 
-def _reading_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
+def _reading_lines(theorem: WithoutSearch) -> Iterator[str]:
     yield f"**As printed.** {theorem.note}"
     yield ""
+    if "derived" not in readings(theorem.id):
+        return
     yield f"**The derived reading.** {get(theorem.id, 'derived').note}"
     yield ""
 
 
-def _parting_lines(theorem: Theorem | PointClaim) -> Iterator[str]:
+def _parting_lines(theorem: WithoutSearch) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]

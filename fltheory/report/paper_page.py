@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import TypeAlias
 
 import sympy as sp
 
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems import DecayClaim, LearningClaim, PointClaim, RateClaim, Statement, Theorem
 from fltheory.verify.baseline import Baseline
 
 _READINGS: Mapping[str, str] = {
@@ -15,6 +16,8 @@ _READINGS: Mapping[str, str] = {
     "derived": "As derived",
     "repaired": "Repaired",
 }
+_DIRECTIONS = {"<=": r"\leq", "<": "<", ">=": r"\geq", ">": ">"}
+_Inequality: TypeAlias = Theorem | PointClaim | LearningClaim | DecayClaim
 
 
 def papers(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement, ...]]:
@@ -89,7 +92,7 @@ def _statement(statement: Statement) -> Iterator[str]:
         yield ""
     yield "then"
     yield ""
-    yield _formula(rf"{_quantity(statement)} \leq {sp.latex(statement.bound)}")
+    yield _formula(_claim(statement))
     yield ""
     yield from _symbols(statement)
 
@@ -110,13 +113,23 @@ def _rate(claim: RateClaim) -> Iterator[str]:
             yield ""
 
 
-def _quantity(statement: Theorem | PointClaim) -> str:
+def _claim(statement: _Inequality) -> str:
+    """Return quantity, direction and bound in LaTeX."""
+    quantity = _quantity(statement)
+    if isinstance(statement, DecayClaim):
+        order, variable = sp.latex(statement.order), sp.latex(statement.variable)
+        return rf"{quantity} = O\left({order}\right) \text{{ in }} {variable}"
+    direction = statement.direction if isinstance(statement, LearningClaim) else "<="
+    return rf"{quantity} {_DIRECTIONS[direction]} {sp.latex(statement.bound)}"
+
+
+def _quantity(statement: _Inequality) -> str:
     quantity = statement.quantity
     latex = getattr(quantity, "latex", "")
     return latex or rf"\text{{{escape(quantity.text)}}}"
 
 
-def _symbols(statement: Theorem | PointClaim) -> Iterator[str]:
+def _symbols(statement: _Inequality) -> Iterator[str]:
     rows = [
         (symbol, _formula(sp.latex(expression), display="inline"))
         for symbol, expression in statement.definitions.items()

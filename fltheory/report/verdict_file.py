@@ -61,6 +61,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "regime": cell.regime,
         "outcome": verdict.outcome.name,
         "is_rate": verdict.is_rate,
+        "direction": verdict.direction,
         "truth": _number(verdict.truth),
         "bound": _number(verdict.bound),
         "ratio": _number(verdict.ratio),

@@ -49,7 +49,9 @@ def _remark(verdict: Verdict) -> str:
     if verdict.failed:
         return "; ".join(check.failure for check in verdict.failed)
     if verdict.outcome is Outcome.REFUTED and not verdict.is_rate:
-        return f"truth {verdict.truth:.4g} > bound {verdict.bound:.4g}"
+        fractions = f": {verdict.detail}" if verdict.detail else ""
+        sides = f"truth {verdict.truth:.4g} {verdict.contrary} bound {verdict.bound:.4g}"
+        return f"{sides}{fractions}"
     return verdict.detail
 
 

@@ -11,6 +11,14 @@ from fltheory.theorems.derivation import (
 )
 from fltheory.theorems.derivation_check import check_derivation, check_step
 from fltheory.theorems.family import Family, Parameter
+from fltheory.theorems.learning_claim import (
+    DecayClaim,
+    DecayQuantity,
+    LearningClaim,
+    LearningQuantity,
+    LearningRegime,
+    Measurement,
+)
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.registry import get, ids, load, readings, register, registered
 from fltheory.theorems.repair import Mend, Repair
@@ -31,12 +39,18 @@ from fltheory.theorems.units import Unit, UnitFlag, unit_of
 
 __all__ = [
     "BoundedQuantity",
+    "DecayClaim",
+    "DecayQuantity",
     "Derivation",
     "Equal",
     "Family",
     "FiniteLimit",
     "Hypothesis",
     "Implied",
+    "LearningClaim",
+    "LearningQuantity",
+    "LearningRegime",
+    "Measurement",
     "Mend",
     "Parameter",
     "PointClaim",

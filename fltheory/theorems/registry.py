@@ -15,6 +15,8 @@ from fltheory.theorems import (
     fedau,
     fedau_weights,
     sa_fl,
+    sa_fl_impossibility,
+    sa_fl_pac,
     sa_fl_repairs,
     scaffold,
 )
@@ -29,6 +31,8 @@ PAPERS = (
     fedau_weights.STATEMENTS,
     scaffold.STATEMENTS,
     cited_lemmas.STATEMENTS,
+    sa_fl_impossibility.STATEMENTS,
+    sa_fl_pac.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

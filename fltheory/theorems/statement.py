@@ -4,7 +4,7 @@ Its bound and each hypothesis are SymPy expressions over named symbols: the one 
 is evaluated in numbers, rendered in documents and manipulated. A *reading* of a theorem is
 one way to take it: ``printed`` is the statement to the letter, faults included; ``derived``
 is what its own proof gives; ``repaired`` is the printed form with the fewest changes that the
-proof asks for; ``tight`` is the printed form with the least constants.
+proof asks for; ``tight`` is the printed form with the least constants, ``sharp`` has the best ones.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sympy as sp
 from fltheory.engines import Observable, Setting, Trajectory
 from fltheory.theorems.derivation import Derivation
 from fltheory.theorems.family import Family
+from fltheory.theorems.learning_claim import DecayClaim, LearningClaim
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
@@ -294,4 +295,4 @@ class PointClaim:
     family: Family | None = None
 
 
-Statement: TypeAlias = Theorem | RateClaim | PointClaim
+Statement: TypeAlias = Theorem | RateClaim | PointClaim | LearningClaim | DecayClaim

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from fltheory.theorems.learning_claim import DecayClaim, LearningClaim
 from fltheory.theorems.statement import PointClaim, RateClaim, Statement, Theorem
 from fltheory.theorems.units import UnitFlag, Units, unit_of
 
@@ -25,11 +26,15 @@ class StatementFlag:
 def unit_flags(statement: Statement) -> tuple[StatementFlag, ...]:
     """Return what does not fit in a theorem, or in the conditions of a corollary's own.
 
+    Statements on learnability are about probabilities and counts, which have no unit.
+
     Raises
     ------
     ValueError
         Where the theorem gives no unit for a symbol.
     """
+    if isinstance(statement, LearningClaim | DecayClaim):
+        return ()
     if isinstance(statement, RateClaim):
         units, formulas = statement.theorem.units, _formulas_of_claim(statement)
     else:

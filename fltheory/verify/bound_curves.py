@@ -15,7 +15,7 @@ import sympy as sp
 from fltheory import validation
 from fltheory.engines import RoundArrays, Setting, Trajectory, monte_carlo
 from fltheory.engines.trajectory import FIELDS, round_arrays
-from fltheory.theorems.statement import PointClaim, RateClaim, Statement, Theorem
+from fltheory.theorems.statement import PointClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare_at_point, compare_with
 from fltheory.verify.evaluation import evaluate, theorem_values
@@ -165,10 +165,10 @@ def sweep_curve(
     Raises
     ------
     ValueError
-        For a claimed order, or no values.
+        For a claimed order, a claim about learning, or no values.
     """
-    if isinstance(theorem, RateClaim):
-        raise ValueError(f"theorem must be an inequality, got {theorem.id}, a claimed order")
+    if not isinstance(theorem, Theorem | PointClaim):
+        raise ValueError(f"theorem must be an inequality about an algorithm, got {theorem.id}")
     if len(values) == 0:
         raise ValueError("values must hold at least one value, got none")
     settings = [make(value) for value in values]

@@ -18,7 +18,7 @@ from typing import Any
 
 import sympy as sp
 
-from fltheory.theorems import Hypothesis, PointClaim, RateClaim, RoundRange, Theorem, get, sa_fl
+from fltheory.theorems import Hypothesis, RateClaim, RoundRange, Theorem, get, sa_fl
 from fltheory.verify.certificate_checker import CertificateError, check_certificate
 from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.rational_replay import replay
@@ -150,7 +150,7 @@ def read_certificate(path: Path) -> Certified:
     theorem = get(str(document.get("theorem")), str(document.get("reading")))
     if isinstance(theorem, RateClaim):
         raise CertificateError(f"{path}: theorem: {theorem.id} is a claimed order")
-    if isinstance(theorem, PointClaim) or not is_about_safari(theorem):
+    if not isinstance(theorem, Theorem) or not is_about_safari(theorem):
         raise CertificateError(f"{path}: theorem: {theorem.id} is not about SAFARI")
     _compare_statement(document.get("statement"), statement_text(theorem))
     witness = Witness.from_json(document.get("witness") or {})

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fltheory.engines import Setting
+from fltheory.learnability import LearningSetting
+from fltheory.theorems.learning_claim import DecayClaim, LearningClaim
 from fltheory.theorems.statement import (
     Hypothesis,
     PointClaim,
@@ -24,17 +26,24 @@ from fltheory.verify.evaluation import (
     evaluate,
     theorem_values,
 )
+from fltheory.verify.learning_check import check_decay, check_learning_claim
 from fltheory.verify.truth import Sampling, Truth, truth_of
-from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
+from fltheory.verify.verdict import (
+    SLOPE_IS_MET,
+    SLOPE_IS_MISSED,
+    Evidence,
+    Grade,
+    HypothesisCheck,
+    Outcome,
+    Verdict,
+)
 
 _BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-SLOPE_IS_MET = 0.05
-SLOPE_IS_MISSED = 0.25
 
 
 def check(
     theorem: Statement,
-    setting: Setting,
+    setting: Setting | LearningSetting,
     *,
     replicas: int = 2000,
     seed: int = 0,
@@ -47,9 +56,9 @@ def check(
 
     Parameters
     ----------
-    theorem : Theorem, RateClaim or PointClaim
+    theorem : Statement
         From `fltheory.theorems.get`, or one of your own.
-    setting : Setting
+    setting : Setting, or what a statement on learnability speaks of
     replicas, seed : int
         For sampling, where it is needed.
     error_probability : float
@@ -72,6 +81,12 @@ def check(
     'HOLDS'
     """
     sampling = Sampling(replicas, seed, error_probability)
+    if isinstance(theorem, LearningClaim):
+        return check_learning_claim(theorem, _learning(setting))
+    if isinstance(theorem, DecayClaim):
+        return check_decay(theorem, _learning(setting), sampling)
+    if not isinstance(setting, Setting):
+        raise ValueError(f"setting must be a Setting for {theorem.id}, got {setting!r}")
     if isinstance(theorem, RateClaim):
         return _check_rate(theorem, setting, sampling)
     if isinstance(theorem, PointClaim):
@@ -87,6 +102,12 @@ def check(
         bound=comparison.bound,
         hypotheses=comparison.hypotheses,
     )
+
+
+def _learning(setting: Setting | LearningSetting) -> LearningSetting:
+    if isinstance(setting, Setting):
+        raise ValueError(f"setting must be a learning problem, got {setting!r}")
+    return setting
 
 
 @dataclass(frozen=True)

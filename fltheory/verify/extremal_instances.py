@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem, sa_fl
+from fltheory.theorems import RateClaim, Statement, Theorem, sa_fl
 from fltheory.verify.witness import Witness
 
 Genes = Mapping[str, Any]
@@ -50,7 +50,7 @@ _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 def is_about_safari(statement: Statement) -> bool:
     """Tell whether the instances here are settings that a statement speaks of."""
     theorem = statement.theorem if isinstance(statement, RateClaim) else statement
-    return not isinstance(theorem, PointClaim) and theorem.constants in sa_fl.SAFARI_CONSTANTS
+    return isinstance(theorem, Theorem) and theorem.constants in sa_fl.SAFARI_CONSTANTS
 
 
 def rounded(value: float, digits: int = _DIGITS) -> Number:

@@ -87,13 +87,17 @@ def falsify(
     Raises
     ------
     ValueError
-        For a claimed order, which no single setting can refute, a budget below 1, or no
-        setting to go out from.
+        For a claimed order, which no single setting can refute, a claim about learning, a budget
+        below 1, or no setting to go out from.
     """
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
             "a claimed order: see falsify_rate"
+        )
+    if not isinstance(theorem, Theorem | PointClaim):
+        raise ValueError(
+            f"theorem must be about runs of an algorithm to be searched, got {theorem.id}"
         )
     if settings is None and theorem.family is not None:
         return _in_family(theorem, theorem.family, budget, seed, progress)

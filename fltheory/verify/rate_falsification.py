@@ -20,11 +20,12 @@ from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import PointClaim, RateAxis, RateClaim, Theorem
 from fltheory.validation import FloatArray
-from fltheory.verify.check import SLOPE_IS_MET, SLOPE_IS_MISSED, slope_of_last_decade
+from fltheory.verify.check import slope_of_last_decade
 from fltheory.verify.evaluation import evaluate
 from fltheory.verify.extremal_instances import coupling_of, decoded, drawn
 from fltheory.verify.falsification import Progress
 from fltheory.verify.instance_batch import InstanceBatch, assess
+from fltheory.verify.verdict import SLOPE_IS_MET, SLOPE_IS_MISSED
 from fltheory.verify.witness import Witness
 
 DEFAULT_BUDGET = 1000

@@ -6,6 +6,10 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 
+SLOPE_IS_MET = 0.05
+SLOPE_IS_MISSED = 0.25
+"""A slope in excess of a claimed one: up to the first of its order, from the second of another."""
+
 
 class Outcome(Enum):
     """The four verdicts; the value is what each means."""
@@ -98,7 +102,9 @@ class Verdict:
     is_rate : bool
         Whether truth and bound are slopes.
     detail : str
-        More about a claimed order.
+        More about a claimed order, or both sides as fractions.
+    direction : str
+        How the truth is claimed to compare with the bound.
     """
 
     theorem: str
@@ -110,17 +116,32 @@ class Verdict:
     hypotheses: tuple[HypothesisCheck, ...]
     is_rate: bool = False
     detail: str = ""
+    direction: str = "<="
 
     @property
     def ratio(self) -> float:
-        """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN."""
+        """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
+
+        For a lower bound it is bound/truth: what exceeds 1 breaks the bound either way.
+        """
         if self.is_rate:
             return self.truth - self.bound
-        if self.bound == 0:
-            return 0.0 if self.truth == 0 else math.inf
-        return self.truth / self.bound
+        if self.direction in (">", ">="):
+            return _quotient(self.bound, self.truth)
+        return _quotient(self.truth, self.bound)
+
+    @property
+    def contrary(self) -> str:
+        """How truth and bound compare where the claim is refuted."""
+        return {"<=": ">", "<": ">=", ">=": "<", ">": "<="}[self.direction]
 
     @property
     def failed(self) -> tuple[HypothesisCheck, ...]:
         """Hypotheses that are not met."""
         return tuple(check for check in self.hypotheses if check.holds is False)
+
+
+def _quotient(above: float, below: float) -> float:
+    if below == 0:
+        return 0.0 if above == 0 else math.inf
+    return above / below

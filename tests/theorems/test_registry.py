@@ -5,6 +5,7 @@ import pytest
 from fltheory import theorems
 
 WHOLE = ("printed", "derived", "repaired")
+SHARP = ("printed", "derived", "sharp")
 READINGS = {
     "sa-fl-submission/4": WHOLE,
     "sa-fl/4": WHOLE,
@@ -31,6 +32,18 @@ READINGS = {
     "lemmas/martingale-separation": ("printed", "tight"),
     "lemmas/separation-in-61": ("printed",),
     "lemmas/bounded-drift": ("printed", "derived", "tight"),
+    "pac/1": SHARP,
+    "pac/1-equivalence": ("printed", "derived"),
+    "pac/1-chernoff": ("printed", "sharp"),
+    "pac/1-rare": ("printed", "sharp"),
+    "pac/1-sum": ("printed", "derived"),
+    "pac/1-conditional": ("printed", "sharp"),
+    "pac/example": ("printed", "derived"),
+    "pac/lemma-1": ("printed", "derived"),
+    "pac/2": ("printed", "derived"),
+    "pac/remark-2": ("printed",),
+    "pac/lemma-2": ("printed", "derived"),
+    "pac/3": ("printed", "derived"),
 }
 
 

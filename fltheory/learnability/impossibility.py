@@ -1,0 +1,134 @@
+"""SA-FL's Theorem 1: the two-point construction, exactly, for every learner at once.
+
+A point x_2 has probability ``4 epsilon = (1 - omega)/2`` with ``omega = m/M``; of Mn samples, mn
+are selected, as many at x_1 as possible; two targets agree at x_1 and differ at x_2. Among the Mn
+samples ``s_hat`` lie at x_2, a binomial number. The selection hides x_2 where ``s_hat <=
+(1-omega)Mn``; the paper's proof counts ``s_hat < (1-omega)Mn``.
+
+A hidden sample is the same for both targets, so what a learner returns on it is the same too, and
+is wrong at x_2 for at least one of them: over both targets the probabilities of an error above
+epsilon add up to at least that of hiding. A learner that knows the two targets, takes x_2's label
+where it sees it and tosses a coin where it does not, attains half of it on either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fltheory import validation
+from fltheory.learnability.binomial import binomial_tail
+
+
+@dataclass(frozen=True)
+class Impossibility:
+    """The construction in figures, all of them fractions.
+
+    Attributes
+    ----------
+    M, n, m : int
+        Clients, samples of each, clients who take part.
+    epsilon : Fraction
+        ``(1 - omega)/8``, the error that Theorem 1 says is exceeded.
+    rare_probability : Fraction
+        P(x_2), ``4 epsilon`` in the paper's construction.
+    hidden_probability : Fraction
+        That no selected sample is at x_2.
+    paper_event : Fraction or None
+        ``P[s_hat < (1-omega)Mn]``, the part of it that the proof counts; None where the selection
+        is not the proof's.
+    """
+
+    M: int
+    n: int
+    m: int
+    epsilon: Fraction
+    rare_probability: Fraction
+    hidden_probability: Fraction
+    paper_event: Fraction | None = None
+
+    @property
+    def error_if_hidden(self) -> Fraction:
+        """Error of what a learner returns on a hidden sample, for one of the targets at least."""
+        return self.rare_probability
+
+    @property
+    def minimax_probability(self) -> Fraction:
+        """Least over all learners, for the worse target, of ``P[error > epsilon]``."""
+        return self._exceeding(self.hidden_probability / 2)
+
+    @property
+    def minimax_deterministic(self) -> Fraction:
+        """The same over learners that toss no coins."""
+        return self._exceeding(self.hidden_probability)
+
+    @property
+    def minimax_expected_error(self) -> Fraction:
+        """Least over all learners, for the worse target, of the expected error."""
+        return self.rare_probability * self.hidden_probability / 2
+
+    def minimax_error_with_server(self, n_server: int) -> float:
+        """Return the least expected error, for the worse target, if the server has samples of P.
+
+        The learner then errs where neither the selected nor the server's samples are at x_2.
+
+        Raises
+        ------
+        ValueError
+            For a negative number of samples.
+        """
+        validation.whole_number("n_server", n_server, at_least=0)
+        unseen = (1.0 - float(self.rare_probability)) ** n_server
+        return float(self.minimax_expected_error) * unseen
+
+    def _exceeding(self, probability: Fraction) -> Fraction:
+        return probability if self.rare_probability > self.epsilon else Fraction(0)
+
+
+def impossibility(M: int, n: int, m: int) -> Impossibility:
+    """Return the figures of Theorem 1's construction, selecting samples as its proof does.
+
+    Parameters
+    ----------
+    M, n, m : int
+        Clients, samples of each, clients who take part; ``omega = m/M`` must be inside (0, 1).
+
+    Raises
+    ------
+    ValueError
+        For numbers of clients or samples that make no such system.
+
+    Examples
+    --------
+    >>> found = impossibility(2, 1, 1)
+    >>> found.epsilon, found.paper_event, found.hidden_probability, found.minimax_probability
+    (Fraction(1, 16), Fraction(9, 16), Fraction(15, 16), Fraction(15, 32))
+    """
+    M, n, m = checked_system(M, n, m)
+    rare = Fraction(M - m, 2 * M)
+    below, hidden = binomial_tail(M * n, rare, (M - m) * n)
+    return Impossibility(M, n, m, rare / 4, rare, hidden, below)
+
+
+def error_floor(omega: Fraction | float) -> Fraction:
+    """Return ``(1 - omega)/8``, the paper's epsilon for a system capacity.
+
+    Raises
+    ------
+    ValueError
+        Unless ``0 < omega < 1``.
+    """
+    validation.real_number(
+        "omega", float(omega), "inside (0, 1)", lambda capacity: 0 < capacity < 1
+    )
+    return (1 - Fraction(omega)) / 8
+
+
+def checked_system(M: int, n: int, m: int) -> tuple[int, int, int]:
+    """Return the three numbers if they make a system with omega inside (0, 1)."""
+    M = validation.whole_number("M", M, at_least=2)
+    n = validation.whole_number("n", n, at_least=1)
+    m = validation.whole_number("m", m, at_least=1)
+    if m >= M:
+        raise ValueError(f"m must be below M = {M}, so that omega = m/M is inside (0, 1), got {m}")
+    return M, n, m

@@ -1,0 +1,203 @@
+"""What statements on PAC learnability are checked on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TypeAlias
+
+from fltheory.learnability.complexity import cited_complexity
+from fltheory.learnability.impossibility import checked_system
+from fltheory.learnability.marginal import Rational, rational, uniform
+from fltheory.learnability.population import Population, Source, as_population, mixture
+
+
+@dataclass(frozen=True)
+class FederatedSystem:
+    """M clients with n samples each, m of whom take part, and a pair of concepts.
+
+    Attributes
+    ----------
+    M, n, m : int
+    agree_somewhere : bool
+        Whether the two concepts agree at x_1; they differ at x_2. Two concepts that differ
+        everywhere are told apart by any sample.
+
+    Raises
+    ------
+    ValueError
+        Unless omega = m/M is inside (0, 1) and n is at least 1.
+    """
+
+    M: int
+    n: int
+    m: int
+    agree_somewhere: bool = True
+
+    def __post_init__(self) -> None:
+        checked_system(self.M, self.n, self.m)
+
+
+@dataclass(frozen=True)
+class UniformPair:
+    """The paper's example: P uniform on [a, b], Q uniform on [c, d], a target in both.
+
+    Raises
+    ------
+    ValueError
+        Unless ``a <= c < d <= b`` and the target is in [c, d].
+    """
+
+    a: Fraction
+    b: Fraction
+    c: Fraction
+    d: Fraction
+    target: Fraction
+
+    def __init__(
+        self, a: Rational, b: Rational, c: Rational, d: Rational, target: Rational
+    ) -> None:
+        values = {"a": a, "b": b, "c": c, "d": d, "target": target}
+        for name, value in values.items():
+            object.__setattr__(self, name, rational(name, value))
+        if not (self.a <= self.c < self.d <= self.b and self.c <= self.target <= self.d):
+            raise ValueError(
+                "a, b, c, d, target must have a <= c <= target <= d <= b and c < d, got "
+                f"{a}, {b}, {c}, {d}, {target}"
+            )
+
+    @cached_property
+    def populations(self) -> tuple[Population, Population]:
+        """P and Q."""
+        return (
+            as_population(Source(uniform(self.a, self.b), self.target)),
+            as_population(Source(uniform(self.c, self.d), self.target)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ServerAssistedSystem:
+    """SA-FL on thresholds, at several sample sizes.
+
+    Attributes
+    ----------
+    target : Population
+        P, on which errors count.
+    server : Population
+        What the server's samples come from: P, or P' in Remark 2.
+    clients : callable
+        What the clients' samples come from, D, at a size.
+    sizes : tuple of int
+        Values of n = n_T + n_S, or of n_T, in increasing order.
+    split : callable
+        n_T and n_S at a size.
+    delta : float
+        Probability of failure that A(n_T, delta) is taken at.
+
+    Raises
+    ------
+    ValueError
+        For fewer than two sizes, or sizes out of order.
+    """
+
+    target: Population
+    server: Population
+    clients: Callable[[int], Population]
+    sizes: tuple[int, ...]
+    split: Callable[[int], tuple[int, int]]
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) < 2 or list(self.sizes) != sorted(set(self.sizes)):
+            raise ValueError(f"sizes must be two or more in increasing order, got {self.sizes}")
+
+    def training(self, size: int) -> Population:
+        """Return Q at a size: clients and server in the proportion of their samples."""
+        n_server, n_clients = self.split(size)
+        share = Fraction(n_server, n_server + n_clients)
+        return mixture(self.clients(size), self.server, share)
+
+    @property
+    def is_noiseless(self) -> bool:
+        """Whether all labels are right and all targets are P's."""
+        sources = [
+            source
+            for size in self.sizes
+            for part in (self.target, self.server, self.clients(size))
+            for _, source in part.present
+        ]
+        clean = all(source.beta == 1 and source.scale == 1 for source in sources)
+        return clean and len({source.target for source in sources}) == 1
+
+    def complexity(self, size: int) -> float:
+        """Return ``A(n_T, delta)`` of the class of thresholds, whose VC dimension is 1."""
+        return cited_complexity(self.split(size)[0], self.delta)
+
+
+@dataclass(frozen=True)
+class TailCase:
+    """A sample of m points from noiseless thresholds on [0, 1] with target 1/2, and a delta.
+
+    Raises
+    ------
+    ValueError
+        For m below 1, or a delta outside (0, 1).
+    """
+
+    m: int
+    delta: Fraction
+
+    def __init__(self, m: int, delta: Rational) -> None:
+        object.__setattr__(self, "m", m)
+        object.__setattr__(self, "delta", rational("delta", delta))
+        cited_complexity(m, float(self.delta))
+
+
+@dataclass(frozen=True, eq=False)
+class DisagreementCase:
+    """Two fixed hypotheses without noise, compared on the server's samples at several sizes.
+
+    Attributes
+    ----------
+    mass : callable
+        ``P(h_Q* != h_P*)``, which is also ``eps_P(h_Q*)``, at a number of samples.
+    sizes : tuple of int
+        Numbers n_T of samples.
+    delta : float
+    """
+
+    mass: Callable[[int], float]
+    sizes: tuple[int, ...]
+    delta: float = 0.05
+
+
+LearningSetting: TypeAlias = (
+    FederatedSystem | UniformPair | ServerAssistedSystem | TailCase | DisagreementCase
+)
+
+
+def fixed(population: Population) -> Callable[[int], Population]:
+    """Return clients that are the same at every size."""
+    return lambda size: population
+
+
+def share_of_server(share: Fraction) -> Callable[[int], tuple[int, int]]:
+    """Return the split with the server's share of the samples fixed, rounded to at least one."""
+
+    def split(size: int) -> tuple[int, int]:
+        n_server = max(1, round(size * share))
+        return n_server, size - n_server
+
+    return split
+
+
+def server_of(count: int) -> Callable[[int], tuple[int, int]]:
+    """Return the split with the server's number of samples fixed."""
+    return lambda size: (count, size - count)
+
+
+def clients_per_server(ratio: int) -> Callable[[int], tuple[int, int]]:
+    """Return the split where a size is n_T, and n_S so many times as large."""
+    return lambda size: (size, ratio * size)

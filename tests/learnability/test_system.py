@@ -1,0 +1,71 @@
+"""Learning problems."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from fltheory.learnability import (
+    FederatedSystem,
+    ServerAssistedSystem,
+    Source,
+    TailCase,
+    UniformPair,
+    as_population,
+    cited_complexity,
+    uniform,
+)
+from fltheory.learnability.system import clients_per_server, fixed, server_of, share_of_server
+
+P = as_population(Source(uniform(0, 1), "1/2"))
+NOISY = as_population(Source(uniform(0, 1), "1/2", scale="1/2"))
+
+
+def system(clients=P, sizes=(10, 100), split=None) -> ServerAssistedSystem:
+    return ServerAssistedSystem(
+        P, P, fixed(clients), sizes, split or share_of_server(Fraction(1, 5))
+    )
+
+
+def test_splits() -> None:
+    assert share_of_server(Fraction(1, 5))(100) == (20, 80)
+    assert share_of_server(Fraction(1, 100))(10) == (1, 9)
+    assert server_of(7)(100) == (7, 93)
+    assert clients_per_server(4)(30) == (30, 120)
+
+
+def test_training_is_the_mixture_in_proportion() -> None:
+    far = as_population(Source(uniform(0, 2), "1/2"))
+    assert system(far).training(10).weights == (Fraction(4, 5), Fraction(1, 5))
+    assert system(far, split=server_of(10)).training(100).weights == (
+        Fraction(9, 10),
+        Fraction(1, 10),
+    )
+
+
+def test_noise_is_seen_anywhere() -> None:
+    assert system().is_noiseless
+    assert not system(NOISY).is_noiseless
+    assert not system(as_population(Source(uniform(0, 1), "1/3"))).is_noiseless
+
+
+def test_complexity_is_of_the_servers_samples() -> None:
+    assert system().complexity(100) == cited_complexity(20, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: FederatedSystem(3, 1, 3), "m must be below M = 3"),
+        (lambda: UniformPair(0, 1, "1/2", 2, "1/2"), "must have a <= c <= target <= d <= b"),
+        (lambda: UniformPair(0, 1, "1/4", "1/2", "3/4"), "must have a <= c <= target"),
+        (lambda: system(sizes=(10,)), "sizes must be two or more in increasing order"),
+        (lambda: system(sizes=(10, 5)), "sizes must be two or more in increasing order"),
+        (lambda: TailCase(0, "1/2"), "m must be a whole number"),
+        (lambda: TailCase(5, 2), r"delta must be inside \(0, 1\)"),
+    ],
+)
+def test_bad_input(make, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()

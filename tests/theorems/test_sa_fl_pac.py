@@ -1,0 +1,114 @@
+"""Theorems 2 and 3, their lemmas and the example, as statements."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+import sympy as sp
+
+from fltheory import theorems
+from fltheory.learnability import ServerAssistedSystem, UniformPair
+from fltheory.theorems import sa_fl_pac as pac
+from fltheory.theorems.sa_fl_pac_regimes import FOUR_DECADES, REMARK_2, THEOREM_2, THEOREM_3
+from fltheory.verify import Grade, Outcome, check
+from fltheory.verify.evaluation import evaluate
+
+
+@pytest.mark.parametrize(
+    ("beta", "beta_q", "exponent"), [(1, 1, 1), (2, 0.5, 2 / 3), (0.5, 0.5, 1 / 3), (0, 1, 0)]
+)
+def test_claimed_order_of_theorem_2(beta: float, beta_q: float, exponent: float) -> None:
+    """min(1, beta)/(2 - beta_Q)."""
+    values = {pac.beta: beta, pac.beta_Q: beta_q, pac.size: 100.0}
+    assert float(evaluate(pac.THEOREM_2.order, values)) == pytest.approx(100**-exponent)
+
+
+@pytest.mark.parametrize(
+    ("regime", "expected"),
+    [
+        (THEOREM_2["clients miss the middle"], {pac.beta: 1, pac.beta_Q: 1, pac.alpha: 9}),
+        (THEOREM_2["noise near the target"], {pac.beta_P: 0.5, pac.beta_Q: 0.5, pac.alpha: 0}),
+        (THEOREM_2["clients only"], {pac.beta: 0, pac.alpha_P: 1}),
+        (REMARK_2["labels of P' and D noisier"], {pac.beta: 0.5, pac.beta_P: 1, pac.beta_Q: 0.5}),
+        (REMARK_2["server's target shifted"], {pac.beta: 0}),
+    ],
+)
+def test_assumptions_are_computed(regime, expected: dict) -> None:
+    """alpha = n_S/n_T = 9 where D misses the middle; powers r and r^2 have beta = 1/2."""
+    constants = pac.relation_constants(regime.setting)
+    assert {symbol: constants[symbol] for symbol in expected} == pytest.approx(expected)
+
+
+def test_alpha_grows_with_the_clients_samples() -> None:
+    """n_T = 10 fixed: alpha = n_S/10, slope 1 in logarithms."""
+    constants = pac.relation_constants(THEOREM_2["ten server samples"].setting)
+    assert constants[pac.alpha_growth] == pytest.approx(1.0, abs=0.02)
+    assert constants[pac.alpha] == pytest.approx((10**6 - 10) / 10)
+
+
+def test_sizes_span_four_decades() -> None:
+    for name, regime in THEOREM_2.items():
+        setting = regime.setting
+        assert isinstance(setting, ServerAssistedSystem)
+        if name != "clients with another target":
+            assert setting.sizes[-1] / setting.sizes[0] == 10**4
+    assert FOUR_DECADES[-1] / FOUR_DECADES[0] == 10**4
+
+
+def test_theorem_2_without_an_exact_law_is_statistical() -> None:
+    statement = theorems.get("pac/2")
+    verdict = check(statement, statement.regimes["constant noise"].setting)
+    assert (verdict.outcome, verdict.evidence.grade) == (Outcome.HOLDS, Grade.STATISTICAL)
+    assert verdict.evidence.error_probability == 1e-9
+    assert verdict.truth == pytest.approx(-1, abs=0.06)
+
+
+def test_conditions_of_theorem_3_are_evaluated() -> None:
+    """2/n_T over A(n_T) falls as 1/log; a tenth over A(n_T) grows nearly as n_T."""
+    near, far = (
+        pac._offset_constants(THEOREM_3[name].setting)[pac.offset_growth]
+        for name in ("clients' target within 2/n_T", "clients' target apart")
+    )
+    assert -0.2 < near < 0
+    assert 0.8 < far < 1
+
+
+def test_lemma_1_in_fractions() -> None:
+    """A(100, 1e-6) as printed is below 1/20, and P[eps > 1/20] is far above 1e-6."""
+    verdict = check(pac.LEMMA_1, pac.LEMMA_1.regimes["unlikely"].setting)
+    assert verdict.outcome is Outcome.REFUTED
+    at_least = 2 * Fraction(19, 20) ** 100 - Fraction(9, 10) ** 100
+    assert verdict.truth > at_least > Fraction(1, 10**6)
+    for name, regime in pac.LEMMA_1_DERIVED.regimes.items():
+        assert check(pac.LEMMA_1_DERIVED, regime.setting).outcome is Outcome.HOLDS, name
+
+
+def test_lemma_2_loses_a_root() -> None:
+    verdict = check(pac.LEMMA_2, pac.LEMMA_2.regimes["apart"].setting)
+    assert (verdict.outcome, verdict.evidence.grade) == (Outcome.REFUTED, Grade.EXACT)
+    assert verdict.truth == pytest.approx(-0.5, abs=0.01)
+
+
+def test_mended_lemma_2_is_enough_for_theorem_3() -> None:
+    """(1 + b)/2 - 1/(2 - b) = b (1 - b)/(2 (2 - b)), not negative on [0, 1]."""
+    b = sp.Symbol("b")
+    difference = (1 + b) / 2 - 1 / (2 - b)
+    assert sp.simplify(difference - b * (1 - b) / (2 * (2 - b))) == 0
+
+
+def test_example_off_the_middle() -> None:
+    """P on [0, 1], Q on [0, 1/2], t* = 3/8: at t = 1, |5/8 - 1/4| = 3/8 > 1/2 * 1/4."""
+    pair = UniformPair(0, 1, 0, "1/2", "3/8")
+    on_p, on_q = pair.populations
+    assert (on_p.excess(1), on_q.excess(1)) == (Fraction(5, 8), Fraction(1, 4))
+    verdict = check(pac.EXAMPLE, pair)
+    assert (verdict.outcome, verdict.detail) == (Outcome.REFUTED, "3/2 against 1/2")
+    assert verdict.evidence.grade is Grade.RATIONAL
+    derived = check(pac.EXAMPLE_DERIVED, pair)
+    assert (derived.outcome, derived.ratio) == (Outcome.HOLDS, 1.0)
+
+
+def test_example_at_an_end_has_no_alpha() -> None:
+    verdict = check(pac.EXAMPLE, UniformPair(0, 1, 0, "1/2", "1/2"))
+    assert (verdict.outcome, verdict.truth) == (Outcome.REFUTED, float("inf"))
