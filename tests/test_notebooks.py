@@ -55,7 +55,7 @@ def images(notebook: Any) -> list[str]:
 
 def test_there_is_one_to_start_with_and_one_a_paper() -> None:
     names = " ".join(path.stem for path in NOTEBOOKS)
-    for word in ("first-tour", "safari", "ca-fed", "fedau", "fedar"):
+    for word in ("first-tour", "safari", "ca-fed", "fedau", "fedar", "pac"):
         assert word in names
 
 
