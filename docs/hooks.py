@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import importlib
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
@@ -22,11 +23,12 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-BASELINE = Path(__file__).parent.parent / "verification" / "baseline.csv"
+DOCS = Path(__file__).parent
+BASELINE = DOCS.parent / "verification" / "baseline.csv"
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the generated pages in the navigation."""
+    """List the generated pages in the navigation, and those of findings that nobody listed."""
     missing = undocumented()
     if missing:
         raise PluginError(f"public names without a docstring: {', '.join(missing)}")
@@ -38,7 +40,19 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
             ]
         if isinstance(entry, dict) and "Reference" in entry:
             entry["Reference"] += [{name: f"reference/{name}.md"} for name in public_names()]
+    listed = set(_pages(config.nav or []))
+    for entry in config.nav or []:
+        if isinstance(entry, dict) and "Findings" in entry:
+            entry["Findings"] += sorted({path.name for path in DOCS.glob("*.md")} - listed)
     return config
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    """Yield the pages that a navigation lists, at any depth."""
+    if isinstance(nav, str):
+        yield nav
+    for entry in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
+        yield from _pages(entry)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -64,6 +64,14 @@ def test_papers_and_reference_are_in_the_navigation(hooks: ModuleType) -> None:
     assert {"verify": "reference/verify.md"} in nav[1]["Reference"]
 
 
+def test_pages_that_are_not_listed_go_to_the_findings(hooks: ModuleType) -> None:
+    nav = [{"Findings": [{"Findings": "findings.md"}]}, {"More": [{"Home": "index.md"}]}]
+    hooks.on_config(SimpleNamespace(nav=nav))
+    added = nav[0]["Findings"][1:]
+    assert "tutorial.md" in added
+    assert not {"findings.md", "index.md"} & set(added)
+
+
 def test_warnings_are_errors() -> None:
     assert "strict: true" in (ROOT / "mkdocs.yml").read_text("utf-8")
 

@@ -121,9 +121,7 @@ def test_bad_arguments_are_named() -> None:
     rate = theorems.get("sa-fl/corollary-1")
     with pytest.raises(ValueError, match=r"theorem must be an inequality over rounds"):
         rounds_curve(rate, server_alone())
-    with pytest.raises(
-        ValueError, match=r"theorem must be an inequality about an algo"
-    ):
+    with pytest.raises(ValueError, match=r"theorem must be an inequality about an algo"):
         sweep_curve(rate, server_alone, [0.1], variable="x")
     with pytest.raises(ValueError, match=r"values must hold at least one value"):
         sweep_curve(THEOREM, server_alone, [], variable="x")
