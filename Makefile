@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASELINE := verification/baseline.csv
 
-.PHONY: verify test lint clean
+.PHONY: verify test lint docs notebooks clean
 
 verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --baseline $(BASELINE)
@@ -16,10 +16,16 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
+docs: $(VENV)/.installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+notebooks: $(VENV)/.installed
+	$(BIN)/python notebooks/run.py
+
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("fltheory needs Python 3.11 or later, got " + sys.version.split()[0] + ": try make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
 	touch $@
 
 clean:

@@ -272,9 +272,7 @@ def _starting_point(statement: Statement, regime: str | None) -> Setting | Famil
 
     if regime is None and isinstance(statement, Theorem | PointClaim) and statement.family:
         return statement.family
-    first = next(iter(statement.regimes), "")
-    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
-    name = usual if regime is None else regime
+    name = _USUAL_REGIME if regime is None else regime
     if name not in statement.regimes:
         known = ", ".join(statement.regimes)
         raise ValueError(f"regime must be one of {known}, got {name!r}")

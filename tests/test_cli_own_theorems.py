@@ -73,3 +73,19 @@ def test_without_the_file_the_theorem_is_unknown(run: Run) -> None:
 def test_a_missing_file_is_one_line(run: Run) -> None:
     status, _, err = run("--load", "none.py", "theorems")
     assert (status, err) == (2, "fltheory: file of theorems must exist, got 'none.py'\n")
+
+
+def test_a_file_in_place_of_an_id_says_how_to_load_it(run: Run) -> None:
+    status, _, err = run("verify", "mine.py")
+    assert status == 2
+    assert "got 'mine.py': fltheory --load mine.py registers a file's" in err
+
+
+def test_a_symbol_without_a_value_is_named(run: Run, tmp_path: Path) -> None:
+    text = Path(own.__file__).read_text("utf-8").replace("        R: setting.rounds,\n", "")
+    path = tmp_path / "forgotten.py"
+    path.write_text(text)
+    status, _, err = run("--load", str(path), "verify", "own/true")
+    assert status == 2
+    assert "constants must have a value for every symbol, got none for R;" in err
+    assert err.count("\n") == 1

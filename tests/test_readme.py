@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from fltheory import theorems
 from fltheory.report import certified_text
 from fltheory.report.verdict_table import _remark, ratio_text
-from fltheory.verify import check, read_certificate
+from fltheory.verify import Outcome, check, read_certificate
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,6 +28,23 @@ def test_the_example_runs_and_holds() -> None:
     (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "HOLDS" in run.stdout.splitlines()[-1]
+
+
+def test_the_example_has_ten_lines() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 11
+
+
+def test_the_figure_shows_what_its_description_says() -> None:
+    (low, high) = re.findall(r"refuted where eta_c L is between ([\d.]+) and ([\d.]+)\]", README)[0]
+    curve = runpy.run_path(str(ROOT / "docs" / "examples" / "refutation_figure.py"))["curve"]
+    refuted = [
+        value
+        for value, outcome in zip(curve.values, curve.outcomes, strict=True)
+        if outcome is Outcome.REFUTED
+    ]
+    assert (min(refuted), max(refuted)) == pytest.approx((float(low), float(high)))
+    assert (abs(curve.sampled - curve.truth) <= curve.interval).all()
 
 
 def test_the_table_has_rows() -> None:

@@ -85,10 +85,10 @@ FAMILY = Family(
     make,
     (
         Parameter("condition", 1, 100, 4, "kappa, with L = 1"),
-        Parameter("steps", 1, 500, 100, "SGD steps, T - 1", whole=True),
+        Parameter("steps", 1, 100, 30, "SGD steps, T - 1", whole=True),
         Parameter("local_steps", 1, 20, 5, "E", whole=True),
         Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
-        Parameter("sigma", 0, 10, 1, "noise of the gradients", logarithmic=False),
+        Parameter("sigma", 0, 10, 0, "noise of the gradients", logarithmic=False),
         Parameter("start", 0.01, 100, 1, "||w_1 - w*||"),
     ),
 )
@@ -131,10 +131,10 @@ THEOREM_1 = Theorem(
     },
     constants=constants,
     regimes={
-        "usual": Regime("kappa = 4, five local steps", FAMILY.setting),
-        "one local step": Regime("E = 1", lambda: FAMILY.setting(local_steps=1)),
-        "ill conditioned": Regime("kappa = 100", lambda: FAMILY.setting(condition=100)),
-        "exact gradients": Regime("sigma = 0", lambda: FAMILY.setting(sigma=0)),
+        "usual": Regime("kappa = 4, E = 5, sigma = 1", lambda: FAMILY.setting(sigma=1)),
+        "one local step": Regime("E = 1", lambda: FAMILY.setting(sigma=1, local_steps=1)),
+        "ill conditioned": Regime("kappa = 100", lambda: FAMILY.setting(sigma=1, condition=100)),
+        "exact gradients": Regime("sigma = 0", FAMILY.setting),
     },
     family=FAMILY,
     note="To the letter. All eta_t are at most 1/(4 L), as eta_1 = 2/(mu (gamma + 1)).",

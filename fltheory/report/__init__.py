@@ -25,6 +25,7 @@ from fltheory.report.learnability_report import (
     impossibility_table,
     write_learnability_figures,
 )
+from fltheory.report.paper_page import paper_name, paper_page, papers
 from fltheory.report.power_report import (
     power_page,
     power_summary,
@@ -82,6 +83,9 @@ __all__ = [
     "impossibility_table",
     "lines_figure",
     "measured_scenarios",
+    "paper_name",
+    "paper_page",
+    "papers",
     "power_page",
     "power_summary",
     "rate_falsification_text",

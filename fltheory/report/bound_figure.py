@@ -206,15 +206,15 @@ def lines_figure(
     return figure
 
 
-def write_bound(curve: BoundCurve, path: Path) -> None:
-    """Write the figure of a curve as PNG or SVG, by suffix; the same curve gives the same bytes.
+def write_bound(curve: BoundCurve, path: Path, *, title: str = "", log_x: bool = True) -> None:
+    """Write `bound_figure` as PNG or SVG, by suffix; the same curve gives the same bytes.
 
     Raises
     ------
     ValueError
         For another suffix.
     """
-    write_figure(lambda: bound_figure(curve), path)
+    write_figure(lambda: bound_figure(curve, title=title, log_x=log_x), path)
 
 
 def _blank() -> tuple[Figure, Axes]:
@@ -230,7 +230,8 @@ def _blank() -> tuple[Figure, Axes]:
 def _label(text: str) -> str:
     """Return LaTeX as matplotlib's own mathematics reads it: arguments of a letter in braces."""
     text = re.sub(r"\\(mathbb|mathrm|bar)\s*([A-Za-z])(?![A-Za-z])", r"\\\1{\2}", text)
-    return re.sub(r"\\frac(\w)(\w)", r"\\frac{\1}{\2}", text)
+    text = re.sub(r"\\frac\s*(\w)", r"\\frac{\1}", text)
+    return re.sub(r"(\\frac\{[^{}]*\})(\w)", r"\1{\2}", text)
 
 
 def _cycled(styles: tuple[Any, ...], count: int) -> list[Any]:

@@ -64,6 +64,11 @@ def readings(identifier: str) -> tuple[str, ...]:
     """
     found = tuple(reading for known, reading in _BY_NAME if known == identifier)
     if not found:
+        if identifier.endswith(".py"):
+            raise ValueError(
+                f"id must be a registered theorem, got {identifier!r}: fltheory --load "
+                f"{identifier} registers a file's"
+            )
         near = get_close_matches(identifier, ids(), n=3, cutoff=0.4) or ids()
         raise ValueError(f"id must be a registered theorem ({', '.join(near)}), got {identifier!r}")
     return found

@@ -2,6 +2,7 @@
 
 from fltheory.engines.setting import Setting
 from fltheory.verify.baseline import departure, read_baseline, verdict_changed, write_baseline
+from fltheory.verify.bound_curves import BoundCurve, rounds_curve, sweep_curve
 from fltheory.verify.certificate import (
     Certified,
     certificate,
@@ -10,7 +11,6 @@ from fltheory.verify.certificate import (
 )
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
-from fltheory.verify.curves import BoundCurve, rounds_curve, sweep_curve
 from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.map_parameters import MapAxis, default_axis, varied

@@ -29,8 +29,19 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
 
     Where it is undefined (a division of zero by zero, say) the result is NaN, without a
     warning: it is for the caller to report.
+
+    Raises
+    ------
+    ValueError
+        Naming the symbols that have no value.
     """
     symbols, function = _numeric(expression)
+    missing = [str(symbol) for symbol in symbols if symbol not in values]
+    if missing:
+        raise ValueError(
+            f"constants must have a value for every symbol, got none for {', '.join(missing)}; "
+            "a symbol of the same name with other assumptions is another symbol"
+        )
     with np.errstate(all="ignore"):
         floats = [np.asarray(values[symbol], dtype=np.float64) for symbol in symbols]
         return np.asarray(function(*floats), dtype=np.float64)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from fltheory.engines import Setting
 from fltheory.theorems import (
-    DecayClaim,
     Family,
-    LearningClaim,
     PointClaim,
     RateClaim,
     Statement,
@@ -95,17 +93,17 @@ def falsify(
     Raises
     ------
     ValueError
-        For a claimed order, which no single setting can refute, a budget below 1, or no
-        setting to go out from.
+        For a claimed order, which no single setting can refute, a claim about learning, a budget
+        below 1, or no setting to go out from.
     """
-    if isinstance(theorem, LearningClaim | DecayClaim):
-        raise ValueError(
-            f"theorem must be about runs of an algorithm to be searched, got {theorem.id}"
-        )
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
             "a claimed order: see falsify_rate"
+        )
+    if not isinstance(theorem, Theorem | PointClaim):
+        raise ValueError(
+            f"theorem must be about runs of an algorithm to be searched, got {theorem.id}"
         )
     if settings is None and theorem.family is not None:
         return _in_family(theorem, theorem.family, budget, seed, progress)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.mathtext import MathTextParser
 
+from fltheory import theorems
 from fltheory.engines import RoundArrays, Trajectory
 from fltheory.report import bound_figure, lines_figure, trajectory_figure, write_bound
 from fltheory.report.bound_figure import _PART_STYLES, _RUN_STYLES, _label
@@ -83,11 +85,21 @@ def test_the_same_curve_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     [
         (r"$\frac1R\sum_{r=1}^{R}$", r"$\frac{1}{R}\sum_{r=1}^{R}$"),
         (r"$\bar w_{T,0}$", r"$\bar{w}_{T,0}$"),
+        (r"$\frac1{W_T}\sum_r$", r"$\frac{1}{W_T}\sum_r$"),
         ("F(w) - F*", "F(w) - F*"),
     ],
 )
 def test_labels_are_read_by_matplotlib(latex: str, shown: str) -> None:
     assert _label(latex) == shown
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [s for s in theorems.registered() if isinstance(s, theorems.Theorem)],
+    ids=lambda statement: f"{statement.id} {statement.reading}",
+)
+def test_every_registered_quantity_is_a_label(statement: theorems.Theorem) -> None:
+    MathTextParser("path").parse(_label(f"${statement.quantity.latex}$"))
 
 
 def run(values: list[float], error: float | None = None) -> Trajectory:

@@ -91,7 +91,8 @@ def rounds_curve(
 ) -> BoundCurve:
     """Follow a theorem's two sides over the rounds of one run.
 
-    The step sizes stay those of ``setting``; only the number of rounds changes.
+    The step sizes stay those of ``setting``; only the number of rounds changes. Numbers of rounds
+    of which the theorem does not speak are left out.
 
     Parameters
     ----------
@@ -110,7 +111,8 @@ def rounds_curve(
     Raises
     ------
     ValueError
-        For a statement that is not an inequality over rounds, or a number out of range.
+        For a statement that is not an inequality over rounds, a number out of range, or a
+        setting of which the theorem does not speak at all.
 
     Examples
     --------
@@ -125,13 +127,16 @@ def rounds_curve(
     points = validation.whole_number("points", points, at_least=2)
     spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
     grid = np.unique(np.round(spread).astype(int))
-    whole = _truths(theorem, setting, replicas, seed, grid.size)
-    settings = [_with_rounds(setting, int(r)) for r in grid]
-    judged = [_upto(whole.judged, int(r)) for r in grid]
+    shorter = [_with_rounds(setting, int(r)) for r in grid]
+    settings = [one for one in shorter if _speaks_of(theorem, one)]
+    if not settings:
+        raise ValueError(f"setting must be one of which {theorem.id} speaks, got {setting!r}")
+    whole = _truths(theorem, setting, replicas, seed, len(settings))
+    judged = [_upto(whole.judged, one.rounds) for one in settings]
     drawn = _drawn_along(theorem, whole.drawn, settings) if whole.drawn else None
-    return _curve(
-        theorem, variable or _name_of_rounds(theorem), grid, settings, judged, drawn, parts or {}
-    )
+    values = [one.rounds for one in settings]
+    name = variable or _name_of_rounds(theorem)
+    return _curve(theorem, name, values, settings, judged, drawn, parts or {})
 
 
 def sweep_curve(
@@ -160,10 +165,10 @@ def sweep_curve(
     Raises
     ------
     ValueError
-        For a claimed order, or no values.
+        For a claimed order, a claim about learning, or no values.
     """
     if not isinstance(theorem, Theorem | PointClaim):
-        raise ValueError(f"theorem must be an inequality about runs or points, got {theorem.id}")
+        raise ValueError(f"theorem must be an inequality about an algorithm, got {theorem.id}")
     if len(values) == 0:
         raise ValueError("values must hold at least one value, got none")
     settings = [make(value) for value in values]
@@ -175,8 +180,8 @@ def sweep_curve(
         share = FIGURE_ERROR_PROBABILITY / len(values)
         drawn = _Drawn.of(
             [
-                _with_interval(theorem, run.drawn, setting, share)
-                for run, setting in zip(runs, settings, strict=True)
+                _with_interval(theorem, setting, run.drawn, share)
+                for setting, run in zip(settings, runs, strict=True)
                 if run.drawn
             ]
         )
@@ -227,13 +232,12 @@ class _Drawn:
 
 
 def _with_interval(
-    theorem: Theorem, run: Trajectory, setting: Setting, chance: float
+    theorem: Theorem, setting: Setting, run: Trajectory, chance: float
 ) -> tuple[float, float, int]:
     assert run.replicas is not None
-    errors = Truth(run, Grade.STATISTICAL, Sampling(run.replicas, 0, chance)).error(
-        theorem.quantity.field
-    )
     quantity = theorem.quantity
+    sampling = Sampling(run.replicas, 0, chance)
+    errors = Truth(run, Grade.STATISTICAL, sampling).error(quantity.field)
     return quantity.of(run, setting), quantity.error(errors, setting), run.replicas
 
 
@@ -246,13 +250,24 @@ def _drawn_along(theorem: Theorem, run: Trajectory, settings: Iterable[Setting])
     return _Drawn.of(
         [
             (
-                quantity.of(_shorter(run, setting.rounds), setting),
-                quantity.error(errors[: setting.rounds + 1], setting),
+                quantity.of(_shorter(run, one.rounds), one),
+                quantity.error(errors[: one.rounds + 1], one),
                 run.replicas,
             )
-            for setting in settings
+            for one in settings
         ]
     )
+
+
+def _speaks_of(theorem: Theorem, setting: Setting) -> bool:
+    """Tell whether the quantity is over any round, and the symbols have values."""
+    if theorem.quantity.rounds.of(np.zeros(setting.rounds + 1)).size == 0:
+        return False
+    try:
+        theorem.constants(setting)
+    except ValueError:
+        return False
+    return True
 
 
 def _with_rounds(setting: Setting, rounds: int) -> Setting:

@@ -98,6 +98,18 @@ def test_a_claim_without_a_run_can_be_swept() -> None:
     assert curve.bound.tolist() == [check(claim, setting).bound for setting in settings.values()]
 
 
+def test_rounds_of_which_the_theorem_does_not_speak_are_left_out() -> None:
+    def only_long(setting: Setting) -> dict[object, float]:
+        if setting.rounds < 4:
+            raise ValueError("rounds must be at least 4")
+        return dict(THEOREM.constants(setting))
+
+    late = replace(THEOREM, constants=only_long)
+    assert rounds_curve(late, server_alone(), points=4, replicas=0).values.tolist() == [6.0, 16.0]
+    with pytest.raises(ValueError, match=r"setting must be one of which sa-fl/5 speaks"):
+        rounds_curve(late, server_alone(rounds=3), replicas=0)
+
+
 def test_several_verdicts_are_counted() -> None:
     ones = np.ones(3)
     outcomes = (Outcome.HOLDS, Outcome.REFUTED, Outcome.HOLDS)
@@ -109,7 +121,7 @@ def test_bad_arguments_are_named() -> None:
     rate = theorems.get("sa-fl/corollary-1")
     with pytest.raises(ValueError, match=r"theorem must be an inequality over rounds"):
         rounds_curve(rate, server_alone())
-    with pytest.raises(ValueError, match=r"theorem must be an inequality, got sa-fl/corollary-1"):
+    with pytest.raises(ValueError, match=r"theorem must be an inequality about an algo"):
         sweep_curve(rate, server_alone, [0.1], variable="x")
     with pytest.raises(ValueError, match=r"values must hold at least one value"):
         sweep_curve(THEOREM, server_alone, [], variable="x")

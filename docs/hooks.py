@@ -1,0 +1,89 @@
+"""What MkDocs makes besides the written pages: papers, the reference, and the coverage gate.
+
+The build fails if a name in a public ``__all__`` has no docstring or no entry in the reference.
+"""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+from fltheory import theorems
+from fltheory.report import paper_name, paper_page, papers
+from fltheory.report.public_names import public_names, undocumented
+from fltheory.verify import read_baseline
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+DOCS = Path(__file__).parent
+BASELINE = DOCS.parent / "verification" / "baseline.csv"
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the generated pages in the navigation, and those of findings that nobody listed."""
+    missing = undocumented()
+    if missing:
+        raise PluginError(f"public names without a docstring: {', '.join(missing)}")
+    for entry in config.nav or []:
+        if isinstance(entry, dict) and "Papers" in entry:
+            entry["Papers"] += [
+                {paper_name(statements): f"papers/{name}.md"}
+                for name, statements in papers(theorems.registered()).items()
+            ]
+        if isinstance(entry, dict) and "Reference" in entry:
+            entry["Reference"] += [{name: f"reference/{name}.md"} for name in public_names()]
+    listed = set(_pages(config.nav or []))
+    for entry in config.nav or []:
+        if isinstance(entry, dict) and "Findings" in entry:
+            entry["Findings"] += sorted({path.name for path in DOCS.glob("*.md")} - listed)
+    return config
+
+
+def _pages(nav: Any) -> Iterator[str]:
+    """Yield the pages that a navigation lists, at any depth."""
+    if isinstance(nav, str):
+        yield nav
+    for entry in nav.values() if isinstance(nav, dict) else nav if isinstance(nav, list) else ():
+        yield from _pages(entry)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages."""
+    recorded = read_baseline(BASELINE)
+    for name, statements in papers(theorems.registered()).items():
+        text = paper_page(statements, recorded)
+        files.append(File.generated(config, f"papers/{name}.md", content=text))
+    for name in public_names():
+        text = _reference(name)
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Fail if a public name is not in the reference that was built."""
+    inventory = (Path(config.site_dir) / "objects.inv").read_bytes()
+    body = zlib.decompress(inventory.split(b"\n", 4)[4]).decode()
+    documented = {line.split(" ", 1)[0] for line in body.splitlines()}
+    wanted = {
+        f"fltheory.{package}.{name}" for package, names in public_names().items() for name in names
+    }
+    missing = sorted(wanted - documented)
+    if missing:
+        raise PluginError(f"public names that are not in the reference: {', '.join(missing)}")
+
+
+def _reference(package: str) -> str:
+    module = importlib.import_module(f"fltheory.{package}")
+    names = public_names()[package]
+    lines = [f"# fltheory.{package}", "", (module.__doc__ or "").strip(), ""]
+    for name in names:
+        lines += [f"::: fltheory.{package}.{name}", ""]
+    return "\n".join(lines)

@@ -1,0 +1,60 @@
+"""The package's public names: what every public module lists in ``__all__``."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from functools import lru_cache
+
+import fltheory
+
+_OPTIONAL = ("hardware",)
+
+
+@lru_cache(maxsize=1)
+def public_names() -> Mapping[str, tuple[str, ...]]:
+    """Return the public names of each subpackage; of one without ``__all__`` its own functions.
+
+    A subpackage that needs what is not installed (torch) is left out.
+
+    Examples
+    --------
+    >>> "check" in public_names()["verify"]
+    True
+    """
+    found = {}
+    for name in fltheory.__all__:
+        if name.startswith("_"):
+            continue
+        try:
+            module = importlib.import_module(f"fltheory.{name}")
+        except ModuleNotFoundError:
+            if name not in _OPTIONAL:
+                raise
+            continue
+        listed = getattr(module, "__all__", None) or _own(module)
+        found[name] = tuple(sorted(listed))
+    return found
+
+
+def undocumented() -> tuple[str, ...]:
+    """Return public classes, functions and modules that have no docstring of their own."""
+    missing = []
+    for package, names in public_names().items():
+        module = importlib.import_module(f"fltheory.{package}")
+        for name in names:
+            thing = getattr(module, name)
+            described = inspect.isclass(thing) or inspect.isroutine(thing)
+            if described and not (inspect.getdoc(thing) or "").strip():
+                missing.append(f"fltheory.{package}.{name}")
+    return tuple(missing)
+
+
+def _own(module: object) -> list[str]:
+    name = getattr(module, "__name__", "")
+    return [
+        key
+        for key, thing in vars(module).items()
+        if not key.startswith("_") and getattr(thing, "__module__", "") == name
+    ]

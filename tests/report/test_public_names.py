@@ -1,0 +1,36 @@
+"""Every public name is documented."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+import fltheory
+from fltheory.report import public_names as module
+from fltheory.report.public_names import public_names, undocumented
+
+
+def test_every_public_name_has_a_docstring() -> None:
+    assert undocumented() == ()
+
+
+def test_a_name_without_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def bare() -> None:
+        pass
+
+    verify = importlib.import_module("fltheory.verify")
+    monkeypatch.setattr(verify, "check", bare)
+    assert undocumented() == ("fltheory.verify.check",)
+
+
+def test_every_public_subpackage_is_covered() -> None:
+    names = {name for name in fltheory.__all__ if not name.startswith("_")}
+    assert names - set(public_names()) <= {"hardware"}
+    assert {"best_cutoff", "weight_errors"} <= set(public_names()["fedau"])
+    assert "check" in public_names()["verify"]
+
+
+def test_what_is_imported_is_not_a_modules_own() -> None:
+    assert "np" not in public_names()["fedau"]
+    assert "annotations" not in module._own(importlib.import_module("fltheory.fedau"))

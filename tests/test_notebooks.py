@@ -1,0 +1,87 @@
+"""The notebooks run, and show what they would show now."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("nbclient")
+pytest.importorskip("ipykernel")
+
+import nbformat
+
+FOLDER = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+LARGEST_IMAGE = 150_000
+BASE64_OVERHEAD = 4 / 3
+
+
+def runner() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("run_notebooks", FOLDER / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def texts(notebook: Any) -> list[list[str]]:
+    """Return what each code cell puts out as text; figures by their kind alone."""
+    return [
+        [
+            output.text if output.output_type == "stream" else str(output.data.get("text/plain"))
+            for output in cell.outputs
+        ]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
+def images(notebook: Any) -> list[str]:
+    return [
+        output.data["image/png"]
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "image/png" in output.get("data", {})
+    ]
+
+
+def test_there_is_one_to_start_with_and_one_a_paper() -> None:
+    names = " ".join(path.stem for path in NOTEBOOKS)
+    for word in ("first-tour", "safari", "ca-fed", "fedau", "fedar", "pac"):
+        assert word in names
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_fresh_run_puts_out_what_is_kept(path: Path) -> None:
+    kept = nbformat.read(path, as_version=4)
+    with warnings.catch_warnings():
+        # Of the notebook machinery, not of what is shown: the kernel has its own filters.
+        warnings.simplefilter("ignore")
+        fresh = runner().executed(path)
+    assert texts(fresh) == texts(kept)
+    assert len(images(fresh)) == len(images(kept)) >= 2
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_outputs_are_kept_small_and_say_nothing_of_the_machine(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    assert all(len(image) < BASE64_OVERHEAD * LARGEST_IMAGE for image in images(notebook))
+    shown = "\n".join("\n".join(cell) for cell in texts(notebook))
+    assert not re.search(r"/(work|home|tmp|root|usr)/|0x[0-9a-f]{6,}", shown)
+    assert not any("execution" in cell.metadata for cell in notebook.cells)
+
+
+def test_a_stale_output_would_be_noticed() -> None:
+    output = nbformat.v4.new_output("stream", text="5\n")
+    stale = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("2 + 2", outputs=[output])])
+    output = nbformat.v4.new_output("stream", text="4\n")
+    fresh = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("2 + 2", outputs=[output])])
+    assert texts(stale) != texts(fresh)
