@@ -124,6 +124,23 @@ def test_the_noise_bound_is_attained_up_to_the_mean():
     assert 20.0 - noise == pytest.approx(np.square(np.mean(gradients, axis=0)).sum())
 
 
+def test_the_dissimilarity_bound_is_nearly_attained_on_a_small_ball():
+    """Client 0, of little weight, has curvature 5 at x* = 0 along (-a, -1, a, 1), F hardly any."""
+    it = MultinomialProblem(
+        [[[3.0, 0.0], [3.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]]],
+        [[0, 1], [0, 1]],
+        n_classes=2,
+        ridge=0.1,
+        target_weights=[0.02, 0.98],
+    )
+    radius, direction = 1e-3, np.array([-3.0, 0.0, 3.0, 0.0, -1.0, 1.0])
+    x = radius * direction / np.sqrt(20)
+    apart = it.client_sums(x[None]).gradients[0, 0] - it.gradient(x[None])[0]
+    bound = dissimilarity_bound(it, it.client_sums(it.x_star[None]), radius)
+    assert bound == pytest.approx(5 * radius, rel=1e-6)
+    assert 0.95 * bound <= np.linalg.norm(apart) <= bound
+
+
 def test_server_noise_and_bias():
     it = problem()
     own = problem(seed=7, sizes=(4,))
