@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import root
-from test_multinomial_problem import hessian, points, problem
 
 from fltheory.problems import multinomial_optimum
 from fltheory.problems.multinomial_optimum import certify, minimise
+from tests.problems.multinomial_cases import hessian, points, problem
 
 
 @given(st.integers(2, 5), st.sampled_from([1e-3, 0.1, 10.0]), st.integers(0, 1000))
