@@ -266,8 +266,8 @@ def _dealt(
 ) -> Partition:
     """Split each class among its holders: all of it, or ``share`` images for each."""
     parts: list[list[Indices]] = [[] for _ in holds]
-    for column, kind in enumerate(kinds):
-        images = rng.permutation(np.flatnonzero(classes == kind))
+    for column in np.flatnonzero(holds.any(axis=0)):
+        images = rng.permutation(np.flatnonzero(classes == kinds[column]))
         owners = rng.permutation(np.flatnonzero(holds[:, column]))
         if share is not None:
             images = images[: share * owners.size]

@@ -11,6 +11,7 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.hardware_report import hardware_text
 from fltheory.report.power_report import (
     power_page,
     power_summary,
@@ -49,6 +50,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "hardware_text",
     "power_page",
     "power_summary",
     "rate_falsification_text",

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fltheory import validation
-from fltheory.hardware.datasets.cifar import cifar10
-from fltheory.hardware.datasets.digits import digits
-from fltheory.hardware.datasets.idx import fashion_mnist, mnist
+from fltheory.hardware.datasets.cifar_files import cifar10
+from fltheory.hardware.datasets.idx_files import fashion_mnist, mnist
 from fltheory.hardware.datasets.images import ImageData, Labelled
-from fltheory.hardware.datasets.svhn import svhn
+from fltheory.hardware.datasets.sklearn_digits import digits
+from fltheory.hardware.datasets.svhn_files import svhn
 
 __all__ = [
     "ImageData",
