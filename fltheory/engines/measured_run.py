@@ -216,15 +216,26 @@ class _Seen:
         self.sigma = max(self.sigma, math.sqrt(noise.max()))
         apart = np.linalg.norm(sums.gradients - gradient[:, None], axis=2)
         self.sigma_G = max(self.sigma_G, float(apart.max()))
-        if self._server is None:
-            return
-        own = self._server.data.client_sums(x)
-        bias = np.zeros(len(x))
-        if not self._server.is_unbiased:
-            bias = np.linalg.norm(own.gradients[:, 0] - gradient, axis=1)
-        variance = self._server.sampling.variance(own.variances, self._server.data.sizes)[:, 0]
-        self.server_bias = max(self.server_bias, float(bias.max()))
-        self.server_sigma = max(self.server_sigma, math.sqrt((variance + bias**2).max()))
+        if self._server is not None:
+            bias, of_one = self._of_server(self._server, x, sums, gradient, apart)
+            variance = self._server.sampling.variance(of_one, self._server.data.sizes)
+            self.server_bias = max(self.server_bias, float(bias.max()))
+            self.server_sigma = max(self.server_sigma, math.sqrt((variance + bias**2).max()))
+
+    def _of_server(
+        self,
+        server: Server,
+        x: FloatArray,
+        sums: ClientSums,
+        gradient: FloatArray,
+        apart: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the server's bias and the variance of one of its samples, (replicas,)."""
+        if server.is_unbiased:
+            # Variance within clients and between them: no pass over the data again.
+            return np.zeros(len(x)), (sums.variances + apart**2) @ self._problem.alpha
+        own = server.data.client_sums(x)
+        return np.linalg.norm(own.gradients[:, 0] - gradient, axis=1), own.variances[:, 0]
 
 
 def dissimilarity_bound(
