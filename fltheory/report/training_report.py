@@ -48,9 +48,11 @@ def training_summary(measured: Measured) -> str:
             f" Ours less the paper's: {gaps.mean():+.2f} on average, from {gaps.min():+.2f} to "
             f"{gaps.max():+.2f}."
         )
+    beside = ""
+    if any(cell.paper for _, row in experiment.rows for cell in row):
+        beside = ", the paper's in brackets"
     return (
-        f"{what[0].upper()}{what[1:]}; mean ± standard deviation over seeds {seeds}, "
-        f"the paper's in brackets.{far}"
+        f"{what[0].upper()}{what[1:]}; mean ± standard deviation over seeds {seeds}{beside}.{far}"
     )
 
 
@@ -71,7 +73,7 @@ def _section(measured: Measured) -> Iterator[str]:
     yield training_summary(measured)
     if experiment.notes:
         yield ""
-        yield "What the paper leaves open, and how it is taken here:"
+        yield "Notes:"
         yield ""
         yield from (f"- {note}" for note in experiment.notes)
     yield ""

@@ -45,10 +45,10 @@ from fltheory.problems.ball import Ball
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from quadratic_module import torch_clients  # noqa: E402
 from torch import nn  # noqa: E402
 
 from fltheory.hardware import LocalTraining, ServerData, TorchClients  # noqa: E402
+from tests.hardware.quadratic_module import torch_clients  # noqa: E402
 
 REPLICAS, ROUNDS, SEED, DIM = 5, 25, 3, 4
 ALPHA = [0.1, 0.1, 0.1, 0.2, 0.2, 0.3]

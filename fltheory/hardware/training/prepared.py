@@ -140,6 +140,7 @@ def prepared(
         training=_local_training(settings),
         server=_server_data(settings.server, server),
         seed=int(rng["batches"].integers(2**62)),
+        compiled=settings.model.compiled,
     )
     return Prepared(
         _algorithm(settings, clients, participation),
