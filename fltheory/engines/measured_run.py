@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.engines.trajectory import Trajectory, round_arrays
 from fltheory.problems import MultinomialProblem
+from fltheory.problems.multinomial_curvature import curvature_at, curvature_bound
 from fltheory.problems.multinomial_problem import ClientSums
 from fltheory.validation import FloatArray
 
@@ -85,6 +86,8 @@ class MeasuredRun:
         expectation over the participants of a round is exact.
     radius : float
         The largest distance from x* of any model before a round.
+    smoothness : Bracket
+        Of every client on that ball: from the largest curvature at x* and at the start.
     sigma, dissimilarity : Bracket
         Clients' noise and sigma_G, over all clients.
     server_sigma : Bracket
@@ -95,6 +98,7 @@ class MeasuredRun:
 
     trajectory: Trajectory
     radius: float
+    smoothness: Bracket
     sigma: Bracket
     dissimilarity: Bracket
     server_sigma: Bracket
@@ -136,9 +140,11 @@ def measure_run(
         )
     at_optimum = problem.client_sums(problem.x_star[None])
     seen = _Seen(problem, share / share.sum(), at_optimum.losses[0], sampling, server)
+    start: FloatArray | None = None
     for x in models:
         seen.add(_checked_models(x, problem.dim))
-    if not seen.means:
+        start = x[0] if start is None else start
+    if start is None:
         raise ValueError("models must hold at least one round, got none")
     server_high = 0.0
     if server is not None:
@@ -149,6 +155,10 @@ def measure_run(
     return MeasuredRun(
         seen.trajectory(),
         seen.radius,
+        Bracket(
+            max(curvature_at(problem, point) for point in (problem.x_star, start)),
+            curvature_bound(problem, problem.x_star, seen.radius),
+        ),
         Bracket(seen.sigma, _noise_bound(problem, sampling)),
         Bracket(seen.sigma_G, dissimilarity_bound(problem, at_optimum, seen.radius)),
         Bracket(seen.server_sigma, server_high),

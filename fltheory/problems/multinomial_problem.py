@@ -253,6 +253,13 @@ class MultinomialProblem:
             right[:, client] += (chosen == self.labels[rows][:, None]).sum(axis=0)
         return np.asarray(right / self.sizes @ self.alpha).reshape(np.shape(x)[:-1])
 
+    def of_client(self, client: int) -> MultinomialProblem:
+        """Return the problem with one client alone."""
+        rows = slice(self.starts[client], self.starts[client + 1])
+        return MultinomialProblem(
+            [self.samples[rows]], [self.labels[rows]], n_classes=self.n_classes, ridge=self.ridge
+        )
+
     def gram(self, client: int) -> FloatArray:
         """Return ``sum_j (a_j, 1) (a_j, 1)' / n_i`` of a client, (d + 1, d + 1)."""
         total = np.zeros((self.n_features + 1, self.n_features + 1))

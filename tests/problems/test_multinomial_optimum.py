@@ -84,7 +84,7 @@ def test_products_with_the_hessian():
     it = problem()
     (x, v) = points(it)
     expected = sum(a * hessian(it, i, x) for i, a in enumerate(it.alpha)) @ v
-    np.testing.assert_allclose(multinomial_optimum._Hessian(it, x)(v), expected, rtol=1e-12)
+    np.testing.assert_allclose(multinomial_optimum.Hessian(it, x)(v), expected, rtol=1e-12)
 
 
 def test_says_so_where_the_ridge_is_too_small():
