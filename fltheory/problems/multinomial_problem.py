@@ -253,6 +253,17 @@ class MultinomialProblem:
             right[:, client] += (chosen == self.labels[rows][:, None]).sum(axis=0)
         return np.asarray(right / self.sizes @ self.alpha).reshape(np.shape(x)[:-1])
 
+    def is_same_as(self, other: MultinomialProblem) -> bool:
+        """Return whether both have the same clients, samples and constants."""
+        numbers = (self.n_classes, self.ridge) == (other.n_classes, other.ridge)
+        pairs = (
+            (self.starts, other.starts),
+            (self.alpha, other.alpha),
+            (self.labels, other.labels),
+            (self.samples, other.samples),
+        )
+        return numbers and all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
     def of_client(self, client: int) -> MultinomialProblem:
         """Return the problem with one client alone."""
         rows = slice(self.starts[client], self.starts[client + 1])
