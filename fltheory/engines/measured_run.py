@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.engines.trajectory import Trajectory, round_arrays
 from fltheory.problems import MultinomialProblem
+from fltheory.problems.multinomial_curvature import curvature_at, curvature_bound
 from fltheory.problems.multinomial_problem import ClientSums
 from fltheory.validation import FloatArray
 
@@ -85,6 +86,8 @@ class MeasuredRun:
         expectation over the participants of a round is exact.
     radius : float
         The largest distance from x* of any model before a round.
+    smoothness : Bracket
+        Of every client on that ball: from the largest curvature at x* and at the start.
     sigma, dissimilarity : Bracket
         Clients' noise and sigma_G, over all clients.
     server_sigma : Bracket
@@ -95,6 +98,7 @@ class MeasuredRun:
 
     trajectory: Trajectory
     radius: float
+    smoothness: Bracket
     sigma: Bracket
     dissimilarity: Bracket
     server_sigma: Bracket
@@ -136,9 +140,11 @@ def measure_run(
         )
     at_optimum = problem.client_sums(problem.x_star[None])
     seen = _Seen(problem, share / share.sum(), at_optimum.losses[0], sampling, server)
+    start: FloatArray | None = None
     for x in models:
         seen.add(_checked_models(x, problem.dim))
-    if not seen.means:
+        start = x[0] if start is None else start
+    if start is None:
         raise ValueError("models must hold at least one round, got none")
     server_high = 0.0
     if server is not None:
@@ -149,6 +155,10 @@ def measure_run(
     return MeasuredRun(
         seen.trajectory(),
         seen.radius,
+        Bracket(
+            max(curvature_at(problem, point) for point in (problem.x_star, start)),
+            curvature_bound(problem, problem.x_star, seen.radius),
+        ),
         Bracket(seen.sigma, _noise_bound(problem, sampling)),
         Bracket(seen.sigma_G, dissimilarity_bound(problem, at_optimum, seen.radius)),
         Bracket(seen.server_sigma, server_high),
@@ -216,15 +226,26 @@ class _Seen:
         self.sigma = max(self.sigma, math.sqrt(noise.max()))
         apart = np.linalg.norm(sums.gradients - gradient[:, None], axis=2)
         self.sigma_G = max(self.sigma_G, float(apart.max()))
-        if self._server is None:
-            return
-        own = self._server.data.client_sums(x)
-        bias = np.zeros(len(x))
-        if not self._server.is_unbiased:
-            bias = np.linalg.norm(own.gradients[:, 0] - gradient, axis=1)
-        variance = self._server.sampling.variance(own.variances, self._server.data.sizes)[:, 0]
-        self.server_bias = max(self.server_bias, float(bias.max()))
-        self.server_sigma = max(self.server_sigma, math.sqrt((variance + bias**2).max()))
+        if self._server is not None:
+            bias, of_one = self._of_server(self._server, x, sums, gradient, apart)
+            variance = self._server.sampling.variance(of_one, self._server.data.sizes)
+            self.server_bias = max(self.server_bias, float(bias.max()))
+            self.server_sigma = max(self.server_sigma, math.sqrt((variance + bias**2).max()))
+
+    def _of_server(
+        self,
+        server: Server,
+        x: FloatArray,
+        sums: ClientSums,
+        gradient: FloatArray,
+        apart: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the server's bias and the variance of one of its samples, (replicas,)."""
+        if server.is_unbiased:
+            # Variance within clients and between them: no pass over the data again.
+            return np.zeros(len(x)), (sums.variances + apart**2) @ self._problem.alpha
+        own = server.data.client_sums(x)
+        return np.linalg.norm(own.gradients[:, 0] - gradient, axis=1), own.variances[:, 0]
 
 
 def dissimilarity_bound(

@@ -84,6 +84,7 @@ def theory_run(
     seed: int = 0,
     folder: Path | None = None,
     device: str = "cpu",
+    known: MultinomialProblem | None = None,
     round_done: RoundDone | None = None,
 ) -> TheoryRun:
     """Run a cell of an experiment ``replicas`` times, and measure as it goes.
@@ -100,6 +101,8 @@ def theory_run(
     folder : path, optional
         Where the data set's files lie.
     device : str
+    known : MultinomialProblem, optional
+        Of an earlier run: where it is the same it is used again, with its optimum.
     round_done : callable, optional
         Called with the number of rounds done.
 
@@ -119,9 +122,12 @@ def theory_run(
         )
     ready = prepared(settings, problem_seed, folder=folder, device=device)
     data = _Samples(ready, settings.training.weight_decay)
+    problem = data.problem
+    if known is not None and known.is_same_as(problem):
+        problem = known
     training = settings.training
     measured = measure_run(
-        data.problem,
+        problem,
         _models(ready, training.rounds, replicas, seed, round_done),
         inclusion=np.asarray(ready.participation.marginals),
         sampling=Sampling(training.batch_size, training.sampling == "replacement"),
@@ -129,7 +135,7 @@ def theory_run(
     )
     return TheoryRun(
         ready.algorithm,
-        data.problem,
+        problem,
         ready.participation,
         training.rounds,
         _numpy(ready.start)[0],

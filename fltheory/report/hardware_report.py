@@ -19,11 +19,12 @@ def run_text(label: str, run: TheoryRun) -> str:
     lines = [
         f"{label}: {run.data_name}, {problem.n_clients} clients, "
         f"{measured.trajectory.replicas} runs of {run.rounds} rounds",
-        f"  L = {problem.L:.6g} and mu = {problem.mu:.6g} of every client, both tight",
+        f"  L = {problem.L:.6g} and mu = {problem.mu:.6g} of every client, both tight everywhere",
         f"  x* within {optimum.distance:.1g} (gradient at most {optimum.gradient_norm:.1g}), "
         f"F* = {problem.F_star:.6g}",
         f"  models stay within {measured.radius:.4g} of x*; there, between the largest value seen "
         "and what is certain:",
+        f"    L {_between(measured.smoothness)}, mu {problem.mu:.6g}",
         f"    sigma {_between(measured.sigma)}, sigma_s {_between(measured.server_sigma)}, "
         f"sigma_G {_between(measured.dissimilarity)}",
     ]

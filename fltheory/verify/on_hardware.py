@@ -166,6 +166,7 @@ def check_experiment(
         for row, found in experiment.rows
         for column, cell in zip(experiment.columns, found, strict=True)
     ]
+    known = None
     total, behind = sum(settings.training.rounds for _, settings in cells), 0
     for label, settings in cells:
 
@@ -179,8 +180,10 @@ def check_experiment(
             replicas=replicas,
             seed=seed,
             folder=folder,
+            known=known,
             round_done=round_done,
         )
+        known = run.problem
         verdicts = tuple(check_on_hardware(statement, run) for statement in statements)
         behind += settings.training.rounds
         yield MeasuredCell(label, run, verdicts)

@@ -153,11 +153,25 @@ def test_server_noise_and_bias():
     expected = np.sqrt((sums.variances[:, 0] / 3 + bias**2).max())
     assert found.server_sigma.low == pytest.approx(expected)
     assert found.server_sigma.high > expected
-    unbiased = measured(it, visited, Server(own, Sampling(3, True), is_unbiased=True))
-    assert unbiased.server_bias == 0
-    expected = np.sqrt(sums.variances.max() / 3)
-    assert unbiased.server_sigma.low == pytest.approx(expected)
-    assert expected <= unbiased.server_sigma.high < found.server_sigma.high
+
+
+def test_a_server_with_everybodys_samples_is_unbiased():
+    """Its own noise, by a pass over its own samples."""
+    its = problem()
+    own = MultinomialProblem([its.samples], [its.labels], n_classes=3, ridge=its.ridge)
+    parts = np.split(its.samples, its.starts[1:-1]), np.split(its.labels, its.starts[1:-1])
+    it = MultinomialProblem(
+        *parts, n_classes=3, ridge=its.ridge, target_weights=its.sizes / its.sizes.sum()
+    )
+    visited = models(it)
+    found = measured(it, visited, Server(own, Sampling(3, True), is_unbiased=True))
+    assert found.server_bias == 0
+    expected = np.sqrt(own.client_sums(np.concatenate(visited)).variances.max() / 3)
+    assert found.server_sigma.low == pytest.approx(expected)
+    biased = measured(it, visited, Server(own, Sampling(3, True), is_unbiased=False))
+    assert biased.server_bias < 1e-12
+    assert biased.server_sigma.low == pytest.approx(expected)
+    assert expected <= found.server_sigma.high < biased.server_sigma.high
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,15 @@ def test_seeds_of_problem_and_runs():
     assert run(problem_seed=2).measured.trajectory.squared_distance[0] != ends[0][0]
 
 
+def test_a_known_problem_is_used_again_where_it_is_the_same():
+    first = run()
+    settings = run_settings(tables(participation={"excluded": 0}))
+    again = theory_run(settings, 1, replicas=2, known=first.problem)
+    assert again.problem is first.problem
+    other = theory_run(settings, 2, replicas=2, known=first.problem)
+    assert other.problem is not first.problem
+
+
 def test_full_batches_at_q_one_are_gradient_descent():
     """No noise, everybody there, one step: x <- x - lr * mean of the clients' gradients."""
     found = run(

@@ -140,6 +140,11 @@ def test_single_precision_is_kept_and_computed_with_in_double():
     np.testing.assert_array_equal(it.client_sums(x).gradients, double.client_sums(x).gradients)
 
 
+@pytest.mark.parametrize("changes", [{}, {"ridge": 0.3}, {"seed": 1}, {"sizes": (3, 2, 6)}])
+def test_same_problems(changes):
+    assert problem().is_same_as(problem(**changes)) == (not changes)
+
+
 GOOD = {"features": [[[1.0, 2.0]]], "labels": [[1]], "n_classes": 2, "ridge": 0.1}
 
 

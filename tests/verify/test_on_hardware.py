@@ -68,7 +68,7 @@ def made_up(*, truth=1e-6, error=1e-9, G_3=1.0, G_4=0.0, taken_L=None, premise=T
         participation=UniformSubset(3, SIZE),
         rounds=ROUNDS,
         x0=np.full(it.dim, 0.1),
-        measured=MeasuredRun(trajectory, 1.0, SIGMA, SIGMA_G, SIGMA_S, 0.0),
+        measured=MeasuredRun(trajectory, 1.0, Bracket(1.0, it.L), SIGMA, SIGMA_G, SIGMA_S, 0.0),
         premises=(SimpleNamespace(name="a premise", holds=premise, detail="for a reason"),),
     )
     for name, value in changes.items():
