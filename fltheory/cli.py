@@ -144,10 +144,25 @@ def verify(
     baseline: Annotated[
         Path | None, typer.Option(help="Compare with the verdicts recorded in this file.")
     ] = None,
-    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
+    replicas: Annotated[
+        int | None, typer.Option(help="Sample size where sampled: 2000, or 20 runs with --on.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed where sampled.")] = 0,
+    on: Annotated[
+        Path | None,
+        typer.Option(help="Check on the runs of an experiment (TOML), constants measured."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="With --on: folder of the data set's files.")
+    ] = None,
 ) -> None:
     """Check theorems over their regimes; exit status 1 if a recorded verdict changed."""
+    if on is not None:
+        if json or baseline:
+            raise ValueError("json and baseline must be left out with --on")
+        _verify_on(on, theorems or ["sa-fl/5"], 20 if replicas is None else replicas, seed, data)
+        return
+    replicas = 2000 if replicas is None else replicas
     from fltheory.report import summary, verdict_document, verdict_table, write_verdicts
     from fltheory.verify import check_regimes, read_baseline
     from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
@@ -170,6 +185,26 @@ def verify(
         console.print(f"written to {json}")
     if baseline and _report_changes(console, cells, recorded):
         raise typer.Exit(1)
+
+
+def _verify_on(
+    file: Path, theorems: Sequence[str], replicas: int, seed: int, data: Path | None
+) -> None:
+    from fltheory.report import hardware_text
+    from fltheory.verify.on_hardware import check_experiment
+
+    statements = _selected(theorems)
+    try:
+        from fltheory.hardware.training import read_experiment
+
+        experiment = read_experiment(file)
+        with _progress() as advance:
+            for cell in check_experiment(
+                statements, experiment, replicas=replicas, seed=seed, folder=data, progress=advance
+            ):
+                print(f"{hardware_text(cell)}\n")
+    except ImportError as error:
+        raise ValueError(str(error)) from error
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -168,7 +169,16 @@ class Pools:
     def _orders(self, sizes: Tensor, passes: int, generator: torch.Generator) -> Tensor:
         """Return random orders of each row's samples, (passes, rows, most), padding last."""
         most = max(self.host_sizes)
-        keys = torch.rand((passes, sizes.numel(), most), generator=generator, device=sizes.device)
+        shape = (passes, sizes.numel(), most)
+        if sizes.device.type == "cpu":
+            # Ten times as fast as sorting, but only where sizes are at hand.
+            orders = torch.zeros(shape, dtype=torch.long)
+            for (turn, row), size in zip(
+                product(range(passes), range(sizes.numel())), passes * sizes.tolist(), strict=True
+            ):
+                torch.randperm(size, generator=generator, out=orders[turn, row, :size])
+            return orders
+        keys = torch.rand(shape, generator=generator, device=sizes.device)
         absent = torch.arange(most, device=sizes.device) >= sizes[:, None]
         return torch.argsort(keys.masked_fill_(absent, _NEVER), dim=2, stable=True)
 

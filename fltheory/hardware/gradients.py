@@ -36,13 +36,31 @@ class BatchLosses(Protocol):
         """Return the gradient of each row's loss in its own model, (rows, dim)."""
         ...
 
+    def descend(
+        self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    ) -> None:
+        """Take ``lr`` times the gradients from ``y``, in place."""
+        ...
+
+
+class _Descending:
+    """What descends by the gradients it gives."""
+
+    gradients: Callable[..., Tensor]
+
+    def descend(
+        self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    ) -> None:
+        """Take ``lr`` times the gradients from ``y``, in place."""
+        y.sub_(self.gradients(y, inputs, targets, weights), alpha=lr)
+
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
     """Return the cross-entropy of each sample, for logits (n, classes) and labels (n,)."""
     return functional.cross_entropy(outputs, targets, reduction="none")
 
 
-class Vmapped:
+class Vmapped(_Descending):
     """All rows in one call, by `torch.func.vmap`."""
 
     def __init__(self, model: FlatModel, loss: Loss) -> None:
@@ -51,7 +69,7 @@ class Vmapped:
         self.gradients: Callable[..., Tensor] = vmap(grad(of_one))
 
 
-class OneByOne:
+class OneByOne(_Descending):
     """One row after another, for models whose layers do not batch well over parameters."""
 
     def __init__(self, model: FlatModel, loss: Loss) -> None:
@@ -89,18 +107,41 @@ class LinearSoftmax:
     def gradients(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return the gradient of each row's loss in its own model, (rows, dim)."""
         samples = inputs.flatten(2)
-        pull = torch.softmax(self._logits(y, samples), 1)
-        pull.scatter_add_(1, targets.unsqueeze(1), -torch.ones_like(pull[:, :1]))
-        pull *= weights.unsqueeze(1)
+        pull = self._pull(y, samples, targets, weights)
         matrix = torch.bmm(pull, samples).flatten(1)
         return torch.cat([matrix, pull.sum(2)], 1) if self._has_bias else matrix
 
+    def descend(
+        self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    ) -> None:
+        """Take ``lr`` times the gradients from ``y``, in place, the product and all at once."""
+        samples = inputs.flatten(2)
+        pull = self._pull(y, samples, targets, weights)
+        matrix, bias = self._parts(y)
+        matrix.baddbmm_(pull, samples, alpha=-lr)
+        if bias is not None:
+            bias.sub_(pull.sum(2), alpha=lr)
+
+    def _pull(self, y: Tensor, samples: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        """Return ``(p - onehot)`` times the weights, (rows, classes, width)."""
+        pull = torch.softmax(self._logits(y, samples), 1)
+        labels = targets.unsqueeze(1)
+        pull.scatter_add_(1, labels, pull.new_full((), -1.0).expand(labels.shape))
+        return pull.mul_(weights.unsqueeze(1))
+
     def _logits(self, y: Tensor, samples: Tensor) -> Tensor:
         """Return (rows, classes, width): few classes come last at several times the cost."""
+        matrix, bias = self._parts(y)
+        columns = samples.transpose(1, 2)
+        if bias is None:
+            return torch.bmm(matrix, columns)
+        return torch.baddbmm(bias.unsqueeze(2), matrix, columns)
+
+    def _parts(self, y: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return views of the matrices, (rows, classes, features), and of the biases."""
         classes, features = self._shape
         matrix = y[:, : classes * features].view(-1, classes, features)
-        logits = torch.bmm(matrix, samples.transpose(1, 2))
-        return logits + y[:, classes * features :, None] if self._has_bias else logits
+        return matrix, y[:, classes * features :] if self._has_bias else None
 
 
 def batch_losses(
@@ -143,7 +184,7 @@ def batch_losses(
     return _Compiled(chosen) if compiled else chosen
 
 
-class _Compiled:
+class _Compiled(_Descending):
     def __init__(self, plain: BatchLosses) -> None:
         self.losses: Callable[..., Tensor] = plain.losses
         self.gradients: Callable[..., Tensor] = torch.compile(plain.gradients)

@@ -307,12 +307,14 @@ class TorchClients:
 
     def _walk(self, start: Tensor, batches: Batches, lr: float, push: Tensor | None) -> Tensor:
         """Return where SGD along ``batches`` leads from ``start``, (rows, dim)."""
-        y = start
+        y, decay = start.clone(), self._training.weight_decay
         for step in range(len(batches.samples)):
-            gradients = self._gradients(y, batches, step)
+            pull = decay * y if decay else None
             if push is not None:
-                gradients = gradients + push
-            y = y - lr * batches.takes[step, :, None] * gradients
+                pull = push if pull is None else pull + push
+            self._losses.descend(y, *self._batch(batches, step), lr)
+            if pull is not None:
+                y.sub_(batches.takes[step, :, None] * pull, alpha=lr)
         return y
 
     def _gradients(self, y: Tensor, batches: Batches, step: int) -> Tensor:

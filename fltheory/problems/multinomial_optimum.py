@@ -101,7 +101,7 @@ def _newton(problem: MultinomialProblem, goal: float) -> FloatArray:
         norm = float(np.linalg.norm(gradient))
         if norm <= goal:
             break
-        hessian = _Hessian(problem, x)
+        hessian = Hessian(problem, x)
         accuracy = max(min(0.1, norm), goal / (2 * norm))
         direction = _solve(hessian, spectrum.preconditioner(hessian), gradient, accuracy * norm)
         step = 1.0
@@ -117,7 +117,7 @@ def _newton(problem: MultinomialProblem, goal: float) -> FloatArray:
     return x
 
 
-class _Hessian:
+class Hessian:
     """Products with the Hessian of F at one point; points are (dim,)."""
 
     def __init__(self, problem: MultinomialProblem, x: FloatArray) -> None:
@@ -127,6 +127,7 @@ class _Hessian:
         ]
 
     def __call__(self, v: FloatArray) -> FloatArray:
+        """Return the Hessian times a point."""
         problem = self._problem
         total = np.zeros((problem.n_classes, problem.n_features + 1))
         for (client, rows), p in zip(problem.blocks(), self._chances, strict=True):
@@ -158,7 +159,7 @@ class _Spectrum:
         )
         self._values, self._vectors = eigh(gram)
 
-    def preconditioner(self, hessian: _Hessian) -> Operator:
+    def preconditioner(self, hessian: Hessian) -> Operator:
         """Return the inverse of the class-by-class approximation to a Hessian."""
         problem, vectors = self._problem, self._vectors
         scales = hessian.class_weights[:, None] * np.maximum(self._values, 0.0) + problem.ridge

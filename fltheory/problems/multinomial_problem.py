@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
 from fltheory import validation
+from fltheory.problems.multinomial_data import checked_features, checked_labels
 from fltheory.problems.weights import checked_target_weights
 from fltheory.validation import FloatArray
 
@@ -107,9 +108,9 @@ class MultinomialProblem:
         ridge: float,
         target_weights: ArrayLike | None = None,
     ) -> None:
-        data = _checked_features(features)
+        data = checked_features(features)
         n_classes = validation.whole_number("n_classes", n_classes, at_least=2)
-        marks = _checked_labels(labels, [len(part) for part in data], n_classes)
+        marks = checked_labels(labels, [len(part) for part in data], n_classes)
         alpha = checked_target_weights(target_weights, len(data))
         fields = {
             "samples": np.concatenate(data),
@@ -253,6 +254,24 @@ class MultinomialProblem:
             right[:, client] += (chosen == self.labels[rows][:, None]).sum(axis=0)
         return np.asarray(right / self.sizes @ self.alpha).reshape(np.shape(x)[:-1])
 
+    def is_same_as(self, other: MultinomialProblem) -> bool:
+        """Return whether both have the same clients, samples and constants."""
+        numbers = (self.n_classes, self.ridge) == (other.n_classes, other.ridge)
+        pairs = (
+            (self.starts, other.starts),
+            (self.alpha, other.alpha),
+            (self.labels, other.labels),
+            (self.samples, other.samples),
+        )
+        return numbers and all(np.array_equal(mine, theirs) for mine, theirs in pairs)
+
+    def of_client(self, client: int) -> MultinomialProblem:
+        """Return the problem with one client alone."""
+        rows = slice(self.starts[client], self.starts[client + 1])
+        return MultinomialProblem(
+            [self.samples[rows]], [self.labels[rows]], n_classes=self.n_classes, ridge=self.ridge
+        )
+
     def gram(self, client: int) -> FloatArray:
         """Return ``sum_j (a_j, 1) (a_j, 1)' / n_i`` of a client, (d + 1, d + 1)."""
         total = np.zeros((self.n_features + 1, self.n_features + 1))
@@ -302,34 +321,3 @@ def _flat(gradients: FloatArray) -> FloatArray:
 def _blocks(first: int, end: int) -> Iterator[slice]:
     for start in range(first, end, _ROWS):
         yield slice(start, min(start + _ROWS, end))
-
-
-def _checked_features(features: Sequence[ArrayLike]) -> list[NDArray[np.floating]]:
-    data = [np.asarray(part) for part in features]
-    if not data:
-        raise ValueError("features must hold the data of at least one client, got none")
-    for client, part in enumerate(data):
-        if part.ndim != 2 or part.size == 0 or part.shape[1] != data[0].shape[1]:
-            raise ValueError(
-                f"features must be (n_i, d) with n_i, d >= 1 and the same d for each client, "
-                f"got {part.shape} for client {client}"
-            )
-        if part.dtype.kind not in "fiu" or not np.isfinite(part).all():
-            raise ValueError(f"features must be finite numbers, got others for client {client}")
-    exact = all(part.dtype == np.float32 for part in data)
-    return [part.astype(np.float32 if exact else np.float64, copy=False) for part in data]
-
-
-def _checked_labels(
-    labels: Sequence[ArrayLike], sizes: list[int], n_classes: int
-) -> list[NDArray[np.intp]]:
-    marks = [np.asarray(part) for part in labels]
-    shapes, wanted = [part.shape for part in marks], [(size,) for size in sizes]
-    if shapes != wanted:
-        raise ValueError(f"labels must be one a sample, of shapes {wanted}, got {shapes}")
-    for client, part in enumerate(marks):
-        if part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= n_classes:
-            raise ValueError(
-                f"labels must be whole numbers 0 .. {n_classes - 1}, got others for client {client}"
-            )
-    return [part.astype(np.intp) for part in marks]

@@ -19,6 +19,7 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.hardware_report import hardware_text
 from fltheory.report.learnability_report import (
     comparison_table,
     comparisons,
@@ -80,6 +81,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "hardware_text",
     "impossibility_table",
     "lines_figure",
     "measured_scenarios",

@@ -66,7 +66,7 @@ def check_hypothesis(
     """Evaluate one hypothesis on a setting and its trajectory.
 
     Symbols that depend on the trajectory have intervals; a condition is decided if it comes
-    out the same at all their corners.
+    out the same at all their corners and in the middle, which a pole between them may set apart.
     """
     used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
     intervals = [_interval(symbol, truth) for symbol in used]
@@ -78,7 +78,7 @@ def check_hypothesis(
     centre = _margin(
         hypothesis, {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
     )
-    return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(*corners)))
+    return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(centre, *corners)))
 
 
 def check_point_hypothesis(

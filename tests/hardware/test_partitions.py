@@ -73,7 +73,7 @@ def test_every_table_of_holders_is_equally_likely():
     """
     labels = np.repeat(np.arange(4), 2)
     rng = np.random.default_rng(11)
-    draws = 2700
+    draws = 1800
     found: Counter[bytes] = Counter()
     for _ in range(draws):
         parts = partitions.classes_per_client(labels, 4, 2, rng)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import root
-from test_multinomial_problem import hessian, points, problem
 
 from fltheory.problems import multinomial_optimum
 from fltheory.problems.multinomial_optimum import certify, minimise
+from tests.problems.multinomial_cases import hessian, points, problem
 
 
+@settings(max_examples=20)
 @given(st.integers(2, 5), st.sampled_from([1e-3, 0.1, 10.0]), st.integers(0, 1000))
 def test_is_where_another_method_ends(n_classes, ridge, seed):
     it = problem(n_classes, ridge, seed)
@@ -84,7 +85,7 @@ def test_products_with_the_hessian():
     it = problem()
     (x, v) = points(it)
     expected = sum(a * hessian(it, i, x) for i, a in enumerate(it.alpha)) @ v
-    np.testing.assert_allclose(multinomial_optimum._Hessian(it, x)(v), expected, rtol=1e-12)
+    np.testing.assert_allclose(multinomial_optimum.Hessian(it, x)(v), expected, rtol=1e-12)
 
 
 def test_says_so_where_the_ridge_is_too_small():

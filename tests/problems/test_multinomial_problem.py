@@ -10,22 +10,7 @@ from scipy.special import logsumexp
 
 from fltheory.problems import LogisticProblem, MultinomialProblem
 from fltheory.problems import multinomial_problem as module
-
-SIZES = (3, 6, 2)
-
-
-def problem(n_classes=3, ridge=0.2, seed=0, sizes=SIZES, dtype=float):
-    rng = np.random.default_rng(seed)
-    features = [rng.normal(size=(size, 4)).astype(dtype) for size in sizes]
-    labels = [rng.integers(n_classes, size=size) for size in sizes]
-    weights = rng.dirichlet(np.full(len(sizes), 5.0))
-    return MultinomialProblem(
-        features, labels, n_classes=n_classes, ridge=ridge, target_weights=weights
-    )
-
-
-def points(it, k=2, seed=1, scale=1.0):
-    return scale * np.random.default_rng(seed).normal(size=(k, it.dim))
+from tests.problems.multinomial_cases import hessian, of_client, points, problem
 
 
 def sample_losses(it, x):
@@ -37,29 +22,6 @@ def sample_losses(it, x):
             for a, y in zip(it.samples, it.labels, strict=True)
         ]
     )
-
-
-def of_client(it, client):
-    return slice(it.starts[client], it.starts[client + 1])
-
-
-def hessian(it, client, x):
-    """The Hessian of F_i, entry by entry in the order of the points."""
-    rows = of_client(it, client)
-    total = np.zeros((it.dim, it.dim))
-    order = np.concatenate(
-        [
-            np.arange(it.n_classes * 5).reshape(it.n_classes, 5)[:, :-1].ravel(),
-            np.arange(it.n_classes * 5).reshape(it.n_classes, 5)[:, -1],
-        ]
-    )
-    for p, a in zip(
-        module.probabilities(it.logits(x[None], rows)[:, 0]), it.samples[rows], strict=True
-    ):
-        extended = np.append(a, 1.0)
-        block = np.kron(np.diag(p) - np.outer(p, p), np.outer(extended, extended))
-        total += block[np.ix_(order, order)] / it.sizes[client]
-    return total + it.ridge * np.eye(it.dim)
 
 
 def numeric_gradient(function, x, step=1e-6):
@@ -176,6 +138,11 @@ def test_single_precision_is_kept_and_computed_with_in_double():
     )
     x = points(it)
     np.testing.assert_array_equal(it.client_sums(x).gradients, double.client_sums(x).gradients)
+
+
+@pytest.mark.parametrize("changes", [{}, {"ridge": 0.3}, {"seed": 1}, {"sizes": (3, 2, 6)}])
+def test_same_problems(changes):
+    assert problem().is_same_as(problem(**changes)) == (not changes)
 
 
 GOOD = {"features": [[[1.0, 2.0]]], "labels": [[1]], "n_classes": 2, "ridge": 0.1}

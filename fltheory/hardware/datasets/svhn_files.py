@@ -64,8 +64,8 @@ def _labelled(name: str, content: bytes) -> Labelled:
         )
     classes = marks.ravel().astype(np.int64) - 1
     check_labels(f"{name}, less one,", classes, _N_CLASSES)
-    images = np.ascontiguousarray(from_bytes(pixels).transpose(3, 2, 0, 1))
-    return Labelled(images, (classes + 1) % _N_CLASSES)
+    images = np.ascontiguousarray(pixels.transpose(3, 2, 0, 1))
+    return Labelled(from_bytes(images), (classes + 1) % _N_CLASSES)
 
 
 def _arrays(name: str, content: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,12 @@ class Prepared:
     participation : Participation
     start : Tensor, (1, dim)
         The initial model.
+    train_inputs, train_labels : Tensor
+        Of everybody.
+    parts : tuple of index arrays
+        Places of each client's images among them.
+    server_places : index array
+        Those of the server's.
     test_inputs, test_labels : Tensor
     participants_rng, branches_rng : numpy.random.Generator
     data_name : str
@@ -65,6 +71,10 @@ class Prepared:
     clients: TorchClients
     participation: Participation
     start: Tensor
+    train_inputs: Tensor
+    train_labels: Tensor
+    parts: Partition
+    server_places: NDArray[np.intp]
     test_inputs: Tensor
     test_labels: Tensor
     participants_rng: np.random.Generator
@@ -121,20 +131,26 @@ def prepared(
         class_shares(dealt.train_labels, parts, data.n_classes), rng["availability"]
     )
     module = _module(settings, data, rng["start"])
+    labels = torch.from_numpy(dealt.train_labels).to(pictures.train.device)
     clients = TorchClients(
         module,
         pictures.train,
-        torch.from_numpy(dealt.train_labels).to(pictures.train.device),
+        labels,
         parts,
         training=_local_training(settings),
         server=_server_data(settings.server, server),
         seed=int(rng["batches"].integers(2**62)),
+        compiled=settings.model.compiled,
     )
     return Prepared(
         _algorithm(settings, clients, participation),
         clients,
         participation,
         clients.model.initial[None],
+        pictures.train,
+        labels,
+        parts,
+        server,
         pictures.test,
         torch.from_numpy(dealt.test_labels).to(pictures.test.device),
         rng["participants"],

@@ -67,6 +67,10 @@ class UniformAvailability:
 
     def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
         """Return the process."""
+        if self.most is not None and self.most > len(class_shares):
+            raise ValueError(
+                f"most must be at most the {len(class_shares)} clients, got {self.most}"
+            )
         p = rng.uniform(self.least, 1.0, len(class_shares))
         return Bernoulli(p) if self.most is None else AtMost(p, self.most)
 

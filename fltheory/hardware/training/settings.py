@@ -69,16 +69,21 @@ class Model:
     name : str
     start : {"torch", "zero"}
         torch's random initial parameters, or zero.
+    compiled : bool
+        Whether the gradients of all participants are compiled, by `torch.compile`: minutes at
+        first, less at every step of a model that has no closed form.
     """
 
     name: str
     _: KW_ONLY
     start: str = "torch"
+    compiled: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise ValueError(f"name must be a model's name, got {self.name!r}")
         validation.one_of("start", self.start, STARTS)
+        checked_flag("compiled", self.compiled)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from written_files import write_cifar
 
 from fltheory.hardware import datasets
+from tests.hardware.datasets.written_files import write_cifar
 
 RECORD = 3073
 

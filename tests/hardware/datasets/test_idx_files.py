@@ -6,10 +6,10 @@ import gzip
 
 import numpy as np
 import pytest
-from written_files import idx_bytes, write_idx
 
 from fltheory.hardware import datasets
 from fltheory.hardware.datasets.idx_files import parse_idx
+from tests.hardware.datasets.written_files import idx_bytes, write_idx
 
 
 def test_header_by_hand():

@@ -8,10 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from written_files import N_TRAIN, Written, write_cifar, write_idx, write_svhn
 
 from fltheory.hardware import datasets
 from fltheory.hardware.datasets import cifar_files, idx_files, svhn_files
+from tests.hardware.datasets.written_files import (
+    N_TRAIN,
+    Written,
+    write_cifar,
+    write_idx,
+    write_svhn,
+)
 
 WRITERS: dict[str, Callable[[Path], Written]] = {
     "mnist": write_idx,

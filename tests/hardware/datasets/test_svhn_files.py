@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.io import savemat
-from written_files import write_svhn
 
 from fltheory.hardware import datasets
+from tests.hardware.datasets.written_files import write_svhn
 
 X, Y = np.zeros((32, 32, 3, 2), dtype=np.uint8), np.array([[1], [10]], dtype=np.uint8)
 

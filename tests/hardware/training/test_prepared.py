@@ -49,6 +49,15 @@ def test_start() -> None:
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
+def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function) or function)
+    ready()
+    assert not compiled
+    ready(model={"compiled": True})
+    assert len(compiled) == 1
+
+
 def test_pixels() -> None:
     train = ready(data={"pixels": "standard"}).clients._inputs
     assert train.mean().item() == pytest.approx(0.0, abs=1e-5)

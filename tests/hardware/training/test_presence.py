@@ -79,6 +79,7 @@ def test_four_classes_in_both_halves() -> None:
         ("uniform", {"size": 0}, "size must be a whole number"),
         ("uniform", {"size": 5, "excluded": 24}, "size must be at most the 0 eligible"),
         ("uniform availability", {"least": 2.0}, "least must be a probability"),
+        ("uniform availability", {"least": 0.5, "most": 25}, "most must be at most the 24 clients"),
         ("by class shares", {"pattern": "poisson", **FEDAU}, "pattern must be one of"),
         ("four classes", {"g": 0.5, "nu": 0.9, "epsilon": 0.0}, "g must be in"),
     ],

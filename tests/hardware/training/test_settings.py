@@ -26,6 +26,7 @@ SAFARI = {"name": "SAFARI", "q": 0.5}
         ({"data": {"training_fraction": 0}}, "data.training_fraction must be a finite number"),
         ({"model": {"name": 3}}, "model.name must be a model's name, got 3"),
         ({"model": {"start": "one"}}, "model.start must be one of 'torch', 'zero'"),
+        ({"model": {"compiled": "yes"}}, "model.compiled must be true or false, got 'yes'"),
         ({"partition": {"kind": "random"}}, "partition.kind must be one of evenly, classes"),
         ({"partition": {"classes_per_client": 0}}, "partition.classes_per_client must be a whole"),
         ({"participation": {"size": 7}}, "participation.size must be at most the 6 eligible"),

@@ -1,0 +1,245 @@
+"""Check a theorem on runs with real data, whose constants are measured and bracketed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from fltheory.engines import Setting
+from fltheory.engines.measured_problem import MeasuredProblem
+from fltheory.engines.measured_run import Bracket
+from fltheory.theorems import Statement, Theorem
+from fltheory.theorems.sa_fl_symbols import L
+from fltheory.verify.check import Comparison, compare_with
+from fltheory.verify.evaluation import evaluate
+from fltheory.verify.truth import Sampling, Truth
+from fltheory.verify.verdict import Grade, HypothesisCheck, Outcome
+
+if TYPE_CHECKING:
+    from fltheory.hardware.theory_runs import Premise, TheoryRun
+    from fltheory.hardware.training import Experiment
+
+Progress = Callable[[int, int, str], None]
+
+_LARGEST_L = 1e9
+
+
+@dataclass(frozen=True)
+class HardwareVerdict:
+    """What one reading of a theorem is worth on a measured run.
+
+    Attributes
+    ----------
+    theorem, reading : str
+    outcome : Outcome
+        ``INAPPLICABLE`` if a premise or hypothesis fails; else it counts only if it is the same
+        with the constants at either end of their brackets.
+    truth, error : float
+        Mean over runs of what is bounded, and the half-width of its interval.
+    bound : Bracket
+        With the constants at the lower and at the upper ends.
+    smoothness : float
+        The L that the theorem is taken with: the data's, or a larger one for which its step
+        sizes are coupled as it asks.
+    hypotheses : tuple of HypothesisCheck
+    premises : tuple of Premise
+    """
+
+    theorem: str
+    reading: str
+    outcome: Outcome
+    truth: float
+    error: float
+    bound: Bracket
+    smoothness: float
+    hypotheses: tuple[HypothesisCheck, ...]
+    premises: tuple[Premise, ...]
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What does not hold, a line each."""
+        failed = [check.failure for check in self.hypotheses if check.holds is False]
+        return (
+            *failed,
+            *(f"{item.name}: {item.detail}" for item in self.premises if not item.holds),
+        )
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """The names of what does hold."""
+        held = [check.name for check in self.hypotheses if check.holds]
+        return (*held, *(item.name for item in self.premises if item.holds))
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The names of hypotheses that the runs are too few to decide."""
+        return tuple(check.name for check in self.hypotheses if check.holds is None)
+
+
+def check_on_hardware(
+    statement: Statement, run: TheoryRun, *, error_probability: float = 1e-3
+) -> HardwareVerdict:
+    """Say what a theorem is worth on measured runs.
+
+    Every expression is the theorem's own. A smoothness of the clients is any number from the
+    data's L upwards; where an equation between step sizes determines one, the theorem is taken
+    with that.
+
+    Parameters
+    ----------
+    statement : Theorem
+        Whose quantities the runs measure: Theorem 5 of SA-FL.
+    run : TheoryRun
+    error_probability : float
+        That any interval used misses; Student's, hence asymptotic.
+
+    Raises
+    ------
+    ValueError
+        If the statement speaks of something that is not measured, or not of such runs at all.
+    """
+    theorem = _measurable(statement)
+    sampling = Sampling(run.measured.trajectory.replicas or 0, 0, error_probability)
+    truth = Truth(run.measured.trajectory, Grade.STATISTICAL, sampling)
+    smoothness = _coupled_smoothness(theorem, run)
+    low, high = (_compare(theorem, run, truth, smoothness, end) for end in ("low", "high"))
+    return HardwareVerdict(
+        theorem.id,
+        theorem.reading,
+        _outcome(low, high, run.premises),
+        low.truth,
+        low.evidence.error,
+        Bracket(low.bound, high.bound),
+        smoothness,
+        high.hypotheses,
+        run.premises,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredCell:
+    """A cell of an experiment, and what each statement is worth on it."""
+
+    label: str
+    run: TheoryRun
+    verdicts: tuple[HardwareVerdict, ...]
+
+
+def check_experiment(
+    statements: Sequence[Statement],
+    experiment: Experiment,
+    *,
+    replicas: int,
+    seed: int = 0,
+    folder: Path | None = None,
+    progress: Progress | None = None,
+) -> Iterator[MeasuredCell]:
+    """Run every cell of an experiment ``replicas`` times, and check statements on each.
+
+    The experiment's first seed draws the problems.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+    experiment : Experiment
+    replicas, seed : int
+    folder : path, optional
+        Where the data set's files lie.
+    progress : callable, optional
+        Called with (rounds done, rounds in all, cell).
+
+    Raises
+    ------
+    ValueError
+        For what `theory_run` or `check_on_hardware` refuses.
+    """
+    from fltheory.hardware.theory_runs import theory_run
+
+    for statement in statements:
+        _measurable(statement)
+    cells = [
+        (f"{row}, {column}", cell.settings)
+        for row, found in experiment.rows
+        for column, cell in zip(experiment.columns, found, strict=True)
+    ]
+    known = None
+    total, behind = sum(settings.training.rounds for _, settings in cells), 0
+    for label, settings in cells:
+
+        def round_done(done: int, behind: int = behind, label: str = label) -> None:
+            if progress is not None:
+                progress(behind + done, total, label)
+
+        run = theory_run(
+            settings,
+            experiment.seeds[0],
+            replicas=replicas,
+            seed=seed,
+            folder=folder,
+            known=known,
+            round_done=round_done,
+        )
+        known = run.problem
+        verdicts = tuple(check_on_hardware(statement, run) for statement in statements)
+        behind += settings.training.rounds
+        yield MeasuredCell(label, run, verdicts)
+
+
+def _measurable(statement: Statement) -> Theorem:
+    known = {"squared_distance", "squared_gradient", "excess_loss", "participant_excess_loss"}
+    if not isinstance(statement, Theorem) or not known >= {
+        statement.quantity.field,
+        *(symbol.field for symbol in statement.round_symbols),
+    }:
+        raise ValueError(
+            f"theorems must be ones whose quantities are measured on runs, as sa-fl/5, "
+            f"got {statement.id}"
+        )
+    return statement
+
+
+def _compare(
+    theorem: Theorem, run: TheoryRun, truth: Truth, smoothness: float, end: str
+) -> Comparison:
+    return compare_with(truth, theorem, _setting(run, smoothness, end))
+
+
+def _setting(run: TheoryRun, smoothness: float, end: str) -> Setting:
+    measured = run.measured
+    problem = MeasuredProblem(
+        run.problem,
+        smoothness,
+        getattr(measured.sigma, end),
+        getattr(measured.server_sigma, end),
+        getattr(measured.dissimilarity, end),
+    )
+    return Setting(run.algorithm, problem, run.participation, run.rounds, run.x0)
+
+
+def _coupled_smoothness(theorem: Theorem, run: TheoryRun) -> float:
+    """Return an L at least the data's that solves the theorem's equations, or the data's own."""
+    least = run.problem.L
+    values = dict(theorem.constants(_setting(run, least, "high")))
+    for hypothesis in theorem.hypotheses:
+        condition = hypothesis.condition
+        if not isinstance(condition, sp.Eq) or L not in condition.free_symbols:
+            continue
+        for solution in sp.solve(condition, L):
+            larger = float(evaluate(solution, values))
+            if least <= larger <= _LARGEST_L:
+                return larger
+    return least
+
+
+def _outcome(low: Comparison, high: Comparison, premises: tuple[Premise, ...]) -> Outcome:
+    if not all(premise.holds for premise in premises):
+        return Outcome.INAPPLICABLE
+    if low.outcome is Outcome.INAPPLICABLE or low.outcome is Outcome.HOLDS:
+        return low.outcome
+    if high.outcome is Outcome.REFUTED:
+        return high.outcome
+    return Outcome.UNDECIDED
