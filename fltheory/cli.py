@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from typer.exceptions import TyperException
+
+from fltheory.progress import shown_progress as _progress
 
 if TYPE_CHECKING:
     from fltheory.theorems import Statement
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _BAD_INPUT = 2
 _INTERRUPTED = 130
 _WIDTH_OF_FILES = 180
+_WITNESSES = Path("verification/witnesses")
 
 app = typer.Typer(
     add_completion=False,
@@ -113,7 +115,9 @@ def derive(
     statements = [registry.get(theorem, name) for name in readings]
     for statement in statements:
         if reading or statement.derivation is not None:
-            print(f"{derivation_text(statement)}\n")
+            with _progress("checking steps") as advance:
+                text = derivation_text(statement, progress=advance)
+            print(f"{text}\n")
 
 
 @app.command()
@@ -121,7 +125,13 @@ def verify(
     theorems: Annotated[
         list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the verdicts to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the verdicts as JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the verdicts as CSV.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report: one HTML page.")] = None,
+    witnesses: Annotated[
+        Path | None,
+        typer.Option(help=f"Folder of certificates to report; {_WITNESSES} if it is there."),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="Compare with the verdicts recorded in this file.")
     ] = None,
@@ -129,26 +139,24 @@ def verify(
     seed: Annotated[int, typer.Option(help="Seed where sampled.")] = 0,
 ) -> None:
     """Check theorems over their regimes; exit status 1 if a recorded verdict changed."""
-    from fltheory.report import summary, verdict_document, verdict_table, write_verdicts
+    from fltheory.report import MadeBy, VerdictOutputs, certificates_in, summary, verdict_table
     from fltheory.verify import check_regimes, read_baseline
-    from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
 
+    outputs = VerdictOutputs(json, csv, html)
     statements = _selected(theorems or [])
     recorded = read_baseline(_existing(baseline)) if baseline else {}
-    with _progress() as advance:
+    if witnesses is None and _WITNESSES.is_dir():
+        witnesses = _WITNESSES
+    with _progress("reading certificates") as advance:
+        certificates = certificates_in(witnesses, statements) if witnesses and html else ()
         cells = check_regimes(statements, replicas=replicas, seed=seed, progress=advance)
+        made_by = MadeBy(seed, replicas)
+        outputs.write(statements, cells, certificates, made_by, progress=advance)
     console = _console()
     console.print(verdict_table(cells))
     console.print(summary(cells))
-    if json is not None:
-        document = verdict_document(
-            cells,
-            seed=seed,
-            replicas=replicas,
-            family_error_probability=FAMILY_ERROR_PROBABILITY,
-        )
-        write_verdicts(json, document)
-        console.print(f"written to {json}")
+    for path in outputs.files.values():
+        console.print(f"written to {path}")
     if baseline and _report_changes(console, cells, recorded):
         raise typer.Exit(1)
 
@@ -166,7 +174,7 @@ def falsify(
 ) -> None:
     """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
     from fltheory import theorems as registry
-    from fltheory.report import falsification_text, rate_falsification_text
+    from fltheory.report import falsification_text, rate_falsification_text, writable
     from fltheory.theorems import RateClaim, Theorem
     from fltheory.verify import certificate, falsification, rate_falsification, write_certificate
 
@@ -179,13 +187,16 @@ def falsify(
             worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
         print(rate_falsification_text(worst))
         return
+    if out is not None:
+        writable("out", out)
     effort = falsification.DEFAULT_BUDGET if budget is None else budget
     with _progress() as advance:
         found = falsification.falsify(statement, effort, seed, progress=advance)
     print(falsification_text(found))
     if found.witness is None or not isinstance(statement, Theorem):
         return
-    document = certificate(statement, found.witness)
+    with _progress("replaying the witness in fractions"):
+        document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
     if out is not None:
         write_certificate(out, document)
@@ -200,7 +211,9 @@ def certify(
     from fltheory.report import certified_text
     from fltheory.verify import read_certificate
 
-    print(certified_text(read_certificate(file)))
+    with _progress(f"checking {file} in exact arithmetic"):
+        certified = read_certificate(file)
+    print(certified_text(certified))
 
 
 @app.command("map")
@@ -219,6 +232,7 @@ def map_command(
     from fltheory.report import region_heading, region_table, write_region
     from fltheory.verify import default_axis, map_region
 
+    _check_figure(out)
     statement = registry.get(theorem, reading)
     if regime not in statement.regimes:
         known = ", ".join(statement.regimes)
@@ -227,10 +241,12 @@ def map_command(
     axes = default_axis(setting, x), default_axis(setting, y)
     with _progress() as advance:
         region = map_region(statement, setting, *axes, progress=advance)
+        if out is not None:
+            advance(0, 0, f"drawing {out}")
+            write_region(region, out)
     print(region_heading(region))
     _console().print(region_table(region))
     if out is not None:
-        write_region(region, out)
         print(f"written to {out}")
 
 
@@ -265,17 +281,25 @@ def power(
     page: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
-    from fltheory.report import power_page, power_summary, read_judged, write_judged
+    from fltheory.report import (
+        power_page,
+        power_summary,
+        read_judged,
+        write_judged,
+        write_whole,
+    )
     from fltheory.verify import Plan, judge_all
     from fltheory.verify.power import keys, mutated_theorems
 
+    _check_pages(out, page)
     selected = {statement.id for statement in _selected(theorems or [])}
     plan = Plan(budget, seed, every)
     mutated = [theorem for theorem in mutated_theorems() if theorem.id in selected]
     if not mutated:
         known = ", ".join(theorem.id for theorem in mutated_theorems())
         raise ValueError(f"theorems must name some that are mutated ({known}), got {theorems}")
-    chosen = keys(mutated, plan)
+    with _progress("making mutants"):
+        chosen = keys(mutated, plan)
     kept = read_judged(out, plan)
     done = [result.key for result in kept]
     try:
@@ -293,31 +317,29 @@ def power(
             print(f"  missed: {result.theorem}: {result.about} (by {result.refuted_by})")
     print(f"written to {out}")
     if page is not None:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(power_page(results, plan), encoding="utf-8")
+        write_whole(page, power_page(results, plan))
         print(f"written to {page}")
 
 
 @app.command()
 def findings(
-    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = Path(
-        "verification/witnesses"
-    ),
+    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = _WITNESSES,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/findings.md"),
     budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
     check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
     from fltheory.report import findings as page_of
+    from fltheory.report import writable, write_whole
 
+    writable("out", out)
     paths = sorted(witnesses.glob("*.json"))
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
     with _progress() as advance:
         page = page_of(paths, witnesses, budget, progress=advance)
     if not check:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
+        write_whole(out, page)
         print(f"written to {out}")
     elif not out.is_file() or out.read_text(encoding="utf-8") != page:
         print(f"{out} is not what the certificates say: run fltheory findings")
@@ -333,15 +355,19 @@ def weights(
     from fltheory.report import weights_summary, weights_table, write_weights
     from fltheory.weights import read_trade_off, solve
 
+    _check_figure(out)
     problem = read_trade_off(file)
-    try:
-        found = solve(problem)
-    except ArithmeticError as error:
-        raise ValueError(str(error)) from error
+    with _progress(f"solving for {problem.n_clients} clients") as advance:
+        try:
+            found = solve(problem)
+        except ArithmeticError as error:
+            raise ValueError(str(error)) from error
+        if out is not None:
+            advance(0, 0, f"drawing {out}")
+            write_weights(problem, found, out)
     _console().print(weights_table(problem, found))
     print(weights_summary(found))
     if out is not None:
-        write_weights(problem, found, out)
         print(f"written to {out}")
 
 
@@ -355,10 +381,14 @@ def cutoff(
     from fltheory.fedau import best_cutoff
     from fltheory.report import cutoff_table, write_cutoffs
 
-    found = best_cutoff(p, rounds)
+    _check_figure(out)
+    with _progress("trying cut-offs") as advance:
+        found = best_cutoff(p, rounds, progress=advance)
+        if out is not None:
+            advance(0, 0, f"drawing {out}")
+            write_cutoffs(p, rounds, found, out)
     _console().print(cutoff_table(found))
     if out is not None:
-        write_cutoffs(p, rounds, found, out)
         print(f"written to {out}")
 
 
@@ -385,8 +415,10 @@ def experiment_ca_fed(
         experiment_tables,
         read_measured,
         write_measured,
+        write_whole,
     )
 
+    _check_pages(out, page)
     plan = experiments.Plan(rounds, start_spread=start_spread, momentum=momentum)
     chosen = experiments.keys(seeds)
     kept = read_measured(out, plan)
@@ -409,8 +441,7 @@ def experiment_ca_fed(
             f"fltheory experiment ca-fed --seeds {seeds} --rounds {rounds} "
             f"--start-spread {start_spread:g} --momentum {momentum:g} --out {out} --page {page}"
         )
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(experiment_page(results, plan, command), encoding="utf-8")
+        write_whole(page, experiment_page(results, plan, command))
         print(f"written to {page}")
 
 
@@ -444,6 +475,23 @@ def _selected(names: Sequence[str]) -> list[Statement]:
     return chosen
 
 
+def _check_figure(out: Path | None) -> None:
+    """Raise ValueError if a figure cannot be written there, before the work for it."""
+    from fltheory.report import writable
+
+    if out is not None:
+        writable("out", out, ".png", ".svg")
+
+
+def _check_pages(out: Path, page: Path | None) -> None:
+    """Raise ValueError if results or page cannot be written there, before the work for them."""
+    from fltheory.report import writable
+
+    writable("out", out)
+    if page is not None:
+        writable("page", page)
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise ValueError(f"baseline must be an existing file, got {str(path)!r}")
@@ -453,32 +501,3 @@ def _existing(path: Path) -> Path:
 def _console() -> Console:
     """Return a console that does not squeeze tables when the output is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """Show a progress bar on a terminal's error stream; elsewhere stay quiet."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def advance(done: int, total: int, name: str) -> None:
-            bar.update(task, completed=done, total=total, description=name)
-
-        yield advance

@@ -11,6 +11,8 @@ from fltheory.report.experiment_report import (
 )
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
+from fltheory.report.html_report import certificates_in, html_report
+from fltheory.report.made_by import MadeBy
 from fltheory.report.power_report import (
     power_page,
     power_summary,
@@ -29,7 +31,8 @@ from fltheory.report.region_figure import (
     write_region,
 )
 from fltheory.report.survival_text import survival_text
-from fltheory.report.verdict_file import verdict_document, write_verdicts
+from fltheory.report.verdict_file import verdict_csv, verdict_document, write_verdicts
+from fltheory.report.verdict_outputs import VerdictOutputs
 from fltheory.report.verdict_table import summary, verdict_table
 from fltheory.report.weights_report import (
     weights_figure,
@@ -37,8 +40,12 @@ from fltheory.report.weights_report import (
     weights_table,
     write_weights,
 )
+from fltheory.report.whole_file import writable, write_whole
 
 __all__ = [
+    "MadeBy",
+    "VerdictOutputs",
+    "certificates_in",
     "certified_text",
     "cutoff_table",
     "derivation_text",
@@ -48,6 +55,7 @@ __all__ = [
     "explanation",
     "falsification_text",
     "findings",
+    "html_report",
     "power_page",
     "power_summary",
     "rate_falsification_text",
@@ -58,16 +66,19 @@ __all__ = [
     "region_table",
     "summary",
     "survival_text",
+    "verdict_csv",
     "verdict_document",
     "verdict_table",
     "weights_figure",
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "writable",
     "write_cutoffs",
     "write_judged",
     "write_measured",
     "write_region",
     "write_verdicts",
     "write_weights",
+    "write_whole",
 ]

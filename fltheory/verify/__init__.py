@@ -10,6 +10,7 @@ from fltheory.verify.certificate import (
 )
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
+from fltheory.verify.curve import Curve
 from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
 from fltheory.verify.mutants import Mutant, mutants
@@ -24,6 +25,7 @@ __all__ = [
     "Cell",
     "CertificateError",
     "Certified",
+    "Curve",
     "Evidence",
     "Falsification",
     "Grade",

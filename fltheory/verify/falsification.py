@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -12,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
+from fltheory.progress import Progress
 from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare
@@ -37,8 +38,6 @@ _CLEARLY = 1.05
 _TRUST = 1 + 1e-9
 _LENGTHS = (0, 30, 300, math.inf)
 _SOON_CERTIFIED = 300
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,11 @@ import numpy as np
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
 from fltheory.theorems import RateClaim, Statement
 from fltheory.validation import FloatArray
 from fltheory.verify.check import check
 from fltheory.verify.verdict import Outcome, Verdict
-
-Progress = Callable[[int, int, str], None]
 
 _ALMOST_NOWHERE = 0.05
 

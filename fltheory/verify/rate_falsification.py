@@ -18,12 +18,12 @@ from fltheory import validation
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
 from fltheory.theorems import RateAxis, RateClaim
 from fltheory.validation import FloatArray
 from fltheory.verify.check import SLOPE_IS_MET, SLOPE_IS_MISSED, slope_of_last_decade
 from fltheory.verify.evaluation import evaluate
 from fltheory.verify.extremal_instances import coupling_of, decoded, drawn
-from fltheory.verify.falsification import Progress
 from fltheory.verify.instance_batch import InstanceBatch, assess
 from fltheory.verify.witness import Witness
 
