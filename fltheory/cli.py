@@ -14,7 +14,8 @@ from typer.exceptions import TyperException
 from fltheory.progress import shown_progress as _progress
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement
+    from fltheory.engines import Setting
+    from fltheory.theorems import Family, Statement
     from fltheory.verify import Cell
     from fltheory.verify.baseline import Baseline
 
@@ -22,6 +23,7 @@ _BAD_INPUT = 2
 _INTERRUPTED = 130
 _WIDTH_OF_FILES = 180
 _WITNESSES = Path("verification/witnesses")
+_USUAL_REGIME = "biased minority excluded"
 
 app = typer.Typer(
     add_completion=False,
@@ -53,6 +55,20 @@ def main() -> None:
 
 experiments_app = typer.Typer(no_args_is_help=True, help="Run a paper's experiment again.")
 app.add_typer(experiments_app, name="experiment")
+
+
+@app.callback()
+def _options(
+    load: Annotated[
+        list[Path] | None,
+        typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
+    ] = None,
+) -> None:
+    if load:
+        from fltheory import theorems as registry
+
+        for path in load:
+            registry.load(path)
 
 
 class _Interrupted(Exception):  # noqa: N818
@@ -167,7 +183,7 @@ def falsify(
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
     budget: Annotated[
         int | None,
-        typer.Option(help="Settings to try: 10000 for an inequality, 1000 for a claimed order."),
+        typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
@@ -176,7 +192,8 @@ def falsify(
     from fltheory import theorems as registry
     from fltheory.report import falsification_text, rate_falsification_text, writable
     from fltheory.theorems import RateClaim, Theorem
-    from fltheory.verify import certificate, falsification, rate_falsification, write_certificate
+    from fltheory.verify import Witness, certificate, rate_falsification, write_certificate
+    from fltheory.verify import falsify as search
 
     statement = registry.get(theorem, reading)
     if isinstance(statement, RateClaim):
@@ -189,11 +206,13 @@ def falsify(
         return
     if out is not None:
         writable("out", out)
-    effort = falsification.DEFAULT_BUDGET if budget is None else budget
     with _progress() as advance:
-        found = falsification.falsify(statement, effort, seed, progress=advance)
+        found = search(statement, budget, seed, progress=advance)
     print(falsification_text(found))
-    if found.witness is None or not isinstance(statement, Theorem):
+    if not (isinstance(statement, Theorem) and isinstance(found.witness, Witness)):
+        if out is not None:
+            reason = "nothing was found" if found.witness is None else "it is not in fractions"
+            print(f"nothing written to {out}: {reason}")
         return
     with _progress("replaying the witness in fractions"):
         document = certificate(statement, found.witness)
@@ -219,12 +238,18 @@ def certify(
 @app.command("map")
 def map_command(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
-    x: Annotated[str, typer.Option(help="Parameter along the x axis, say q.")] = "q",
-    y: Annotated[str, typer.Option(help="Parameter along the y axis, say rounds.")] = "rounds",
+    x: Annotated[
+        str | None,
+        typer.Option(help="Parameter along the x axis, say problem.sigma; q or a family's first."),
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option(help="Parameter along the y axis: rounds, or a family's second.")
+    ] = None,
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
     regime: Annotated[
-        str, typer.Option(help="Regime whose other parameters stay.")
-    ] = "biased minority excluded",
+        str | None,
+        typer.Option(help="Regime whose other parameters stay; a family's defaults if it has one."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")] = None,
 ) -> None:
     """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
@@ -234,13 +259,11 @@ def map_command(
 
     _check_figure(out)
     statement = registry.get(theorem, reading)
-    if regime not in statement.regimes:
-        known = ", ".join(statement.regimes)
-        raise ValueError(f"regime must be one of {known}, got {regime!r}")
-    setting = statement.regimes[regime].setting
-    axes = default_axis(setting, x), default_axis(setting, y)
+    start = _starting_point(statement, regime)
+    first, second = _axes_of(start)
+    axes = default_axis(start, x or first), default_axis(start, y or second)
     with _progress() as advance:
-        region = map_region(statement, setting, *axes, progress=advance)
+        region = map_region(statement, start, *axes, progress=advance)
         if out is not None:
             advance(0, 0, f"drawing {out}")
             write_region(region, out)
@@ -248,6 +271,30 @@ def map_command(
     _console().print(region_table(region))
     if out is not None:
         print(f"written to {out}")
+
+
+def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
+    """Return what a map varies: a regime's setting, or the statement's family."""
+    from fltheory.theorems import RateClaim
+
+    if regime is None and not isinstance(statement, RateClaim) and statement.family is not None:
+        return statement.family
+    first = next(iter(statement.regimes), "")
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
+    name = usual if regime is None else regime
+    if name not in statement.regimes:
+        known = ", ".join(statement.regimes)
+        raise ValueError(f"regime must be one of {known}, got {name!r}")
+    return statement.regimes[name].setting
+
+
+def _axes_of(start: Setting | Family) -> tuple[str, str]:
+    from fltheory.theorems import Family
+
+    if not isinstance(start, Family):
+        return "q", "rounds"
+    first, *rest = start.defaults
+    return first, rest[0] if rest else first
 
 
 @app.command()
@@ -392,6 +439,86 @@ def cutoff(
         print(f"written to {out}")
 
 
+@app.command()
+def train(
+    files: Annotated[list[Path], typer.Argument(help="Experiments: TOML files.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data set's files; bundled digits need none.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Keep checkpoints and results in this folder; resume from it.")
+    ] = Path("out/train"),
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change what the tables share, say training.rounds=10."),
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
+    page: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
+) -> None:
+    """Train the models of a paper's table, and print it beside the paper's figures."""
+    from fltheory import validation
+    from fltheory.report import training_page, training_summary, training_table, write_whole
+
+    _check_pages(None, page)
+    try:
+        from fltheory.hardware.training import measure, read_experiment
+
+        validation.whole_number("checkpoint_every", checkpoint_every, at_least=1)
+        experiments = [read_experiment(file, changes or []) for file in files]
+        with _progress() as advance:
+            measured = measure(
+                experiments,
+                out,
+                folder=data,
+                device=device,
+                checkpoint_every=checkpoint_every,
+                progress=advance,
+            )
+    except ImportError as error:
+        raise ValueError(str(error)) from error
+    except KeyboardInterrupt as interrupt:
+        raise _Interrupted(f"checkpoints are in {out}, the same command resumes") from interrupt
+    for results in measured:
+        _console().print(training_table(results))
+        print(training_summary(results))
+    print(f"runs are in {out}")
+    if page is not None:
+        options = "".join(f" --set {change}" for change in changes or [])
+        command = f"fltheory train {' '.join(map(str, files))}{options} --page {page}"
+        write_whole(page, training_page(measured, command))
+        print(f"written to {page}")
+
+
+@app.command()
+def bias(
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/bias.md"),
+    figure: Annotated[
+        Path | None, typer.Option(help="Write the figure, .svg or .png, beside the page.")
+    ] = Path("docs/bias.svg"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """Make the table of every algorithm's limit under uneven participation."""
+    from fltheory.experiments.participation_bias import Effort, bias_table
+    from fltheory.report import bias_page, write_bias_figure, write_whole
+
+    _check_pages(out, None)
+    _check_figure(figure, "figure")
+    effort = Effort()
+    with _progress() as advance:
+        cells = list(bias_table(effort, progress=advance))
+    page = bias_page(cells, effort, None if figure is None else figure.name)
+    if check:
+        if not out.is_file() or out.read_text(encoding="utf-8") != page:
+            print(f"{out} is not what the algorithms give: run fltheory bias")
+            raise typer.Exit(1)
+        return
+    if figure is not None:
+        write_bias_figure(cells, figure)
+    write_whole(out, page)
+    print(f"written to {out}")
+
+
 @experiments_app.command("ca-fed")
 def experiment_ca_fed(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,
@@ -445,6 +572,37 @@ def experiment_ca_fed(
         print(f"written to {page}")
 
 
+@experiments_app.command("shapley")
+def experiment_shapley(
+    page: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/fedar-shapley.md"),
+    figure: Annotated[
+        Path, typer.Option(help="The figure to write, .svg or .png, beside the page.")
+    ] = Path("docs/fedar-shapley.svg"),
+    check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
+) -> None:
+    """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
+    from fltheory.report import (
+        measured_scenarios,
+        shapley_page,
+        write_shapley_figure,
+        write_whole,
+    )
+
+    _check_pages(None, page)
+    _check_figure(figure, "figure")
+    with _progress() as advance:
+        found = measured_scenarios(progress=advance)
+    text = shapley_page(found, figure.name)
+    if check:
+        if not page.is_file() or page.read_text(encoding="utf-8") != text:
+            print(f"{page} is not what the experiment gives: run fltheory experiment shapley")
+            raise typer.Exit(1)
+        return
+    write_shapley_figure(found, figure)
+    write_whole(page, text)
+    print(f"written to {page} and {figure}")
+
+
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:
     from fltheory.verify import departure, verdict_changed
 
@@ -475,21 +633,21 @@ def _selected(names: Sequence[str]) -> list[Statement]:
     return chosen
 
 
-def _check_figure(out: Path | None) -> None:
+def _check_figure(out: Path | None, name: str = "out") -> None:
     """Raise ValueError if a figure cannot be written there, before the work for it."""
     from fltheory.report import writable
 
     if out is not None:
-        writable("out", out, ".png", ".svg")
+        writable(name, out, ".png", ".svg")
 
 
-def _check_pages(out: Path, page: Path | None) -> None:
+def _check_pages(out: Path | None, page: Path | None) -> None:
     """Raise ValueError if results or page cannot be written there, before the work for them."""
     from fltheory.report import writable
 
-    writable("out", out)
-    if page is not None:
-        writable("page", page)
+    for name, path in (("out", out), ("page", page)):
+        if path is not None:
+            writable(name, path)
 
 
 def _existing(path: Path) -> Path:

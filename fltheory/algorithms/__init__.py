@@ -12,6 +12,7 @@ from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.fedavg_is import FedAvgIS
 from fltheory.algorithms.fedvarp import FedVarp
 from fltheory.algorithms.inactivity_weights import CappedLinear, InactivityWeight
+from fltheory.algorithms.local_sgd import LocalSgd
 from fltheory.algorithms.mifa import Mifa
 from fltheory.algorithms.projected import Projected
 from fltheory.algorithms.safari import Safari
@@ -39,6 +40,7 @@ __all__ = [
     "FedVarp",
     "Harmonic",
     "InactivityWeight",
+    "LocalSgd",
     "Mifa",
     "Projected",
     "Safari",

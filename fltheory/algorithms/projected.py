@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
+from fltheory.algorithms.client_constants import on_backend
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
 from fltheory.problems.ball import Ball
 
@@ -45,7 +46,7 @@ class _ProjectedRound:
         after = self.algorithm.round(state, clients, who, branch)
         x = after["x"]
         xp = array_namespace(x)
-        centre = xp.asarray(self.onto.centre, dtype=x.dtype, device=device(x))
+        centre = on_backend(self.onto.centre, x)
         distance = xp.sqrt(xp.sum((x - centre) ** 2, axis=1, keepdims=True))
         outside = distance > self.onto.radius
         factor = self.onto.radius / xp.where(outside, distance, xp.ones_like(distance))

@@ -11,7 +11,7 @@ from fltheory.engines.observables import (
     ParticipantGradientSum,
     QuadraticForm,
 )
-from fltheory.engines.probing import DependentRoundsError, NotAffineError
+from fltheory.engines.probe import DependentRoundsError, NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.engines.trajectory import RoundArrays, Trajectory

@@ -2,25 +2,25 @@
 
 Some algorithms weigh clients by what has been seen of them, so their rounds are not affine in
 the state; but once it is given who takes part in which round, the weights are numbers and
-the model obeys an affine recursion, whose moments are exact. What is left to chance is who
-takes part: it is enumerated where that is little, and drawn elsewhere.
+the model, with the updates that the server remembers, obeys an affine recursion, whose moments
+are exact. What is left to chance is who takes part: it is enumerated where that is little, and
+drawn elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, product
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, Array, Schedule, State, in_round
+from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
 from fltheory.engines.moment_recursion import affine_problem
 from fltheory.engines.noise import NoiseSource, ReplicaIndices, UnitImpulses
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.probing import NotAffineError
+from fltheory.engines.participation_paths import drawn_paths, every_path
+from fltheory.engines.probe import NotAffineError
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
@@ -29,8 +29,8 @@ from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
-_MOST_PATHS = 50_000
-_PATHS_AT_ONCE = 1000
+_MOST_PATHS_AT_ONCE = 1000
+_NUMBERS_AT_ONCE = 1 << 22
 _MISS = 1e-9
 
 
@@ -49,8 +49,9 @@ def conditional(
     Parameters
     ----------
     algorithm : Algorithm or Schedule
-        Affine in the model once the participants of all rounds are given, with a memory that
-        depends on the participants only (FedAU's weights, say), and one branch.
+        Affine once the participants of all rounds are given, in the model and whatever of the
+        memory depends on it (FedAR's latest updates, say, but not its counts of inactive
+        rounds), and with one branch.
     problem : QuadraticProblem
     participation : Participation
     rounds : int
@@ -65,15 +66,17 @@ def conditional(
     Returns
     -------
     Trajectory
-        With ``standard_error``, zero where all paths are enumerated.
+        With ``standard_error``, zero where all paths are enumerated. Where nobody's
+        participation is random (`Cyclic`, or `Trace` from a given round) there is one path, and
+        the numbers are exact without enumerating anything.
 
     Raises
     ------
     NotAffineError
-        If the round is not affine given its participants, or the memory depends on the model.
+        If the round is not affine given its participants.
     ValueError
-        If there are more than 50,000 paths to enumerate, participation is not independent over
-        rounds where they are, or the algorithm has several branches.
+        If there are more than 50,000 paths to enumerate, participation is neither independent
+        over rounds nor follows states where they are, or the algorithm has several branches.
 
     Examples
     --------
@@ -86,10 +89,11 @@ def conditional(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
-    weights, masks = _paths(setting, paths, seed)
+    weights, masks = every_path(setting) if paths is None else drawn_paths(setting, paths, seed)
+    at_once = _paths_at_once(setting, quadratic)
     parts = [
-        _moments(setting, quadratic, masks[first : first + _PATHS_AT_ONCE])
-        for first in range(0, len(masks), _PATHS_AT_ONCE)
+        _moments(setting, quadratic, masks[first : first + at_once])
+        for first in range(0, len(masks), at_once)
     ]
     values = np.concatenate(parts)
     mean = np.einsum("p,prf->fr", weights, values)
@@ -106,39 +110,86 @@ def conditional(
     )
 
 
-def _paths(setting: Setting, paths: int | None, seed: int) -> tuple[FloatArray, Masks]:
-    """Return weights (P,) and who takes part, (P, rounds, N)."""
-    participation = setting.participation
-    if paths is not None:
-        count = validation.whole_number("paths", paths, at_least=2)
-        rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
-        drawn = islice(participation.masks(rng, count), setting.rounds)
-        return np.full(count, 1 / count), np.stack([mask.copy() for mask in drawn], axis=1)
-    if not participation.independent:
-        raise ValueError(
-            "participation must be independent over rounds to enumerate its paths, got "
-            f"{participation!r}: give the number of paths to draw"
-        )
-    if participation.n_outcomes**setting.rounds > _MOST_PATHS:
-        raise ValueError(
-            f"participation must have at most {_MOST_PATHS} paths to enumerate them, got "
-            f"{participation.n_outcomes} sets in {setting.rounds} rounds: give the number to draw"
-        )
-    outcomes = list(participation.outcomes())
-    every = list(product(outcomes, repeat=setting.rounds))
-    weights = np.array([np.prod([chance for chance, _ in path]) for path in every])
-    return weights, np.array([[mask for _, mask in path] for path in every])
+def _paths_at_once(setting: Setting, problem: QuadraticProblem) -> int:
+    """Return a number of paths that bounds the memory of a round's probes."""
+    start = in_round(setting.algorithm, 1).init(setting.x0[None], problem.n_clients)
+    numbers = sum(int(array.size) for array in start.values())
+    of_path = (numbers + 3) * problem.n_clients * problem.dim
+    return int(np.clip(_NUMBERS_AT_ONCE // of_path, 1, _MOST_PATHS_AT_ONCE))
 
 
 def _moments(setting: Setting, problem: QuadraticProblem, masks: Masks) -> FloatArray:
     """Return the standard quantities of each path and round, (P, rounds + 1, 3)."""
-    run = _Run(setting, problem, masks)
-    forms = [form.matrix for form in standard_forms(problem).values()]
+    forms = np.array([form.matrix for form in standard_forms(problem).values()])
     values = np.empty((len(masks), setting.rounds + 1, len(forms)))
-    for r, (offset, covariance) in enumerate(run.rounds()):
-        second = covariance + offset[:, :, None] * offset[:, None, :]
-        values[:, r] = np.einsum("pab,fab->pf", second, np.array(forms))
+    for r, given in enumerate(given_paths(setting, problem, masks)):
+        offset, dim = given.state["x"] - problem.x_star, problem.dim
+        second = given.covariance[:, :dim, :dim] + offset[:, :, None] * offset[:, None, :]
+        values[:, r] = np.einsum("pab,fab->pf", second, forms)
     return values
+
+
+@dataclass(frozen=True, eq=False)
+class GivenPaths:
+    """Means and covariances given who has taken part, for each of P paths.
+
+    Attributes
+    ----------
+    state : mapping of str to array, (P, ...)
+        The mean of what depends on the model, and what depends on the path only.
+    random : tuple of str
+        The entries that depend on the model, ``"x"`` first.
+    covariance : array, (P, n, n)
+        Of those entries, flattened one after another.
+    """
+
+    state: State
+    random: tuple[str, ...]
+    covariance: FloatArray
+
+    def with_random(self, name: str) -> GivenPaths:
+        """Return the same with another entry counted among those that depend on the model."""
+        width = int(np.prod(self.state[name].shape[1:]))
+        covariance = np.pad(self.covariance, ((0, 0), (0, width), (0, width)))
+        return GivenPaths(self.state, (*self.random, name), covariance)
+
+    def flat(self, state: State) -> FloatArray:
+        """Return the random entries of a state (rows, ...) as vectors."""
+        return np.concatenate(
+            [state[name].reshape(len(state[name]), -1) for name in self.random], 1
+        )
+
+    def moved(self, moves: FloatArray) -> dict[str, FloatArray]:
+        """Return every path's state after each of some moves of the random entries."""
+        count = len(self.covariance)
+        repeated = {
+            name: np.repeat(array, len(moves), axis=0) for name, array in self.state.items()
+        }
+        first = 0
+        for name in self.random:
+            shape = self.state[name].shape[1:]
+            part = moves[:, first : first + int(np.prod(shape))].reshape(-1, *shape)
+            repeated[name] = repeated[name] + np.tile(part, (count, *(1 for _ in shape)))
+            first += int(np.prod(shape))
+        return repeated
+
+
+def given_paths(setting: Setting, problem: QuadraticProblem, masks: Masks) -> Iterator[GivenPaths]:
+    """Yield what is known given the paths, masks (P, rounds, N), before and after each round.
+
+    Raises
+    ------
+    NotAffineError
+        If a round is not affine given its participants.
+    """
+    count = len(masks)
+    start = np.tile(setting.x0, (count, 1))
+    state = dict(in_round(setting.algorithm, 1).init(start, problem.n_clients))
+    given = GivenPaths(state, ("x",), np.zeros((count, problem.dim, problem.dim)))
+    yield given
+    for r in range(setting.rounds):
+        given = _Round(in_round(setting.algorithm, r + 1), problem, masks[:, r], r).after(given)
+        yield given
 
 
 class _LargestDemand:
@@ -157,107 +208,78 @@ class _LargestDemand:
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
-    """The recursion of mean and covariance of many paths together."""
+class _Round:
+    """One round of many paths together."""
 
-    setting: Setting
+    algorithm: Algorithm
     problem: QuadraticProblem
-    masks: Masks
+    who: Masks
+    index: int
 
-    def rounds(self) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """Yield the mean's offset from x*, (P, d), and the covariance, (P, d, d)."""
-        count, n_rounds, _ = self.masks.shape
-        dim = self.problem.dim
-        start = np.tile(self.setting.x0, (count, 1))
-        state = dict(in_round(self.setting.algorithm, 1).init(start, self.problem.n_clients))
-        covariance = np.zeros((count, dim, dim))
-        yield state["x"] - self.problem.x_star, covariance
-        for r in range(n_rounds):
-            algorithm = in_round(self.setting.algorithm, r + 1)
-            slope, noise, state = self._round(algorithm, state, self.masks[:, r], r)
-            covariance = slope @ covariance @ np.swapaxes(slope, 1, 2) + noise
-            yield state["x"] - self.problem.x_star, covariance
+    def after(self, given: GivenPaths) -> GivenPaths:
+        """Return what is known after the round; entries that turn out random are added."""
+        step = self._step(given)
+        size = given.covariance.shape[1]
+        check = np.random.default_rng(self.index).standard_normal((1, size)) * step
+        moves = np.vstack([np.zeros((1, size)), step * np.eye(size), check, -check])
+        probes = _LargestDemand(len(self.who) * len(moves))
+        images = self._run(given, moves, probes)
+        silent = {name: self._by_path(array)[:, 0] for name, array in images.items()}
+        noisy = self._noisy(given, probes.numbers)
+        for name in images:
+            if name not in given.random and self._varies(name, images, noisy, silent):
+                return self.after(given.with_random(name))
+        values = self._by_path(given.flat(images))
+        slope = np.swapaxes((values[:, 1:-2] - values[:, :1]) / step, 1, 2)
+        self._check(values, slope, moves)
+        covariance = slope @ given.covariance @ np.swapaxes(slope, 1, 2)
+        if noisy:
+            columns = self._by_path(given.flat(noisy)) - values[:, :1]
+            covariance += np.swapaxes(columns, 1, 2) @ columns
+        return GivenPaths(silent, given.random, covariance)
 
-    def _round(
-        self, algorithm: Algorithm, state: State, who: Masks, r: int
-    ) -> tuple[FloatArray, FloatArray, dict[str, Array]]:
-        """Return slope and noise covariance of each path's round, and the state after it."""
-        ((branch, _),) = self._branches(algorithm)
-        dim, step = self.problem.dim, self._step(state["x"])
-        check = np.random.default_rng(r).standard_normal((1, dim)) * step
-        moves = np.vstack([np.zeros((1, dim)), step * np.eye(dim), check, -check])
-        probes = _LargestDemand(len(who) * len(moves))
-        images = self._run(algorithm, branch, state, who, moves, probes)
-        x = images["x"].reshape(len(who), len(moves), dim)
-        slope = np.swapaxes((x[:, 1:-2] - x[:, :1]) / step, 1, 2)
-        predicted = x[:, :1] + np.einsum("pab,cb->pca", slope, moves[-2:])
-        scale = np.abs(x).max(initial=1.0)
-        if not np.abs(predicted - x[:, -2:]).max() <= _MISS * scale:
+    def _by_path(self, array: FloatArray) -> FloatArray:
+        return array.reshape(len(self.who), -1, *array.shape[1:])
+
+    def _varies(
+        self, name: str, images: State, noisy: State, silent: Mapping[str, FloatArray]
+    ) -> bool:
+        """Say whether an entry changes with the moves or with the noise."""
+        runs = [images[name], noisy[name]] if noisy else [images[name]]
+        return any((self._by_path(run) != silent[name][:, None]).any() for run in runs)
+
+    def _check(self, values: FloatArray, slope: FloatArray, moves: FloatArray) -> None:
+        predicted = values[:, :1] + np.einsum("pab,cb->pca", slope, moves[-2:])
+        scale = np.abs(values).max(initial=1.0)
+        if not np.abs(predicted - values[:, -2:]).max() <= _MISS * scale:
             raise NotAffineError(
-                "the algorithm's round must be affine in the model given who takes part, for "
+                "the algorithm's round must be affine in its state given who takes part, for "
                 "conditional moments: use engines.monte_carlo"
             )
-        following = _same_for_all_probes(images, len(who), len(moves))
-        noise = self._noise(algorithm, branch, state, who, probes.numbers, x[:, 0])
-        return slope, noise, {**following, "x": x[:, 0]}
 
-    def _noise(
-        self,
-        algorithm: Algorithm,
-        branch: str,
-        state: State,
-        who: Masks,
-        numbers: int,
-        silent: FloatArray,
-    ) -> FloatArray:
-        dim = self.problem.dim
+    def _noisy(self, given: GivenPaths, numbers: int) -> State:
+        """Run every path's round with each of its noise's numbers one and the others zero."""
         if numbers == 0:
-            return np.zeros((len(who), dim, dim))
-        impulses = UnitImpulses(np.tile(np.arange(numbers), len(who)))
-        stay = np.zeros((numbers, dim))
-        images = self._run(algorithm, branch, state, who, stay, impulses)
-        columns = images["x"].reshape(len(who), numbers, dim) - silent[:, None]
-        return np.einsum("pna,pnb->pab", columns, columns)
+            return {}
+        impulses = UnitImpulses(np.tile(np.arange(numbers), len(self.who)))
+        return self._run(given, np.zeros((numbers, given.covariance.shape[1])), impulses)
 
-    def _run(
-        self,
-        algorithm: Algorithm,
-        branch: str,
-        state: State,
-        who: Masks,
-        moves: FloatArray,
-        noise: NoiseSource,
-    ) -> State:
-        """Run every path's round from each of the moved models."""
-        repeated = {name: np.repeat(array, len(moves), axis=0) for name, array in state.items()}
-        repeated["x"] = repeated["x"] + np.tile(moves, (len(who), 1))
+    def _run(self, given: GivenPaths, moves: FloatArray, noise: NoiseSource) -> State:
+        """Run every path's round from each of the moved states."""
         clients = QuadraticClients(self.problem, noise)
-        return algorithm.round(repeated, clients, np.repeat(who, len(moves), axis=0), branch)
+        who = np.repeat(self.who, len(moves), axis=0)
+        return self.algorithm.round(given.moved(moves), clients, who, self._branch)
 
-    def _step(self, x: FloatArray) -> float:
-        reach = max(float(np.abs(self.problem.optima).max()), float(np.abs(x).max()), 1.0)
-        return float(2.0 ** np.ceil(np.log2(reach)))
-
-    def _branches(self, algorithm: Algorithm) -> tuple[tuple[str, float], ...]:
-        if len(algorithm.branches) != 1:
+    @property
+    def _branch(self) -> str:
+        if len(self.algorithm.branches) != 1:
             raise ValueError(
                 "algorithm must have one branch for conditional moments, got "
-                f"{len(algorithm.branches)} in {algorithm!r}"
+                f"{len(self.algorithm.branches)} in {self.algorithm!r}"
             )
-        return algorithm.branches
+        return self.algorithm.branches[0][0]
 
-
-def _same_for_all_probes(images: State, paths: int, probes: int) -> dict[str, NDArray[np.float64]]:
-    """Return each path's memory; it must not depend on the model, so all probes agree on it."""
-    memory = {}
-    for name, array in images.items():
-        if name == "x":
-            continue
-        by_probe = array.reshape(paths, probes, *array.shape[1:])
-        if not (by_probe == by_probe[:, :1]).all():
-            raise NotAffineError(
-                f"the algorithm's memory must depend on who takes part only, but {name!r} depends "
-                "on the model: use engines.monte_carlo"
-            )
-        memory[name] = by_probe[:, 0]
-    return memory
+    def _step(self, given: GivenPaths) -> float:
+        largest = max(float(np.abs(given.state[name]).max()) for name in given.random)
+        reach = max(float(np.abs(self.problem.optima).max()), largest, 1.0)
+        return float(2.0 ** np.ceil(np.log2(reach)))

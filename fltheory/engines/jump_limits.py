@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.jump_map import DistinctSets, JumpMap, MomentErrors, Moments, jump_map
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.probing import UNIT_ROUNDOFF, RoundOverflowError
+from fltheory.engines.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.state_layout import StateLayout
 from fltheory.engines.stationary_limit import StationaryLimit, no_limit
 from fltheory.participation.states import States

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeGuard
 
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, in_round
+from fltheory.engines.error_growth import ErrorGrowth, SteadyGrowth
 from fltheory.engines.jump_map import DistinctSets, JumpMap, MomentErrors, Moments, jump_map
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms
-from fltheory.engines.probing import (
-    MOST_SETS,
-    UNIT_ROUNDOFF,
-    DependentRoundsError,
-    RoundOverflowError,
-)
+from fltheory.engines.probe import UNIT_ROUNDOFF, DependentRoundsError, RoundOverflowError
+from fltheory.engines.probing import MOST_SETS
 from fltheory.engines.rounds import each_round
 from fltheory.engines.setting import Setting
 from fltheory.engines.state_layout import StateLayout
@@ -42,7 +39,7 @@ def runs_along_chain(participation: Participation) -> TypeGuard[Stateful]:
         raise DependentRoundsError(
             f"participation must be independent over rounds, or have at most {MOST_SETS} states, "
             f"for exact moments, got {participation!r} with {participation.n_states}: "
-            "use engines.monte_carlo"
+            "use engines.conditional with drawn paths, or engines.monte_carlo"
         )
     return True
 
@@ -107,6 +104,8 @@ def _run(
 ) -> Iterator[tuple[Moments, MomentErrors]]:
     """Yield the moments before and after every round; where a map overflows, infinite ones."""
     yield moments, errors
+    before: JumpMap | None = None
+    growth: SteadyGrowth | ErrorGrowth
     for _ in range(rounds):
         try:
             step = next(steps)
@@ -116,9 +115,21 @@ def _run(
                 errors,
             )
             return
-        errors = errors.after(step, moments)
-        moments = step(moments)
+        fresh = errors.fresh(step, moments)
+        if step is not before:
+            growth = step.rounding.one_round(*_sums(errors))
+        elif isinstance(growth, SteadyGrowth) and growth.second_gain > 1:
+            growth = step.growth(*_sums(errors))
+        growth.add(*fresh)
+        errors = replace(errors.after(step, moments), totals=(growth.second, growth.first))
+        before, moments = step, step(moments)
         yield moments, errors
+
+
+def _sums(errors: MomentErrors) -> tuple[float, float]:
+    """Return the best bounds on the sums over states of M's and of m's errors."""
+    second, first = errors.totals
+    return min(second, float(errors.second.sum())), min(first, float(errors.first.sum()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,14 +177,12 @@ class StateForms:
         operations = n * n + n + 1 + len(weights)
         readout = 8 * operations * UNIT_ROUNDOFF + self.relative_errors
         shifted = curvature * (2 * distance + origin_error * weights) + 2 * slope * weights
-        bounds = (
-            curvature * errors.second
-            + 2 * slope * errors.first
-            + constant * errors.weights
-            + readout * size
-            + shifted * origin_error
+        of_moments = min(
+            float((curvature * errors.second + 2 * slope * errors.first).sum()),
+            float(curvature.max() * errors.totals[0] + 2 * slope.max() * errors.totals[1]),
         )
-        return float(bounds.sum())
+        bounds = constant * errors.weights + readout * size + shifted * origin_error
+        return of_moments + float(bounds.sum())
 
 
 def _state_forms(

@@ -15,8 +15,10 @@ from functools import cached_property
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm
+from fltheory.engines.error_growth import ErrorGrowth, gains
 from fltheory.engines.moment_map import MomentRounding
-from fltheory.engines.probing import UNIT_ROUNDOFF, maps_of_sets
+from fltheory.engines.probe import UNIT_ROUNDOFF
+from fltheory.engines.probing import maps_of_sets
 from fltheory.engines.state_layout import StateLayout
 from fltheory.participation.base import Masks
 from fltheory.participation.states import States
@@ -99,6 +101,18 @@ class JumpMap:
             image += slope.swapaxes(1, 2) @ moved @ slope
         return image
 
+    def growth(self, second_error: float, first_error: float) -> ErrorGrowth:
+        """Return the growth of the errors' sums over states, over rounds of this one map."""
+        identity = np.broadcast_to(np.eye(self.mean_offset.shape[1]), self.noise.shape)
+        turned = self.mean_slope.swapaxes(1, 2)
+        return ErrorGrowth(
+            gains(self.dual, identity),
+            gains(lambda matrices: turned @ self.states.backward(matrices), identity),
+            float(np.max(self.rounding.coupling)),
+            second_error,
+            first_error,
+        )
+
     @cached_property
     def rounding(self) -> MomentRounding:
         """Constants of one state's rounding error, each (M,)."""
@@ -128,12 +142,20 @@ class MomentErrors:
 
     That norm, summed over states, is that of all ``M_i`` in the blocks of one matrix. State by
     state a round grows it at most by ``||E[A_i' A_i]||``, and the chain, whose transitions are
-    not negative, carries the bounds as it carries the moments.
+    not negative, carries the bounds as it carries the moments. ``totals`` bound the sums over
+    states of the second and of the first in another way, where there is one.
     """
 
     weights: FloatArray
     first: FloatArray
     second: FloatArray
+    totals: tuple[float, float] = (np.inf, np.inf)
+
+    def fresh(self, step: JumpMap, before: Moments) -> tuple[float, float]:
+        """Return what a round from ``before`` adds to the sums over states of M and of m."""
+        none = np.zeros_like(self.first)
+        added = MomentErrors(self.weights, none, none).after(step, before)
+        return float(added.second.sum()), float(added.first.sum())
 
     def after(self, step: JumpMap, before: Moments) -> MomentErrors:
         """Return the errors after a round from ``before``."""

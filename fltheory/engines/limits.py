@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 from scipy.sparse.linalg import LinearOperator, gmres
 
 from fltheory.algorithms.contract import Algorithm, Schedule
@@ -14,7 +15,7 @@ from fltheory.engines.jump_linear import runs_along_chain
 from fltheory.engines.moment_map import MomentMap
 from fltheory.engines.moment_recursion import affine_problem, round_law
 from fltheory.engines.observables import QuadraticForm, standard_forms
-from fltheory.engines.probing import RoundOverflowError
+from fltheory.engines.probe import RoundOverflowError
 from fltheory.engines.setting import check_clients
 from fltheory.engines.state_layout import StateLayout
 from fltheory.engines.stationary_limit import StationaryLimit, no_limit
@@ -76,13 +77,16 @@ def stationary(
         step = MomentMap(round_law(algorithm, quadratic, participation, layout))
     except RoundOverflowError:
         return no_limit(problem.dim)
-    solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
+    try:
+        solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
+    except np.linalg.LinAlgError:
+        return no_limit(problem.dim)
     dwell = solver.dwell()
     if not _positive_definite(dwell):
         return no_limit(problem.dim)
     resolvent = np.asarray(np.linalg.inv(np.eye(step.size) - step.law.mean_slope), np.float64)
     first = resolvent @ step.law.mean_offset
-    second = solver.solve(step.cross @ first + step.inflow)
+    second = solver.solve(step.law.cross(first) + step.law.inflow)
     forms = {name: layout.form(form) for name, form in standard_forms(quadratic).items()}
     limits = {
         name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
@@ -128,11 +132,21 @@ def _rounding_error(
 
 
 class _DirectSolver:
-    """Solves ``M - E[A M A'] = right`` by elimination."""
+    """Solves ``M - E[A M A'] = right`` by elimination.
+
+    Raises
+    ------
+    LinAlgError
+        If something in the state never decays.
+    """
 
     def __init__(self, step: MomentMap) -> None:
         self._size = step.size
-        self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LinAlgWarning)
+            self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
+        if not np.diagonal(self._factors[0]).all():
+            raise np.linalg.LinAlgError("singular")
 
     def solve(self, right: FloatArray) -> FloatArray:
         return np.asarray(lu_solve(self._factors, right.ravel()).reshape(self._size, self._size))
@@ -148,21 +162,14 @@ class _KrylovSolver:
     """Solves the same by GMRES, for states too large for elimination."""
 
     def __init__(self, step: MomentMap) -> None:
-        self._step = step
-        slopes = step.law.slopes
-        self._transposed = np.ascontiguousarray(slopes.transpose(0, 2, 1))
+        self._law = step.law
 
     def solve(self, right: FloatArray) -> FloatArray:
-        return self._solve(self._step.spread, right)
+        return self._solve(self._law.spread, right)
 
     def dwell(self) -> FloatArray:
         """Return X with ``X - E[A' X A] = I``."""
-
-        def dual(matrix: FloatArray) -> FloatArray:
-            slopes = self._transposed
-            return np.tensordot(slopes @ matrix, slopes, axes=([0, 2], [0, 2]))
-
-        return self._solve(dual, np.eye(self._step.size))
+        return self._solve(self._law.dual, np.eye(self._law.size))
 
     def _solve(self, spread: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
         n = right.shape[0]

@@ -6,7 +6,7 @@ With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -14,7 +14,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.engines.probing import UNIT_ROUNDOFF, RandomAffineMap
+from fltheory.engines.error_growth import ErrorGrowth, SteadyGrowth, gains
+from fltheory.engines.probe import UNIT_ROUNDOFF
+from fltheory.engines.random_affine_map import RandomAffineMap
 from fltheory.validation import FloatArray
 
 
@@ -33,44 +35,17 @@ class MomentMap:
     @property
     def size(self) -> int:
         """n, the size of the state."""
-        return self.law.mean_offset.size
-
-    @cached_property
-    def _moving(self) -> tuple[FloatArray, FloatArray]:
-        """The factors whose slope is not zero."""
-        moves = self.law.slopes.any(axis=(1, 2))
-        return self.law.slopes[moves], self.law.offsets[moves]
-
-    @cached_property
-    def inflow(self) -> FloatArray:
-        """(n, n) ``E[b b'] + cov(noise)``."""
-        return np.asarray(self.law.offsets.T @ self.law.offsets + self.law.noise)
-
-    @cached_property
-    def cross(self) -> FloatArray:
-        """(n, n, n) tensor C with ``E[A m b' + b m' A'] = C m``."""
-        slopes, offsets = self._moving
-        half = np.einsum("jac,jb->abc", slopes, offsets)
-        return half + half.transpose(1, 0, 2)
-
-    def spread(self, second: FloatArray) -> FloatArray:
-        """Return ``E[A M A']`` for ``M`` of shape (n, n)."""
-        slopes, _ = self._moving
-        return np.tensordot(slopes @ second, slopes, axes=([0, 2], [0, 2]))
+        return self.law.size
 
     def __call__(self, second: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the next round's ``(M, m)``."""
-        image = self.spread(second) + self.cross @ first + self.inflow
+        image = self.law.spread(second) + self.law.cross(first) + self.law.inflow
         return image, self.law.mean_slope @ first + self.law.mean_offset
 
     @cached_property
     def spread_matrix(self) -> FloatArray:
         """(n^2, n^2) matrix of ``M -> E[A M A']`` on flattened M."""
-        slopes, _ = self._moving
-        n = self.size
-        flat = slopes.reshape(-1, n * n)
-        gram = (flat.T @ flat).reshape(n, n, n, n)
-        return gram.transpose(0, 2, 1, 3).reshape(n * n, n * n)
+        return self.law.spread_tensor.reshape(self.size**2, self.size**2)
 
     @cached_property
     def matrix(self) -> FloatArray:
@@ -78,8 +53,10 @@ class MomentMap:
         n = self.size
         whole = np.zeros((n * n + n + 1, n * n + n + 1))
         whole[: n * n, : n * n] = self.spread_matrix
-        whole[: n * n, n * n : -1] = self.cross.reshape(n * n, n)
-        whole[: n * n, -1] = self.inflow.ravel()
+        whole[: n * n, n * n : -1] = np.stack(
+            [self.law.cross(unit).ravel() for unit in np.eye(n)], axis=1
+        )
+        whole[: n * n, -1] = self.law.inflow.ravel()
         whole[n * n : -1, n * n : -1] = self.law.mean_slope
         whole[n * n : -1, -1] = self.law.mean_offset
         whole[-1, -1] = 1.0
@@ -88,23 +65,33 @@ class MomentMap:
     @cached_property
     def rounding(self) -> MomentRounding:
         """Constants of the recursion of the rounding error."""
-        slopes, offsets = self._moving
+        law, n = self.law, self.size
+        slopes, offsets = law.moving
         slope_norms = np.sqrt((slopes**2).sum(axis=(1, 2)))
         offset_norms = np.sqrt((offsets**2).sum(axis=1))
-        n = self.size
-        operations = n * n + 2 * n + self.law.offsets.shape[0] + 8
+        slope_work = float((slope_norms**2).sum())
+        cross_work = float(2 * slope_norms @ offset_norms)
+        inflow_work = float((law.offsets**2).sum() + np.trace(law.noise))
+        operations = n * n + 2 * n + law.offsets.shape[0] + 8
+        if law.rows is not None:
+            of_slopes, of_offsets = law.rows.norms
+            slope_work += law.rows.work(of_slopes, of_slopes)
+            cross_work += 2 * law.rows.work(of_slopes, of_offsets)
+            inflow_work += law.rows.work(of_offsets, of_offsets)
+            operations += law.rows.count
         return MomentRounding(
-            second_gain=float(np.linalg.norm(np.einsum("jka,jkb->ab", slopes, slopes), 2)),
-            offset_size=float(np.sqrt((self.law.offsets**2).sum())),
-            first_gain=float(np.linalg.norm(self.law.mean_slope, 2)),
-            first_size=float(np.linalg.norm(self.law.mean_slope)),
-            slope_work=float((slope_norms**2).sum()),
-            cross_work=float(2 * slope_norms @ offset_norms),
-            inflow_work=float((self.law.offsets**2).sum() + np.trace(self.law.noise)),
-            slope_error=self.law.slope_error,
-            offset_error=self.law.offset_error,
-            noise_error=self.law.noise_error,
+            second_gain=float(np.linalg.norm(law.gram, 2)),
+            offset_size=float(np.sqrt(law.offset_square)),
+            first_gain=float(np.linalg.norm(law.mean_slope, 2)),
+            first_size=float(np.linalg.norm(law.mean_slope)),
+            slope_work=slope_work,
+            cross_work=cross_work,
+            inflow_work=inflow_work,
+            slope_error=law.slope_error,
+            offset_error=law.offset_error,
+            noise_error=law.noise_error,
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
+            law=law,
         )
 
 
@@ -117,7 +104,8 @@ class MomentRounding:
 
     The error of ``M`` is measured in the nuclear norm, in which ``M -> E[A M A']`` grows a
     symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. For
-    moments kept apart by the state of a chain, the constants are arrays (states,).
+    moments kept apart by the state of a chain, the constants are arrays (states,), and ``law``,
+    the map behind them, is left out.
     """
 
     second_gain: Numbers
@@ -131,6 +119,31 @@ class MomentRounding:
     offset_error: float
     noise_error: float
     unit: float
+    law: RandomAffineMap | None = None
+
+    def one_round(self, second_error: float, first_error: float) -> SteadyGrowth:
+        """Return the growth of the errors, or of their sums over states, by a factor a round."""
+        return SteadyGrowth(
+            float(np.max(self.second_gain)),
+            float(np.max(self.first_gain)),
+            float(np.max(self.coupling)),
+            second_error,
+            first_error,
+        )
+
+    def growth(self, second_error: float, first_error: float) -> SteadyGrowth | ErrorGrowth:
+        """Return the errors' growth over rounds of this one map, without states."""
+        steady = self.one_round(second_error, first_error)
+        if steady.second_gain <= 1 or self.law is None:
+            return steady
+        identity, mean = np.eye(self.law.size), self.law.mean_slope
+        return ErrorGrowth(
+            gains(self.law.dual, identity),
+            gains(lambda matrix: np.asarray(mean.T @ matrix), identity),
+            steady.coupling,
+            second_error,
+            first_error,
+        )
 
     @property
     def coupling(self) -> Numbers:
@@ -184,12 +197,12 @@ def propagate(
     second, first = [second_error], [first_error]
     for rounding, count in _runs(roundings):
         before = traces[len(first) - 1 : len(first) - 1 + count]
-        fresh = (array.tolist() for array in rounding.of_one_round(before))
-        coupling, second_gain = float(rounding.coupling), float(rounding.second_gain)
-        first_gain = float(rounding.first_gain)
-        for fresh_second, fresh_first in zip(*fresh, strict=True):
-            second.append(second_gain * second[-1] + coupling * first[-1] + fresh_second)
-            first.append(first_gain * first[-1] + fresh_first)
+        fresh = zip(*(array.tolist() for array in rounding.of_one_round(before)), strict=True)
+        growth = rounding.growth(second[-1], first[-1])
+        for fresh_second, fresh_first in fresh:
+            growth.add(fresh_second, fresh_first)
+            second.append(growth.second)
+            first.append(growth.first)
     second += [np.inf] * (traces.size - len(second))
     first += [np.inf] * (traces.size - len(first))
     return np.array(second), np.array(first)
@@ -200,23 +213,3 @@ def _runs(roundings: Sequence[MomentRounding]) -> Iterator[tuple[MomentRounding,
     for _, group in groupby(roundings, key=id):
         alike = list(group)
         yield alike[0], len(alike)
-
-
-def mixture(maps: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
-    """Return the law of drawing one of ``maps`` with its probability, then applying it."""
-
-    def mean(arrays: Iterable[FloatArray]) -> FloatArray:
-        weighted = [p * array for (p, _), array in zip(maps, arrays, strict=True)]
-        return np.sum(weighted, axis=0)
-
-    laws = [law for _, law in maps]
-    return RandomAffineMap(
-        mean_slope=mean(law.mean_slope for law in laws),
-        mean_offset=mean(law.mean_offset for law in laws),
-        slopes=np.concatenate([np.sqrt(p) * law.slopes for p, law in maps]),
-        offsets=np.concatenate([np.sqrt(p) * law.offsets for p, law in maps]),
-        noise=mean(law.noise for law in laws),
-        slope_error=max(law.slope_error for law in laws),
-        offset_error=max(law.offset_error for law in laws),
-        noise_error=max(law.noise_error for law in laws),
-    )

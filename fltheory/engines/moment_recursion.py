@@ -11,16 +11,12 @@ from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.engines.jump_linear import follow_chain, runs_along_chain
-from fltheory.engines.moment_map import MomentMap, MomentRounding, mixture, propagate
+from fltheory.engines.moment_map import MomentMap, MomentRounding, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
-from fltheory.engines.probing import (
-    UNIT_ROUNDOFF,
-    NotAffineError,
-    RandomAffineMap,
-    RoundOverflowError,
-    random_affine_map,
-)
+from fltheory.engines.probe import UNIT_ROUNDOFF, NotAffineError, RoundOverflowError
+from fltheory.engines.probing import random_affine_map
 from fltheory.engines.projection import without_idle_projection
+from fltheory.engines.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.rounds import each_round
 from fltheory.engines.setting import Setting
 from fltheory.engines.state_layout import StateLayout

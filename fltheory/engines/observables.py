@@ -13,8 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from fltheory.algorithms.averaging import participant_average
-from fltheory.engines.probing import UNIT_ROUNDOFF, RandomAffineMap, random_affine_map
+from fltheory.engines.probe import UNIT_ROUNDOFF
+from fltheory.engines.probing import random_affine_map
 from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.random_affine_map import RandomAffineMap
 from fltheory.engines.stepped_clients import SteppedClients
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
@@ -141,14 +143,14 @@ class ParticipantGradientSum:
 
 def squared_norm_form(law: RandomAffineMap) -> QuadraticForm:
     """Return ``E||A s + b + noise||^2`` as a quadratic form in s."""
-    size = float(np.sqrt((law.slopes**2).sum() + (law.offsets**2).sum()))
+    size = float(np.sqrt(np.trace(law.gram) + law.offset_square))
     error = law.slope_error + law.offset_error
     noise = float(np.trace(law.noise))
     of_noise = law.noise_error / noise if noise > 0 else 0.0
     return QuadraticForm(
-        matrix=np.einsum("jkn,jkl->nl", law.slopes, law.slopes),
-        vector=np.einsum("jkn,jk->n", law.slopes, law.offsets),
-        constant=float((law.offsets**2).sum()) + noise,
+        matrix=law.gram,
+        vector=law.pulled_offset,
+        constant=law.offset_square + noise,
         relative_error=of_noise + (2 * error / size if size > 0 else 0.0),
     )
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fltheory.algorithms import AveragedIterate, Projected, WeightedFedAvg
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.engines.probing import NotAffineError
+from fltheory.engines.probe import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.problems.quadratic_problem import QuadraticProblem
 

@@ -20,6 +20,7 @@ def simulate(
     participation_rng: np.random.Generator,
     branch_rng: np.random.Generator,
     masks_to_backend: Callable[[Masks], Array] = np.asarray,
+    begun: tuple[int, State] | None = None,
 ) -> Iterator[tuple[State, Masks]]:
     """Yield the state before each round and that round's participants, without end.
 
@@ -35,16 +36,24 @@ def simulate(
         For the participants, and for the algorithm's own random choices.
     masks_to_backend : callable
         Turns boolean NumPy masks into the backend's arrays.
+    begun : tuple of int and state, optional
+        Rounds that have been run and the state after them, to go on from: what was drawn for
+        those rounds is drawn again and not used.
     """
     now = in_round(algorithm, 1)
     names, thresholds = _branches(now)
-    state = now.init(x0, clients.n_clients)
+    done, state = begun or (0, now.init(x0, clients.n_clients))
     scheduled = isinstance(algorithm, Schedule)
     for index, who in enumerate(participation.masks(participation_rng, x0.shape[0]), start=1):
-        yield state, who
+        if index > done:
+            yield state, who
         if scheduled:
             now = in_round(algorithm, index)
             names, thresholds = _branches(now)
+        if index <= done:
+            if len(names) > 1:
+                branch_rng.random(x0.shape[0])
+            continue
         if len(names) == 1:
             state = now.round(state, clients, masks_to_backend(who), names[0])
             continue

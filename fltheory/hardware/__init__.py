@@ -1,13 +1,36 @@
-"""The torch backend: the same algorithm objects, unchanged, on torch tensors."""
+"""The torch backend: the same algorithm objects, unchanged, on torch tensors.
 
-try:
-    import torch  # noqa: F401
-except ImportError as error:
-    raise ImportError(
-        "fltheory.hardware needs torch, an optional extra: pip install 'fltheory[torch]'"
-    ) from error
+Data sets and partitions are NumPy arrays and do not need torch.
+"""
 
-from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
-from fltheory.hardware.torch_runs import run_on_torch
+from __future__ import annotations
 
-__all__ = ["TorchQuadraticClients", "run_on_torch"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fltheory.hardware.torch_clients import LocalTraining, ServerData, TorchClients
+    from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
+    from fltheory.hardware.torch_runs import run_on_torch
+
+__all__ = ["LocalTraining", "ServerData", "TorchClients", "TorchQuadraticClients", "run_on_torch"]
+
+_HOMES = {
+    "LocalTraining": "torch_clients",
+    "ServerData": "torch_clients",
+    "TorchClients": "torch_clients",
+    "TorchQuadraticClients": "torch_quadratic_clients",
+    "run_on_torch": "torch_runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "fltheory.hardware needs torch, an optional extra: pip install 'fltheory[torch]'"
+        ) from error
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.bernoulli import Bernoulli
+from fltheory.participation.number_present import law_of_number, weighted_pairs
 from fltheory.validation import FloatArray
 
 
@@ -69,20 +70,20 @@ class AtMost:
         others = np.where(np.eye(self.n_clients, dtype=bool), 0.0, self.availability)
         there = np.arange(1, self.n_clients + 2)
         drawn = np.minimum(1.0, self.size / there)
-        return np.asarray(self.availability * (_law_of_number(others) @ drawn))
+        return np.asarray(self.availability * (law_of_number(others) @ drawn))
 
     @cached_property
     def pair_inclusions(self) -> FloatArray:
         """(N, N) probability that two clients take part together; time grows with N^4."""
-        there = np.arange(2, self.n_clients + 3)
-        drawn = np.minimum(1.0, self.size * (self.size - 1) / (there * (there - 1)))
-        together = np.outer(self.availability, self.availability)
-        for client in range(self.n_clients):
-            others = np.where(np.eye(self.n_clients, dtype=bool), 0.0, self.availability)
-            others[:, client] = 0.0
-            together[client] *= _law_of_number(others) @ drawn
-        np.fill_diagonal(together, self.marginals)
-        return together
+        return self.weighted_inclusions(np.ones(self.n_clients + 1))
+
+    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
+        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
+        there = np.arange(self.n_clients + 1)
+        drawn = np.minimum(there, self.size)
+        of_ones = weight[drawn] * drawn / np.maximum(there, 1)
+        of_pairs = of_ones * (drawn - 1) / np.maximum(there - 1, 1)
+        return weighted_pairs(self.availability, of_pairs, of_ones)
 
     @property
     def fixed_size(self) -> int | None:
@@ -113,7 +114,7 @@ class AtMost:
                     yield chance, mask
         for members in combinations(range(self.n_clients), self.size):
             mask = _mask(members, self.n_clients)
-            others = _law_of_number(np.where(mask, 0.0, p)[None])[0]
+            others = law_of_number(np.where(mask, 0.0, p)[None])[0]
             drawn = [1 / math.comb(self.size + more, self.size) for more in range(others.size)]
             yield float(p[mask].prod() * (others @ drawn)), mask
 
@@ -137,14 +138,3 @@ def _mask(members: tuple[int, ...], n_clients: int) -> Masks:
     mask = np.zeros(n_clients, dtype=bool)
     mask[list(members)] = True
     return mask
-
-
-def _law_of_number(availability: FloatArray) -> FloatArray:
-    """Return the law of how many clients are there, (rows, N + 1), for each row (rows, N)."""
-    rows, n_clients = availability.shape
-    law = np.zeros((rows, n_clients + 1))
-    law[:, 0] = 1.0
-    for p in availability.T[:, :, None]:
-        law[:, 1:] = (1 - p) * law[:, 1:] + p * law[:, :-1]
-        law[:, :1] *= 1 - p
-    return law

@@ -67,6 +67,15 @@ class Participation(Protocol):
 
 
 @runtime_checkable
+class SizedInclusions(Participation, Protocol):
+    """Participation that knows how pairs of clients go with the number of participants."""
+
+    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
+        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
+        ...
+
+
+@runtime_checkable
 class Stateful(Protocol):
     """Participation by a state that determines who is present and is a finite Markov chain."""
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.participation.base import Masks
+from fltheory.participation.number_present import weighted_pairs
 from fltheory.validation import FloatArray
 
 
@@ -72,6 +73,10 @@ class Bernoulli:
         together = np.outer(self.availability, self.availability)
         np.fill_diagonal(together, self.availability)
         return together
+
+    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
+        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
+        return weighted_pairs(self.availability, weight, weight)
 
     @property
     def fixed_size(self) -> int | None:

@@ -14,6 +14,7 @@ from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.finite_chain import FiniteChain
+from fltheory.participation.number_present import weighted_pairs
 from fltheory.participation.states import ProductStates, States
 from fltheory.validation import ClientIndices, FloatArray
 
@@ -133,6 +134,10 @@ class MarkovOnOff:
         together = np.outer(self.availability, self.availability)
         np.fill_diagonal(together, self.availability)
         return together
+
+    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
+        """Return the stationary ``E[1{i and j there} weight[|S|]]``, for ``weight`` (N + 1,)."""
+        return weighted_pairs(self.availability, weight, weight)
 
     @property
     def fixed_size(self) -> int | None:

@@ -4,6 +4,7 @@ from fltheory.problems.ball import Ball
 from fltheory.problems.base import Problem
 from fltheory.problems.design import nonconvex, quadratic
 from fltheory.problems.logistic_problem import LogisticProblem
+from fltheory.problems.multinomial_problem import MultinomialProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.rippled_problem import RippledProblem
 from fltheory.problems.weighted_objective import WeightedObjective
@@ -11,6 +12,7 @@ from fltheory.problems.weighted_objective import WeightedObjective
 __all__ = [
     "Ball",
     "LogisticProblem",
+    "MultinomialProblem",
     "Problem",
     "QuadraticProblem",
     "RippledProblem",

@@ -1,5 +1,12 @@
 """Results for people: tables, files and explanations."""
 
+from fltheory.report.bias_report import bias_figure, bias_page, bias_text, write_bias_figure
+from fltheory.report.bound_figure import (
+    bound_figure,
+    lines_figure,
+    trajectory_figure,
+    write_bound,
+)
 from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
 from fltheory.report.experiment_report import (
@@ -30,7 +37,15 @@ from fltheory.report.region_figure import (
     region_table,
     write_region,
 )
+from fltheory.report.shapley_report import (
+    measured_scenarios,
+    relative_values,
+    shapley_figure,
+    shapley_page,
+    write_shapley_figure,
+)
 from fltheory.report.survival_text import survival_text
+from fltheory.report.training_report import training_page, training_summary, training_table
 from fltheory.report.verdict_file import verdict_csv, verdict_document, write_verdicts
 from fltheory.report.verdict_outputs import VerdictOutputs
 from fltheory.report.verdict_table import summary, verdict_table
@@ -45,6 +60,10 @@ from fltheory.report.whole_file import writable, write_whole
 __all__ = [
     "MadeBy",
     "VerdictOutputs",
+    "bias_figure",
+    "bias_page",
+    "bias_text",
+    "bound_figure",
     "certificates_in",
     "certified_text",
     "cutoff_table",
@@ -56,6 +75,8 @@ __all__ = [
     "falsification_text",
     "findings",
     "html_report",
+    "lines_figure",
+    "measured_scenarios",
     "power_page",
     "power_summary",
     "rate_falsification_text",
@@ -64,8 +85,15 @@ __all__ = [
     "region_figure",
     "region_heading",
     "region_table",
+    "relative_values",
+    "shapley_figure",
+    "shapley_page",
     "summary",
     "survival_text",
+    "training_page",
+    "training_summary",
+    "training_table",
+    "trajectory_figure",
     "verdict_csv",
     "verdict_document",
     "verdict_table",
@@ -74,10 +102,13 @@ __all__ = [
     "weights_table",
     "where_it_applies",
     "writable",
+    "write_bias_figure",
+    "write_bound",
     "write_cutoffs",
     "write_judged",
     "write_measured",
     "write_region",
+    "write_shapley_figure",
     "write_verdicts",
     "write_weights",
     "write_whole",

@@ -33,7 +33,7 @@ from fltheory.verify import (
 from fltheory.verify.extremal_instances import is_about_safari
 
 _SHARE_FOR_ORDERS = 20
-_NO_SEARCH = "as there is no search for such statements yet"
+_SHARE_AROUND_REGIMES = 100
 
 _INTRODUCTION = """\
 # Findings
@@ -63,7 +63,7 @@ def findings(
         Folder that file names are shown relative to.
     budget : int
         Settings that each search of a repair, or of a statement without a certificate, may
-        try; a twentieth of it for a claimed order.
+        try; a twentieth of it for a claimed order, a hundredth around regimes.
     progress : callable, optional
         Called with (statements done, statements, what is searched).
 
@@ -75,7 +75,7 @@ def findings(
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in ids() if identifier not in refuted]
-    unsearched = list(_not_searched())
+    unsearched = list(_searched_around_regimes())
     names = [certificate.theorem.id for certificate in certified.values()]
     names += [*rest, *(f"{statement.id}, its regimes" for statement in unsearched)]
     shares = (share_of(progress, index, len(names), name) for index, name in enumerate(names))
@@ -90,8 +90,8 @@ def findings(
     return "\n".join([*introduction, *sections])
 
 
-def _not_searched() -> Iterator[Theorem | PointClaim]:
-    """Yield the printed statements for which there is no search yet."""
+def _searched_around_regimes() -> Iterator[Theorem | PointClaim]:
+    """Yield the printed statements that are searched around their regimes only."""
     for identifier in ids():
         statement = get(identifier)
         if not isinstance(statement, RateClaim) and not is_about_safari(statement):
@@ -112,8 +112,8 @@ def _statements(
             continue
         statement, progress = get(identifier), shares[identifier]
         if not is_about_safari(statement):
-            verdicts = _verdicts(statement, progress)
-            yield f"- {identifier} (printed): not searched, {_NO_SEARCH}; {verdicts}"
+            around = _around_regimes(statement, budget, progress)
+            yield f"- {around}; {_verdicts(statement, None)}"
             continue
         if isinstance(statement, RateClaim):
             worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
@@ -125,6 +125,15 @@ def _statements(
         if witness:
             yield from ("", *(f"      {line.strip()}" for line in witness))
     yield ""
+
+
+def _around_regimes(statement: Statement, budget: int, progress: Progress | None) -> str:
+    name = f"{statement.id} ({statement.reading})"
+    if isinstance(statement, RateClaim):
+        return f"{name}: not searched, as orders are searched for SAFARI only"
+    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), progress=progress)
+    fate = "refuted" if found.witness else "no refutation found"
+    return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
 
 
 def _verdicts(statement: Statement, progress: Progress | None) -> str:
@@ -160,7 +169,7 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
 
 
 def _lines_of_regimes(theorem: Theorem | PointClaim, progress: Progress | None) -> Iterator[str]:
-    """Yield the section of a statement without a search, refuted by regimes; else nothing."""
+    """Yield the section of a statement that regimes refute; nothing where none does."""
     cells = check_regimes([theorem], progress=progress)
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
     if not refuted:

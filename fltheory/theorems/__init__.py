@@ -10,8 +10,9 @@ from fltheory.theorems.derivation import (
     StepResult,
 )
 from fltheory.theorems.derivation_check import check_derivation, check_step
+from fltheory.theorems.family import Family, Parameter
 from fltheory.theorems.regime import Regime
-from fltheory.theorems.registry import get, ids, readings, registered
+from fltheory.theorems.registry import get, ids, load, readings, register, registered
 from fltheory.theorems.repair import Mend, Repair
 from fltheory.theorems.statement import (
     BoundedQuantity,
@@ -32,10 +33,12 @@ __all__ = [
     "BoundedQuantity",
     "Derivation",
     "Equal",
+    "Family",
     "FiniteLimit",
     "Hypothesis",
     "Implied",
     "Mend",
+    "Parameter",
     "PointClaim",
     "PointQuantity",
     "RateAxis",
@@ -56,7 +59,9 @@ __all__ = [
     "check_step",
     "get",
     "ids",
+    "load",
     "readings",
+    "register",
     "registered",
     "unit_flags",
     "unit_of",

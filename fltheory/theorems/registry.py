@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.util
+import sys
+from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs
 from fltheory.theorems.statement import Statement
@@ -15,9 +18,11 @@ PAPERS = (
     ca_fed_weights.STATEMENTS,
 )
 
-_BY_NAME: Mapping[tuple[str, str], Statement] = {
+_BY_NAME: dict[tuple[str, str], Statement] = {
     (statement.id, statement.reading): statement for paper in PAPERS for statement in paper
 }
+
+_OF_PAPERS = frozenset(_BY_NAME)
 
 
 def registered() -> tuple[Statement, ...]:
@@ -59,3 +64,53 @@ def get(identifier: str, reading: str = "printed") -> Statement:
             f"reading of {identifier} must be one of {', '.join(known)}, got {reading!r}"
         )
     return _BY_NAME[identifier, reading]
+
+
+def register(statements: Iterable[Statement]) -> None:
+    """Add statements of your own, for as long as this process runs.
+
+    Those registered here before give way to later ones of the same id and reading.
+
+    Raises
+    ------
+    ValueError
+        If an id and reading are those of a paper's statement here, or are given twice;
+        nothing is added then.
+    """
+    fresh: dict[tuple[str, str], Statement] = {}
+    for statement in statements:
+        name = statement.id, statement.reading
+        if name in _OF_PAPERS or name in fresh:
+            raise ValueError(
+                f"id must be one that no other theorem has, got {name[0]!r} ({name[1]}) again"
+            )
+        fresh[name] = statement
+    _BY_NAME.update(fresh)
+
+
+def load(path: Path) -> tuple[Statement, ...]:
+    """Run a Python file, register its ``STATEMENTS`` and return them.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it does not define ``STATEMENTS``, these are not statements,
+        or an id is taken.
+    """
+    if not path.is_file():
+        raise ValueError(f"file of theorems must exist, got {str(path)!r}")
+    name = f"fltheory_loaded_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"file of theorems must be a Python file (.py), got {str(path)!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, "STATEMENTS", None)
+    if not isinstance(found, tuple) or not all(isinstance(item, Statement) for item in found):
+        raise ValueError(
+            f"STATEMENTS of {path} must be a tuple of Theorem, PointClaim or RateClaim, "
+            f"got {type(found).__name__}"
+        )
+    register(found)
+    return found

@@ -17,6 +17,7 @@ import sympy as sp
 
 from fltheory.engines import Observable, Setting, Trajectory
 from fltheory.theorems.derivation import Derivation
+from fltheory.theorems.family import Family
 from fltheory.theorems.regime import Regime
 from fltheory.theorems.units import Unit
 from fltheory.validation import FloatArray
@@ -55,11 +56,23 @@ class Hypothesis:
     condition : sympy relation
     source : str
         Where the paper states it.
+
+    Raises
+    ------
+    ValueError
+        If ``condition`` is no relation, as when SymPy has found it always true or false.
     """
 
     name: str
     condition: sp.core.relational.Relational
     source: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.condition, sp.core.relational.Relational):
+            raise ValueError(
+                f"condition of hypothesis {self.name!r} must be a SymPy relation, "
+                f"got {self.condition!r}; evaluate=False keeps SymPy from deciding it"
+            )
 
 
 @dataclass(frozen=True)
@@ -151,6 +164,8 @@ class Theorem:
         The unit of each symbol; none where units are not to be checked.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
+    family : Family, optional
+        Settings to search for a refutation and to map the theorem over.
     """
 
     id: str
@@ -170,6 +185,7 @@ class Theorem:
     repair: Repair | None = None
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     derivation: Derivation | None = None
+    family: Family | None = None
 
 
 @dataclass(frozen=True)
@@ -261,6 +277,7 @@ class PointClaim:
     note: str = ""
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     derivation: Derivation | None = None
+    family: Family | None = None
 
 
 Statement: TypeAlias = Theorem | RateClaim | PointClaim

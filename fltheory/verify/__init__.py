@@ -11,23 +11,31 @@ from fltheory.verify.certificate import (
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
 from fltheory.verify.curve import Curve
+from fltheory.verify.curves import BoundCurve, rounds_curve, sweep_curve
 from fltheory.verify.falsification import Falsification, falsify
-from fltheory.verify.mapping import MapAxis, RegionMap, default_axis, map_region, varied
+from fltheory.verify.family_search import FamilySearch, FamilyWitness
+from fltheory.verify.map_parameters import MapAxis, default_axis, varied
+from fltheory.verify.mapping import RegionMap, map_region
 from fltheory.verify.mutants import Mutant, mutants
 from fltheory.verify.power import Judged, Plan, judge_all
 from fltheory.verify.rate_falsification import RateFalsification, falsify_rate
 from fltheory.verify.runs import Cell, check_regimes
+from fltheory.verify.setting_search import FoundSetting
 from fltheory.verify.survival import Survival, survival
 from fltheory.verify.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 from fltheory.verify.witness import Witness
 
 __all__ = [
+    "BoundCurve",
     "Cell",
     "CertificateError",
     "Certified",
     "Curve",
     "Evidence",
     "Falsification",
+    "FamilySearch",
+    "FamilyWitness",
+    "FoundSetting",
     "Grade",
     "HypothesisCheck",
     "Judged",
@@ -53,7 +61,9 @@ __all__ = [
     "mutants",
     "read_baseline",
     "read_certificate",
+    "rounds_curve",
     "survival",
+    "sweep_curve",
     "varied",
     "verdict_changed",
     "write_baseline",

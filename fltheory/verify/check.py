@@ -128,8 +128,18 @@ def compare(
     extra_hypotheses: tuple[Hypothesis, ...] = (),
 ) -> Comparison:
     """Evaluate a theorem, and further hypotheses, on a setting."""
-    values = theorem_values(theorem, theorem.constants(setting))
     truth = truth_of(setting, theorem.observe(setting), sampling)
+    return compare_with(truth, theorem, setting, extra_hypotheses)
+
+
+def compare_with(
+    truth: Truth,
+    theorem: Theorem,
+    setting: Setting,
+    extra_hypotheses: tuple[Hypothesis, ...] = (),
+) -> Comparison:
+    """Evaluate a theorem, and further hypotheses, on a setting whose truth is known."""
+    values = theorem_values(theorem, theorem.constants(setting))
     left, error = left_side(theorem, truth)
     return Comparison(
         truth=left,

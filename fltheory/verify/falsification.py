@@ -2,42 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
 
-import numpy as np
-import sympy as sp
-
-from fltheory import validation
+from fltheory.engines import Setting
 from fltheory.progress import Progress
-from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
-from fltheory.validation import FloatArray
-from fltheory.verify.check import Comparison, compare
-from fltheory.verify.extremal_instances import (
-    Genes,
-    changed,
-    coupling_of,
-    decoded,
-    drawn,
-    is_about_safari,
-    niche_of,
-    simpler,
-)
-from fltheory.verify.instance_batch import InstanceBatch, assess
-from fltheory.verify.truth import Sampling
-from fltheory.verify.verdict import Outcome
+from fltheory.theorems import Family, PointClaim, RateClaim, Statement, Theorem
+from fltheory.verify.extremal_instances import is_about_safari
+from fltheory.verify.family_search import FamilySearch, FamilyWitness
+from fltheory.verify.instance_search import InstanceSearch
+from fltheory.verify.setting_search import FoundSetting, SettingSearch
 from fltheory.verify.witness import Witness
 
 DEFAULT_BUDGET = 10_000
-_GENERATION = 250
-_RANDOM_SHARE = 0.5
-_CLEARLY = 1.05
-_TRUST = 1 + 1e-9
-_LENGTHS = (0, 30, 300, math.inf)
-_SOON_CERTIFIED = 300
+DEFAULT_BUDGET_IN_FAMILY = 500
+DEFAULT_BUDGET_AROUND_SETTINGS = 1000
 
 
 @dataclass(frozen=True)
@@ -47,224 +26,135 @@ class Falsification:
     Attributes
     ----------
     theorem, reading : str
-    witness : Witness or None
-        Meets every hypothesis and breaks the bound; None if none was found.
+    witness : Witness, FamilyWitness, FoundSetting or None
+        Meets every hypothesis and breaks the bound; None if none was found. A Witness is in
+        fractions and can be certified.
     settings_tried, settings_applicable : int
         How many settings were evaluated, and on how many all hypotheses held.
     best_ratio : float
         The largest truth/bound where all hypotheses held; -inf if they never did.
-    best : Witness or None
+    best : Witness, FamilyWitness, FoundSetting or None
         Where that was.
     """
 
     theorem: str
     reading: str
-    witness: Witness | None
+    witness: Witness | FamilyWitness | FoundSetting | None
     settings_tried: int
     settings_applicable: int
     best_ratio: float
-    best: Witness | None
+    best: Witness | FamilyWitness | FoundSetting | None
 
 
 def falsify(
     theorem: Statement,
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     seed: int = 0,
     *,
+    settings: Mapping[str, Setting] | None = None,
     progress: Progress | None = None,
 ) -> Falsification:
-    """Look for a refutation of a theorem about SAFARI.
+    """Look for a setting that meets every hypothesis of a theorem and breaks its bound.
 
-    Half of the budget goes to random settings of low-dimensional extremal instances (one or
-    two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q near 0 and 1, small
-    and excessive step sizes), the rest to changes of the best ones. Equations between step
-    sizes are solved for eta_c. Settings are evaluated by the hundred; what seems to refute is
-    checked by the exact engine. A witness is then made small and its numbers round, as long
-    as it remains one.
+    *With a family*, the theorem is searched in it: random settings, then changes of the best.
+
+    *About SAFARI*, half of the budget goes to random settings of low-dimensional extremal
+    instances (one or two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q
+    near 0 and 1, small and excessive step sizes), the rest to changes of the best ones.
+    Equations between step sizes are solved for eta_c. Settings are evaluated by the hundred;
+    what seems to refute is checked by the exact engine.
+
+    *About anything else*, the search goes out from given settings and changes their numbers,
+    whatever they are made of: one by one, or several by one factor, on from the best.
+
+    A witness is then made small and its numbers round, as long as it remains one.
 
     Parameters
     ----------
-    theorem : Theorem
-    budget : int
-        Settings to try, the simplification not counted.
+    theorem : Theorem or PointClaim
+        Registered, or one of your own.
+    budget : int, optional
+        Settings to try, the simplification not counted: 500 in a family, 10,000 about SAFARI,
+        else 1,000.
     seed : int
+    settings : mapping, optional
+        Settings to go out from, by name; those of the theorem's regimes by default. Given,
+        they are what is searched, whatever the theorem is about.
     progress : callable, optional
         Called with (settings tried, budget, best ratio so far).
 
     Raises
     ------
     ValueError
-        For a claimed order, which no single setting can refute, a statement that is not about
-        SAFARI, whose settings are all that is searched so far, or a budget below 1.
+        For a claimed order, which no single setting can refute, a budget below 1, or no
+        setting to go out from.
     """
-    if isinstance(theorem, PointClaim) or not is_about_safari(theorem):
-        raise ValueError(
-            f"theorem must be about SAFARI, whose settings are all that is searched so far, "
-            f"got {theorem.id}"
-        )
     if isinstance(theorem, RateClaim):
         raise ValueError(
             f"theorem must be an inequality to be refuted by one setting, got {theorem.id}, "
             "a claimed order: see falsify_rate"
         )
-    search = Search(theorem, budget, seed)
-    for tried in search.generations():
-        if progress is not None:
-            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
-    coupling = coupling_of(theorem)
-    genes = search.refuting
+    if settings is None and theorem.family is not None:
+        return _in_family(theorem, theorem.family, budget, seed, progress)
+    if settings is None and isinstance(theorem, Theorem) and is_about_safari(theorem):
+        return _among_instances(theorem, budget, seed, progress)
+    starts = dict(settings) if settings is not None else _of_regimes(theorem)
+    if not starts:
+        raise ValueError(f"settings must be given for {theorem.id}, which has no regimes, got none")
+    search = SettingSearch(theorem, starts, seed)
+    search.run(DEFAULT_BUDGET_AROUND_SETTINGS if budget is None else budget, progress)
     return Falsification(
         theorem.id,
         theorem.reading,
-        None if genes is None else decoded(coupling, simplified(theorem, genes)),
+        search.refuting,
         search.tried,
         search.applicable,
         search.best_ratio,
-        None if search.best is None else decoded(coupling, search.best),
+        search.best,
     )
 
 
-@dataclass(frozen=True)
-class _Generation:
-    """Settings that are evaluated together: those that make an instance, by length."""
-
-    size: int
-    groups: Sequence[tuple[Sequence[Genes], InstanceBatch]]
-
-    @classmethod
-    def of(cls, coupling: sp.Eq | None, candidates: Sequence[Genes]) -> _Generation:
-        pairs = [(genes, decoded(coupling, genes)) for genes in candidates]
-        kept = [(genes, witness) for genes, witness in pairs if witness is not None]
-        groups = []
-        for above, last in pairwise(_LENGTHS):
-            group = [(g, witness) for g, witness in kept if above < witness.rounds <= last]
-            if group:
-                genes, instances = zip(*group, strict=True)
-                groups.append((genes, InstanceBatch(instances)))
-        return cls(len(candidates), groups)
+def _of_regimes(theorem: Theorem | PointClaim) -> dict[str, Setting]:
+    return {name: regime.setting for name, regime in theorem.regimes.items()}
 
 
-@lru_cache(maxsize=48)
-def _explored(coupling: sp.Eq | None, seed: int, index: int, size: int) -> _Generation:
-    """Return random settings; theorems with the same coupling of step sizes share them."""
-    rng = np.random.default_rng([seed, index])
-    return _Generation.of(coupling, [drawn(rng) for _ in range(size)])
+def _in_family(
+    theorem: Theorem | PointClaim,
+    family: Family,
+    budget: int | None,
+    seed: int,
+    progress: Progress | None,
+) -> Falsification:
+    budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
+    search = FamilySearch(theorem, family, budget, seed)
+    for tried in search.attempts():
+        if progress is not None:
+            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
+    return Falsification(
+        theorem.id,
+        theorem.reading,
+        search.simplified(),
+        search.tried,
+        search.applicable,
+        search.best_ratio,
+        search.best,
+    )
 
 
-class Search:
-    """Random settings, then changes of the best of each niche; keeps count and the best.
-
-    A niche is a kind of instance: many statements are tight somewhere without being false
-    there, and a single pool of leaders would gather at that place.
-
-    Attributes
-    ----------
-    tried, applicable : int
-    best_ratio : float
-        Largest truth/bound where all hypotheses held.
-    best, refuting : genes or None
-        Where that was, and the preferred refutation, if there is one.
-    """
-
-    def __init__(self, theorem: Theorem, budget: int, seed: int) -> None:
-        self._theorem = theorem
-        self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._seed = validation.whole_number("seed", seed, at_least=0)
-        self._coupling = coupling_of(theorem)
-        self._leaders: dict[tuple[int, ...], tuple[float, Genes]] = {}
-        self._effort: tuple[float, ...] = ()
-        self.tried = 0
-        self.applicable = 0
-        self.best_ratio = -math.inf
-        self.best: Genes | None = None
-        self.refuting: Genes | None = None
-
-    def generations(self) -> Iterator[int]:
-        """Try settings until the budget is spent; yield how many so far."""
-        rng = np.random.default_rng(self._seed)
-        index = 0
-        while self.tried < self._budget:
-            size = min(_GENERATION, self._budget - self.tried)
-            if self.tried < _RANDOM_SHARE * self._budget or not self._leaders:
-                generation = _explored(self._coupling, self._seed, index, size)
-            else:
-                leaders = [genes for _, genes in self._leaders.values()]
-                chosen = rng.integers(len(leaders), size=size)
-                offspring = [changed(leaders[leader], rng) for leader in chosen]
-                generation = _Generation.of(self._coupling, offspring)
-            self._take(generation)
-            index += 1
-            yield self.tried
-
-    def _take(self, generation: _Generation) -> None:
-        self.tried += generation.size
-        for genes, batch in generation.groups:
-            assessed = assess(self._theorem, batch)
-            applies = assessed.violation == 0
-            self.applicable += int(applies.sum())
-            self._note_leaders(genes, np.where(applies, assessed.ratio, -assessed.violation))
-            ratios = np.where(applies, assessed.ratio, -np.inf)
-            self._note_refutations(genes, ratios)
-            leading = int(np.argmax(ratios))
-            if ratios[leading] > self.best_ratio:
-                self.best_ratio, self.best = float(ratios[leading]), genes[leading]
-
-    def _note_leaders(self, candidates: Sequence[Genes], scores: FloatArray) -> None:
-        for genes, score in zip(candidates, scores, strict=True):
-            niche = niche_of(genes)
-            if niche not in self._leaders or score > self._leaders[niche][0]:
-                self._leaders[niche] = float(score), genes
-
-    def _note_refutations(self, genes: Sequence[Genes], ratios: FloatArray) -> None:
-        """Keep the refutation that is soon certified, clear, of few rounds and large.
-
-        The exact engine confirms it first.
-        """
-        efforts = [
-            (_effort(genes[index], float(ratio)), index)
-            for index, ratio in enumerate(ratios)
-            if ratio > _TRUST
-        ]
-        for effort, index in sorted(efforts):
-            if self.refuting is not None and effort >= self._effort:
-                return
-            if refutation(self._theorem, genes[index]) > 0:
-                self.refuting, self._effort = genes[index], effort
-                return
-
-
-def _effort(genes: Genes, ratio: float) -> tuple[float, ...]:
-    rounds = genes["rounds"]
-    return rounds > _SOON_CERTIFIED, ratio < _CLEARLY, rounds, -ratio
-
-
-def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
-    """Return truth, bound and hypotheses on a setting; None where the genes make none."""
-    witness = decoded(coupling_of(theorem), genes)
-    if witness is None:
-        return None
-    return compare(theorem, witness.setting(), Sampling())
-
-
-def simplified(theorem: Theorem, genes: Genes) -> Genes:
-    """Make a refuting setting small and its numbers round, as long as it refutes.
-
-    One gene after another gives way to the simplest value that keeps the refutation, until
-    none can. A refutation by more than 5% remains one by so much.
-    """
-    enough = min(_CLEARLY, refutation(theorem, genes))
-    while True:
-        before = genes
-        for name in before:
-            options = ({**genes, name: value} for value in simpler(name, genes[name]))
-            genes = next(option for option in options if refutation(theorem, option) >= enough)
-        if genes == before:
-            return genes
-
-
-def refutation(theorem: Theorem, genes: Genes) -> float:
-    """Return truth/bound, by the exact engine, where the setting refutes, else zero."""
-    comparison = evaluated(theorem, genes)
-    if comparison is None or comparison.outcome is not Outcome.REFUTED:
-        return 0.0
-    return comparison.truth / comparison.bound if comparison.bound > 0 else math.inf
+def _among_instances(
+    theorem: Theorem, budget: int | None, seed: int, progress: Progress | None
+) -> Falsification:
+    budget = DEFAULT_BUDGET if budget is None else budget
+    search = InstanceSearch(theorem, budget, seed)
+    for tried in search.generations():
+        if progress is not None:
+            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
+    return Falsification(
+        theorem.id,
+        theorem.reading,
+        search.simplified(),
+        search.tried,
+        search.applicable,
+        search.best_ratio,
+        search.best_witness,
+    )

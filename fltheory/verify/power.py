@@ -19,7 +19,7 @@ from fltheory.progress import Progress
 from fltheory.theorems import Theorem, get, registered
 from fltheory.verify.check import check
 from fltheory.verify.extremal_instances import is_about_safari
-from fltheory.verify.falsification import Search
+from fltheory.verify.instance_search import InstanceSearch
 from fltheory.verify.mutants import Mutant, mutants
 from fltheory.verify.verdict import Outcome
 
@@ -180,7 +180,7 @@ def _mutants(theorem: Theorem) -> tuple[Mutant, ...]:
 
 def _searched(mutant: Mutant, budget: int, seed: int) -> tuple[bool, int]:
     """Search until a first refutation; return whether there is one, and the settings tried."""
-    search = Search(mutant.theorem, budget, seed)
+    search = InstanceSearch(mutant.theorem, budget, seed)
     for _ in search.generations():
         if search.refuting is not None:
             break

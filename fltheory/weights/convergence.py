@@ -19,7 +19,8 @@ def importance(problem: TradeOff) -> FloatArray:
     shown = problem.availability[order]
     flexibility = 1.0 / problem.a[order]
     mass = np.cumsum(flexibility)
-    mean = np.cumsum(shown * flexibility) / mass
+    # Counted from the largest, the mean of those alike is exact: they are always in use.
+    mean = shown[0] + np.cumsum((shown - shown[0]) * flexibility) / mass
     # Summed over joining clients, the spread about the mean is free of cancellation.
     joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (shown[1:] - mean[:-1]) ** 2
     spread = np.concatenate([[0.0], np.cumsum(joins)])

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import FedAU, FedAvg, Harmonic, Safari, Scheduled, WeightedFedAvg
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
+from fltheory.algorithms import (
+    CAFed,
+    CappedLinear,
+    ClusterFedVarp,
+    FedAR,
+    FedAU,
+    FedAvg,
+    FedVarp,
+    Harmonic,
+    Mifa,
+    Safari,
+    Scaffold,
+    Scheduled,
+    WeightedFedAvg,
+)
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS
 from fltheory.engines import NotAffineError, conditional, exact, monte_carlo
-from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
+from fltheory.engines.noise import Silence
+from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.participation import (
+    Bernoulli,
+    Cyclic,
+    FiniteChain,
+    MarkovOnOff,
+    Trace,
+    UniformSubset,
+    WaitingSubset,
+)
 from fltheory.problems import QuadraticProblem, nonconvex
 from tests.engines.test_weight_error import weights_of_algorithm_2
 
@@ -100,12 +124,110 @@ def test_the_same_seed_gives_the_same_paths() -> None:
     assert first.replicas == 50
 
 
-def test_markov_paths_can_be_drawn_but_not_enumerated() -> None:
-    chains = MarkovOnOff([0.5, 0.5], 0.9)
-    setting = (FedAU(0.3, 2), random_problem(2, 2, 1), chains, 3, [1.0])
+def test_paths_without_states_can_be_drawn_but_not_enumerated() -> None:
+    waiting = WaitingSubset([0.5, 0.5], 1)
+    setting = (FedAU(0.3, 2), random_problem(2, 2, 1), waiting, 3, [1.0])
     assert conditional(*setting, paths=10).rounds == 3
-    with pytest.raises(ValueError, match="participation must be independent over rounds"):
+    with pytest.raises(ValueError, match="independent over rounds, or follow states, to enumerate"):
         conditional(*setting)
+
+
+CHAINS = {
+    "on and off": MarkovOnOff([0.5, 0.3], [0.8, -0.2]),
+    "a finite chain": FiniteChain([[0.9, 0.1], [0.4, 0.6]], [[True, False], [True, True]], start=0),
+    "cycles": Cyclic([2, 3], [0, 1]),
+    "a trace from anywhere": Trace([[True, False], [False, True], [True, True]]),
+}
+
+
+@pytest.mark.parametrize("who", CHAINS)
+def test_paths_along_states_give_the_exact_engines_moments(who: str) -> None:
+    setting = (FedAvg(0.3, 2), random_problem(2, 2, 2), CHAINS[who], 5, [1.0, -1.0])
+    found, expected = conditional(*setting), exact(*setting)
+    for field in FIELDS:
+        np.testing.assert_allclose(found[field], expected[field], rtol=1e-11)
+        assert not found.standard_error[field].any()
+
+
+WITH_MEMORY = {
+    "MIFA from zero": Mifa(0.3, 2, start="zero"),
+    "FedVARP": FedVarp(0.3, 2, server_lr=0.8),
+    "ClusterFedVARP": ClusterFedVarp((0, 1, 0), 0.3, 2),
+    "SCAFFOLD I": Scaffold(0.2, 2, option=1),
+    "SCAFFOLD II": Scaffold(0.2, 2, server_lr=1.2),
+}
+
+
+@pytest.mark.parametrize("participation", [Bernoulli([0.3, 0.9, 0.5]), UniformSubset(3, 2)])
+@pytest.mark.parametrize("name", WITH_MEMORY)
+def test_remembered_updates_follow_the_exact_engine(name: str, participation) -> None:
+    """Mean and covariance of model and memory together, noise and all."""
+    setting = (WITH_MEMORY[name], random_problem(3, 3, 2), participation, 4, [1.0, -2.0])
+    found, expected = conditional(*setting), exact(*setting)
+    for field in FIELDS:
+        np.testing.assert_allclose(found[field], expected[field], rtol=1e-11)
+
+
+AGES = {
+    "FedAR": FedAR(0.3, 2, weight=CappedLinear(0.5, 1.75), cutoff=2),
+    "FedAR, cut-off that grows": FedAR(0.3, 2, cutoff=lambda rounds: 1 + rounds / 2),
+    "MIFA that waits": Mifa(0.3, 2),
+}
+
+
+@pytest.mark.parametrize(
+    "participation", [Bernoulli([0.3, 0.9]), UniformSubset(2, 1), MarkovOnOff([0.4, 0.6], 0.5)]
+)
+@pytest.mark.parametrize("name", AGES)
+def test_noise_free_rounds_that_depend_on_ages_over_all_paths(name: str, participation) -> None:
+    """Every sequence of presence, its chance multiplied up round by round, run step by step."""
+    problem, rounds = random_problem(6, 2, 2, sigma=0.0), 5
+    sets = [np.array(s, dtype=bool) for s in product((0, 1), repeat=2)]
+    paths = list(product(range(4), repeat=rounds))
+    masks = np.array([[sets[i] for i in path] for path in paths])
+    weights = np.array([chance_of(participation, [sets[i] for i in path]) for path in paths])
+    assert weights.sum() == pytest.approx(1, rel=1e-12)
+    clients, algorithm = SteppedClients(problem, Silence()), AGES[name]
+    state = algorithm.init(np.tile([1.5, -1.0], (len(paths), 1)), 2)
+    found = conditional(algorithm, problem, participation, rounds, [1.5, -1.0])
+    for index in range(rounds + 1):
+        squares = ((state["x"] - problem.x_star) ** 2).sum(axis=1)
+        assert found.squared_distance[index] == pytest.approx(weights @ squares, rel=1e-11)
+        if index < rounds:
+            state = algorithm.round(state, clients, masks[:, index], CLIENTS)
+
+
+def chance_of(participation, path) -> float:
+    """Return a path's probability from what the process says of itself."""
+    if isinstance(participation, UniformSubset):
+        return float(np.prod([0.5 * (mask.sum() == 1) for mask in path]))
+    p = participation.availability
+    nu = getattr(participation, "correlation", np.zeros(2))
+    chance = float(np.where(path[0], p, 1 - p).prod())
+    for before, now in pairwise(path):
+        comes = nu * before + (1 - nu) * p
+        chance *= float(np.where(now, comes, 1 - comes).prod())
+    return chance
+
+
+def test_one_path_where_nothing_is_random() -> None:
+    """FedAR in a cycle, two clients by turns, one local step: by hand, with the noise's variance.
+
+    Losses (x - c)^2 / 2, lr 1/4, psi = 1 + tau/2. 1: G = (1 - 0, .). x = 1 - 1/4. 2: client 1,
+    G_1 = x - 4; x' = x - 1/8 (G_1 + 1.5 G_0).
+    """
+    sigma, weight = 0.5, CappedLinear(0.5, 2.0)
+    problem = QuadraticProblem([[1.0]], [[0.0], [4.0]], sigma=sigma)
+    cycle = Cyclic([2, 2], [0, 1])
+    run = conditional(FedAR(0.25, 1, weight=weight), problem, cycle, 2, [1.0])
+    x1 = 0.75
+    x2 = x1 - ((x1 - 4) + 1.5 * 1.0) / 8
+    # x1 = .. - e0/4; x2 = 7/8 x1 - e1/8 - 1.5 e0/8, so that e0 has the factor -7/32 - 6/32.
+    variance = sigma**2 * np.array([0, 1 / 16, (13 / 32) ** 2 + 1 / 64])
+    expected = (np.array([1.0, x1, x2]) - 2) ** 2 + variance
+    np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-12)
+    assert run.replicas == 1
+    assert not run.standard_error.squared_distance.any()
 
 
 @dataclass(frozen=True)
@@ -137,12 +259,18 @@ class Clipped:
         return {"x": np.clip(state["x"], -0.5, 0.5)}
 
 
+def test_a_memory_of_steps_is_followed_too() -> None:
+    setting = (Momentum(), random_problem(2, 2, 1), Bernoulli([0.5, 0.9]), 4, [1.0])
+    found, expected = conditional(*setting), exact(*setting)
+    np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-11)
+
+
 @pytest.mark.parametrize(
-    ("algorithm", "message"),
-    [(Momentum(), "'velocity' depends on the model"), (Clipped(), "must be affine in the model")],
+    "algorithm", [Clipped(), CAFed([0.5, 0.5], 0.3, 1)], ids=["clip", "CA-Fed"]
 )
-def test_what_is_not_affine_given_the_path_is_refused(algorithm, message: str) -> None:
-    with pytest.raises(NotAffineError, match=message):
+def test_what_is_not_affine_given_the_path_is_refused(algorithm) -> None:
+    """CA-Fed excludes clients by their losses, and so by where the model is."""
+    with pytest.raises(NotAffineError, match=r"affine in its state given who takes part.*monte"):
         conditional(algorithm, random_problem(2, 2, 1), Bernoulli([0.5, 0.9]), 3, [1.0])
 
 

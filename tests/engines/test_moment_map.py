@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.engines.moment_map import MomentMap, mixture, propagate
-from fltheory.engines.probing import RandomAffineMap
+from fltheory.engines.moment_map import MomentMap, propagate
+from fltheory.engines.random_affine_map import RandomAffineMap, mixture
 
 SIZE = 3
 

@@ -19,8 +19,9 @@ from fltheory.engines import (
     probing,
     stationary,
 )
-from fltheory.engines.probing import RandomAffineMap, random_affine_map
+from fltheory.engines.probing import random_affine_map
 from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.random_affine_map import RandomAffineMap
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 

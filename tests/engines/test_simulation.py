@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -133,3 +134,25 @@ def test_one_sgd_step_a_round_by_hand() -> None:
     for state, who in islice(states, 12):
         np.testing.assert_allclose(state["x"][:, 0], expected, rtol=1e-14)
         expected = 0.5 * expected + 0.5 * np.where(who[:, 0], -1.0, 3.0)
+
+
+@pytest.mark.parametrize("algorithm", [FedAvg(0.25, 1), Safari(0.5, 0.25, 0.25, 1)])
+@pytest.mark.parametrize("done", [0, 1, 5])
+def test_going_on_from_a_state_gives_the_same_rounds(algorithm: FedAvg | Safari, done: int) -> None:
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0], [4.0]])
+
+    def states(begun: tuple[int, Mapping[str, np.ndarray]] | None) -> list[tuple[list, list]]:
+        rounds = simulate(
+            algorithm,
+            clients_of(problem),
+            UniformSubset(3, 1),
+            np.ones((6, 1)),
+            participation_rng=np.random.default_rng(1),
+            branch_rng=np.random.default_rng(2),
+            begun=begun,
+        )
+        return [(state["x"].tolist(), who.tolist()) for state, who in islice(rounds, 9)]
+
+    whole = states(None)
+    again = states((done, {"x": np.array(whole[done][0])}))
+    assert again[: 9 - done] == whole[done:]

@@ -59,7 +59,7 @@ def test_exact_moments_round_by_round() -> None:
 
 def test_too_long_a_cycle_is_refused_by_the_exact_engine() -> None:
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-    with pytest.raises(DependentRoundsError, match=r"use engines\.monte_carlo"):
+    with pytest.raises(DependentRoundsError, match=r"use .*engines\.monte_carlo"):
         exact(FedAvg(0.5, 1), problem, Cyclic([101, 103], [0, 0]), 4, [1.0])
 
 

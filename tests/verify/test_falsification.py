@@ -20,7 +20,7 @@ from fltheory.verify.extremal_instances import (
     rounded,
     simpler,
 )
-from fltheory.verify.falsification import evaluated, simplified
+from fltheory.verify.instance_search import evaluated, simplified
 from fltheory.verify.verdict import Outcome
 
 DERIVED = theorems.get("sa-fl/5", "derived")

@@ -16,7 +16,7 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import nonconvex
 from fltheory.theorems import BoundedQuantity, Hypothesis, RoundRange, sa_fl
 from fltheory.verify import MapAxis, Outcome, default_axis, map_region, varied
-from fltheory.verify.mapping import parameters
+from fltheory.verify.map_parameters import parameters
 
 BASE = theorems.get("sa-fl/5").regimes["biased minority excluded"].setting
 

@@ -37,6 +37,16 @@ def test_without_offset_more_weight_for_the_less_available() -> None:
     assert found.total_multiplier == pytest.approx(-1 / 9, rel=1e-13)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 5e-17, 1e-12])
+def test_curvatures_that_hardly_count_leave_all_to_the_most_available(scale: float) -> None:
+    """As a vanishes (1/2 q'Aq + b) / (pi'q) is b / (pi'q): q is all on the largest pi."""
+    pi = np.array([0.7, 0.9, 0.5, 0.3])
+    found = weights.optimal_for_convergence(pi, a=scale * pi, b=400.0)
+    np.testing.assert_allclose(found.q, [0.0, 1.0, 0.0, 0.0], atol=1e-12)
+    shared = weights.optimal_for_convergence([0.3, 0.9, 0.9], a=scale, b=400.0)
+    np.testing.assert_allclose(shared.q, [0.0, 0.5, 0.5], atol=1e-12)
+
+
 @given(problems())
 def test_the_form_of_equation_27(problem) -> None:
     """q_k = (lambda pi_k - theta)+ / a_k, and lambda is the minimum itself."""

@@ -1,0 +1,143 @@
+"""FedAvg under full participation: Li et al. (ICLR 2020), Theorem 1.
+
+"On the Convergence of FedAvg on Non-IID Data". Steps of SGD are counted from w_1, the initial
+model, so that after R steps the model is w_T with T = R + 1.
+"""
+
+import math
+
+import numpy as np
+import sympy as sp
+
+from fltheory.algorithms import Harmonic, LocalSgd
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems import (
+    BoundedQuantity,
+    Family,
+    Hypothesis,
+    Parameter,
+    Regime,
+    RoundRange,
+    Theorem,
+)
+
+# 1. The symbols of the paper.
+L, mu, kappa, gamma, beta = sp.symbols("L mu kappa gamma beta", positive=True)
+E, T = sp.symbols("E T", positive=True, integer=True)
+S, Gamma, G, B, D_1 = sp.symbols("S Gamma G B D_1", nonnegative=True)
+offset, pi_min = sp.symbols("gamma_0 pi_min", nonnegative=True)
+
+
+# 2. Their values on a setting.
+def constants(setting):
+    algorithm, problem = setting.algorithm, setting.problem
+    if not isinstance(algorithm, LocalSgd) or not isinstance(algorithm.step_sizes, Harmonic):
+        raise ValueError(f"algorithm must be LocalSgd with Harmonic steps, got {algorithm!r}")
+    p = np.array(algorithm.aggregation_weights)
+    return {
+        L: problem.L,
+        mu: problem.mu,
+        E: algorithm.local_steps,
+        T: setting.rounds + 1,
+        S: float((p**2).sum()) * problem.sigma**2,
+        Gamma: problem.F_star,  # F* - sum_k p_k F_k*, and quadratic clients have F_k* = 0
+        G: largest_gradient(setting),
+        D_1: float(np.linalg.norm(setting.x0 - problem.x_star)),
+        beta: algorithm.step_sizes.scale,
+        offset: algorithm.step_sizes.offset,
+        pi_min: float(setting.participation.marginals.min()),
+    }
+
+
+def largest_gradient(setting):
+    """Bound sqrt(E||grad F_k(w_t^k, xi)||^2) over all k and t, for steps of at most 1/L.
+
+    Without noise no model leaves the ball around w* of radius max(||w_1 - w*||, kappa r), where
+    r is the distance of the farthest w_k*: a step moves by -eta H_k (w - w_k*). Noise adds a
+    variance v with v <= (1 - eta mu)^2 v + eta^2 sigma^2, so at most eta_1 sigma^2 / mu.
+    """
+    problem, steps = setting.problem, setting.algorithm.step_sizes
+    r = float(np.linalg.norm(problem.optima - problem.x_star, axis=1).max())
+    start = float(np.linalg.norm(setting.x0 - problem.x_star))
+    radius = max(start, problem.L / problem.mu * r)
+    radius += math.sqrt(steps.at(1) * problem.sigma**2 / problem.mu)
+    return math.hypot(problem.L * (radius + r), problem.sigma)
+
+
+# 3. A family of settings in which the step sizes follow the theorem.
+def make(condition, spread, sigma, steps, local_steps, start):
+    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * 2
+    problem = QuadraticProblem(
+        [np.diag(diagonal) for diagonal in curvatures],
+        spread * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]]),
+        sigma=sigma,
+    )
+    weights = (0.25, 0.25, 0.25, 0.25)
+    first = max(8 * problem.L / problem.mu, local_steps)
+    algorithm = LocalSgd(Harmonic(2 / problem.mu, offset=first), int(local_steps), weights)
+    x0 = problem.x_star + np.array([start, 0.0])
+    return Setting(algorithm, problem, UniformSubset(4, 4), int(steps), x0)
+
+
+FAMILY = Family(
+    make,
+    (
+        Parameter("condition", 1, 100, 4, "kappa, with L = 1"),
+        Parameter("steps", 1, 500, 100, "SGD steps, T - 1", whole=True),
+        Parameter("local_steps", 1, 20, 5, "E", whole=True),
+        Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+        Parameter("sigma", 0, 10, 1, "noise of the gradients", logarithmic=False),
+        Parameter("start", 0.01, 100, 1, "||w_1 - w*||"),
+    ),
+)
+
+# 4. The statement.
+THEOREM_1 = Theorem(
+    id="li/1",
+    reading="printed",
+    title="FedAvg, everybody takes part, step sizes decay: the excess loss after T steps",
+    source='Li et al., "On the Convergence of FedAvg on Non-IID Data" (ICLR 2020), Theorem 1',
+    quantity=BoundedQuantity(
+        "excess_loss", "last", RoundRange(0, 0), "E[F(w_T)] - F*", r"\mathbb E[F(w_T)]-F^*"
+    ),
+    bound=kappa / (gamma + T - 1) * (2 * B / mu + mu * gamma / 2 * D_1**2),
+    hypotheses=(
+        Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1"),
+        Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2"),
+        Hypothesis("bounded gradients", sp.Lt(G, sp.oo, evaluate=False), "Assumption 4"),
+        Hypothesis("everybody takes part", sp.Eq(pi_min, 1), "Section 3.1"),
+        Hypothesis("step sizes 2/(mu (gamma + t))", sp.Eq(beta, 2 / mu), "Theorem 1"),
+        Hypothesis("their offset", sp.Eq(offset, gamma), "Theorem 1"),
+    ),
+    meanings={
+        L: "smoothness",
+        mu: "strong convexity",
+        E: "local steps between two averages",
+        T: "number of the last model; w_1 is the initial one",
+        S: "sum_k p_k^2 sigma_k^2",
+        Gamma: "F* - sum_k p_k F_k*",
+        G: "bound on the root mean square of the stochastic gradients",
+        D_1: "||w_1 - w*||",
+        beta: "eta_t = beta / (gamma_0 + t)",
+        offset: "gamma_0",
+        pi_min: "the least probability to take part",
+    },
+    definitions={
+        kappa: L / mu,
+        gamma: sp.Max(8 * kappa, E),
+        B: S + 6 * L * Gamma + 8 * (E - 1) ** 2 * G**2,
+    },
+    constants=constants,
+    regimes={
+        "usual": Regime("kappa = 4, five local steps", FAMILY.setting),
+        "one local step": Regime("E = 1", lambda: FAMILY.setting(local_steps=1)),
+        "ill conditioned": Regime("kappa = 100", lambda: FAMILY.setting(condition=100)),
+        "exact gradients": Regime("sigma = 0", lambda: FAMILY.setting(sigma=0)),
+    },
+    family=FAMILY,
+    note="To the letter. All eta_t are at most 1/(4 L), as eta_1 = 2/(mu (gamma + 1)).",
+)
+
+STATEMENTS = (THEOREM_1,)

@@ -1,0 +1,137 @@
+"""FedAvg told step by step, with a step size for each: Li et al. (ICLR 2020), equations (3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from fltheory import validation
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Algorithm, Array, Clients, State
+from fltheory.algorithms.memory import blank
+from fltheory.algorithms.step_sizes import StepSizes
+from fltheory.validation import FloatArray
+
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class LocalSgd:
+    """Local SGD whose *rounds are single steps*: every client keeps a model of its own.
+
+    In step t = 1, 2, ... each client present does ``w^k <- w^k - eta_t grad F_k(w^k)``; after
+    every E-th step all models become their weighted mean. The model ``x`` is that mean,
+    ``sum_k p_k w^k``, after every step. So the step size may decay inside a round, and errors
+    are those after single steps. With constant steps and everybody present, the model after
+    n E steps is `WeightedFedAvg`'s after n rounds. A client absent in a step makes none.
+
+    Parameters
+    ----------
+    step_sizes : StepSizes
+        eta_1, eta_2, ..., one for each SGD step.
+    local_steps : int
+        E, the SGD steps between two averages.
+    aggregation_weights : tuple of float, (N,)
+        p, positive, summing to one.
+
+    Raises
+    ------
+    ValueError
+        For weights that are not positive or do not sum to one, or ``local_steps`` below 1; by
+        ``init``, if there are not as many weights as clients.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import Harmonic
+    >>> from fltheory.engines import exact
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.problems import QuadraticProblem
+    >>> clients = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> method = LocalSgd(Harmonic(0.5), local_steps=2, aggregation_weights=(0.5, 0.5))
+    >>> exact(method, clients, UniformSubset(2, 2), 2, [1.0]).squared_distance.tolist()
+    [1.0, 0.25, 0.140625]
+    """
+
+    step_sizes: StepSizes
+    local_steps: int
+    aggregation_weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        weights = validation.real_array(
+            "aggregation_weights", self.aggregation_weights, shape="(N,)"
+        )
+        if weights.ndim != 1 or weights.size == 0:
+            raise ValueError(f"aggregation_weights must have shape (N,), got {weights.shape}")
+        if weights.min() <= 0 or abs(weights.sum() - 1) > _SUM_TOLERANCE:
+            raise ValueError(
+                "aggregation_weights must be positive and sum to one, got "
+                f"{tuple(weights.tolist())}"
+            )
+        object.__setattr__(self, "aggregation_weights", tuple(weights.tolist()))
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+
+    def at(self, round_index: int) -> Algorithm:
+        """Return one SGD step, the first being 1."""
+        return _Step(
+            self.step_sizes.at(round_index),
+            round_index % self.local_steps == 0,
+            self.aggregation_weights,
+        )
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One SGD step of everybody, and perhaps the average."""
+
+    client_lr: float
+    averages: bool
+    aggregation_weights: tuple[float, ...]
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        if n_clients != len(self.aggregation_weights):
+            raise ValueError(
+                f"aggregation_weights must be one for each of {n_clients} clients, "
+                f"got {len(self.aggregation_weights)}"
+            )
+        return {"x": x0, "apart": blank(x0, n_clients - 1, x0.shape[1])}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        x = state["x"]
+        xp = array_namespace(x)
+        mixing = xp.asarray(_mixing(self.aggregation_weights), dtype=x.dtype, device=device(x))
+        local = xp.matmul(mixing, xp.concat([x[:, None, :], state["apart"]], axis=1))
+        numbers = xp.asarray(np.arange(who.shape[1]), device=device(x))
+        moved = local
+        for k in range(who.shape[1]):
+            alone = who & (numbers == k)
+            moved = moved + clients.local_sgd(local[:, k, :], alone, steps=1, lr=self.client_lr)
+        p = xp.asarray(self.aggregation_weights, dtype=x.dtype, device=device(x))
+        # The inverse of the mixing matrix M is M' diag(p).
+        after = xp.matmul(mixing.T, p[None, :, None] * moved)
+        apart = after[:, 1:, :]
+        return {"x": after[:, 0, :], "apart": xp.zeros_like(apart) if self.averages else apart}
+
+
+@lru_cache(maxsize=32)
+def _mixing(weights: tuple[float, ...]) -> FloatArray:
+    """Return M (N, N) that makes the clients' models of the mean and N - 1 numbers apart from it.
+
+    ``M = diag(p)^{-1/2} U`` with an orthogonal U whose first column is ``sqrt(p)`` (a Householder
+    reflection), so that ``sum_k p_k ||w^k||^2`` is the sum of squares of what is kept: a step
+    that brings every client closer to its optimum is a contraction of the state too, and the
+    exact engine's bound on its rounding does not grow.
+    """
+    root = np.sqrt(np.array(weights))
+    normal = root.copy()
+    normal[0] -= 1.0
+    length = float(normal @ normal)
+    reflection = np.eye(root.size)
+    if length > 0:
+        reflection -= 2 * np.outer(normal, normal) / length
+    return np.asarray(reflection / root[:, None])

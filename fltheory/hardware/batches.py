@@ -1,0 +1,181 @@
+"""Which of its samples a client uses in each step of local SGD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fltheory import validation
+
+Sampling = Literal["shuffle", "replacement"]
+SAMPLINGS = ("shuffle", "replacement")
+
+_NEVER = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Batches:
+    """Batches of several clients in successive steps.
+
+    Attributes
+    ----------
+    samples : Tensor of int, (steps, rows, width)
+        Places in the data.
+    weights : Tensor, (steps, rows, width)
+        1/size of the batch; 0 for padding, and all through steps that a client does not take.
+    takes : Tensor, (steps, rows)
+        1 where the client takes the step, 0 where it has stopped.
+    """
+
+    samples: Tensor
+    weights: Tensor
+    takes: Tensor
+
+
+class Pools:
+    """The samples of each client, and how batches are drawn from them.
+
+    Parameters
+    ----------
+    parts : sequence of integer arrays
+        The places of each client's samples in the data; none may be empty.
+    n_samples : int
+        How many samples the data holds.
+    device : torch.device
+    dtype : torch.dtype
+        Of weights.
+
+    Raises
+    ------
+    ValueError
+        For a client without samples, or a place that is not in the data; the error names it.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[NDArray[np.integer]],
+        n_samples: int,
+        *,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        places = [np.asarray(part, dtype=np.int64).reshape(-1) for part in parts]
+        for client, part in enumerate(places):
+            if part.size == 0:
+                raise ValueError(f"parts must give every client samples, got none for {client}")
+            if part.min() < 0 or part.max() >= n_samples:
+                raise ValueError(
+                    f"parts must hold places from 0 to {n_samples - 1}, got "
+                    f"{part.max() if part.max() >= n_samples else part.min()} for client {client}"
+                )
+        sizes = np.array([part.size for part in places])
+        self.host_sizes: tuple[int, ...] = tuple(sizes.tolist())
+        self.dtype = dtype
+        self.places = torch.tensor(np.concatenate(places), device=device)
+        self.sizes = torch.tensor(sizes, device=device)
+        self._starts = torch.tensor(np.cumsum(sizes) - sizes, device=device)
+
+    def steps_of_epochs(self, epochs: int, batch_size: int | None) -> int:
+        """Return how many steps the client with most samples needs for so many passes."""
+        size = max(self.host_sizes)
+        return epochs * -(-size // (batch_size or size))
+
+    def whole(self, clients: Tensor, first: int = 0, last: int | None = None) -> Batches:
+        """Return one batch of all samples of each of ``clients``, (rows,), or a stretch of it.
+
+        With ``first`` and ``last`` only the samples from one to before the other, weighted as
+        parts of the whole.
+        """
+        last = max(self.host_sizes) if last is None else last
+        local = torch.arange(first, last, device=clients.device)
+        sizes = self.sizes[clients][:, None]
+        valid = local < sizes
+        places = self._places(clients[None, :, None], torch.where(valid, local, 0)[None])
+        weights = (valid.to(self.dtype) / sizes)[None]
+        return Batches(places, weights, torch.ones_like(weights[:, :, 0]))
+
+    def drawn(
+        self,
+        clients: Tensor,
+        steps: int,
+        *,
+        batch_size: int | None,
+        sampling: Sampling,
+        epochs: int | None,
+        generator: torch.Generator,
+    ) -> Batches:
+        """Draw the batches of ``steps`` successive steps for ``clients``, (rows,).
+
+        With ``batch_size=None`` all samples are used in every step. ``"shuffle"`` goes through
+        a client's samples in random order, again and again in a new order, the last batch of
+        each pass holding what is left; ``"replacement"`` draws every sample anew. A client
+        stops after ``epochs`` passes where given.
+        """
+        step = torch.arange(steps, device=clients.device)
+        sizes = self.sizes[clients]
+        passes = -(-sizes // (batch_size or max(self.host_sizes)))
+        takes = torch.ones(steps, clients.numel(), dtype=self.dtype, device=clients.device)
+        if epochs is not None:
+            takes = (step[:, None] < epochs * passes).to(self.dtype)
+        if batch_size is None:
+            whole = self.whole(clients)
+            expanded = (steps, -1, -1)
+            return Batches(
+                whole.samples.expand(expanded),
+                whole.weights.expand(expanded) * takes[:, :, None],
+                takes,
+            )
+        if sampling == "replacement":
+            shape = (steps, clients.numel(), batch_size)
+            drawn = torch.rand(
+                shape, generator=generator, device=clients.device, dtype=torch.float64
+            )
+            local = (drawn * sizes[:, None]).long()
+            weights = takes[:, :, None].expand(shape) / batch_size
+            return Batches(self._places(clients[None, :, None], local), weights, takes)
+        return self._shuffled(clients, steps, batch_size, epochs, takes, generator)
+
+    def _shuffled(
+        self,
+        clients: Tensor,
+        steps: int,
+        batch_size: int,
+        epochs: int | None,
+        takes: Tensor,
+        generator: torch.Generator,
+    ) -> Batches:
+        sizes = self.sizes[clients]
+        needed = -(-steps // -(-min(self.host_sizes) // batch_size))
+        orders = self._orders(sizes, min(needed, epochs or needed), generator)
+        step = torch.arange(steps, device=clients.device)[:, None]
+        passes = -(-sizes // batch_size)
+        begin = (step % passes) * batch_size
+        place = begin[:, :, None] + torch.arange(batch_size, device=clients.device)
+        valid = (place < sizes[:, None]) & (takes[:, :, None] > 0)
+        row = torch.arange(clients.numel(), device=clients.device)[None, :, None]
+        turn = torch.where(takes > 0, step // passes, 0)[:, :, None]
+        local = orders[turn, row, torch.where(valid, place, 0)]
+        held = torch.clamp(sizes - begin, max=batch_size)
+        weights = valid.to(self.dtype) / held[:, :, None]
+        return Batches(self._places(clients[None, :, None], local), weights, takes)
+
+    def _orders(self, sizes: Tensor, passes: int, generator: torch.Generator) -> Tensor:
+        """Return random orders of each row's samples, (passes, rows, most), padding last."""
+        most = max(self.host_sizes)
+        keys = torch.rand((passes, sizes.numel(), most), generator=generator, device=sizes.device)
+        absent = torch.arange(most, device=sizes.device) >= sizes[:, None]
+        return torch.argsort(keys.masked_fill_(absent, _NEVER), dim=2, stable=True)
+
+    def _places(self, clients: Tensor, local: Tensor) -> Tensor:
+        return self.places[self._starts[clients] + local]
+
+
+def checked_batch_size(name: str, batch_size: int | None) -> int | None:
+    """Return a batch size of at least 1, or None for all samples."""
+    return None if batch_size is None else validation.whole_number(name, batch_size, at_least=1)

@@ -1,0 +1,64 @@
+"""Image data sets, read from the user's own copies; nothing is downloaded, torch is not needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from fltheory import validation
+from fltheory.hardware.datasets.cifar_files import cifar10
+from fltheory.hardware.datasets.idx_files import fashion_mnist, mnist
+from fltheory.hardware.datasets.images import ImageData, Labelled
+from fltheory.hardware.datasets.sklearn_digits import digits
+from fltheory.hardware.datasets.svhn_files import svhn
+
+__all__ = [
+    "ImageData",
+    "Labelled",
+    "cifar10",
+    "digits",
+    "fashion_mnist",
+    "load",
+    "mnist",
+    "svhn",
+]
+
+_READERS: dict[str, Callable[..., ImageData]] = {
+    "mnist": mnist,
+    "fashion-mnist": fashion_mnist,
+    "cifar10": cifar10,
+    "svhn": svhn,
+}
+NAMES = ("digits", *_READERS)
+"""What `load` knows."""
+
+DATA_FOLDER = "FLTHEORY_DATA"
+"""The environment variable that names the folder of all data sets."""
+
+
+def load(name: str, folder: str | Path | None = None, *, verify: bool = True) -> ImageData:
+    """Read a data set by name.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    folder : path, optional
+        Where its files lie; by default the folder of that name in the one that the environment
+        variable FLTHEORY_DATA names, or in ``data``. The digits need none.
+    verify : bool
+        Whether to refuse files without the published checksums.
+
+    Raises
+    ------
+    ValueError
+        For another name, or files that its reader does not take.
+    ImportError
+        For the digits, where scikit-learn is not installed.
+    """
+    validation.one_of("name", name, NAMES)
+    if name == "digits":
+        return digits()
+    where = Path(os.environ.get(DATA_FOLDER, "data")) / name if folder is None else folder
+    return _READERS[name](where, verify=verify)

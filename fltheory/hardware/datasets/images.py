@@ -1,0 +1,112 @@
+"""Labelled images, split into a training and a test set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Images: TypeAlias = NDArray[np.float32]
+Labels: TypeAlias = NDArray[np.int64]
+
+_BRIGHTEST = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Images and what each shows.
+
+    Attributes
+    ----------
+    images : array, (n, channels, height, width), float32
+        Between 0 and 1.
+    labels : array, (n,), int64
+        Classes, counted from 0.
+
+    Raises
+    ------
+    ValueError
+        If shapes or types are others.
+    """
+
+    images: Images
+    labels: Labels
+
+    def __post_init__(self) -> None:
+        if self.images.ndim != 4 or self.images.dtype != np.float32:
+            raise ValueError(
+                "images must be float32 of shape (n, channels, height, width), "
+                f"got {self.images.dtype} of shape {self.images.shape}"
+            )
+        if self.labels.shape != self.images.shape[:1] or self.labels.dtype != np.int64:
+            raise ValueError(
+                f"labels must be {len(self.images)} of type int64, one an image, "
+                f"got {self.labels.dtype} of shape {self.labels.shape}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class ImageData:
+    """A data set for classification.
+
+    Attributes
+    ----------
+    train, test : Labelled
+    n_classes : int
+    name : str
+        As it should stand beside figures; says so where the files are not the published ones.
+    published : bool
+        Whether every file has the published checksum.
+
+    Raises
+    ------
+    ValueError
+        If a label is no class, or training and test images differ in shape.
+    """
+
+    train: Labelled
+    test: Labelled
+    n_classes: int
+    name: str
+    published: bool = True
+
+    def __post_init__(self) -> None:
+        if self.train.images.shape[1:] != self.test.images.shape[1:]:
+            raise ValueError(
+                f"test images of {self.name} must have the training images' shape "
+                f"{self.train.images.shape[1:]}, got {self.test.images.shape[1:]}"
+            )
+        for part in (self.train, self.test):
+            check_labels(self.name, part.labels, self.n_classes)
+
+    def __repr__(self) -> str:
+        return (
+            f"ImageData({self.name}: {len(self.train)} + {len(self.test)} images of shape "
+            f"{self.image_shape}, {self.n_classes} classes)"
+        )
+
+    @property
+    def image_shape(self) -> tuple[int, int, int]:
+        """(channels, height, width)."""
+        channels, height, width = self.train.images.shape[1:]
+        return channels, height, width
+
+
+def check_labels(name: str, labels: Labels, n_classes: int) -> None:
+    """Raise ValueError unless all labels are classes; ``name`` says of what."""
+    wrong = labels[(labels < 0) | (labels >= n_classes)]
+    if wrong.size:
+        raise ValueError(
+            f"labels of {name} must lie between 0 and {n_classes - 1}, "
+            f"got {wrong[0]} among {labels.size}"
+        )
+
+
+def from_bytes(pixels: NDArray[np.uint8]) -> Images:
+    """Scale bytes 0 .. 255 to float32 between 0 and 1."""
+    return np.divide(pixels, np.float32(_BRIGHTEST), dtype=np.float32)

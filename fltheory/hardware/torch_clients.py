@@ -1,0 +1,346 @@
+"""Clients that train any torch module on samples of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fltheory import validation
+from fltheory.hardware.batches import SAMPLINGS, Batches, Pools, Sampling, checked_batch_size
+from fltheory.hardware.flat_model import FlatModel
+from fltheory.hardware.gradients import Loss, Way, batch_losses, cross_entropy
+
+_CHUNK = 2048
+
+
+@dataclass(frozen=True)
+class LocalTraining:
+    """How a client's SGD draws its batches, and what is added to its loss.
+
+    Parameters
+    ----------
+    batch_size : int, optional
+        B; by default all samples in every step, and nothing is random.
+    sampling : {"shuffle", "replacement"}
+        Passes over the samples in random orders, or every sample drawn anew; the latter makes
+        gradients of different steps independent, as theorems assume.
+    epochs : int, optional
+        A client stops after so many passes over its samples, where ``steps`` goes on longer.
+    weight_decay : float
+        Adds ``weight_decay / 2 |x|^2`` to every loss, the server's too.
+    loss_batch_size : int, optional
+        Samples on which a client reports its loss; by default all.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    """
+
+    batch_size: int | None = None
+    _: KW_ONLY
+    sampling: Sampling = "shuffle"
+    epochs: int | None = None
+    weight_decay: float = 0.0
+    loss_batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        checked_batch_size("batch_size", self.batch_size)
+        checked_batch_size("loss_batch_size", self.loss_batch_size)
+        validation.one_of("sampling", self.sampling, SAMPLINGS)
+        if self.epochs is not None:
+            validation.whole_number("epochs", self.epochs, at_least=1)
+        validation.nonnegative("weight_decay", self.weight_decay)
+
+
+@dataclass(frozen=True, eq=False)
+class ServerData:
+    """The server's own samples, and what one round of its own does with them.
+
+    Parameters
+    ----------
+    places : integer array
+        The places of its samples in the data.
+    batch_size : int, optional
+        By default all samples are one batch.
+    steps : int
+        SGD steps in one round of the server. More than one are taken with step size ``lr``,
+        and their gradients are summed: an algorithm whose server step has the same size then
+        takes those steps.
+    lr : float, optional
+        Needed for more than one step.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range, or ``lr`` is missing for more than one step.
+    """
+
+    places: NDArray[np.integer]
+    _: KW_ONLY
+    batch_size: int | None = None
+    steps: int = 1
+    lr: float | None = None
+
+    def __post_init__(self) -> None:
+        checked_batch_size("server batch_size", self.batch_size)
+        validation.whole_number("server steps", self.steps, at_least=1)
+        if self.lr is not None:
+            validation.positive("server lr", self.lr)
+        elif self.steps > 1:
+            raise ValueError(f"server lr must be given for {self.steps} steps a round, got none")
+
+
+class TorchClients:
+    """The Clients contract on a module, a loss and samples dealt to clients.
+
+    Models are flat vectors of the module's parameters. The participants of a round take their
+    local steps together, each from its own batches.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Moved to the device of the samples.
+    inputs, targets : Tensor, (n, ...)
+        All samples, on the device where everything is to run.
+    parts : sequence of integer arrays
+        The places of each client's samples.
+    loss : callable
+        (outputs, targets) to one loss a sample.
+    training : LocalTraining
+    server : ServerData, optional
+        Needed by algorithms that ask for the server's gradient.
+    seed : int
+        Of the batches.
+    way : {"auto", "closed form", "vmap", "one by one"}
+        How the gradients of several models are computed.
+    compiled : bool
+        Whether to compile them, by `torch.compile`: worth it for long runs of small models
+        that have no closed form.
+
+    Raises
+    ------
+    ValueError
+        For arguments that do not fit together.
+
+    Notes
+    -----
+    On a GPU no copy to or from the host is made inside a round once `expect` has said how
+    many clients it may have; without, each round asks the device who takes part.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: Tensor,
+        targets: Tensor,
+        parts: Sequence[NDArray[np.integer]],
+        *,
+        loss: Loss = cross_entropy,
+        training: LocalTraining | None = None,
+        server: ServerData | None = None,
+        seed: int = 0,
+        way: Way = "auto",
+        compiled: bool = False,
+    ) -> None:
+        if len(inputs) != len(targets) or inputs.device != targets.device:
+            raise ValueError(
+                "inputs and targets must be equally many and on one device, got "
+                f"{len(inputs)} on {inputs.device} and {len(targets)} on {targets.device}"
+            )
+        device = inputs.device
+        self.model = FlatModel(module.to(device))
+        self._inputs, self._targets = inputs, targets
+        self._training = training or LocalTraining()
+        self._n_clients = len(parts)
+        self._server = server
+        dtype = self.model.initial.dtype
+        self.pools = Pools(parts, len(inputs), device=device, dtype=dtype)
+        self._server_pool = self.pools
+        if server is not None:
+            self._server_pool = Pools([server.places], len(inputs), device=device, dtype=dtype)
+        on_gpu = device.type != "cpu"
+        self._losses = batch_losses(self.model, loss, way=way, on_gpu=on_gpu, compiled=compiled)
+        self._generator = torch.Generator(device)
+        self._generator.manual_seed(validation.whole_number("seed", seed, at_least=0))
+        self._most: int | None = None
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self._n_clients
+
+    @property
+    def randomness(self) -> Tensor:
+        """The state of the generator that draws batches, to go on from after a break."""
+        return self._generator.get_state()
+
+    @randomness.setter
+    def randomness(self, state: Tensor) -> None:
+        self._generator.set_state(state)
+
+    def expect(self, most: int | None) -> None:
+        """Say that at most so many clients of a replica take part in the coming rounds.
+
+        They are then found without asking the device. With None they are counted.
+        """
+        self._most = most
+
+    def local_sgd(
+        self,
+        x: Tensor,
+        who: Tensor,
+        *,
+        steps: int,
+        lr: float,
+        correction: Tensor | None = None,
+    ) -> Tensor:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        rows, clients, change = self._changes(x, who, steps, lr, correction)
+        changes = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
+        changes[rows, clients] = change
+        return changes
+
+    def summed_local_sgd(
+        self,
+        x: Tensor,
+        who: Tensor,
+        weights: Tensor,
+        *,
+        steps: int,
+        lr: float,
+        correction: Tensor | None = None,
+    ) -> Tensor:
+        """Return the weighted sum of the participants' changes, (replicas, dim)."""
+        rows, clients, change = self._changes(x, who, steps, lr, correction)
+        replicas = torch.arange(len(x), device=x.device)[:, None]
+        return torch.where(rows == replicas, weights[rows, clients], 0.0) @ change
+
+    def loss(self, x: Tensor, who: Tensor) -> Tensor:
+        """Return each client's loss at its replica's model, zero where absent.
+
+        On all of its samples, or on a batch where `LocalTraining` says so; with the penalty.
+        """
+        rows, clients, present = self._participants(who)
+        losses = torch.zeros(who.shape, dtype=x.dtype, device=x.device)
+        if clients.numel():
+            size = self._training.loss_batch_size
+            losses[rows, clients] = present * self._reported(x[rows], clients, size)
+        return losses
+
+    def client_losses(self, x: Tensor) -> Tensor:
+        """Return every client's loss on all of its samples, (replicas, n_clients)."""
+        rows, clients = self._everybody(x)
+        return self._reported(x[rows], clients, None).reshape(len(x), -1)
+
+    def client_gradients(self, x: Tensor) -> Tensor:
+        """Return every client's gradient on all its samples, (replicas, n_clients, dim)."""
+        rows, clients = self._everybody(x)
+        y = x[rows]
+        total = self._training.weight_decay * y
+        for part in self._stretches(clients):
+            total = total + self._losses.gradients(y, *self._batch(part, 0))
+        return total.reshape(len(x), self._n_clients, -1)
+
+    def server_gradient(self, x: Tensor) -> Tensor:
+        """Return the gradient on a batch of the server's samples, or the sum over its steps."""
+        if self._server is None:
+            raise ValueError("server must be given for an algorithm that uses its data, got none")
+        steps, its = self._server.steps, torch.zeros(len(x), dtype=torch.long, device=x.device)
+        batches = self._draw(self._server_pool, its, steps, self._server.batch_size)
+        if steps == 1:
+            return self._gradients(x, batches, 0)
+        lr = validation.positive("server lr", self._server.lr or 0.0)
+        return (x - self._walk(x, batches, lr, None)) / lr
+
+    def _changes(
+        self, x: Tensor, who: Tensor, steps: int, lr: float, correction: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the participants, as (rows, clients), and their changes, (participants, dim)."""
+        rows, clients, present = self._participants(who)
+        start = x[rows]
+        if not clients.numel():
+            return rows, clients, torch.zeros_like(start)
+        push = None if correction is None else correction[rows, clients]
+        own = self._training
+        batches = self._draw(self.pools, clients, steps, own.batch_size, own.epochs)
+        return rows, clients, (self._walk(start, batches, lr, push) - start) * present[:, None]
+
+    def _participants(self, who: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return rows and clients that may take part, and 1 for those that do."""
+        if self._most is None:
+            rows, clients = torch.nonzero(who, as_tuple=True)
+        else:
+            first = torch.argsort(who.to(torch.uint8), dim=1, descending=True, stable=True)
+            clients = first[:, : self._most].reshape(-1)
+            replicas = torch.arange(len(who), device=who.device)
+            rows = replicas[:, None].expand(-1, self._most).reshape(-1)
+        return rows, clients, who[rows, clients].to(self.pools.dtype)
+
+    def _everybody(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        replicas = torch.arange(len(x), device=x.device)
+        clients = torch.arange(self._n_clients, device=x.device)
+        rows, columns = torch.meshgrid(replicas, clients, indexing="ij")
+        return rows.reshape(-1), columns.reshape(-1)
+
+    def _draw(
+        self,
+        pools: Pools,
+        clients: Tensor,
+        steps: int,
+        batch_size: int | None,
+        epochs: int | None = None,
+    ) -> Batches:
+        return pools.drawn(
+            clients,
+            steps,
+            batch_size=batch_size,
+            sampling=self._training.sampling,
+            epochs=epochs,
+            generator=self._generator,
+        )
+
+    def _walk(self, start: Tensor, batches: Batches, lr: float, push: Tensor | None) -> Tensor:
+        """Return where SGD along ``batches`` leads from ``start``, (rows, dim)."""
+        y = start
+        for step in range(len(batches.samples)):
+            gradients = self._gradients(y, batches, step)
+            if push is not None:
+                gradients = gradients + push
+            y = y - lr * batches.takes[step, :, None] * gradients
+        return y
+
+    def _gradients(self, y: Tensor, batches: Batches, step: int) -> Tensor:
+        gradients = self._losses.gradients(y, *self._batch(batches, step))
+        decay = self._training.weight_decay
+        return gradients + decay * y if decay else gradients
+
+    def _batch(self, batches: Batches, step: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return inputs, targets and weights of a step's batches."""
+        samples = batches.samples[step]
+        flat = samples.reshape(-1)
+        inputs = self._inputs.index_select(0, flat)
+        targets = self._targets.index_select(0, flat)
+        inputs = inputs.view(*samples.shape, *inputs.shape[1:])
+        targets = targets.view(*samples.shape, *targets.shape[1:])
+        return inputs, targets, batches.weights[step]
+
+    def _reported(self, y: Tensor, clients: Tensor, batch_size: int | None) -> Tensor:
+        losses = 0.5 * self._training.weight_decay * torch.square(y).sum(1)
+        if batch_size is not None:
+            batch = self._draw(self.pools, clients, 1, batch_size)
+            return losses + self._losses.losses(y, *self._batch(batch, 0))
+        for part in self._stretches(clients):
+            losses = losses + self._losses.losses(y, *self._batch(part, 0))
+        return losses
+
+    def _stretches(self, clients: Tensor) -> Iterator[Batches]:
+        """Yield all samples of clients, some at a time, to keep memory small."""
+        most = max(self.pools.host_sizes)
+        for first in range(0, most, _CHUNK):
+            yield self.pools.whole(clients, first, min(first + _CHUNK, most))

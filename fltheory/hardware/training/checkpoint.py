@@ -1,0 +1,82 @@
+"""What a run needs to go on after a break, in files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A run between two rounds.
+
+    Attributes
+    ----------
+    settings : str
+        The run's key: a checkpoint of another is never gone on from.
+    done : int
+        Rounds that have been run.
+    state : mapping of str to Tensor
+        The algorithm's, on the CPU.
+    randomness : Tensor
+        The state of the generator of batches.
+    curve : Tensor, (n, 3), float64
+        Rows of (round, accuracy, loss) so far.
+    about : mapping of str to str
+        Data and versions, for the record.
+    """
+
+    settings: str
+    done: int
+    state: Mapping[str, Tensor]
+    randomness: Tensor
+    curve: Tensor
+    about: Mapping[str, str]
+
+
+def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
+    """Write a checkpoint in one go, so that a kill leaves the one before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
+        state = {name: array.cpu() for name, array in checkpoint.state.items()}
+        torch.save({"format": _FORMAT, **fields, "state": state}, unfinished)
+        with unfinished.open("rb") as file:
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
+    """Read a run's checkpoint, by `torch.load` of weights only; None if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or of another run.
+    """
+    if not path.exists():
+        return None
+    try:
+        fields: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
+        if fields.pop("format") != _FORMAT:
+            raise KeyError("format")
+        checkpoint = Checkpoint(**fields)
+    except Exception as error:  # whatever unpickling a damaged file may raise
+        raise ValueError(
+            f"{path} must be a checkpoint that train wrote, got a damaged or foreign file: "
+            "remove it to start that run anew"
+        ) from error
+    if checkpoint.settings != settings:
+        raise ValueError(f"{path} must be of the run {settings}, got one of {checkpoint.settings}")
+    return checkpoint

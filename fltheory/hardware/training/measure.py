@@ -1,0 +1,101 @@
+"""All runs of an experiment, and the figures in its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fltheory.hardware.training.curve import FIGURES
+from fltheory.hardware.training.run import Finished, train
+from fltheory.hardware.training.settings import RunSettings
+from fltheory.hardware.training.table import Cell, Experiment
+from fltheory.progress import Progress
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """An experiment with all its runs.
+
+    Attributes
+    ----------
+    experiment : Experiment
+    runs : dict of (str, int) to Finished
+        By `RunSettings.key` without and with the seed.
+    """
+
+    experiment: Experiment
+    runs: dict[str, Finished]
+
+    def values(self, cell: Cell, figure: str | None = None) -> FloatArray:
+        """Return a cell's figure for every seed, (seeds,), less the baseline's where it has one."""
+        wanted = FIGURES[figure or cell.figure]
+
+        def of(settings: RunSettings) -> FloatArray:
+            seeds = self.experiment.seeds
+            return np.array([wanted(self.runs[settings.key(seed)].curve) for seed in seeds])
+
+        return of(cell.settings) - (of(cell.baseline) if cell.baseline else 0.0)
+
+
+def measure(
+    experiments: Sequence[Experiment],
+    out: Path,
+    *,
+    folder: Path | None = None,
+    device: str = "cpu",
+    checkpoint_every: int = 25,
+    progress: Progress | None = None,
+) -> list[Measured]:
+    """Run what experiments need, or read it from ``out`` where it is there already.
+
+    Every run has a file of its own in ``out``, named by all that determines it, so that
+    experiments share runs and an interrupted one goes on where it was.
+
+    Parameters
+    ----------
+    experiments : sequence of Experiment
+    out : path
+        Folder of checkpoints and results.
+    folder : path, optional
+        Where the data set's files lie.
+    device : str
+    checkpoint_every : int
+        Rounds.
+    progress : callable, optional
+        Called with (rounds done, rounds in all, what is being run).
+
+    Raises
+    ------
+    ValueError
+        For what `train` refuses.
+    """
+    wanted = {
+        run.key(seed): (run, seed)
+        for experiment in experiments
+        for run in experiment.runs
+        for seed in experiment.seeds
+    }
+    total = sum(run.training.rounds for run, _ in wanted.values())
+    behind, runs = 0, {}
+    for place, (key, (settings, seed)) in enumerate(wanted.items(), start=1):
+        name = f"run {place} of {len(wanted)}: {settings.method.name}, seed {seed}"
+
+        def round_done(done: int, behind: int = behind, name: str = name) -> None:
+            if progress is not None:
+                progress(behind + done, total, name)
+
+        runs[key] = train(
+            settings,
+            seed,
+            file=out / f"{key}-{device.partition(':')[0]}.pt",
+            folder=folder,
+            device=device,
+            checkpoint_every=checkpoint_every,
+            round_done=round_done,
+        )
+        behind += settings.training.rounds
+    return [Measured(experiment, runs) for experiment in experiments]

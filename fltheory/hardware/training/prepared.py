@@ -1,0 +1,225 @@
+"""A run made ready: images on the device, clients, the algorithm, who takes part, the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fltheory.algorithms import Algorithm, Harmonic, Scheduled, ServerMomentum
+from fltheory.algorithms.contract import Schedule
+from fltheory.hardware import models
+from fltheory.hardware.datasets import load
+from fltheory.hardware.datasets.images import ImageData
+from fltheory.hardware.device import checked_device
+from fltheory.hardware.partitions import Partition, class_shares
+from fltheory.hardware.torch_clients import LocalTraining, ServerData, TorchClients
+from fltheory.hardware.training.methods import circumstances
+from fltheory.hardware.training.settings import Data, RunSettings, Server
+from fltheory.participation import Participation
+
+_STREAMS = (
+    "images",
+    "deal",
+    "availability",
+    "server",
+    "start",
+    "participants",
+    "branches",
+    "batches",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """A data set, and its images as tensors on the device."""
+
+    data: ImageData
+    train: Tensor
+    test: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a run needs.
+
+    Attributes
+    ----------
+    algorithm : Algorithm or Schedule
+    clients : TorchClients
+    participation : Participation
+    start : Tensor, (1, dim)
+        The initial model.
+    test_inputs, test_labels : Tensor
+    participants_rng, branches_rng : numpy.random.Generator
+    data_name : str
+        As it should stand beside figures.
+    """
+
+    algorithm: Algorithm | Schedule
+    clients: TorchClients
+    participation: Participation
+    start: Tensor
+    test_inputs: Tensor
+    test_labels: Tensor
+    participants_rng: np.random.Generator
+    branches_rng: np.random.Generator
+    data_name: str
+
+
+@lru_cache(maxsize=2)
+def images(settings: Data, folder: Path | None, device: str) -> Images:
+    """Return the images of a data set on the device; kept for the runs that follow."""
+    on = checked_device(device)
+    data = load(settings.name, folder, verify=settings.published)
+    train, test = (torch.from_numpy(part.images) for part in (data.train, data.test))
+    if settings.pixels == "standard":
+        mean = train.mean(dim=(0, 2, 3), keepdim=True)
+        deviation = train.std(dim=(0, 2, 3), keepdim=True)
+        train, test = (train - mean) / deviation, (test - mean) / deviation
+    return Images(data, train.to(on), test.to(on))
+
+
+def prepared(
+    settings: RunSettings, seed: int, *, folder: Path | None = None, device: str = "cpu"
+) -> Prepared:
+    """Make a run ready.
+
+    A seed draws in turn the images used, who has them, who is how available, the server's
+    images, the initial model, the participants, the branches and the batches, each from a
+    stream of its own, so that runs of one seed share what their settings share.
+
+    Parameters
+    ----------
+    settings : RunSettings
+    seed : int
+    folder : path, optional
+        Where the data set's files lie.
+    device : str
+
+    Raises
+    ------
+    ValueError
+        For a device that is not there, data that cannot be read, or settings that do not fit
+        them.
+    """
+    children = np.random.SeedSequence(seed).spawn(len(_STREAMS))
+    rng = {
+        name: np.random.default_rng(child) for name, child in zip(_STREAMS, children, strict=True)
+    }
+    pictures = images(settings.data, folder, device)
+    data = pictures.data
+    dealt = settings.partition.deal(data, rng["deal"])
+    server = _server_places(settings, data, rng["server"])
+    parts = _kept(dealt.parts, _used(settings, data, server, rng["images"]))
+    participation = settings.participation.process(
+        class_shares(dealt.train_labels, parts, data.n_classes), rng["availability"]
+    )
+    module = _module(settings, data, rng["start"])
+    clients = TorchClients(
+        module,
+        pictures.train,
+        torch.from_numpy(dealt.train_labels).to(pictures.train.device),
+        parts,
+        training=_local_training(settings),
+        server=_server_data(settings.server, server),
+        seed=int(rng["batches"].integers(2**62)),
+    )
+    return Prepared(
+        _algorithm(settings, clients, participation),
+        clients,
+        participation,
+        clients.model.initial[None],
+        pictures.test,
+        torch.from_numpy(dealt.test_labels).to(pictures.test.device),
+        rng["participants"],
+        rng["branches"],
+        data.name,
+    )
+
+
+def _server_places(
+    settings: RunSettings, data: ImageData, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Draw the server's images; none without a server."""
+    wanted = settings.server.samples if settings.server else 0
+    if wanted > len(data.train):
+        raise ValueError(
+            f"server.samples must be at most the {len(data.train)} training images, got {wanted}"
+        )
+    return rng.permutation(len(data.train))[:wanted]
+
+
+def _used(
+    settings: RunSettings, data: ImageData, server: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return which training images clients may use."""
+    count = round(settings.data.training_fraction * len(data.train))
+    used = np.zeros(len(data.train), dtype=bool)
+    used[rng.permutation(len(data.train))[:count]] = True
+    if settings.server is not None and settings.server.held_out:
+        used[server] = False
+    return used
+
+
+def _kept(parts: Partition, used: NDArray[np.bool_]) -> Partition:
+    kept = tuple(part[used[part]] for part in parts)
+    for client, part in enumerate(kept):
+        if not part.size:
+            raise ValueError(f"partition must leave every client images, got none for {client}")
+    return kept
+
+
+def _module(settings: RunSettings, data: ImageData, rng: np.random.Generator) -> torch.nn.Module:
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.integers(2**62)))
+            module = models.build(settings.model.name, data.image_shape, data.n_classes)
+    except ValueError as error:
+        raise ValueError(f"model.{error}") from error
+    if settings.model.start == "zero":
+        with torch.no_grad():
+            for parameter in module.parameters():
+                parameter.zero_()
+    return module
+
+
+def _local_training(settings: RunSettings) -> LocalTraining:
+    training = settings.training
+    return LocalTraining(
+        training.batch_size,
+        sampling=training.sampling,  # type: ignore[arg-type]
+        epochs=training.local_epochs,
+        weight_decay=training.weight_decay,
+        loss_batch_size=training.loss_batch_size,
+    )
+
+
+def _server_data(server: Server | None, places: NDArray[np.intp]) -> ServerData | None:
+    if server is None:
+        return None
+    return ServerData(
+        places, batch_size=server.batch_size, steps=server.steps_a_round, lr=server.lr
+    )
+
+
+def _algorithm(
+    settings: RunSettings, clients: TorchClients, participation: Participation
+) -> Algorithm | Schedule:
+    training = settings.training
+    steps = training.local_steps
+    if training.local_epochs is not None:
+        steps = clients.pools.steps_of_epochs(training.local_epochs, training.batch_size)
+    lr = settings.server.lr if settings.server else None
+    given = circumstances(training.client_lr, steps or 1, lr, training.rounds, participation)
+    algorithm = settings.method.algorithm(given)
+    if training.step_sizes == "harmonic":
+        algorithm = Scheduled(algorithm, Harmonic(training.client_lr))  # type: ignore[arg-type]
+    if training.momentum:
+        algorithm = ServerMomentum(algorithm, training.momentum)  # type: ignore[arg-type]
+    return algorithm

@@ -1,0 +1,191 @@
+"""One run from its first round to its last, with checkpoints on the way."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from math import isfinite
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import fltheory
+from fltheory.algorithms.contract import State
+from fltheory.engines.simulation import simulate
+from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from fltheory.hardware.training.curve import Curve, evaluated
+from fltheory.hardware.training.prepared import Prepared, prepared
+from fltheory.hardware.training.settings import RunSettings
+from fltheory.participation.base import Masks
+
+RoundDone = Callable[[int], None]
+_DEFAULT_EVERY = 25
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A run that is done.
+
+    Attributes
+    ----------
+    curve : Curve
+    model : Tensor, (dim,)
+        The final parameters.
+    about : dict of str to str
+        Data set, device and versions it ran with.
+    """
+
+    curve: Curve
+    model: Tensor
+    about: dict[str, str]
+
+
+def train(
+    settings: RunSettings,
+    seed: int,
+    *,
+    file: Path | None = None,
+    folder: Path | None = None,
+    device: str = "cpu",
+    checkpoint_every: int = _DEFAULT_EVERY,
+    round_done: RoundDone | None = None,
+) -> Finished:
+    """Run an experiment's cell with one seed, or go on with it from its checkpoint.
+
+    Parameters
+    ----------
+    settings : RunSettings
+    seed : int
+    file : path, optional
+        Of the checkpoint, which also keeps the result; nothing is kept by default.
+    folder : path, optional
+        Where the data set's files lie.
+    device : str
+    checkpoint_every : int
+        Rounds between checkpoints; one is also written when something interrupts the run.
+    round_done : callable, optional
+        Called with the number of rounds done, first with those of the checkpoint.
+
+    Raises
+    ------
+    ValueError
+        For what `prepared` refuses, a damaged checkpoint, or a model or loss that becomes NaN
+        or infinite: then the checkpoint is of the last round in which it was not.
+    """
+    key = settings.key(seed)
+    before = read_checkpoint(file, key) if file is not None else None
+    if before is not None and before.done == settings.training.rounds:
+        if round_done is not None:
+            round_done(before.done)
+        return _finished(before)
+    ready = prepared(settings, seed, folder=folder, device=device)
+    kept = before or _at_start(key, ready, device)
+    ready.clients.randomness = kept.randomness
+    written = kept.done
+    try:
+        for after in _rounds(settings, ready, kept):
+            kept = _checked(after, kept, seed, settings, file)
+            if round_done is not None:
+                round_done(kept.done)
+            if file is not None and kept.done - written >= checkpoint_every:
+                write_checkpoint(file, kept)
+                written = kept.done
+    finally:
+        if file is not None and kept.done > written:
+            write_checkpoint(file, kept)
+    return _finished(kept)
+
+
+def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterator[Checkpoint]:
+    """Yield what there is to keep after each round."""
+    rounds, every = settings.training.rounds, settings.training.evaluate_every
+    device = ready.start.device
+    drawn = list(islice(ready.participation.masks(ready.participants_rng, 1), rounds))
+    # All at once, so that no round waits for a copy.
+    on_device = torch.from_numpy(np.stack(drawn)).to(device)
+    to_come = iter(on_device[begun.done :])
+
+    def to_backend(who: Masks) -> Tensor:
+        if device.type != "cpu":
+            ready.clients.expect(int(who.sum()))
+        return next(to_come)
+
+    states = simulate(
+        ready.algorithm,
+        ready.clients,
+        _Drawn(drawn),  # type: ignore[arg-type]
+        ready.start,
+        participation_rng=ready.participants_rng,
+        branch_rng=ready.branches_rng,
+        masks_to_backend=to_backend,
+        begun=(begun.done, {name: array.to(device) for name, array in begun.state.items()})
+        if begun.state
+        else None,
+    )
+    curve = begun.curve
+    for done, (state, _) in zip(
+        range(begun.done + 1, rounds + 1), islice(states, 1, None), strict=False
+    ):
+        if done % every == 0 or done == rounds:
+            accuracy, loss = evaluated(
+                ready.clients.model, state["x"][0], ready.test_inputs, ready.test_labels
+            )
+            row = torch.tensor([[done, accuracy, loss]], dtype=torch.float64)
+            curve = torch.cat([curve, row])
+        yield Checkpoint(
+            begun.settings, done, dict(state), ready.clients.randomness, curve, begun.about
+        )
+
+
+class _Drawn:
+    """Participants that have been drawn before."""
+
+    def __init__(self, masks: list[Masks]) -> None:
+        self._masks = masks
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        yield from self._masks
+        # The round after the last is asked for, and not run.
+        yield self._masks[-1]
+
+
+def _checked(
+    after: Checkpoint, before: Checkpoint, seed: int, settings: RunSettings, file: Path | None
+) -> Checkpoint:
+    """Return ``after`` if model and loss are finite; else say so, and where ``before`` is."""
+    model = bool(torch.isfinite(after.state["x"]).all())
+    loss = float(after.curve[-1, 2]) if len(after.curve) else 0.0
+    if model and isfinite(loss):
+        return after
+    kept = "nothing was kept"
+    if file is not None and before.done:
+        kept = f"the checkpoint of round {before.done} is in {file}"
+    raise ValueError(
+        f"{'loss' if model else 'model'} must stay finite, got {loss if model else 'NaN'} in round "
+        f"{after.done} of {settings.method.name}, seed {seed}, with "
+        f"client_lr = {settings.training.client_lr:g}: {kept}"
+    )
+
+
+def _at_start(key: str, ready: Prepared, device: str) -> Checkpoint:
+    about = {
+        "data": ready.data_name,
+        "device": device if device == "cpu" else torch.cuda.get_device_name(ready.start.device),
+        "fltheory": fltheory.__version__,
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }
+    empty = torch.zeros((0, 3), dtype=torch.float64)
+    state: State = {}
+    return Checkpoint(key, 0, state, ready.clients.randomness, empty, about)
+
+
+def _finished(checkpoint: Checkpoint) -> Finished:
+    rounds, accuracy, loss = checkpoint.curve.numpy().T
+    model = checkpoint.state["x"][0]
+    return Finished(Curve(rounds, accuracy, loss), model, dict(checkpoint.about))

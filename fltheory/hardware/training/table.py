@@ -1,0 +1,220 @@
+"""An experiment file: the runs behind each cell of a paper's table, and the paper's figures."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fltheory import validation
+from fltheory.hardware.training.curve import FIGURES
+from fltheory.hardware.training.settings import RunSettings, run_settings
+from fltheory.hardware.training.strict import Table, checked_table, made, merged
+
+_OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What stands at one place of the table.
+
+    Attributes
+    ----------
+    settings : RunSettings
+    baseline : RunSettings or None
+        If given, the cell holds the figure less the baseline's, seed by seed.
+    figure : str
+        Which figure of a run, of `FIGURES`.
+    paper : str
+        What the paper has there; empty for nothing.
+    """
+
+    settings: RunSettings
+    baseline: RunSettings | None
+    figure: str
+    paper: str
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table of a paper to be run again.
+
+    Attributes
+    ----------
+    title, source : str
+    seeds : tuple of int
+    figure : str
+        The figure of a run that is compared, unless a column has its own.
+    notes : tuple of str
+        What the paper leaves open, and how it is taken here.
+    columns : tuple of str
+        Headings.
+    rows : tuple of (str, tuple of Cell)
+        Headings and cells.
+    """
+
+    title: str
+    source: str
+    seeds: tuple[int, ...]
+    figure: str
+    notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+
+    @property
+    def runs(self) -> tuple[RunSettings, ...]:
+        """Every distinct setting, baselines included, in the order of the table."""
+        cells = [cell for _, row in self.rows for cell in row]
+        wanted = [run for cell in cells for run in (cell.baseline, cell.settings) if run]
+        return tuple({run.key(0): run for run in wanted}.values())
+
+
+@dataclass(frozen=True)
+class _Column:
+    label: str
+    set: Mapping[str, Any] | None = None
+    figure: str | None = None
+
+    def __post_init__(self) -> None:
+        _checked_text("label", self.label)
+        if self.figure is not None:
+            validation.one_of("figure", self.figure, tuple(FIGURES))
+
+
+@dataclass(frozen=True)
+class _Row:
+    label: str
+    set: Mapping[str, Any] | None = None
+    less: Mapping[str, Any] | None = None
+    paper: Sequence[float | str] = ()
+
+    def __post_init__(self) -> None:
+        _checked_text("label", self.label)
+        for entry in self.paper:
+            if isinstance(entry, bool) or not isinstance(entry, int | float | str):
+                raise ValueError(f"paper must hold numbers and strings, got {entry!r}")
+
+
+@dataclass(frozen=True)
+class _Heading:
+    title: str
+    source: str
+    seeds: Sequence[int]
+    figure: str
+    columns: Sequence[Table]
+    rows: Sequence[Table]
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("title", "source"):
+            _checked_text(name, getattr(self, name))
+        for name in ("seeds", "columns", "rows", "notes"):
+            entries = getattr(self, name)
+            if not isinstance(entries, list | tuple) or not (entries or name == "notes"):
+                raise ValueError(f"{name} must be a list with entries, got {entries!r}")
+        for seed in self.seeds:
+            validation.whole_number("seeds", seed, at_least=0)
+        if len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"seeds must differ, got {list(self.seeds)}")
+        validation.one_of("figure", self.figure, tuple(FIGURES))
+        for note in self.notes:
+            _checked_text("notes", note)
+
+
+def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
+    """Read an experiment from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+    changes : sequence of str
+        ``key=value`` with a dotted key and a value in TOML, say ``training.rounds=10``; they
+        change what the whole table has in common.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is not TOML, or says something unknown, too little, or out
+        of range. The message begins with the file's name.
+    """
+    if not path.is_file():
+        raise ValueError(f"file must be an existing file, got {str(path)!r}")
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"file must be TOML, got {str(path)!r}: {error}") from error
+    for change in changes:
+        document = merged(document, _parsed(change))
+    try:
+        return experiment(document)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def experiment(document: Table) -> Experiment:
+    """Return the experiment that a document describes; ValueError says what is wrong with it."""
+    own = {key: value for key, value in document.items() if key in _OWN_KEYS}
+    base = {key: value for key, value in document.items() if key not in _OWN_KEYS}
+    try:
+        heading = made(_Heading, own, "")
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix(".")) from error
+    columns = [
+        made(_Column, checked_table(entry, where), where)
+        for where, entry in _numbered("columns", heading.columns)
+    ]
+    rows = []
+    for where, entry in _numbered("rows", heading.rows):
+        row = made(_Row, checked_table(entry, where), where)
+        if row.paper and len(row.paper) != len(columns):
+            raise ValueError(
+                f"{where}.paper must have {len(columns)} entries, got {len(row.paper)}"
+            )
+        rows.append((row.label, _cells(base, row, columns, heading.figure, where)))
+    return Experiment(
+        heading.title,
+        heading.source,
+        tuple(heading.seeds),
+        heading.figure,
+        tuple(heading.notes),
+        tuple(column.label for column in columns),
+        tuple(rows),
+    )
+
+
+def _cells(
+    base: Table, row: _Row, columns: Sequence[_Column], figure: str, where: str
+) -> tuple[Cell, ...]:
+    cells = []
+    papers = row.paper or [""] * len(columns)
+    for column, paper in zip(columns, papers, strict=True):
+        table = merged(merged(base, row.set or {}), column.set or {})
+        try:
+            settings = run_settings(table)
+            less = None if row.less is None else run_settings(merged(table, row.less))
+        except ValueError as error:
+            raise ValueError(f"{error} (in {where}, column {column.label!r})") from error
+        cells.append(Cell(settings, less, column.figure or figure, _shown(paper)))
+    return tuple(cells)
+
+
+def _shown(paper: float | str) -> str:
+    return paper if isinstance(paper, str) else f"{paper:g}"
+
+
+def _numbered(name: str, entries: Sequence[Table]) -> list[tuple[str, Table]]:
+    return [(f"{name}[{place}]", entry) for place, entry in enumerate(entries, start=1)]
+
+
+def _parsed(change: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(change)
+    except ValueError as error:
+        raise ValueError(f"set must be key=value in TOML, got {change!r}") from error
+
+
+def _checked_text(name: str, value: Any) -> None:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name} must be a text, got {value!r}")

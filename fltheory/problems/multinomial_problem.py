@@ -1,0 +1,335 @@
+"""Multinomial logistic regression with a ridge penalty, every client on data of its own.
+
+A sample ``a`` of class y costs ``log(sum_c exp(z_c)) - z_y`` with logits ``z = W a + b``. Its
+gradient in (W, b) is ``(p - e_y) (a, 1)'`` with p the softmax of z, its Hessian the Kronecker
+product of ``diag(p) - p p'`` and ``(a, 1) (a, 1)'``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_softmax, softmax
+
+from fltheory import validation
+from fltheory.problems.weights import checked_target_weights
+from fltheory.validation import FloatArray
+
+_ROWS = 2048
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """A point near the minimiser, and how near it certainly is.
+
+    Attributes
+    ----------
+    x : array, (dim,)
+    gradient_norm : float
+        Upper bound on ``||grad F(x)||``, rounding included.
+    distance : float
+        Upper bound on ``||x - x*||``: gradient_norm over the ridge.
+    excess_loss : float
+        Upper bound on ``F(x) - F*``: gradient_norm^2 over twice the ridge.
+    """
+
+    x: FloatArray
+    gradient_norm: float
+    distance: float
+    excess_loss: float
+
+
+@dataclass(frozen=True)
+class ClientSums:
+    """What one pass over all data says of k points.
+
+    Attributes
+    ----------
+    losses : array, (k, N)
+        ``F_i(x)``.
+    gradients : array, (k, N, dim)
+        ``grad F_i(x)``.
+    variances : array, (k, N)
+        ``mean_j ||grad f_ij(x) - grad F_i(x)||^2`` over client i's samples: the variance of the
+        gradient of one random sample.
+    """
+
+    losses: FloatArray
+    gradients: FloatArray
+    variances: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialProblem:
+    """``F_i(W, b) = mean_j f_ij(W, b) + ridge/2 ||(W, b)||^2`` over client i's samples.
+
+    A point x is W row after row and then b, which is the order of the parameters of a linear
+    layer in torch. Like `LogisticProblem`, it has exact L and mu and an optimum, but no noise
+    level or dissimilarity in closed form.
+
+    Parameters
+    ----------
+    features : sequence of arrays (n_i, d)
+        a, a client after another; float32 is kept as it is, and computed with in float64.
+    labels : sequence of arrays of int (n_i,)
+        y, between 0 and ``n_classes - 1``.
+    n_classes : int
+        C, at least 2.
+    ridge : float
+        Coefficient of the penalty, above 0; the intercept b is penalised as well.
+    target_weights : array, (N,), optional
+        alpha; uniform by default.
+
+    Raises
+    ------
+    ValueError
+        For arrays that do not fit together, a client without data, labels that are no classes or
+        a ridge that is not positive.
+    """
+
+    samples: NDArray[np.floating]
+    labels: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    n_classes: int
+    ridge: float
+    alpha: FloatArray
+
+    def __init__(
+        self,
+        features: Sequence[ArrayLike],
+        labels: Sequence[ArrayLike],
+        *,
+        n_classes: int,
+        ridge: float,
+        target_weights: ArrayLike | None = None,
+    ) -> None:
+        data = _checked_features(features)
+        n_classes = validation.whole_number("n_classes", n_classes, at_least=2)
+        marks = _checked_labels(labels, [len(part) for part in data], n_classes)
+        alpha = checked_target_weights(target_weights, len(data))
+        fields = {
+            "samples": np.concatenate(data),
+            "labels": np.concatenate(marks),
+            "starts": np.cumsum([0, *(len(part) for part in data)]),
+            "n_classes": n_classes,
+            "ridge": validation.positive("ridge", ridge),
+            "alpha": np.full(len(data), 1 / len(data)) if alpha is None else alpha,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return (
+            f"MultinomialProblem({self.n_clients} clients, {self.n_classes} classes, "
+            f"dim {self.dim}, {len(self.samples)} samples, ridge {self.ridge})"
+        )
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return int(self.starts.size - 1)
+
+    @property
+    def n_features(self) -> int:
+        """d, the size of a sample."""
+        return int(self.samples.shape[1])
+
+    @property
+    def dim(self) -> int:
+        """C (d + 1), the size of a point."""
+        return self.n_classes * (self.n_features + 1)
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """(N,) how many samples each client has."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def smoothness(self) -> FloatArray:
+        """(N,) ``lambda_max(sum_j (a_j, 1) (a_j, 1)' / n_i) / 2 + ridge`` of every client.
+
+        The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2, which is p = (1/2, 1/2, 0,
+        ...); intercepts (t, t, -t, ...) bring every sample there as t grows, so that nothing
+        smaller holds.
+        """
+        from scipy.linalg import eigvalsh
+
+        largest = []
+        for client in range(self.n_clients):
+            gram = self.gram(client)
+            last = len(gram) - 1
+            largest.append(float(eigvalsh(gram, subset_by_index=[last, last])[0]))
+        return np.array(largest) / 2 + self.ridge
+
+    @cached_property
+    def L(self) -> float:
+        """Smoothness of every client: the largest of `smoothness`."""
+        return float(self.smoothness.max())
+
+    @property
+    def mu(self) -> float:
+        """The smallest curvature of any client: the ridge, whatever the data, at every point.
+
+        Adding one vector to all rows of W changes no probability, so the data have no curvature
+        in that direction.
+        """
+        return self.ridge
+
+    @cached_property
+    def optimum(self) -> Optimum:
+        """The minimiser of F, certified: see `fltheory.problems.multinomial_optimum`."""
+        from fltheory.problems.multinomial_optimum import minimise
+
+        return minimise(self)
+
+    @property
+    def x_star(self) -> FloatArray:
+        """(dim,) minimiser of F, to within ``optimum.distance``."""
+        return self.optimum.x
+
+    @cached_property
+    def F_star(self) -> float:
+        """The minimum of F, to within ``optimum.excess_loss`` and rounding."""
+        return float(self.loss(self.x_star))
+
+    @property
+    def sample_weights(self) -> FloatArray:
+        """(n,) ``alpha_i / n_i`` of every sample: F is the sum of losses with these weights."""
+        return np.repeat(self.alpha / self.sizes, self.sizes)
+
+    def loss(self, x: FloatArray) -> FloatArray:
+        """F at points (..., dim)."""
+        return np.asarray(self.client_losses(x) @ self.alpha)
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """``grad F`` at points (k, dim)."""
+        return np.einsum("i,kia->ka", self.alpha, self.client_sums(x).gradients)
+
+    def client_losses(self, x: FloatArray) -> FloatArray:
+        """``F_i(x)`` of every client, (..., N), at points (..., dim)."""
+        points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
+        losses = np.zeros((len(points), self.n_clients))
+        for client, rows in self.blocks():
+            logs = log_softmax(self.logits(points, rows), axis=2)
+            losses[:, client] -= self._of_label(logs, rows).sum(axis=0)
+        losses = losses / self.sizes + 0.5 * self.ridge * np.square(points).sum(axis=1)[:, None]
+        return losses.reshape(*np.shape(x)[:-1], self.n_clients)
+
+    def client_sums(self, x: FloatArray) -> ClientSums:
+        """Return losses, gradients and variances of all clients at points (k, dim)."""
+        points = np.asarray(x, dtype=np.float64)
+        shape = (len(points), self.n_clients)
+        losses, squares = np.zeros(shape), np.zeros(shape)
+        gradients = np.zeros((*shape, self.n_classes, self.n_features + 1))
+        for client, rows in self.blocks():
+            samples = self.samples[rows].astype(np.float64)
+            logs = log_softmax(self.logits(points, rows), axis=2)
+            losses[:, client] -= self._of_label(logs, rows).sum(axis=0)
+            pull = np.exp(logs)
+            pull[np.arange(len(samples)), :, self.labels[rows]] -= 1
+            summed = pull.reshape(len(samples), -1).T @ samples
+            gradients[:, client, :, :-1] += summed.reshape(len(points), self.n_classes, -1)
+            gradients[:, client, :, -1] += pull.sum(axis=0)
+            lengths = 1 + np.square(samples).sum(axis=1)
+            squares[:, client] += lengths @ np.square(pull).sum(axis=2)
+        gradients /= self.sizes[:, None, None]
+        means = np.square(gradients).sum(axis=(2, 3))
+        return ClientSums(
+            losses / self.sizes + 0.5 * self.ridge * np.square(points).sum(axis=1)[:, None],
+            _flat(gradients) + self.ridge * points[:, None],
+            np.maximum(squares / self.sizes - means, 0.0),
+        )
+
+    def accuracy(self, x: FloatArray) -> FloatArray:
+        """Share of samples, by client weighted by alpha, whose largest logit is their class's."""
+        points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
+        right = np.zeros((len(points), self.n_clients))
+        for client, rows in self.blocks():
+            chosen = self.logits(points, rows).argmax(axis=2)
+            right[:, client] += (chosen == self.labels[rows][:, None]).sum(axis=0)
+        return np.asarray(right / self.sizes @ self.alpha).reshape(np.shape(x)[:-1])
+
+    def gram(self, client: int) -> FloatArray:
+        """Return ``sum_j (a_j, 1) (a_j, 1)' / n_i`` of a client, (d + 1, d + 1)."""
+        total = np.zeros((self.n_features + 1, self.n_features + 1))
+        for rows in _blocks(int(self.starts[client]), int(self.starts[client + 1])):
+            samples = with_intercept(self.samples[rows].astype(np.float64))
+            total += samples.T @ samples
+        return total / self.sizes[client]
+
+    def blocks(self) -> Iterator[tuple[int, slice]]:
+        """Yield clients with slices of their samples, few enough to be held in float64."""
+        for client in range(self.n_clients):
+            for rows in _blocks(int(self.starts[client]), int(self.starts[client + 1])):
+                yield client, rows
+
+    def logits(self, points: FloatArray, rows: slice) -> FloatArray:
+        """Return z at points (k, dim) of a slice of samples, (samples, k, C)."""
+        weights, intercepts = self.split(points)
+        samples = self.samples[rows].astype(points.dtype)
+        products = samples @ weights.reshape(-1, self.n_features).T
+        return np.asarray(products.reshape(len(samples), *intercepts.shape) + intercepts)
+
+    def split(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return W (k, C, d) and b (k, C) of points (k, dim)."""
+        end = self.n_classes * self.n_features
+        return points[:, :end].reshape(-1, self.n_classes, self.n_features), points[:, end:]
+
+    def _of_label(self, logs: FloatArray, rows: slice) -> FloatArray:
+        return logs[np.arange(len(logs)), :, self.labels[rows]]
+
+
+def with_intercept(samples: FloatArray) -> FloatArray:
+    """Return (a, 1) for every sample."""
+    return np.concatenate([samples, np.ones((len(samples), 1), samples.dtype)], axis=1)
+
+
+def probabilities(logits: FloatArray) -> FloatArray:
+    """Return the softmax over the last axis."""
+    return np.asarray(softmax(logits, axis=-1))
+
+
+def _flat(gradients: FloatArray) -> FloatArray:
+    """Turn gradients (..., C, d + 1) in (W, b) into points (..., dim)."""
+    weights = gradients[..., :-1].reshape(*gradients.shape[:-2], -1)
+    return np.concatenate([weights, gradients[..., -1]], axis=-1)
+
+
+def _blocks(first: int, end: int) -> Iterator[slice]:
+    for start in range(first, end, _ROWS):
+        yield slice(start, min(start + _ROWS, end))
+
+
+def _checked_features(features: Sequence[ArrayLike]) -> list[NDArray[np.floating]]:
+    data = [np.asarray(part) for part in features]
+    if not data:
+        raise ValueError("features must hold the data of at least one client, got none")
+    for client, part in enumerate(data):
+        if part.ndim != 2 or part.size == 0 or part.shape[1] != data[0].shape[1]:
+            raise ValueError(
+                f"features must be (n_i, d) with n_i, d >= 1 and the same d for each client, "
+                f"got {part.shape} for client {client}"
+            )
+        if part.dtype.kind not in "fiu" or not np.isfinite(part).all():
+            raise ValueError(f"features must be finite numbers, got others for client {client}")
+    exact = all(part.dtype == np.float32 for part in data)
+    return [part.astype(np.float32 if exact else np.float64, copy=False) for part in data]
+
+
+def _checked_labels(
+    labels: Sequence[ArrayLike], sizes: list[int], n_classes: int
+) -> list[NDArray[np.intp]]:
+    marks = [np.asarray(part) for part in labels]
+    shapes, wanted = [part.shape for part in marks], [(size,) for size in sizes]
+    if shapes != wanted:
+        raise ValueError(f"labels must be one a sample, of shapes {wanted}, got {shapes}")
+    for client, part in enumerate(marks):
+        if part.dtype.kind not in "iu" or part.min() < 0 or part.max() >= n_classes:
+            raise ValueError(
+                f"labels must be whole numbers 0 .. {n_classes - 1}, got others for client {client}"
+            )
+    return [part.astype(np.intp) for part in marks]

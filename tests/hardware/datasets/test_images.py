@@ -1,0 +1,49 @@
+"""Labelled images and data sets check themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fltheory.hardware.datasets.images import ImageData, Labelled, from_bytes
+
+IMAGES, LABELS = np.zeros((2, 1, 3, 4), dtype=np.float32), np.array([0, 2])
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "message"),
+    [
+        (IMAGES[0], LABELS, "images must be float32 of shape"),
+        (IMAGES.astype(float), LABELS, "images must be float32 .* got float64"),
+        (IMAGES, LABELS[:1], "labels must be 2 of type int64"),
+        (IMAGES, LABELS.astype(np.int32), "got int32"),
+    ],
+)
+def test_shapes_and_types(images, labels, message):
+    with pytest.raises(ValueError, match=message):
+        Labelled(images, labels)
+
+
+def test_labels_are_classes():
+    part = Labelled(IMAGES, LABELS)
+    assert ImageData(part, part, 3, "it").image_shape == (1, 3, 4)
+    with pytest.raises(ValueError, match="labels of it must lie between 0 and 1, got 2"):
+        ImageData(part, part, 2, "it")
+    negative = Labelled(IMAGES, np.array([0, -1]))
+    with pytest.raises(ValueError, match="got -1 among 2"):
+        ImageData(part, negative, 3, "it")
+
+
+def test_one_shape():
+    part = Labelled(IMAGES, LABELS)
+    other = Labelled(IMAGES.swapaxes(2, 3), LABELS)
+    with pytest.raises(
+        ValueError, match=r"the training images' shape \(1, 3, 4\), got \(1, 4, 3\)"
+    ):
+        ImageData(part, other, 3, "it")
+
+
+def test_bytes_scale_to_one():
+    found = from_bytes(np.array([0, 51, 255], dtype=np.uint8))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [0, 0.2, 1], rtol=1e-7)

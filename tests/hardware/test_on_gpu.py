@@ -1,0 +1,54 @@
+"""On a GPU: the trajectory of the CPU, and no copy to or from the host inside a round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip(
+    "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
+)
+from fltheory.hardware.training import prepared, run_settings, train  # noqa: E402
+from tests.hardware.training.small_experiment import SERVER, run_table  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a CUDA device, and there is none"
+)
+ALGORITHMS = [
+    {"name": "FedAvg"},
+    {"name": "SAFARI", "q": 0.5},
+    {"name": "SCAFFOLD"},
+    {"name": "FedAU"},
+    {"name": "MIFA", "start": "zero"},
+    {"name": "FedVARP"},
+    {"name": "FedAR", "growth": 0.1, "largest": 2.0},
+]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda algorithm: algorithm["name"])
+@pytest.mark.parametrize("model", ["logistic", "cnn"])
+def test_no_copy_inside_a_round(algorithm: dict[str, Any], model: str) -> None:
+    table = run_table(server=SERVER, model={"name": model})
+    table["algorithm"] = algorithm
+    ready = prepared(run_settings(table), 0, device="cuda")
+    clients = ready.clients
+    clients.expect(4)
+    who = torch.zeros(1, 8, dtype=torch.bool, device="cuda")
+    who[0, 2:6] = True
+    state = ready.algorithm.init(ready.start, clients.n_clients)
+    for branch, _ in ready.algorithm.branches:
+        state = ready.algorithm.round(state, clients, who, branch)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for branch, _ in ready.algorithm.branches:
+            state = ready.algorithm.round(state, clients, who, branch)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert torch.isfinite(state["x"]).all()
+
+
+def test_full_batches_follow_the_cpu() -> None:
+    settings = run_settings(run_table(training={"batch_size": 10_000}))
+    on_cpu, on_gpu = (train(settings, 0, device=device).model for device in ("cpu", "cuda"))
+    torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-4, atol=1e-5)

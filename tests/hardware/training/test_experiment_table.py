@@ -1,0 +1,93 @@
+"""Experiment files: cells from rows and columns, and what is answered to faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip(
+    "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
+)
+from fltheory.hardware.training import experiment, read_experiment  # noqa: E402
+from tests.hardware.training.small_experiment import document  # noqa: E402
+
+ROOT = Path(__file__).parents[3]
+FILES = sorted((ROOT / "experiments").glob("*.toml"))
+
+
+def test_cells() -> None:
+    table = experiment(document())
+    assert table.columns == ("p = 5", "p = 10")
+    (_, (first, second)), (label, (_, less)) = table.rows
+    assert label == "SAFARI"
+    assert first.settings.partition.classes_per_client == 5
+    assert second.settings.partition.classes_per_client == 10
+    assert [first.paper, second.paper, less.paper] == ["50", "60.5 ± 1.0", "-"]
+    assert first.baseline is None
+    assert less.settings.method.name == "SAFARI"
+    assert less.baseline.key(0) == second.settings.key(0)
+    assert len(table.runs) == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"title": ""}, "title must be a text, got ''"),
+        ({"seeds": []}, r"seeds must be a list with entries, got \[\]"),
+        ({"seeds": 3}, "seeds must be a list with entries, got 3"),
+        ({"seeds": [0, 0]}, "seeds must differ"),
+        ({"seeds": [-1]}, "seeds must be a whole number of at least 0, got -1"),
+        ({"figure": "worst"}, "figure must be one of 'last', 'best'"),
+        ({"columns": ["p"]}, r"columns\[1\] must be a table, got 'p'"),
+        ({"columns": [{"set": {}}]}, r"columns\[1\].label must be given"),
+        ({"columns": [{"label": "x", "figure": "mean"}]}, r"columns\[1\].figure must be one of"),
+        ({"rows": [{"label": "x", "papers": []}]}, r"rows\[1\].papers is unknown: rows\[1\] has"),
+        ({"rows": [{"label": "x", "paper": [1]}]}, r"rows\[1\].paper must have 2 entries, got 1"),
+        ({"rows": [{"label": "x", "paper": [True, 1]}]}, r"rows\[1\].paper must hold numbers"),
+        ({"titel": "x"}, "titel is unknown: a run has the tables"),
+        (
+            {"rows": [{"label": "x", "set": {"training": {"rounds": -1}}}]},
+            r"training.rounds must be a whole number.*\(in rows\[1\], column 'p = 5'\)",
+        ),
+    ],
+)
+def test_faults_are_named_in_a_line(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message) as error:
+        experiment(document(**changes))
+    assert "\n" not in str(error.value)
+
+
+def test_missing_heading() -> None:
+    lacking = {key: value for key, value in document().items() if key != "seeds"}
+    with pytest.raises(ValueError, match=r"^seeds must be given, got none"):
+        experiment(lacking)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    with pytest.raises(ValueError, match="file must be an existing file, got"):
+        read_experiment(file)
+    file.write_text("title = ")
+    with pytest.raises(ValueError, match="file must be TOML, got"):
+        read_experiment(file)
+    file.write_text("title = 'x'")
+    with pytest.raises(ValueError, match=r"x.toml: source must be given"):
+        read_experiment(file)
+
+
+def test_changes() -> None:
+    file = ROOT / "experiments" / "digits.toml"
+    changed = read_experiment(file, ["training.rounds=3", "seeds=[7]"])
+    assert changed.seeds == (7,)
+    assert {run.training.rounds for run in changed.runs} == {3}
+    with pytest.raises(ValueError, match="set must be key=value in TOML, got 'rounds'"):
+        read_experiment(file, ["rounds"])
+    with pytest.raises(ValueError, match=r"digits.toml: training.round is unknown"):
+        read_experiment(file, ["training.round=3"])
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_every_file_of_the_project_is_sound(file: Path) -> None:
+    assert read_experiment(file).runs

@@ -1,0 +1,42 @@
+"""Chances of pairs together with the number present, against sums over all sets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fltheory.participation import AtMost, Bernoulli, MarkovOnOff
+from fltheory.participation.base import SizedInclusions
+from fltheory.participation.number_present import law_of_number
+
+chances = st.lists(st.floats(0.05, 1.0), min_size=1, max_size=5)
+
+
+def by_sets(participation: SizedInclusions, weight: np.ndarray) -> np.ndarray:
+    n = participation.n_clients
+    total = np.zeros((n, n))
+    for chance, mask in participation.outcomes():
+        total += chance * weight[mask.sum()] * np.outer(mask, mask)
+    return total
+
+
+@given(p=chances, seed=st.integers(0, 99), data=st.data())
+def test_weighted_inclusions_are_sums_over_sets(p: list[float], seed: int, data) -> None:
+    weight = np.random.default_rng(seed).standard_normal(len(p) + 1)
+    size = data.draw(st.integers(1, len(p)))
+    never_and_always = MarkovOnOff([0.0, 1.0, *p], 0.0)
+    longer = np.random.default_rng(seed).standard_normal(len(p) + 3)
+    for participation, given_weight in (
+        (Bernoulli(p), weight),
+        (AtMost(p, size), weight),
+        (never_and_always, longer),
+    ):
+        found = participation.weighted_inclusions(given_weight)
+        np.testing.assert_allclose(found, by_sets(participation, given_weight), atol=1e-12)
+
+
+def test_law_of_number_is_binomial_where_all_are_alike() -> None:
+    law = law_of_number(np.full((1, 4), 0.25))[0]
+    assert law * 256 == pytest.approx([81, 108, 54, 12, 1], rel=1e-13)

@@ -1,0 +1,155 @@
+"""`fltheory train`, as a user calls it, with kills and bad input."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fltheory import cli
+
+torch = pytest.importorskip(
+    "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
+)
+from fltheory.hardware.training import measure, read_experiment  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+DIGITS = ROOT / "experiments" / "digits.toml"
+COMMAND = [sys.executable, "-c", "from fltheory.cli import main; main()", "train"]
+
+
+def run(monkeypatch, capsys, *arguments: object) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["fltheory", "train", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.fixture
+def train_command(monkeypatch, capsys):
+    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+
+
+def test_digits_show_the_effect(train_command, tmp_path: Path) -> None:
+    """With s = 4 of ten classes never seen, FedAvg cannot pass 64 %; SAFARI does, by far."""
+    page = tmp_path / "page.md"
+    status, out, err = train_command(
+        DIGITS, "--out", tmp_path / "out", "--set", "seeds=[0]", "--page", page
+    )
+    assert (status, err) == (0, "")
+    rows = {
+        line.split("│")[1].strip(): line.split("│")[2:5] for line in out.splitlines() if "│" in line
+    }
+    fedavg, safari = (
+        [float(entry) for entry in rows[name]] for name in ("FedAvg", "SAFARI, q = 0.8")
+    )
+    assert fedavg[0] > fedavg[1] > fedavg[2]
+    assert fedavg[2] < 64
+    assert safari[2] > fedavg[2] + 5
+    assert f"written to {page}" in out
+    assert f"Made by `fltheory train {DIGITS} --set seeds=[0] --page {page}`" in page.read_text()
+
+
+def killed_midway(out: Path, arguments: list[str]) -> None:
+    """Run the command in a process of its own, and kill it once a run is under way."""
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, "--out", str(out)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 60
+    while process.poll() is None and len(list(out.glob("*.pt"))) < 2:
+        assert time.monotonic() < deadline, "no checkpoint was written"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_after_a_kill_the_same_command_ends_with_the_same_numbers(tmp_path: Path) -> None:
+    changes = ["seeds=[0]", "training.rounds=300"]
+    arguments = [str(DIGITS), "--checkpoint-every", "7"]
+    for change in changes:
+        arguments += ["--set", change]
+    killed_midway(tmp_path / "killed", arguments)
+    left = [torch.load(file, weights_only=True) for file in (tmp_path / "killed").glob("*.pt")]
+    assert any(0 < checkpoint["done"] < 300 for checkpoint in left)
+    table = read_experiment(DIGITS, changes)
+    (resumed,) = measure([table], tmp_path / "killed")
+    (whole,) = measure([table], tmp_path / "whole")
+    assert len(whole.runs) == 6
+    for key, finished in whole.runs.items():
+        again = resumed.runs[key]
+        assert torch.equal(again.model, finished.model)
+        assert again.curve.accuracy.tolist() == finished.curve.accuracy.tolist()
+        assert again.curve.loss.tolist() == finished.curve.loss.tolist()
+
+
+def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Path) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("fltheory.hardware.training.measure", interrupted)
+    status, out, err = train_command(DIGITS, "--out", tmp_path)
+    assert (status, out) == (130, "")
+    assert (
+        err == f"fltheory: interrupted, checkpoints are in {tmp_path}, the same command resumes\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no.toml"], "file must be an existing file, got 'no.toml'"),
+        ([DIGITS, "--set", "training.epochs=2"], "digits.toml: training.epochs is unknown"),
+        ([DIGITS, "--set", "x"], "set must be key=value in TOML, got 'x'"),
+        (
+            [DIGITS, "--checkpoint-every", "0"],
+            "checkpoint_every must be a whole number of at least",
+        ),
+        ([DIGITS, "--device", "gpu"], "device must be cpu, cuda or cuda:N, got 'gpu'"),
+        ([DIGITS, "--set", 'data.name="mnist"', "--data", "nowhere"], "folder must be an existing"),
+        (
+            [DIGITS, "--set", "training.client_lr=1e38"],
+            "model must stay finite, got NaN in round 1",
+        ),
+        (
+            [DIGITS, "--set", "partition.n_clients=9"],
+            r"p n_clients must be at least 10, so that every class is somebody's, got 1 \* 9",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_bad_input_is_one_line(
+    train_command, tmp_path: Path, arguments: list[object], message: str
+) -> None:
+    status, out, err = train_command(*arguments, "--out", tmp_path)
+    assert (status, out) == (2, "")
+    assert re.search(message, err)
+    assert err.count("\n") == 1
+
+
+def test_cuda_asked_for_and_absent(train_command, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    status, out, err = train_command(DIGITS, "--device", "cuda", "--out", tmp_path)
+    assert (status, out) == (2, "")
+    assert err.startswith("fltheory: device must be one that is there, got 'cuda' where torch sees")
+    assert err.count("\n") == 1
+
+
+def test_a_damaged_checkpoint(train_command, tmp_path: Path) -> None:
+    options = [DIGITS, "--set", "training.rounds=1", "--set", "seeds=[0]", "--out", tmp_path]
+    assert train_command(*options)[0] == 0
+    for file in tmp_path.glob("*.pt"):
+        file.write_bytes(file.read_bytes()[:100])
+    status, _, err = train_command(*options)
+    assert status == 2
+    assert "must be a checkpoint that train wrote, got a damaged or foreign file" in err
+    assert err.count("\n") == 1

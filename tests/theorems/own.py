@@ -1,0 +1,75 @@
+"""A theorem of one's own: gradient descent on one client, with a factor that may be wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import sympy as sp
+
+from fltheory.algorithms import FedAvg
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems import (
+    BoundedQuantity,
+    Family,
+    Hypothesis,
+    Parameter,
+    Regime,
+    RoundRange,
+    Theorem,
+)
+
+ETA, D_0 = sp.symbols("eta D_0", positive=True)
+R = sp.Symbol("R", positive=True, integer=True)
+
+
+def make(step: float, rounds: float, distance: float) -> Setting:
+    if step == 0.05:
+        raise ValueError("step must be another number")
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    return Setting(FedAvg(step, 1), problem, UniformSubset(1, 1), int(rounds), [distance])
+
+
+FAMILY = Family(
+    make,
+    (
+        Parameter("step", 0.01, 4.0, 0.5, "eta"),
+        Parameter("rounds", 1, 50, 5, "R", whole=True),
+        Parameter("distance", 0.1, 100, 1, "||x_0||"),
+    ),
+)
+
+
+def constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    assert isinstance(setting.algorithm, FedAvg)
+    return {
+        ETA: setting.algorithm.client_lr,
+        R: setting.rounds,
+        D_0: float(np.linalg.norm(setting.x0)),
+    }
+
+
+def contraction(factor: sp.Expr, identifier: str) -> Theorem:
+    """Return ``||x_R||^2 <= factor^(2R) D_0^2`` for steps below 2; with |1 - eta| it is true."""
+    return Theorem(
+        id=identifier,
+        reading="printed",
+        title="Gradient descent contracts",
+        source="a textbook",
+        quantity=BoundedQuantity(
+            "squared_distance", "last", RoundRange(0, 0), "||x_R||^2", r"\|x_R\|^2"
+        ),
+        bound=factor ** (2 * R) * D_0**2,
+        hypotheses=(Hypothesis("small steps", sp.Lt(ETA, 2), "textbook"),),
+        meanings={ETA: "step size", R: "rounds", D_0: "||x_0||"},
+        constants=constants,
+        regimes={"usual": Regime("eta = 1/2", FAMILY.setting)},
+        family=FAMILY,
+    )
+
+
+TRUE = contraction(sp.Abs(1 - ETA) + sp.Rational(1, 10**6), "own/true")
+FALSE = contraction(sp.Max(1 - ETA, 0) + sp.Rational(1, 10), "own/false")
+STATEMENTS = (TRUE, FALSE)

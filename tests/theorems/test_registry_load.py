@@ -1,0 +1,72 @@
+"""Theorems from a file of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fltheory import theorems
+from fltheory.theorems import registry
+from tests.theorems import own
+
+FILE = Path(own.__file__)
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    """Forget what a test registers."""
+    before = dict(registry._BY_NAME)
+    yield
+    registry._BY_NAME.clear()
+    registry._BY_NAME.update(before)
+
+
+def test_a_file_registers_its_statements() -> None:
+    loaded = theorems.load(FILE)
+    assert [statement.id for statement in loaded] == ["own/true", "own/false"]
+    assert theorems.get("own/true") is loaded[0]
+    assert theorems.ids()[-2:] == ("own/true", "own/false")
+
+
+def test_a_later_statement_takes_the_place_of_an_earlier_one_of_your_own() -> None:
+    theorems.load(FILE)
+    other = replace(own.TRUE, title="another")
+    theorems.register([other])
+    assert theorems.get("own/true") is other
+
+
+def test_an_id_is_not_given_twice() -> None:
+    with pytest.raises(ValueError, match=r"id must be one that no other theorem has.*own/true"):
+        theorems.register([own.FALSE, own.TRUE, replace(own.TRUE, title="another")])
+    assert "own/false" not in theorems.ids()
+
+
+def test_a_paper_theorem_cannot_be_replaced() -> None:
+    with pytest.raises(ValueError, match=r"got 'sa-fl/5' \(printed\) again"):
+        theorems.register([replace(own.TRUE, id="sa-fl/5")])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", r"STATEMENTS of .* must be a tuple .*, got NoneType"),
+        ("STATEMENTS = (1,)", r"STATEMENTS of .* must be a tuple .*, got tuple"),
+        ("STATEMENTS = []", r"STATEMENTS of .* must be a tuple .*, got list"),
+    ],
+)
+def test_files_without_statements_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        theorems.load(path)
+
+
+def test_missing_and_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"file of theorems must exist, got"):
+        theorems.load(tmp_path / "none.py")
+    (tmp_path / "notes.txt").write_text("")
+    with pytest.raises(ValueError, match=r"file of theorems must be a Python file \(.py\), got"):
+        theorems.load(tmp_path / "notes.txt")
