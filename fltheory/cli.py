@@ -433,7 +433,7 @@ def cutoff(
         found = best_cutoff(p, rounds, progress=advance)
         if out is not None:
             advance(0, 0, f"drawing {out}")
-            write_cutoffs(p, rounds, found, out)
+            write_cutoffs(p, rounds, found, out, progress=advance)
     _console().print(cutoff_table(found))
     if out is not None:
         print(f"written to {out}")

@@ -55,7 +55,9 @@ class BestCutoff:
     none: CutoffError
 
 
-def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
+def weight_errors(
+    p: ArrayLike, rounds: int, cutoffs: ArrayLike, *, progress: Progress | None = None
+) -> FloatArray:
     """Return the mean error of the weights over clients and rounds, for each cut-off.
 
     Parameters
@@ -66,6 +68,8 @@ def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
         T.
     cutoffs : array, (k,)
         Values of K; infinity for none.
+    progress : callable, optional
+        Called with (cut-offs tried, cut-offs, the next one).
 
     Returns
     -------
@@ -77,7 +81,12 @@ def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
         For arguments out of range.
     """
     values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
-    return np.array([_mean_error(p, rounds, cutoff) for cutoff in values])
+    errors: list[float] = []
+    for cutoff in values:
+        if progress is not None:
+            progress(len(errors), values.size, f"K = {cutoff:g}")
+        errors.append(_mean_error(p, rounds, cutoff))
+    return np.array(errors)
 
 
 def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) -> BestCutoff:
@@ -109,12 +118,12 @@ def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) 
     rounds = validation.whole_number("rounds", rounds, at_least=2)
     longest = _longest_worthwhile(np.atleast_1d(np.asarray(p, dtype=np.float64)), rounds)
     coarse = _growing(longest)
-    errors = _errors(p, rounds, coarse, within(progress, 0, coarse.size))
+    errors = weight_errors(p, rounds, coarse, progress=within(progress, 0, coarse.size))
     place = int(np.argmin(errors))
     low, high = coarse[max(place - 1, 0)], coarse[min(place + 1, len(coarse) - 1)]
     fine = np.arange(low, high + 1)
     both = coarse.size + fine.size
-    refined = _errors(p, rounds, fine, within(progress, coarse.size, both))
+    refined = weight_errors(p, rounds, fine, progress=within(progress, coarse.size, both))
     best = int(np.argmin(refined))
     return BestCutoff(
         best=CutoffError(float(fine[best]), float(refined[best])),
@@ -133,17 +142,6 @@ def corollary_cutoff(p: ArrayLike, rounds: int) -> float:
     if least >= 1:
         return 1.0
     return float(max(1, round(math.log(rounds) / (-2 * math.log1p(-least)))))
-
-
-def _errors(
-    p: ArrayLike, rounds: int, cutoffs: FloatArray, progress: Progress | None
-) -> FloatArray:
-    errors: list[float] = []
-    for cutoff in cutoffs:
-        if progress is not None:
-            progress(len(errors), cutoffs.size, f"K = {cutoff:g}")
-        errors.append(_mean_error(p, rounds, cutoff))
-    return np.array(errors)
 
 
 def _mean_error(p: ArrayLike, rounds: int, cutoff: float) -> float:

@@ -64,7 +64,8 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
         task = bar.add_task(doing, total=None)
 
         def advance(done: float, total: float, name: str) -> None:
-            bar.update(task, completed=done, total=total or None, description=name)
+            bar.tasks[0].total = total or None
+            bar.update(task, completed=done, description=name)
 
         yield advance
 

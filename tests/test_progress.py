@@ -44,6 +44,18 @@ def test_a_terminal_shows_what_how_far_and_how_long(monkeypatch) -> None:
     assert shown.count("3/8") == shown.count("\n"), "a long text must not break the line"
 
 
+def test_a_piece_of_unknown_length_has_no_end(monkeypatch) -> None:
+    stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "stderr", stream)
+    with shown_progress() as progress:
+        progress(8, 8, "counted")
+        progress(0, 0, "drawing")
+    last = next(part for part in reversed(stream.getvalue().split("\n")) if "drawing" in part)
+    assert "0/?" in last
+
+
 def test_elsewhere_nothing_is_written(monkeypatch) -> None:
     assert shown_on(monkeypatch, io.StringIO()) == ""
 
