@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +74,14 @@ def _options(
 
 class _Interrupted(Exception):  # noqa: N818
     """An interrupt of a command that keeps what it has done; says where."""
+
+
+@app.callback()
+def _load() -> None:
+    """Load on a terminal what commands need, and say so: it takes a second, or several."""
+    if sys.stderr.isatty() and "--help" not in sys.argv:
+        with _progress("loading"):
+            import_module("fltheory.report")
 
 
 @app.command()

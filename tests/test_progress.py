@@ -144,6 +144,7 @@ def test_an_interrupt_is_one_line_and_status_130(tmp_path, arguments, until: str
     status, shown = in_a_terminal(places, until)
     assert status == 130
     assert BAR in shown, "the bar must be there before the interrupt"
+    assert shown.index("loading") < shown.index(until)
     assert shown.count("fltheory: interrupted, ") == 1
     assert "Traceback" not in shown
     assert time.monotonic() - begun < 40

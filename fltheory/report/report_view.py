@@ -120,7 +120,7 @@ class Row:
         """A sign, the name and the margin of each hypothesis."""
         return tuple(_check(item) for item in self.cell.verdict.hypotheses)
 
-    @property
+    @cached_property
     def spark(self) -> Markup:
         """Truth against bound as a picture; empty where there is no run."""
         return sparkline(self.cell.curve) if self.cell.curve is not None else Markup("")
@@ -192,6 +192,13 @@ class Reading:
         return (Line("", typeset_bound(left, text, self._core.bound)),)
 
     @property
+    def left_in_words(self) -> str:
+        """The left side of a claim without a run, where its formula does not say it all."""
+        quantity = getattr(self._core, "quantity", None)
+        has_rounds = hasattr(quantity, "rounds") or not getattr(quantity, "latex", "")
+        return "" if has_rounds else str(getattr(quantity, "text", ""))
+
+    @property
     def from_bound(self) -> tuple[Markup, ...]:
         """For a claimed order: the bound of the theorem that it rests on."""
         if self._core is self.statement or not hasattr(self._core, "bound"):
@@ -249,6 +256,11 @@ class Reading:
     def is_order(self) -> bool:
         """Whether an order is claimed, which no finite certificate decides."""
         return bool(getattr(self.statement, "axes", ()))
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether any of its rows has a picture."""
+        return any(row.spark for row in self.rows)
 
     @property
     def tightest(self) -> Row | None:

@@ -248,11 +248,14 @@ class PointQuantity:
         undefined.
     text : str
     unit : Unit
+    latex : str
+        How it is typeset; by its text where there is none.
     """
 
     value: Callable[[Setting], tuple[float, float]]
     text: str
     unit: Unit
+    latex: str = ""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def test_a_claimed_order_shows_its_orders_and_the_bound_behind_them() -> None:
 def test_a_statement_of_a_new_kind_shows_what_it_has() -> None:
     new = reading("pac/1")
     assert (new.claims, new.hypotheses, new.definitions, new.symbols) == ((), (), (), ())
-    assert (new.from_bound, new.is_order) == ((), False)
+    assert (new.from_bound, new.is_order, new.left_in_words) == ((), False, "")
     assert [row.verdict for row in new.rows] == ["UNDECIDED"]
 
 
@@ -96,6 +96,15 @@ def test_a_statement_of_a_new_kind_shows_what_it_has() -> None:
 )
 def test_what_ratios_are_sorted_by(truth, bound, is_rate, value) -> None:
     assert Row(cell(truth=truth, bound=bound, is_rate=is_rate), "").ratio_value == value
+
+
+def test_a_left_side_without_a_run_is_told_in_words_as_well() -> None:
+    claim = theorems.get("ca-fed/1")
+    point, run = theorems_of([claim, theorems.get("sa-fl/5")], [], ())
+    assert point.readings[0].left_in_words == claim.quantity.text  # type: ignore[union-attr]
+    assert run.readings[0].left_in_words == ""
+    assert not point.readings[0].has_curves
+    assert reading("sa-fl/5").has_curves
 
 
 def test_evidence_says_how_sure_it_is() -> None:
