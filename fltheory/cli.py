@@ -24,6 +24,7 @@ _BAD_INPUT = 2
 _INTERRUPTED = 130
 _WIDTH_OF_FILES = 180
 _WITNESSES = Path("verification/witnesses")
+_WEIGHT_WITNESSES = Path("verification/weight_witnesses")
 _USUAL_REGIME = "biased minority excluded"
 
 app = typer.Typer(
@@ -154,8 +155,8 @@ def verify(
     csv: Annotated[Path | None, typer.Option(help="Write the verdicts as CSV.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write the report: one HTML page.")] = None,
     witnesses: Annotated[
-        Path | None,
-        typer.Option(help=f"Folder of certificates to report; {_WITNESSES} if it is there."),
+        list[Path] | None,
+        typer.Option(help="Folder of certificates to report; those of verification/ by default."),
     ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="Compare with the verdicts recorded in this file.")
@@ -170,10 +171,9 @@ def verify(
     outputs = VerdictOutputs(json, csv, html)
     statements = _selected(theorems or [])
     recorded = read_baseline(_existing(baseline)) if baseline else {}
-    if witnesses is None and _WITNESSES.is_dir():
-        witnesses = _WITNESSES
+    folders = witnesses or [f for f in (_WITNESSES, _WEIGHT_WITNESSES) if f.is_dir()]
     with _progress("reading certificates") as advance:
-        certificates = certificates_in(witnesses, statements) if witnesses and html else ()
+        certificates = [c for f in folders if html for c in certificates_in(f, statements)]
         cells = check_regimes(statements, replicas=replicas, seed=seed, progress=advance)
         made_by = MadeBy(seed, replicas)
         outputs.write(statements, cells, certificates, made_by, progress=advance)
@@ -236,12 +236,17 @@ def certify(
     file: Annotated[Path, typer.Argument(help="A certificate, as written by falsify.")],
 ) -> None:
     """Check a certificate of refutation in exact arithmetic, by code of its own."""
-    from fltheory.report import certified_text
+    from fltheory.report import certified_text, weight_certified_text
     from fltheory.verify import read_certificate
+    from fltheory.verify.weight_certificate import read_weight_certificate
 
     with _progress(f"checking {file} in exact arithmetic"):
-        certified = read_certificate(file)
-    print(certified_text(certified))
+        of_weights = read_weight_certificate(file)
+        certified = None if of_weights is not None else read_certificate(file)
+    if of_weights is not None:
+        print(weight_certified_text(of_weights))
+    elif certified is not None:
+        print(certified_text(certified))
 
 
 @app.command("map")

@@ -6,15 +6,22 @@ Hypothesis shrink what refutes it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from hypothesis import strategies as st
 
-from fltheory.algorithms import FedAvg, Safari
+from fltheory.algorithms import FedAU, FedAvg, Safari
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting
-from fltheory.participation import UniformSubset
+from fltheory.participation import (
+    Bernoulli,
+    Cyclic,
+    MarkovOnOff,
+    Participation,
+    UniformSubset,
+)
 from fltheory.problems import QuadraticProblem, quadratic
 
 SMALLEST_STEP = 1e-4
@@ -64,6 +71,34 @@ def uniform_subsets(draw: st.DrawFn, n_clients: int) -> UniformSubset:
     return UniformSubset(n_clients, size, excluded=tuple(excluded))
 
 
+def bernoullis(n_clients: int, *, least: float = 0.01) -> st.SearchStrategy[Bernoulli]:
+    """Draw independent clients with probabilities from ``least`` to 1, some of them 1."""
+    each = st.one_of(st.just(1.0), _scales(least, 1.0))
+    return st.builds(Bernoulli, st.lists(each, min_size=n_clients, max_size=n_clients))
+
+
+@st.composite
+def cycles(draw: st.DrawFn, n_clients: int, *, longest_period: int = 8) -> Cyclic:
+    """Draw clients that are there for some rounds of a period and away for the rest."""
+    periods = draw(st.lists(st.integers(1, longest_period), min_size=n_clients, max_size=n_clients))
+    return Cyclic(
+        periods,
+        [draw(st.integers(0, period - 1)) for period in periods],
+        active=[draw(st.integers(1, period)) for period in periods],
+    )
+
+
+@st.composite
+def on_off_chains(
+    draw: st.DrawFn, n_clients: int, *, least: float = 0.01, most_correlated: float = 0.95
+) -> MarkovOnOff:
+    """Draw clients with stationary chains of their own, correlated by 0 to a limit."""
+    return MarkovOnOff(
+        [draw(_scales(least, 1.0)) for _ in range(n_clients)],
+        [draw(_scales(0.0, most_correlated)) for _ in range(n_clients)],
+    )
+
+
 def fedavgs(*, max_step: float, max_local_steps: int = 10) -> st.SearchStrategy[FedAvg]:
     """Draw FedAvg with a client step of at most ``max_step``."""
     return st.builds(
@@ -71,10 +106,29 @@ def fedavgs(*, max_step: float, max_local_steps: int = 10) -> st.SearchStrategy[
     )
 
 
+def _participation(algorithm: str, n_clients: int) -> st.SearchStrategy[Participation]:
+    if algorithm == "fedau":
+        return st.one_of(bernoullis(n_clients), cycles(n_clients), on_off_chains(n_clients))
+    return uniform_subsets(n_clients)
+
+
 def safaris(*, max_step: float, max_local_steps: int = 10) -> st.SearchStrategy[Safari]:
     """Draw SAFARI with steps of at most ``max_step``, not coupled to each other."""
     steps = _scales(SMALLEST_STEP * max_step, max_step)
     return st.builds(Safari, _scales(0.0, 1.0), steps, steps, st.integers(1, max_local_steps))
+
+
+def fedaus(
+    *, max_step: float, max_local_steps: int = 10, longest_cutoff: int = 10
+) -> st.SearchStrategy[FedAU]:
+    """Draw FedAU with a client step of at most ``max_step``, and a cut-off or none."""
+    return st.builds(
+        FedAU,
+        _scales(SMALLEST_STEP * max_step, max_step),
+        st.integers(1, max_local_steps),
+        cutoff=st.one_of(st.just(math.inf), st.integers(1, longest_cutoff)),
+        server_lr=_scales(0.1, 2.0),
+    )
 
 
 @st.composite
@@ -90,7 +144,8 @@ def settings(
     Parameters
     ----------
     algorithm : str
-        ``"safari"`` or ``"fedavg"``.
+        ``"safari"`` or ``"fedavg"``, on uniform subsets, or ``"fedau"``, on independent, cyclic
+        or correlated clients.
     max_step_times_smoothness : float
         Largest step size times L.
     max_rounds : int
@@ -112,16 +167,17 @@ def settings(
     algorithms: dict[str, Callable[..., st.SearchStrategy[Algorithm]]] = {
         "safari": safaris,
         "fedavg": fedavgs,
+        "fedau": fedaus,
     }
     if algorithm not in algorithms:
-        raise ValueError(f"algorithm must be one of safari, fedavg, got {algorithm!r}")
+        raise ValueError(f"algorithm must be one of {', '.join(algorithms)}, got {algorithm!r}")
     problem = draw(quadratic_problems())
     chosen = draw(algorithms[algorithm](max_step=max_step_times_smoothness / problem.L))
     x0 = draw(st.lists(_scales(-10.0, 10.0), min_size=problem.dim, max_size=problem.dim))
     return Setting(
         chosen,
         problem,
-        draw(uniform_subsets(problem.n_clients)),
+        draw(_participation(algorithm, problem.n_clients)),
         draw(st.integers(1, max_rounds)),
         np.array(x0),
     )

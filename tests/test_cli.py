@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import fltheory.verify
 import fltheory.weights
 from fltheory import cli, theorems
 from fltheory.verify import Judged, MapAxis, certificate, write_certificate
+from fltheory.verify.weight_certificate import weight_certificate
 from tests.verify.witnesses import ONE_ROUND
 
 
@@ -137,6 +139,20 @@ def certificate_file(tmp_path: Path) -> Path:
     path = tmp_path / "witnesses" / "one.json"
     write_certificate(path, certificate(theorems.get("sa-fl/5"), ONE_ROUND))
     return path
+
+
+def test_certify_checks_certificates_of_weights_too(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "weights.json"
+    document = weight_certificate(Fraction(1, 2), 3, 1)
+    path.write_text(json.dumps(document))
+    status, out, _ = fltheory_command("certify", str(path))
+    assert status == 0
+    assert "fedau/3-step (printed): REFUTED, checked in fractions" in out
+    assert "E[(p omega_t - 1)^2] = 1/4" in out
+    path.write_text(json.dumps({**document, "t": 2}))
+    status, _, err = fltheory_command("certify", str(path))
+    assert status == 2
+    assert "bound must be" in err or "truth must be" in err
 
 
 def test_certify_shows_what_is_refuted(fltheory_command, certificate_file: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 
 from fltheory import strategies, theorems
-from fltheory.engines import Setting, exact
+from fltheory.engines import Setting, exact, weight_error_under
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.verify import Outcome, check
@@ -28,7 +28,30 @@ def test_subsets_always_leave_enough_clients(who: UniformSubset) -> None:
     assert 1 <= who.size <= who.n_clients - len(who.excluded)
 
 
-@pytest.mark.parametrize("name", ["safari", "fedavg"])
+@given(st.data(), st.integers(1, 4))
+def test_participation_of_fedau_is_valid_and_varied(data, n_clients: int) -> None:
+    """What is drawn has been accepted by its class; marginals are probabilities, none zero."""
+    for drawn in (strategies.bernoullis, strategies.cycles, strategies.on_off_chains):
+        who = data.draw(drawn(n_clients))
+        assert who.n_clients == n_clients
+        assert (who.marginals > 0).all()
+        assert (who.marginals <= 1).all()
+
+
+@given(st.data())
+def test_weight_errors_are_means_of_squares_anywhere(data) -> None:
+    """Jensen: E[(p omega - 1)^2] >= (p E omega - 1)^2 >= 0, and (p - 1)^2 at first."""
+    setting = data.draw(strategies.settings(algorithm="fedau", max_rounds=12))
+    who, cutoff = setting.participation, setting.algorithm.cutoff
+    errors = weight_error_under(who, cutoff, setting.rounds)
+    assert (errors.values >= 0).all()
+    np.testing.assert_allclose(errors.values[:, 0], (who.marginals - 1) ** 2, atol=1e-15)
+    longest = min(cutoff, setting.rounds)
+    largest = np.maximum((who.marginals - 1) ** 2, (who.marginals * longest - 1) ** 2)
+    assert (errors.values <= largest[:, None] + errors.error + 1e-15).all()
+
+
+@pytest.mark.parametrize("name", ["safari", "fedavg", "fedau"])
 def test_settings_keep_steps_in_proportion(name: str) -> None:
     @given(strategies.settings(algorithm=name, max_step_times_smoothness=0.5, max_rounds=5))
     def holds(setting: Setting) -> None:
@@ -52,7 +75,9 @@ def test_a_law_holds_on_every_setting_drawn(setting: Setting) -> None:
 
 
 def test_another_algorithm_is_refused() -> None:
-    with pytest.raises(ValueError, match="algorithm must be one of safari, fedavg, got 'sgd'"):
+    with pytest.raises(
+        ValueError, match="algorithm must be one of safari, fedavg, fedau, got 'sgd'"
+    ):
         find(strategies.settings(algorithm="sgd"), lambda setting: True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -54,6 +55,10 @@ class ClusterFedVarp:
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.clusters, Iterable):
+            raise ValueError(
+                f"clusters must be one whole number for each client, got {self.clusters!r}"
+            )
         clusters = tuple(
             validation.whole_number(f"clusters[{client}]", cluster, at_least=0)
             for client, cluster in enumerate(self.clusters)

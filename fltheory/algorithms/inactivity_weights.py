@@ -87,11 +87,16 @@ def check_weight(weight: InactivityWeight) -> None:
 
     It is looked at after 0, 1, ..., 1000 inactive rounds.
     """
+    if not callable(weight) or not hasattr(weight, "growth") or not hasattr(weight, "largest"):
+        raise ValueError(
+            "weight must be a function of the inactive rounds with the numbers growth and largest, "
+            f"got {weight!r}"
+        )
     growth = validation.nonnegative("weight.growth", weight.growth)
     largest = validation.real_number(
         "weight.largest", weight.largest, "a finite number of at least 1", lambda cap: cap >= 1
     )
-    values = np.asarray(weight(np.arange(_CHECKED + 1.0)), dtype=np.float64)
+    values = _real("weight", weight(np.arange(_CHECKED + 1.0)))
     if values.shape != (_CHECKED + 1,):
         raise ValueError(
             f"weight must give one number for each count, got shape {values.shape} for "
@@ -103,6 +108,14 @@ def check_weight(weight: InactivityWeight) -> None:
     _clause("never decrease with the inactive rounds", _from_one(rise < -_SLACK), values)
     _clause(f"grow by at most growth={growth:g} a round", _from_one(rise > growth + _SLACK), values)
     _clause(f"be at most largest={largest:g}", values > largest + _SLACK, values)
+
+
+def _real(name: str, values: Array) -> FloatArray:
+    """Return what a function gave as real numbers, NaN and infinity among them."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must give real numbers, got {values!r}")
+    return array.astype(np.float64)
 
 
 def _from_one(broken: np.ndarray) -> np.ndarray:
@@ -120,7 +133,13 @@ def _clause(must: str, broken: np.ndarray, values: FloatArray) -> None:
 def check_cutoff(cutoff: Cutoff) -> None:
     """Raise ValueError unless ``tau_max(t)`` is a number of at least 0 in rounds 1 to 1000."""
     rounds = np.arange(1, _CHECKED + 1.0)
-    values = np.broadcast_to(np.asarray(latest(cutoff, rounds), dtype=np.float64), rounds.shape)
+    values = _real("cutoff", latest(cutoff, rounds))
+    if values.shape not in {(), rounds.shape}:
+        raise ValueError(
+            f"cutoff must give one number for each round, got shape {values.shape} for "
+            f"{rounds.shape}"
+        )
+    values = np.broadcast_to(values, rounds.shape)
     bad = np.flatnonzero(~(values >= 0))
     if bad.size:
         raise ValueError(

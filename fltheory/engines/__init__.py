@@ -1,6 +1,12 @@
 """How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
 
 from fltheory.engines.conditional_moments import conditional
+from fltheory.engines.dependent_weight_error import (
+    cyclic_weights,
+    mean_weight,
+    recorded_weights,
+    weight_error_under,
+)
 from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
@@ -31,9 +37,13 @@ __all__ = [
     "Trajectory",
     "WeightError",
     "conditional",
+    "cyclic_weights",
     "exact",
+    "mean_weight",
     "monte_carlo",
     "rational_weight_error",
+    "recorded_weights",
     "stationary",
     "weight_error",
+    "weight_error_under",
 ]

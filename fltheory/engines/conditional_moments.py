@@ -10,20 +10,22 @@ drawn elsewhere.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
 from fltheory.engines.moment_recursion import affine_problem
-from fltheory.engines.noise import NoiseSource, ReplicaIndices, UnitImpulses
+from fltheory.engines.noise import NoiseSource, ReplicaIndices, Silence, UnitImpulses
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.participation_paths import drawn_paths, every_path
-from fltheory.engines.probe import NotAffineError
+from fltheory.engines.participant_paths import MOST_PATHS, all_paths, drawn_paths
+from fltheory.engines.probe import UNIT_ROUNDOFF, NotAffineError
+from fltheory.engines.projection import without_idle_projection
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory, round_arrays
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -66,14 +68,14 @@ def conditional(
     Returns
     -------
     Trajectory
-        With ``standard_error``, zero where all paths are enumerated. Where nobody's
-        participation is random (`Cyclic`, or `Trace` from a given round) there is one path, and
-        the numbers are exact without enumerating anything.
+        With ``standard_error``; where all paths are enumerated it is zero, and
+        ``rounding_error`` is a first-order bound. Where nobody's participation is random
+        (`Cyclic`, or `Trace` from a given round) there is one path.
 
     Raises
     ------
     NotAffineError
-        If the round is not affine given its participants.
+        If the round is not affine given its participants, or a projection may move a model.
     ValueError
         If there are more than 50,000 paths to enumerate, participation is neither independent
         over rounds nor follows states where they are, or the algorithm has several branches.
@@ -89,25 +91,45 @@ def conditional(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     quadratic = affine_problem(problem)
-    weights, masks = every_path(setting) if paths is None else drawn_paths(setting, paths, seed)
+    setting = without_idle_projection(setting, quadratic)
+    weights, masks = _paths(setting, paths, seed)
     at_once = _paths_at_once(setting, quadratic)
-    parts = [
-        _moments(setting, quadratic, masks[first : first + at_once])
-        for first in range(0, len(masks), at_once)
-    ]
-    values = np.concatenate(parts)
-    mean = np.einsum("p,prf->fr", weights, values)
+    run = partial(_moments, setting, quadratic, bounded=paths is None)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [run(masks[first : first + at_once]) for first in range(0, len(masks), at_once)]
+        values, bounds = (np.concatenate(part) for part in zip(*parts, strict=True))
+        mean = np.einsum("p,prf->fr", weights, values)
+        rounding = np.einsum("p,prf->fr", weights, bounds)
+    rounding += (len(values) + setting.rounds) * UNIT_ROUNDOFF * mean
     error = np.zeros_like(mean)
     if paths is not None:
         error = values.std(axis=0, ddof=1).T / np.sqrt(len(values))
-    arrays = round_arrays(dict(zip(FIELDS, mean, strict=True)))
+    arrays = _named(mean)
     return Trajectory(
         arrays.squared_distance,
         arrays.squared_gradient,
         arrays.excess_loss,
-        standard_error=round_arrays(dict(zip(FIELDS, error, strict=True))),
+        standard_error=_named(error),
+        rounding_error=_named(rounding) if paths is None else None,
         replicas=len(values),
     )
+
+
+def _named(rows: FloatArray) -> RoundArrays:
+    return round_arrays(dict(zip(FIELDS, rows, strict=True)))
+
+
+def _paths(setting: Setting, paths: int | None, seed: int) -> tuple[FloatArray, Masks]:
+    """Return weights (P,) and who takes part, (P, rounds, N)."""
+    if paths is not None:
+        return drawn_paths(setting.participation, setting.rounds, paths, seed)
+    every = all_paths(setting.participation, setting.rounds)
+    if every is None:
+        raise ValueError(
+            f"participation must have at most {MOST_PATHS} paths to enumerate them, got "
+            f"{setting.participation!r} for {setting.rounds} rounds: give the number to draw"
+        )
+    return every
 
 
 def _paths_at_once(setting: Setting, problem: QuadraticProblem) -> int:
@@ -118,15 +140,29 @@ def _paths_at_once(setting: Setting, problem: QuadraticProblem) -> int:
     return int(np.clip(_NUMBERS_AT_ONCE // of_path, 1, _MOST_PATHS_AT_ONCE))
 
 
-def _moments(setting: Setting, problem: QuadraticProblem, masks: Masks) -> FloatArray:
-    """Return the standard quantities of each path and round, (P, rounds + 1, 3)."""
+def _moments(
+    setting: Setting, problem: QuadraticProblem, masks: Masks, *, bounded: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the standard quantities of each path and round, (P, rounds + 1, 3), and their errors.
+
+    Errors are first-order bounds on rounding where they are asked for, else zero.
+    """
     forms = np.array([form.matrix for form in standard_forms(problem).values()])
+    sizes = np.linalg.norm(forms, ord=2, axis=(1, 2))
     values = np.empty((len(masks), setting.rounds + 1, len(forms)))
-    for r, given in enumerate(given_paths(setting, problem, masks)):
+    errors = np.zeros_like(values)
+    for r, given in enumerate(given_paths(setting, problem, masks, bounded=bounded)):
         offset, dim = given.state["x"] - problem.x_star, problem.dim
         second = given.covariance[:, :dim, :dim] + offset[:, :, None] * offset[:, None, :]
         values[:, r] = np.einsum("pab,fab->pf", second, forms)
-    return values
+        if bounded:
+            distance = np.linalg.norm(offset, axis=1)
+            shift = given.mean_error + problem.x_star_error
+            readout = 16 * (dim + 1) ** 2 * UNIT_ROUNDOFF
+            trace = np.trace(second, axis1=1, axis2=2)
+            error = given.spread_error + (2 * distance + shift) * shift + readout * trace
+            errors[:, r] = error[:, None] * sizes
+    return values, errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,17 +177,22 @@ class GivenPaths:
         The entries that depend on the model, ``"x"`` first.
     covariance : array, (P, n, n)
         Of those entries, flattened one after another.
+    mean_error, spread_error : arrays, (P,)
+        Bounds on the rounding errors of those entries' means, in the Euclidean norm, and of the
+        covariance, in the nuclear norm; zero where they are not asked for.
     """
 
     state: State
     random: tuple[str, ...]
     covariance: FloatArray
+    mean_error: FloatArray
+    spread_error: FloatArray
 
     def with_random(self, name: str) -> GivenPaths:
         """Return the same with another entry counted among those that depend on the model."""
         width = int(np.prod(self.state[name].shape[1:]))
         covariance = np.pad(self.covariance, ((0, 0), (0, width), (0, width)))
-        return GivenPaths(self.state, (*self.random, name), covariance)
+        return replace(self, random=(*self.random, name), covariance=covariance)
 
     def flat(self, state: State) -> FloatArray:
         """Return the random entries of a state (rows, ...) as vectors."""
@@ -174,8 +215,12 @@ class GivenPaths:
         return repeated
 
 
-def given_paths(setting: Setting, problem: QuadraticProblem, masks: Masks) -> Iterator[GivenPaths]:
+def given_paths(
+    setting: Setting, problem: QuadraticProblem, masks: Masks, *, bounded: bool = False
+) -> Iterator[GivenPaths]:
     """Yield what is known given the paths, masks (P, rounds, N), before and after each round.
+
+    Rounding errors are bounded if asked for.
 
     Raises
     ------
@@ -185,10 +230,13 @@ def given_paths(setting: Setting, problem: QuadraticProblem, masks: Masks) -> It
     count = len(masks)
     start = np.tile(setting.x0, (count, 1))
     state = dict(in_round(setting.algorithm, 1).init(start, problem.n_clients))
-    given = GivenPaths(state, ("x",), np.zeros((count, problem.dim, problem.dim)))
+    covariance = np.zeros((count, problem.dim, problem.dim))
+    given = GivenPaths(state, ("x",), covariance, np.zeros(count), np.zeros(count))
+    clients = QuadraticClients(problem, Silence())
     yield given
     for r in range(setting.rounds):
-        given = _Round(in_round(setting.algorithm, r + 1), problem, masks[:, r], r).after(given)
+        algorithm = in_round(setting.algorithm, r + 1)
+        given = _Round(algorithm, clients, problem, masks[:, r], r, bounded).after(given)
         yield given
 
 
@@ -212,9 +260,11 @@ class _Round:
     """One round of many paths together."""
 
     algorithm: Algorithm
+    clients: QuadraticClients
     problem: QuadraticProblem
     who: Masks
     index: int
+    bounded: bool
 
     def after(self, given: GivenPaths) -> GivenPaths:
         """Return what is known after the round; entries that turn out random are added."""
@@ -232,11 +282,38 @@ class _Round:
         values = self._by_path(given.flat(images))
         slope = np.swapaxes((values[:, 1:-2] - values[:, :1]) / step, 1, 2)
         self._check(values, slope, moves)
-        covariance = slope @ given.covariance @ np.swapaxes(slope, 1, 2)
+        fresh = np.zeros_like(given.covariance)
         if noisy:
             columns = self._by_path(given.flat(noisy)) - values[:, :1]
-            covariance += np.swapaxes(columns, 1, 2) @ columns
-        return GivenPaths(silent, given.random, covariance)
+            fresh = np.swapaxes(columns, 1, 2) @ columns
+        errors = given.mean_error, given.spread_error
+        if self.bounded:
+            errors = self._errors(given, slope, values[:, 0], fresh)
+        covariance = slope @ given.covariance @ np.swapaxes(slope, 1, 2) + fresh
+        return GivenPaths(silent, given.random, covariance, *errors)
+
+    def _errors(
+        self, given: GivenPaths, slope: FloatArray, mean: FloatArray, fresh: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Bound the errors after a round, from those before it: sums, powers and probing.
+
+        Clients' changes are right relative to their size, and all together at most kappa times
+        what they add up to.
+        """
+        size = slope.shape[1]
+        growth = 64.0 * (size + self.problem.n_clients) * UNIT_ROUNDOFF
+        steepness = np.linalg.norm(slope, ord=2, axis=(1, 2))
+        moved = np.linalg.norm(np.eye(size) - slope, ord=2, axis=(1, 2))
+        changes = np.maximum(self.problem.L / self.problem.mu * moved, 1.0)
+        of_slope = growth * np.maximum(steepness, 1.0) + 4 * self.clients.slope_rounding * changes
+        reach = np.linalg.norm(mean, axis=1) + float(np.abs(self.problem.optima).max())
+        spread, added = (np.trace(m, axis1=1, axis2=2) for m in (given.covariance, fresh))
+        return (
+            steepness * given.mean_error + of_slope * reach,
+            steepness**2 * given.spread_error
+            + (2 * steepness * of_slope + growth * steepness**2) * spread
+            + (growth + 8 * self.clients.power_rounding) * added,
+        )
 
     def _by_path(self, array: FloatArray) -> FloatArray:
         return array.reshape(len(self.who), -1, *array.shape[1:])
@@ -266,7 +343,7 @@ class _Round:
 
     def _run(self, given: GivenPaths, moves: FloatArray, noise: NoiseSource) -> State:
         """Run every path's round from each of the moved states."""
-        clients = QuadraticClients(self.problem, noise)
+        clients = self.clients.with_noise(noise)
         who = np.repeat(self.who, len(moves), axis=0)
         return self.algorithm.round(given.moved(moves), clients, who, self._branch)
 

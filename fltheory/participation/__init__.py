@@ -7,7 +7,7 @@ from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.count_chain import count_chain
 from fltheory.participation.cyclic import Cyclic, fedau_cycles
 from fltheory.participation.finite_chain import FiniteChain
-from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff, fedau_chains
 from fltheory.participation.trace import Trace
 from fltheory.participation.uniform_subset import UniformSubset
 from fltheory.participation.waiting_subset import WaitingSubset
@@ -27,5 +27,6 @@ __all__ = [
     "WaitingSubset",
     "correlated_availability",
     "count_chain",
+    "fedau_chains",
     "fedau_cycles",
 ]

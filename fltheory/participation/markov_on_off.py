@@ -241,6 +241,43 @@ class MarkovOnOff:
             present = rng.random(shape) < np.where(present, stays, comes)
 
 
+def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOnOff:
+    """Return the chains of FedAU's experiments: as correlated as a transition's limit allows.
+
+    A client that is not there comes with probability c, the limit, and one that is there leaves
+    with ``c (1/p - 1)``, so that p is stationary; where that would exceed one it leaves for
+    sure, and comes with ``p/(1-p)``. The second eigenvalue is ``1 - c/p``, or ``-p/(1-p)``.
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        p, in (0, 1].
+    largest_transition : float
+        c, in (0, 1]; 0.05 in the experiments.
+
+    Raises
+    ------
+    ValueError
+        For p or c outside (0, 1]; the error names the client.
+
+    Examples
+    --------
+    >>> chains = fedau_chains([0.5, 0.01], 0.05)
+    >>> chains.comes.round(6).tolist(), (1 - chains.stays).round(6).tolist()
+    ([0.05, 0.010101], [0.05, 1.0])
+    """
+    p = validation.real_array("availability", availability, shape="(N,)")
+    if p.ndim != 1 or p.size == 0:
+        raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
+    _check_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
+    c = validation.real_number(
+        "largest_transition", largest_transition, "in (0, 1]", lambda number: 0 < number <= 1
+    )
+    with np.errstate(divide="ignore"):
+        correlation = np.where(c * (1 / p - 1) <= 1, 1 - c / p, -p / (1 - p))
+    return MarkovOnOff(p, correlation)
+
+
 def _check_each(name: str, values: FloatArray, good: Masks, must_be: str) -> None:
     bad = np.flatnonzero(~good)
     if bad.size:

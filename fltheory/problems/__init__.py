@@ -3,6 +3,7 @@
 from fltheory.problems.ball import Ball
 from fltheory.problems.base import Problem
 from fltheory.problems.design import nonconvex, quadratic
+from fltheory.problems.log_cosh_problem import LogCoshProblem
 from fltheory.problems.logistic_problem import LogisticProblem
 from fltheory.problems.multinomial_problem import MultinomialProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -11,6 +12,7 @@ from fltheory.problems.weighted_objective import WeightedObjective
 
 __all__ = [
     "Ball",
+    "LogCoshProblem",
     "LogisticProblem",
     "MultinomialProblem",
     "Problem",

@@ -30,6 +30,7 @@ from fltheory.report.refutation_text import (
     certified_text,
     falsification_text,
     rate_falsification_text,
+    weight_certified_text,
 )
 from fltheory.report.region_figure import (
     region_figure,
@@ -97,6 +98,7 @@ __all__ = [
     "verdict_csv",
     "verdict_document",
     "verdict_table",
+    "weight_certified_text",
     "weights_figure",
     "weights_summary",
     "weights_table",

@@ -25,6 +25,7 @@ from fltheory.report.report_view import (
 )
 from fltheory.theorems import Statement
 from fltheory.verify import Cell, Grade, Outcome, read_certificate
+from fltheory.verify.weight_certificate import check_weight_certificate, read_weight_certificate
 
 _PAGE = files("fltheory.report") / "page"
 
@@ -93,8 +94,28 @@ def certificates_in(folder: Path, statements: Sequence[Statement]) -> tuple[Cert
     for path in sorted(folder.glob("*.json")):
         text = path.read_text(encoding="utf-8")
         if _about(text) in names:
-            views.append(CertificateView(read_certificate(path), path.as_posix(), text))
+            views.append(_certified(path, text))
     return tuple(views)
+
+
+def _certified(path: Path, text: str) -> CertificateView:
+    """Check a certificate of whatever kind."""
+    of_weights = read_weight_certificate(path)
+    if of_weights is not None:
+        truth, bound = check_weight_certificate(of_weights)
+        at = ", ".join(f"{name} = {of_weights[name]}" for name in ("p", "cutoff", "t"))
+        name, lines = (of_weights["theorem"], of_weights["reading"]), (at,)
+        return CertificateView(*name, lines, truth, bound, path.as_posix(), text)
+    found = read_certificate(path)
+    return CertificateView(
+        found.theorem.id,
+        found.theorem.reading,
+        found.witness.lines,
+        found.truth,
+        found.bound,
+        path.as_posix(),
+        text,
+    )
 
 
 def _about(text: str) -> tuple[Any, Any] | None:

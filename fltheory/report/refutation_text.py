@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from fltheory.verify import Certified, Falsification, RateFalsification
+from fltheory.verify.weight_certificate import check_weight_certificate
 
 
 def falsification_effort(found: Falsification) -> str:
@@ -52,6 +55,26 @@ def certified_text(certified: Certified) -> str:
             *_indented(certified.witness.lines),
             f"  {theorem.quantity.text} = {shown(certified.truth)}",
             f"  > bound = {shown(certified.bound)}; every hypothesis holds",
+        ]
+    )
+
+
+def weight_certified_text(document: Mapping[str, Any]) -> str:
+    """Check a certificate about FedAU's weights, and return what it shows.
+
+    Raises
+    ------
+    ValueError
+        If it is wrong.
+    """
+    truth, bound = check_weight_certificate(document)
+    at = ", ".join(f"{name} = {document[name]}" for name in ("p", "cutoff", "t"))
+    return "\n".join(
+        [
+            f"{document['theorem']} ({document['reading']}): REFUTED, checked in fractions",
+            f"  {at}",
+            f"  E[(p omega_t - 1)^2] = {shown(truth)}",
+            f"  > p^2 Var S/max(floor(t/K), 1) + (1-p)^(2K) = {shown(bound)}",
         ]
     )
 

@@ -22,7 +22,7 @@ from fltheory.report.setting_text import setting_lines
 from fltheory.report.sparkline import sparkline
 from fltheory.report.verdict_table import ratio_text, remark
 from fltheory.theorems import Statement
-from fltheory.verify import Cell, Certified, Grade, HypothesisCheck, Outcome
+from fltheory.verify import Cell, Grade, HypothesisCheck, Outcome
 
 MARKS = {
     Outcome.REFUTED: "✗",
@@ -281,21 +281,37 @@ def _of_rounds(item: Any) -> str:
 
 @dataclass(frozen=True)
 class CertificateView:
-    """A certificate that was checked while the page was made."""
+    """A certificate that was checked while the page was made.
 
-    certified: Certified
+    Attributes
+    ----------
+    theorem, reading : str
+        What it refutes.
+    lines : tuple of str
+        The witness.
+    left, right : Fraction
+        ``left > right``, exactly.
+    file, text : str
+        Where it is, and all of it.
+    """
+
+    theorem: str
+    reading: str
+    lines: tuple[str, ...]
+    left: Fraction
+    right: Fraction
     file: str
     text: str
 
     @property
     def truth(self) -> str:
         """The left side as a fraction, or about."""
-        return _grouped(self.certified.truth)
+        return _grouped(self.left)
 
     @property
     def bound(self) -> str:
         """The right side as a fraction, or about."""
-        return _grouped(self.certified.bound)
+        return _grouped(self.right)
 
 
 def _grouped(value: Fraction) -> str:
@@ -348,11 +364,7 @@ def _reading(
 ) -> Reading:
     key = (statement.id, statement.reading)
     rows = (Row(c, _about(statement, c.regime)) for c in cells if c.key[:2] == key)
-    own = (
-        view
-        for view in certificates
-        if (view.certified.theorem.id, view.certified.theorem.reading) == key
-    )
+    own = (view for view in certificates if (view.theorem, view.reading) == key)
     return Reading(statement, tuple(rows), tuple(own))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from fltheory.theorems import ca_fed, ca_fed_weights, sa_fl, sa_fl_repairs
+from fltheory.theorems import ca_fed, ca_fed_weights, fedau, fedau_weights, sa_fl, sa_fl_repairs
 from fltheory.theorems.statement import Statement
 
 PAPERS = (
@@ -16,6 +16,8 @@ PAPERS = (
     sa_fl_repairs.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
+    fedau.STATEMENTS,
+    fedau_weights.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

@@ -218,7 +218,7 @@ class RateClaim:
 
     Attributes
     ----------
-    theorem : Theorem
+    theorem : Theorem or PointClaim
         Whose quantity, bound and hypotheses it rests on.
     axes : tuple of RateAxis
         The claimed orders, all of which must hold.
@@ -230,7 +230,7 @@ class RateClaim:
     reading: str
     title: str
     source: str
-    theorem: Theorem
+    theorem: Theorem | PointClaim
     axes: tuple[RateAxis, ...]
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""

@@ -158,15 +158,19 @@ def left_side(theorem: Theorem, truth: Truth) -> tuple[float, float]:
     return quantity.of(truth.trajectory), quantity.error(truth.error(quantity.field))
 
 
-def compare_at_point(claim: PointClaim, setting: Setting) -> Comparison:
-    """Evaluate a claim that needs no run."""
+def compare_at_point(
+    claim: PointClaim, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
+) -> Comparison:
+    """Evaluate a claim that needs no run, and further hypotheses."""
     values = theorem_values(claim, claim.constants(setting))
     truth, error = claim.quantity.value(setting)
     return Comparison(
         truth=truth,
         bound=float(evaluate(claim.bound, values)),
         evidence=Evidence(Grade.EXACT, error),
-        hypotheses=tuple(check_point_hypothesis(item, values) for item in claim.hypotheses),
+        hypotheses=tuple(
+            check_point_hypothesis(item, values) for item in (*claim.hypotheses, *extra_hypotheses)
+        ),
     )
 
 
@@ -273,6 +277,17 @@ def _scope(reading: AxisReading) -> str:
     return f"an order is a limit: read off {reading.axis.variable} = {first} .. {last}"
 
 
+def _compared(
+    statement: Theorem | PointClaim,
+    setting: Setting,
+    sampling: Sampling,
+    extra_hypotheses: tuple[Hypothesis, ...],
+) -> Comparison:
+    if isinstance(statement, PointClaim):
+        return compare_at_point(statement, setting, extra_hypotheses)
+    return compare(statement, setting, sampling, extra_hypotheses)
+
+
 def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> AxisReading:
@@ -281,7 +296,7 @@ def _read_axis(
     orders = []
     for value in grid:
         scheduled = axis.schedule(setting, value)
-        comparisons.append(compare(claim.theorem, scheduled, sampling, axis.hypotheses))
+        comparisons.append(_compared(claim.theorem, scheduled, sampling, axis.hypotheses))
         orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
 
     def slope(values: Sequence[float]) -> float:

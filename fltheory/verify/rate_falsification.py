@@ -19,7 +19,7 @@ from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
-from fltheory.theorems import RateAxis, RateClaim
+from fltheory.theorems import PointClaim, RateAxis, RateClaim, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import SLOPE_IS_MET, SLOPE_IS_MISSED, slope_of_last_decade
 from fltheory.verify.evaluation import evaluate
@@ -93,7 +93,7 @@ def falsify_rate(
     """
     budget = validation.whole_number("budget", budget, at_least=1)
     rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
-    coupling = coupling_of(claim.theorem)
+    coupling = coupling_of(_theorem(claim))
     found = RateFalsification(claim.id, claim.reading, 0, 0)
     while found.settings_tried < budget:
         size = min(_GENERATION, budget - found.settings_tried)
@@ -103,6 +103,12 @@ def falsify_rate(
         if progress is not None:
             progress(found.settings_tried, budget, f"largest truth/bound {found.best_ratio:.3g}")
     return found
+
+
+def _theorem(claim: RateClaim) -> Theorem:
+    if isinstance(claim.theorem, PointClaim):
+        raise ValueError(f"theorem must be about SAFARI to be searched, got {claim.id}")
+    return claim.theorem
 
 
 def _searched(
@@ -133,7 +139,7 @@ def _last_ratios(
     claim: RateClaim, axis: RateAxis, instances: Sequence[Witness]
 ) -> tuple[FloatArray, FloatArray]:
     """Return truth/bound at the last value, -inf where the claim does not apply; the excess."""
-    theorem = claim.theorem
+    theorem = _theorem(claim)
     conditioned = replace(theorem, hypotheses=(*theorem.hypotheses, *axis.hypotheses))
     settings = [instance.setting() for instance in instances]
     grid = axis.grid(settings[0])

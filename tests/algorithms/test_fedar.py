@@ -110,9 +110,29 @@ def test_a_weight_must_answer_entry_by_entry() -> None:
         FedAR(0.1, 1, weight=Lump((1,)))
 
 
+@pytest.mark.parametrize("weight", [None, 1.0, lambda inactive: 1 + 0 * inactive])
+def test_a_weight_says_its_growth_and_cap(weight) -> None:
+    with pytest.raises(ValueError, match=r"weight must be a function.*numbers growth and largest"):
+        FedAR(0.1, 1, weight=weight)
+
+
+@pytest.mark.parametrize(
+    "values", [lambda counts: ["one"] * len(counts), lambda counts: 1j * counts]
+)
+def test_a_weight_gives_real_numbers(values) -> None:
+    class Odd(Table):
+        def __call__(self, inactive):
+            return values(inactive)
+
+    with pytest.raises(ValueError, match="weight must give real numbers, got"):
+        FedAR(0.1, 1, weight=Odd((1,)))
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"cutoff": "late"}, "cutoff must give real numbers, got 'late'"),
+        ({"cutoff": lambda rounds: np.zeros(3)}, "one number for each round, got shape"),
         ({"cutoff": -1}, "cutoff must be a number of at least 0 in every round, got -1 in round 1"),
         ({"cutoff": np.nan}, "cutoff must be a number of at least 0 in every round, got nan"),
         ({"cutoff": lambda rounds: 5 - rounds}, "got -1 in round 6"),

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fltheory.algorithms import FedAU
+from fltheory.algorithms import FedAU, FedAvg, Unbiased, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import NotAffineError, exact, monte_carlo, weight_error
 from fltheory.engines.noise import Silence
@@ -19,7 +19,7 @@ from fltheory.problems import QuadraticProblem
 PROBLEM = QuadraticProblem([[1.0]], [[-2.0], [4.0]])
 
 
-def states(algorithm: FedAU, presence: list[list[int]], like=np.asarray):
+def states(algorithm, presence: list[list[int]], like=np.asarray):
     clients = SteppedClients(PROBLEM, Silence())
     state = algorithm.init(np.array([[3.0]]), 2)
     yield state
@@ -61,6 +61,37 @@ def test_the_update_uses_the_weights_of_earlier_rounds() -> None:
     second = first - 0.1 * (first + 2)
     third = second - 0.1 * (2 * (second + 2) + 1 * (second - 4))
     assert found == pytest.approx([3, first, second, third], rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "factors"),
+    [
+        # omega of client 0: 1 in round 0; 1 after a presence; 3/2 after intervals 1, 2
+        (FedAU(0.1, 1), [(1, 0), (0, 1), (1, 1), (3 / 2, 1)]),
+        # cut at 1: omega is 1 for ever
+        (FedAU(0.1, 1, cutoff=1), [(1, 0), (0, 1), (1, 1), (1, 1)]),
+        (WeightedFedAvg((0.5, 0.5), 0.1, 1), [(1, 0), (0, 1), (1, 1), (1, 1)]),
+        # over the two that are there, not over N
+        (FedAvg(0.1, 1), [(2, 0), (0, 2), (1, 1), (1, 1)]),
+        # p = (1/2, 4/5)
+        (Unbiased([0.5, 0.5], [0.5, 0.8], 0.1, 1), [(2, 0), (0, 1.25), (2, 1.25), (2, 1.25)]),
+    ],
+    ids=["FedAU", "FedAU, K = 1", "average all", "average participating", "known statistics"],
+)
+def test_the_comparison_set_by_hand(algorithm, factors) -> None:
+    """Presence 10, 01, 11, 11; x moves by -0.1/2 times factor and gradient, x + 2 and x - 4.
+
+    Client 1 is there in the rounds 1, 2, 3 after an interval of 2, and of 1: its omega is 1 in
+    round 1, as none has ended, 2 in round 2 and 3/2 in round 3.
+    """
+    expected = [3.0]
+    for t, (first, second) in enumerate(factors):
+        x = expected[-1]
+        if isinstance(algorithm, FedAU) and algorithm.cutoff != 1:
+            second *= {2: 2, 3: 3 / 2}.get(t, 1)
+        expected.append(x - 0.05 * (first * (x + 2) + second * (x - 4)))
+    found = [s["x"][0, 0] for s in states(algorithm, [[1, 0], [0, 1], [1, 1], [1, 1]])]
+    assert found == pytest.approx(expected, rel=1e-14)
 
 
 def test_an_empty_round_moves_nothing_but_time() -> None:

@@ -15,9 +15,12 @@ import pytest
 from oracles import random_problem
 
 from fltheory.algorithms import (
+    AdaFed,
     Algorithm,
+    CAFed,
     CappedLinear,
     ClusterFedVarp,
+    F3ast,
     FedAR,
     FedAU,
     FedAvg,
@@ -27,6 +30,7 @@ from fltheory.algorithms import (
     Safari,
     Scaffold,
     State,
+    Unbiased,
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import CLIENTS
@@ -37,7 +41,7 @@ from fltheory.problems import QuadraticProblem
 N, DIM, REPLICAS, ROUNDS = 4, 2, 30, 12
 LR, STEPS = 0.1, 3
 ORDER = [2, 0, 3, 1]
-PER_CLIENT = ("aggregation_weights", "availability", "clusters")
+PER_CLIENT = ("aggregation_weights", "availability", "clusters", "target_weights")
 STEP_SIZES = ("client_lr", "assist_lr")
 
 Make = Callable[[int], Algorithm]
@@ -56,6 +60,10 @@ def _weighted(n: int) -> WeightedFedAvg:
     return WeightedFedAvg(tuple(q / q.sum()), LR, STEPS)
 
 
+def _alpha(n: int) -> np.ndarray:
+    return np.arange(1.0, n + 1) / np.arange(1.0, n + 1).sum()
+
+
 def _half_available(n: int) -> FedAvgIS:
     return FedAvgIS(tuple(np.linspace(0.4, 0.8, n)), LR, STEPS)
 
@@ -65,6 +73,7 @@ def _two_clusters(n: int) -> ClusterFedVarp:
 
 
 NOBODY_ABSENT = "weights 1/(N p) sum to more than one where nobody is ever absent"
+ESTIMATED = "estimated availabilities are below one, so that weights sum to more than one"
 ENTRIES = {
     "FedAvg": Entry(lambda n: FedAvg(LR, STEPS)),
     "weighted FedAvg": Entry(_weighted),
@@ -80,6 +89,22 @@ ENTRIES = {
         _half_available, {"equal clients": NOBODY_ABSENT, "one client": NOBODY_ABSENT}
     ),
     "FedAvg-IS, all available": Entry(lambda n: FedAvgIS((1.0,) * n, LR, STEPS)),
+    "Unbiased": Entry(
+        lambda n: Unbiased(_alpha(n), np.linspace(0.4, 0.8, n), LR, STEPS),
+        {"equal clients": NOBODY_ABSENT, "one client": NOBODY_ABSENT},
+    ),
+    "AdaFed": Entry(lambda n: AdaFed(_alpha(n), np.linspace(0.4, 0.8, n), LR, STEPS)),
+    "F3AST": Entry(
+        lambda n: F3ast(_alpha(n), (n + 1) // 2, LR, STEPS, smoothing=0.1),
+        {
+            "permutation": "all are equally urgent at first, and of equals the first is chosen",
+            "equal clients": "half of the clients train, with weights that do not sum to one",
+        },
+    ),
+    "CA-Fed": Entry(
+        lambda n: CAFed(_alpha(n), LR, STEPS),
+        {"equal clients": ESTIMATED, "one client": ESTIMATED},
+    ),
     "FedAR": Entry(lambda n: FedAR(LR, STEPS, weight=CappedLinear(0.2, 1.5), cutoff=4)),
 }
 
@@ -127,7 +152,12 @@ def same(found: np.ndarray, expected: np.ndarray) -> None:
 def with_fields(algorithm: Any, names: tuple[str, ...], change: Callable[[Any], Any]) -> Algorithm:
     """Return the algorithm with its fields of these names changed."""
     return replace(
-        algorithm, **{n: change(getattr(algorithm, n)) for n in names if hasattr(algorithm, n)}
+        algorithm,
+        **{
+            n: change(getattr(algorithm, n))
+            for n in names
+            if getattr(algorithm, n, None) is not None
+        },
     )
 
 
@@ -288,3 +318,39 @@ def test_the_state_is_arrays_with_a_row_for_every_replica(name: str) -> None:
         assert {key: array.shape for key, array in state.items()} == first
         assert all(array.shape[0] == REPLICAS for array in state.values())
         assert all(array.dtype == np.float64 for array in state.values())
+
+
+FIRST_ROUND = {
+    "FedAvg": 1.0,
+    "weighted FedAvg": 1 / 3,
+    "SAFARI": 1.0,
+    "FedAU": 1 / 2,
+    "MIFA, waiting": 0.0,
+    "MIFA from zero": 1 / 2,
+    "FedVARP": 1.0,
+    "ClusterFedVARP": 1.0,
+    "SCAFFOLD I": 1.0,
+    "SCAFFOLD II": 1.0,
+    "FedAvg-IS": 1 / (2 * 0.4),
+    "FedAvg-IS, all available": 1 / 2,
+    "Unbiased": (1 / 3) / 0.4,
+    "AdaFed": 1.0,
+    "F3AST": (1 / 3) / (0.9 * (1 / 3) + 0.1),
+    "CA-Fed": (1 / 3) / (2 / 3),
+    "FedAR": 1.0,
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_first_round_by_hand(name: str) -> None:
+    """Losses (x + 2)^2 / 2 and (x - 4)^2 / 2, from 3, and only the first client is there.
+
+    Its gradient is 5, three steps of 0.1 change its model by -(1 - 0.9^3) 5 = -1.355, and the
+    server's moves by that times the client's weight: memories are empty and corrections zero.
+    CA-Fed's estimate of the availability is (1 + 1) / (1 + 2).
+    """
+    algorithm = ENTRIES[name].make(2)
+    clients = SteppedClients(QuadraticProblem([[1.0]], [[-2.0], [4.0]]), Silence())
+    state = algorithm.init(np.array([[3.0]]), 2)
+    after = algorithm.round(state, clients, np.array([[True, False]]), CLIENTS)
+    assert after["x"][0, 0] == pytest.approx(3 - 1.355 * FIRST_ROUND[name], rel=1e-14)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise, product
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from itertools import islice, pairwise, product
 
 import numpy as np
 import pytest
@@ -19,6 +21,7 @@ from fltheory.algorithms import (
     FedVarp,
     Harmonic,
     Mifa,
+    Projected,
     Safari,
     Scaffold,
     Scheduled,
@@ -37,7 +40,7 @@ from fltheory.participation import (
     UniformSubset,
     WaitingSubset,
 )
-from fltheory.problems import QuadraticProblem, nonconvex
+from fltheory.problems import Ball, QuadraticProblem, nonconvex
 from tests.engines.test_weight_error import weights_of_algorithm_2
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
@@ -128,8 +131,97 @@ def test_paths_without_states_can_be_drawn_but_not_enumerated() -> None:
     waiting = WaitingSubset([0.5, 0.5], 1)
     setting = (FedAU(0.3, 2), random_problem(2, 2, 1), waiting, 3, [1.0])
     assert conditional(*setting, paths=10).rounds == 3
-    with pytest.raises(ValueError, match="independent over rounds, or follow states, to enumerate"):
+    with pytest.raises(ValueError, match="at most 50000 paths to enumerate them"):
         conditional(*setting)
+
+
+def along_chain(transition, initial, masks, rounds):
+    """Every path of states with its probability, and who takes part on it."""
+    for path in product(range(len(initial)), repeat=rounds):
+        chance = initial[path[0]]
+        for before, after in pairwise(path):
+            chance *= transition[before][after]
+        if chance > 0:
+            yield chance, [masks[state] for state in path]
+
+
+def test_all_paths_of_a_chain_by_hand() -> None:
+    """FedAU on (x - c_n)^2/2 without noise, one client a chain: x_R by its own arithmetic."""
+    p, nu, optima = 0.4, 0.5, [-1.0, 1.0]
+    stays, comes = nu + (1 - nu) * p, (1 - nu) * p
+    expected = np.zeros(5)
+    expected[0] = 1.0
+    for rounds in range(1, 5):
+        every = along_chain([[1 - comes, comes], [1 - stays, stays]], [1 - p, p], [0, 1], rounds)
+        for chance, first in every:
+            x = 1.0
+            for t, here in enumerate(first):
+                omega = float(weights_of_algorithm_2(tuple(first[:t]), 3))
+                x += 0.125 * (here * omega * (optima[0] - x) + optima[1] - x)
+            expected[rounds] += chance * x * x
+    problem = QuadraticProblem([[1.0]], [[c] for c in optima])
+    chains = MarkovOnOff([p, 1.0], [nu, 0.0])
+    found = conditional(FedAU(0.25, 1, cutoff=3), problem, chains, 4, [1.0])
+    np.testing.assert_allclose(found.squared_distance, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "participation", [MarkovOnOff([0.3, 0.6, 1.0], 0.5), Cyclic([3, 2, 5], [0, 1, 4], active=1)]
+)
+def test_all_paths_of_states_give_the_exact_engines_moments(participation) -> None:
+    problem = random_problem(3, 3, 2)
+    setting = (FedAvg(0.2, 3), problem, participation, 5, [1.0, -2.0])
+    found, expected = conditional(*setting), exact(*setting)
+    for field in FIELDS:
+        allowed = found.rounding_error[field] + expected.rounding_error[field]
+        assert (abs(found[field] - expected[field]) <= allowed).all()
+        assert (found.rounding_error[field] <= 1e-10 * found[field]).all()
+
+
+def test_cycles_have_one_path_however_long() -> None:
+    cycles = Cyclic([3, 2], [0, 1])
+    setting = (FedAU(0.1, 2, cutoff=4), random_problem(2, 2, 1), cycles, 300, [1.0])
+    found = conditional(*setting)
+    plain = monte_carlo(*setting, replicas=64, seed=0)
+    assert found.replicas == 1
+    assert not found.standard_error.squared_distance.any()
+    error = np.maximum(plain.standard_error.squared_distance, 1e-12)
+    assert (abs(found.squared_distance - plain.squared_distance) <= 7 * error).all()
+
+
+def test_the_stated_rounding_covers_a_run_in_fractions() -> None:
+    """Average all over a cycle, noise-free: x_t in exact arithmetic."""
+    cycles = Cyclic([3, 2], [0, 1])
+    problem = QuadraticProblem([[1.0]], [[-1.0], [2.0]])
+    found = conditional(WeightedFedAvg((0.5, 0.5), 0.3, 2), problem, cycles, 40, [5.0])
+    keep = (1 - Fraction(0.3)) ** 2
+    x, masks = Fraction(5), cycles.masks(np.random.default_rng(0), 1)
+    for t, (mask,) in enumerate(islice(masks, 41)):
+        gap = abs((x - Fraction(1, 2)) ** 2 - Fraction(found.squared_distance[t]))
+        assert gap <= found.rounding_error.squared_distance[t]
+        moves = [(keep - 1) * (x - c) / 2 for here, c in zip(mask, (-1, 2), strict=True) if here]
+        x += sum(moves)
+    assert found.rounding_error.squared_distance.max() < 1e-10
+
+
+def test_the_stated_rounding_adds_up_over_rounds() -> None:
+    """Steps of just less than half the last place of x are lost in every round."""
+    cycles, step, start = Cyclic([1], [0]), 0.93 * 2.0**-53, 4.1
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    found = conditional(WeightedFedAvg((1.0,), step, 1), problem, cycles, 1500, [start])
+    with localcontext() as context:
+        context.prec = 50
+        expected = (Decimal(start) * (1 - Decimal(step)) ** 1500) ** 2
+        gap = float(abs(Decimal(float(found.squared_distance[-1])) - expected))
+    assert gap > 1.8 * 1500 * 2.0**-53 * start**2
+    assert gap <= found.rounding_error.squared_distance[-1] < 1e-8
+
+
+def test_a_projection_that_may_move_a_model_is_refused() -> None:
+    projected = Projected(WeightedFedAvg((0.5, 0.5), 0.1, 1), Ball([0.0], 100.0))
+    problem = random_problem(2, 2, 1)
+    with pytest.raises(NotAffineError, match="projection must provably never move a model"):
+        conditional(projected, problem, Bernoulli([0.5, 0.9]), 3, [1.0])
 
 
 CHAINS = {
@@ -166,6 +258,8 @@ def test_remembered_updates_follow_the_exact_engine(name: str, participation) ->
     found, expected = conditional(*setting), exact(*setting)
     for field in FIELDS:
         np.testing.assert_allclose(found[field], expected[field], rtol=1e-11)
+        allowed = found.rounding_error[field] + expected.rounding_error[field]
+        assert (abs(found[field] - expected[field]) <= allowed).all()
 
 
 AGES = {
@@ -247,6 +341,22 @@ class Momentum:
 
 
 @dataclass(frozen=True)
+class Echo:
+    """Its memory is the server's last noise alone: on losses x^2 / 2 the rest is x, exactly."""
+
+    branches = EVERY_ROUND_CLIENTS
+
+    def init(self, x0, n_clients):
+        return {"x": x0, "noise": 0 * x0}
+
+    def round(self, state, clients, who, branch):
+        weights = who / clients.n_clients
+        moved = clients.summed_local_sgd(state["x"], who, weights, steps=1, lr=0.25)
+        noise = clients.server_gradient(state["x"]) - state["x"]
+        return {"x": state["x"] + moved + state["noise"], "noise": noise}
+
+
+@dataclass(frozen=True)
 class Clipped:
     """A step that is not affine."""
 
@@ -261,6 +371,13 @@ class Clipped:
 
 def test_a_memory_of_steps_is_followed_too() -> None:
     setting = (Momentum(), random_problem(2, 2, 1), Bernoulli([0.5, 0.9]), 4, [1.0])
+    found, expected = conditional(*setting), exact(*setting)
+    np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-11)
+
+
+def test_a_memory_of_noise_alone_is_random_too() -> None:
+    problem = QuadraticProblem([[1.0]], [[0.0], [0.0]], server_sigma=1.0)
+    setting = (Echo(), problem, Bernoulli([0.5, 0.9]), 4, [1.0])
     found, expected = conditional(*setting), exact(*setting)
     np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-11)
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import RawMoments, many_digits, random_problem, solve
 
-from fltheory.algorithms import FedAvg, Safari
+from fltheory.algorithms import FedAR, FedAvg, Safari
 from fltheory.engines import NotAffineError, exact, limits, stationary
 from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.participation import UniformSubset
@@ -105,6 +105,12 @@ def test_energy_balance_of_full_gradient_steps(seed: int, step: float, sigma: fl
     arrived = step * (limit.squared_gradient + sigma**2 / 3)
     np.testing.assert_allclose(4 * limit.excess_loss, arrived, rtol=1e-10)
     assert limit.bias < 1e-12
+
+
+def test_what_counts_the_rounds_has_no_limit() -> None:
+    """FedAR with everybody there is affine, but its count of rounds grows for ever."""
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    assert_infinite(stationary(FedAR(0.5, 1), problem, UniformSubset(2, 2)))
 
 
 @pytest.mark.parametrize(("step", "tolerance"), [(1e-6, 1e-9), (2 - 1e-6, 1e-9), (2 - 1e-9, 1e-6)])

@@ -119,6 +119,24 @@ def test_moments_of_the_cut_law_symbolically(cutoff: int) -> None:
         assert found[1] == pytest.approx(float(variance.subs(p, value)), rel=1e-9, abs=1e-12)
 
 
+def test_moments_of_the_cut_law_for_every_cutoff_symbolically() -> None:
+    """By induction in K: a longer cut-off adds P(S > K) to E S, (2K+1) P(S > K) to E S^2."""
+    p, K = sp.symbols("p K", positive=True)
+    q = 1 - p
+    mean = (1 - q**K) / p
+    variance = q / p**2 - (2 * K - 1) * q**K / p - q ** (2 * K) / p**2
+    square = variance + mean**2
+
+    def vanishes(expression: sp.Expr) -> bool:
+        powers = sp.expand(sp.expand_power_exp(sp.expand(expression * p**2)))
+        return sp.simplify(powers) == 0
+
+    assert vanishes(mean.subs(K, K + 1) - mean - q**K)
+    assert vanishes(square.subs(K, K + 1) - square - (2 * K + 1) * q**K)
+    assert sp.simplify(mean.subs(K, 1) - 1) == 0
+    assert sp.simplify(square.subs(K, 1) - 1) == 0
+
+
 def proof_step(p: Fraction, cutoff: int, t: int) -> Fraction:
     """``p^2 Var S / max(floor(t/K), 1) + (1-p)^(2K)``, as if there were so many intervals."""
     q = 1 - p
@@ -129,7 +147,8 @@ def proof_step(p: Fraction, cutoff: int, t: int) -> Fraction:
 def test_the_proofs_intermediate_step_fails_before_the_first_interval_ends() -> None:
     """p = 1/2, K = 2: omega_1 = 1 always, so the error is 1/4; the step says 1/8.
 
-    The number of intervals is random, and may be zero while t < K.
+    The number of intervals is random, and may be zero while t < K. From t = K on the step is true:
+    docs/fedau.md.
     """
     p = Fraction(1, 2)
     assert over_all_paths(p, 2, 1) == Fraction(1, 4)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.participation import FiniteChain, MarkovOnOff
+from fltheory.participation import FiniteChain, MarkovOnOff, fedau_chains
 from fltheory.participation.chain_structure import stationary_law
 
 DRAWS = 40_000
@@ -232,3 +232,31 @@ def test_large_products_and_unknown_clients_are_refused() -> None:
         with pytest.raises(ValueError, match="clients must"):
             chains.restricted_to(clients)
     assert repr(chains) == "MarkovOnOff(11 clients)"
+
+
+@given(st.floats(0.001, 1.0), st.floats(0.01, 1.0))
+def test_fedau_chains_keep_the_probability_and_the_limit(p: float, c: float) -> None:
+    """P_01 = c and P_10 = c(1/p - 1), or 1 and p/(1-p) where that exceeds one."""
+    chains = fedau_chains([p], c)
+    comes, leaves = float(chains.comes[0]), 1 - float(chains.stays[0])
+    leaving = c * (1 / p - 1)
+    expected = (c, leaving) if leaving <= 1 else (p / (1 - p), 1.0)
+    assert (comes, leaves) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert chains.marginals[0] == p
+    assert p * leaves == pytest.approx((1 - p) * comes, rel=1e-9, abs=1e-12)
+    assert comes <= c * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0.5, 0.0], 0.05), r"availability must be in \(0, 1\], got 0 for client 1"),
+        (([0.5, 1.5], 0.05), r"availability must be in \(0, 1\], got 1.5 for client 1"),
+        (([], 0.05), r"availability must have shape \(N,\)"),
+        (([0.5], 0.0), r"largest_transition must be in \(0, 1\], got 0.0"),
+        (([0.5], 1.5), r"largest_transition must be in \(0, 1\], got 1.5"),
+    ],
+)
+def test_bad_fedau_chains(arguments, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fedau_chains(*arguments)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from fltheory import theorems
 from fltheory.report import certificates_in, html_report
 from fltheory.report.html_report import headline
 from fltheory.report.report_view import theorems_of
@@ -79,6 +80,13 @@ def test_certificates_of_other_statements_are_left_out(tmp_path: Path) -> None:
     assert certificates_in(tmp_path, case()[0]) == ()
     with pytest.raises(ValueError, match="witnesses must be an existing folder"):
         certificates_in(tmp_path / "nowhere", case()[0])
+
+
+def test_certificates_of_another_kind_are_checked_too() -> None:
+    statement = theorems.get("fedau/3-step")
+    (view,) = certificates_in(WITNESSES.parent / "weight_witnesses", [statement])
+    assert (view.theorem, view.reading) == ("fedau/3-step", "printed")
+    assert view.left > view.right
 
 
 def test_a_damaged_certificate_is_refused(tmp_path: Path) -> None:

@@ -16,6 +16,13 @@ READINGS = {
     "ca-fed/3": ("printed",),
     "ca-fed/appendix-d": ("printed", "derived"),
     "ca-fed/appendix-e": ("printed", "derived"),
+    "fedau/1": ("printed", "derived"),
+    "fedau/2-option-1": ("printed", "derived"),
+    "fedau/2-option-2": ("printed", "derived"),
+    "fedau/corollary-4": ("printed", "derived"),
+    "fedau/3": ("printed", "derived"),
+    "fedau/3-rounds": ("printed",),
+    "fedau/3-step": ("printed", "derived"),
 }
 
 

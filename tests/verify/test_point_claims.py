@@ -12,9 +12,16 @@ from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import Hypothesis, PointClaim, PointQuantity, unit_flags
+from fltheory.theorems import (
+    Hypothesis,
+    PointClaim,
+    PointQuantity,
+    RateAxis,
+    RateClaim,
+    unit_flags,
+)
 from fltheory.theorems.units import LENGTH, LOSS
-from fltheory.verify import Grade, Outcome, check
+from fltheory.verify import Grade, Outcome, check, falsify_rate
 
 h = sp.Symbol("h", positive=True)
 SETTING = Setting(FedAvg(0.1, 1), QuadraticProblem([[2.0]], [[0.0]]), UniformSubset(1, 1), 1, [3.0])
@@ -59,6 +66,34 @@ def test_definitions_enter_the_bound() -> None:
     other = sp.Symbol("g", positive=True)
     defined = replace(claim(other), definitions={other: 5 * h})
     assert check(defined, SETTING).bound == 10.0
+
+
+@pytest.mark.parametrize(
+    ("power", "outcome"),
+    [(-1.0, Outcome.HOLDS), (-0.8, Outcome.UNDECIDED), (-0.5, Outcome.REFUTED)],
+)
+def test_an_order_of_a_claim_without_a_run(power: float, outcome: Outcome) -> None:
+    """F(x0) = R^power on R = 1 .. 1000, claimed to be of order 1/R."""
+    rounds = sp.Symbol("R", positive=True)
+    of = replace(
+        claim(1),
+        quantity=PointQuantity(lambda setting: (setting.rounds**power, 0.0), "F(x0)", LOSS),
+        constants=lambda setting: {h: setting.problem.L, rounds: setting.rounds},
+    )
+
+    def longer(setting: Setting, value: int) -> Setting:
+        return Setting(setting.algorithm, setting.problem, setting.participation, value, setting.x0)
+
+    axis = RateAxis(rounds, 1 / rounds, lambda setting: (1, 10, 100, 1000), longer)
+    flat = Hypothesis("flatter", sp.Le(h, 1), "here")
+    order = RateClaim("toy", "printed", "an order", "here", of, (axis,))
+    verdict = check(order, SETTING)
+    assert verdict.outcome is outcome
+    assert verdict.truth == pytest.approx(power)
+    limited = replace(order, axes=(replace(axis, hypotheses=(flat,)),))
+    assert check(limited, SETTING).outcome is Outcome.INAPPLICABLE
+    with pytest.raises(ValueError, match="must be about SAFARI to be searched, got toy"):
+        falsify_rate(order, 10, 0)
 
 
 def test_units_are_those_of_quantity_and_bound() -> None:
