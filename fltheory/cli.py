@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from typer.exceptions import TyperException
+
+from fltheory.progress import shown_progress as _progress
 
 if TYPE_CHECKING:
     from fltheory.engines import Setting
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 _BAD_INPUT = 2
 _INTERRUPTED = 130
 _WIDTH_OF_FILES = 180
+_WITNESSES = Path("verification/witnesses")
+_WEIGHT_WITNESSES = Path("verification/weight_witnesses")
 _USUAL_REGIME = "biased minority excluded"
 
 app = typer.Typer(
@@ -74,6 +78,14 @@ def _options(
 
 class _Interrupted(Exception):  # noqa: N818
     """An interrupt of a command that keeps what it has done; says where."""
+
+
+@app.callback()
+def _load() -> None:
+    """Load on a terminal what commands need, and say so: it takes a second, or several."""
+    if sys.stderr.isatty() and "--help" not in sys.argv:
+        with _progress("loading"):
+            import_module("fltheory.report")
 
 
 @app.command()
@@ -132,7 +144,9 @@ def derive(
     statements = [registry.get(theorem, name) for name in readings]
     for statement in statements:
         if reading or statement.derivation is not None:
-            print(f"{derivation_text(statement)}\n")
+            with _progress("checking steps") as advance:
+                text = derivation_text(statement, progress=advance)
+            print(f"{text}\n")
 
 
 @app.command()
@@ -140,7 +154,13 @@ def verify(
     theorems: Annotated[
         list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the verdicts to this file.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the verdicts as JSON.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the verdicts as CSV.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report: one HTML page.")] = None,
+    witnesses: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of certificates to report; those of verification/ by default."),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="Compare with the verdicts recorded in this file.")
     ] = None,
@@ -158,31 +178,28 @@ def verify(
 ) -> None:
     """Check theorems over their regimes; exit status 1 if a recorded verdict changed."""
     if on is not None:
-        if json or baseline:
-            raise ValueError("json and baseline must be left out with --on")
+        if json or csv or html or baseline:
+            raise ValueError("json, csv, html and baseline must be left out with --on")
         _verify_on(on, theorems or ["sa-fl/5"], 20 if replicas is None else replicas, seed, data)
         return
     replicas = 2000 if replicas is None else replicas
-    from fltheory.report import summary, verdict_document, verdict_table, write_verdicts
+    from fltheory.report import MadeBy, VerdictOutputs, certificates_in, summary, verdict_table
     from fltheory.verify import check_regimes, read_baseline
-    from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
 
+    outputs = VerdictOutputs(json, csv, html)
     statements = _selected(theorems or [])
     recorded = read_baseline(_existing(baseline)) if baseline else {}
-    with _progress() as advance:
+    folders = witnesses or [f for f in (_WITNESSES, _WEIGHT_WITNESSES) if f.is_dir()]
+    with _progress("reading certificates") as advance:
+        certificates = [c for f in folders if html for c in certificates_in(f, statements)]
         cells = check_regimes(statements, replicas=replicas, seed=seed, progress=advance)
+        made_by = MadeBy(seed, replicas)
+        outputs.write(statements, cells, certificates, made_by, progress=advance)
     console = _console()
     console.print(verdict_table(cells))
     console.print(summary(cells))
-    if json is not None:
-        document = verdict_document(
-            cells,
-            seed=seed,
-            replicas=replicas,
-            family_error_probability=FAMILY_ERROR_PROBABILITY,
-        )
-        write_verdicts(json, document)
-        console.print(f"written to {json}")
+    for path in outputs.files.values():
+        console.print(f"written to {path}")
     if baseline and _report_changes(console, cells, recorded):
         raise typer.Exit(1)
 
@@ -220,7 +237,7 @@ def falsify(
 ) -> None:
     """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
     from fltheory import theorems as registry
-    from fltheory.report import falsification_text, rate_falsification_text
+    from fltheory.report import falsification_text, rate_falsification_text, writable
     from fltheory.theorems import RateClaim, Theorem
     from fltheory.verify import Witness, certificate, rate_falsification, write_certificate
     from fltheory.verify import falsify as search
@@ -234,6 +251,8 @@ def falsify(
             worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
         print(rate_falsification_text(worst))
         return
+    if out is not None:
+        writable("out", out)
     with _progress() as advance:
         found = search(statement, budget, seed, progress=advance)
     print(falsification_text(found))
@@ -242,7 +261,8 @@ def falsify(
             reason = "nothing was found" if found.witness is None else "it is not in fractions"
             print(f"nothing written to {out}: {reason}")
         return
-    document = certificate(statement, found.witness)
+    with _progress("replaying the witness in fractions"):
+        document = certificate(statement, found.witness)
     print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
     if out is not None:
         write_certificate(out, document)
@@ -258,11 +278,13 @@ def certify(
     from fltheory.verify import read_certificate
     from fltheory.verify.weight_certificate import read_weight_certificate
 
-    of_weights = read_weight_certificate(file)
+    with _progress(f"checking {file} in exact arithmetic"):
+        of_weights = read_weight_certificate(file)
+        certified = None if of_weights is not None else read_certificate(file)
     if of_weights is not None:
         print(weight_certified_text(of_weights))
-        return
-    print(certified_text(read_certificate(file)))
+    elif certified is not None:
+        print(certified_text(certified))
 
 
 @app.command("map")
@@ -287,16 +309,19 @@ def map_command(
     from fltheory.report import region_heading, region_table, write_region
     from fltheory.verify import default_axis, map_region
 
+    _check_figure(out)
     statement = registry.get(theorem, reading)
     start = _starting_point(statement, regime)
     first, second = _axes_of(start)
     axes = default_axis(start, x or first), default_axis(start, y or second)
     with _progress() as advance:
         region = map_region(statement, start, *axes, progress=advance)
+        if out is not None:
+            advance(0, 0, f"drawing {out}")
+            write_region(region, out)
     print(region_heading(region))
     _console().print(region_table(region))
     if out is not None:
-        write_region(region, out)
         print(f"written to {out}")
 
 
@@ -359,17 +384,25 @@ def power(
     page: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
-    from fltheory.report import power_page, power_summary, read_judged, write_judged
+    from fltheory.report import (
+        power_page,
+        power_summary,
+        read_judged,
+        write_judged,
+        write_whole,
+    )
     from fltheory.verify import Plan, judge_all
     from fltheory.verify.power import keys, mutated_theorems
 
+    _check_pages(out, page)
     selected = {statement.id for statement in _selected(theorems or [])}
     plan = Plan(budget, seed, every)
     mutated = [theorem for theorem in mutated_theorems() if theorem.id in selected]
     if not mutated:
         known = ", ".join(theorem.id for theorem in mutated_theorems())
         raise ValueError(f"theorems must name some that are mutated ({known}), got {theorems}")
-    chosen = keys(mutated, plan)
+    with _progress("making mutants"):
+        chosen = keys(mutated, plan)
     kept = read_judged(out, plan)
     done = [result.key for result in kept]
     try:
@@ -387,31 +420,29 @@ def power(
             print(f"  missed: {result.theorem}: {result.about} (by {result.refuted_by})")
     print(f"written to {out}")
     if page is not None:
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(power_page(results, plan), encoding="utf-8")
+        write_whole(page, power_page(results, plan))
         print(f"written to {page}")
 
 
 @app.command()
 def findings(
-    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = Path(
-        "verification/witnesses"
-    ),
+    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = _WITNESSES,
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("docs/findings.md"),
     budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
     check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
     from fltheory.report import findings as page_of
+    from fltheory.report import writable, write_whole
 
+    writable("out", out)
     paths = sorted(witnesses.glob("*.json"))
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
     with _progress() as advance:
         page = page_of(paths, witnesses, budget, progress=advance)
     if not check:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page, encoding="utf-8")
+        write_whole(out, page)
         print(f"written to {out}")
     elif not out.is_file() or out.read_text(encoding="utf-8") != page:
         print(f"{out} is not what the certificates say: run fltheory findings")
@@ -427,15 +458,19 @@ def weights(
     from fltheory.report import weights_summary, weights_table, write_weights
     from fltheory.weights import read_trade_off, solve
 
+    _check_figure(out)
     problem = read_trade_off(file)
-    try:
-        found = solve(problem)
-    except ArithmeticError as error:
-        raise ValueError(str(error)) from error
+    with _progress(f"solving for {problem.n_clients} clients") as advance:
+        try:
+            found = solve(problem)
+        except ArithmeticError as error:
+            raise ValueError(str(error)) from error
+        if out is not None:
+            advance(0, 0, f"drawing {out}")
+            write_weights(problem, found, out)
     _console().print(weights_table(problem, found))
     print(weights_summary(found))
     if out is not None:
-        write_weights(problem, found, out)
         print(f"written to {out}")
 
 
@@ -449,10 +484,14 @@ def cutoff(
     from fltheory.fedau import best_cutoff
     from fltheory.report import cutoff_table, write_cutoffs
 
-    found = best_cutoff(p, rounds)
+    _check_figure(out)
+    with _progress("trying cut-offs") as advance:
+        found = best_cutoff(p, rounds, progress=advance)
+        if out is not None:
+            advance(0, 0, f"drawing {out}")
+            write_cutoffs(p, rounds, found, out, progress=advance)
     _console().print(cutoff_table(found))
     if out is not None:
-        write_cutoffs(p, rounds, found, out)
         print(f"written to {out}")
 
 
@@ -475,8 +514,9 @@ def train(
 ) -> None:
     """Train the models of a paper's table, and print it beside the paper's figures."""
     from fltheory import validation
-    from fltheory.report import training_page, training_summary, training_table
+    from fltheory.report import training_page, training_summary, training_table, write_whole
 
+    _check_pages(None, page)
     try:
         from fltheory.hardware.training import measure, read_experiment
 
@@ -502,8 +542,7 @@ def train(
     if page is not None:
         options = "".join(f" --set {change}" for change in changes or [])
         command = f"fltheory train {' '.join(map(str, files))}{options} --page {page}"
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(training_page(measured, command), encoding="utf-8")
+        write_whole(page, training_page(measured, command))
         print(f"written to {page}")
 
 
@@ -517,8 +556,10 @@ def bias(
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""
     from fltheory.experiments.participation_bias import Effort, bias_table
-    from fltheory.report import bias_page, write_bias_figure
+    from fltheory.report import bias_page, write_bias_figure, write_whole
 
+    _check_pages(out, None)
+    _check_figure(figure, "figure")
     effort = Effort()
     with _progress() as advance:
         cells = list(bias_table(effort, progress=advance))
@@ -530,8 +571,7 @@ def bias(
         return
     if figure is not None:
         write_bias_figure(cells, figure)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(page, encoding="utf-8")
+    write_whole(out, page)
     print(f"written to {out}")
 
 
@@ -572,8 +612,10 @@ def experiment_ca_fed(
         experiment_tables,
         read_measured,
         write_measured,
+        write_whole,
     )
 
+    _check_pages(out, page)
     plan = experiments.Plan(rounds, start_spread=start_spread, momentum=momentum)
     chosen = experiments.keys(seeds)
     kept = read_measured(out, plan)
@@ -596,8 +638,7 @@ def experiment_ca_fed(
             f"fltheory experiment ca-fed --seeds {seeds} --rounds {rounds} "
             f"--start-spread {start_spread:g} --momentum {momentum:g} --out {out} --page {page}"
         )
-        page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(experiment_page(results, plan, command), encoding="utf-8")
+        write_whole(page, experiment_page(results, plan, command))
         print(f"written to {page}")
 
 
@@ -610,8 +651,15 @@ def experiment_shapley(
     check: Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")] = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
-    from fltheory.report import measured_scenarios, shapley_page, write_shapley_figure
+    from fltheory.report import (
+        measured_scenarios,
+        shapley_page,
+        write_shapley_figure,
+        write_whole,
+    )
 
+    _check_pages(None, page)
+    _check_figure(figure, "figure")
     with _progress() as advance:
         found = measured_scenarios(progress=advance)
     text = shapley_page(found, figure.name)
@@ -621,8 +669,7 @@ def experiment_shapley(
             raise typer.Exit(1)
         return
     write_shapley_figure(found, figure)
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(text, encoding="utf-8")
+    write_whole(page, text)
     print(f"written to {page} and {figure}")
 
 
@@ -685,6 +732,23 @@ def _selected(names: Sequence[str]) -> list[Statement]:
     return chosen
 
 
+def _check_figure(out: Path | None, name: str = "out") -> None:
+    """Raise ValueError if a figure cannot be written there, before the work for it."""
+    from fltheory.report import writable
+
+    if out is not None:
+        writable(name, out, ".png", ".svg")
+
+
+def _check_pages(out: Path | None, page: Path | None) -> None:
+    """Raise ValueError if results or page cannot be written there, before the work for them."""
+    from fltheory.report import writable
+
+    for name, path in (("out", out), ("page", page)):
+        if path is not None:
+            writable(name, path)
+
+
 def _existing(path: Path) -> Path:
     if not path.is_file():
         raise ValueError(f"baseline must be an existing file, got {str(path)!r}")
@@ -694,32 +758,3 @@ def _existing(path: Path) -> Path:
 def _console() -> Console:
     """Return a console that does not squeeze tables when the output is not a terminal."""
     return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int, str], None]]:
-    """Show a progress bar on a terminal's error stream; elsewhere stay quiet."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    console = Console(stderr=True)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def advance(done: int, total: int, name: str) -> None:
-            bar.update(task, completed=done, total=total, description=name)
-
-        yield advance

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.engines import weight_error
+from fltheory.progress import Progress, within
 from fltheory.validation import FloatArray
 
 _NEVER_REACHED = 1e-12
@@ -54,7 +55,9 @@ class BestCutoff:
     none: CutoffError
 
 
-def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
+def weight_errors(
+    p: ArrayLike, rounds: int, cutoffs: ArrayLike, *, progress: Progress | None = None
+) -> FloatArray:
     """Return the mean error of the weights over clients and rounds, for each cut-off.
 
     Parameters
@@ -65,6 +68,8 @@ def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
         T.
     cutoffs : array, (k,)
         Values of K; infinity for none.
+    progress : callable, optional
+        Called with (cut-offs tried, cut-offs, the next one).
 
     Returns
     -------
@@ -76,10 +81,15 @@ def weight_errors(p: ArrayLike, rounds: int, cutoffs: ArrayLike) -> FloatArray:
         For arguments out of range.
     """
     values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
-    return np.array([_mean_error(p, rounds, cutoff) for cutoff in values])
+    errors: list[float] = []
+    for cutoff in values:
+        if progress is not None:
+            progress(len(errors), values.size, f"K = {cutoff:g}")
+        errors.append(_mean_error(p, rounds, cutoff))
+    return np.array(errors)
 
 
-def best_cutoff(p: ArrayLike, rounds: int) -> BestCutoff:
+def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) -> BestCutoff:
     """Return the cut-off K with the smallest exact weight error, beside the paper's.
 
     Errors are computed for K that grow by a quarter, up to T or where a longer interval is as
@@ -92,6 +102,8 @@ def best_cutoff(p: ArrayLike, rounds: int) -> BestCutoff:
         Participation probability of a client, or of a population.
     rounds : int
         T, at least 2.
+    progress : callable, optional
+        Called with (cut-offs tried, cut-offs to try as far as is known, the next one).
 
     Raises
     ------
@@ -106,11 +118,12 @@ def best_cutoff(p: ArrayLike, rounds: int) -> BestCutoff:
     rounds = validation.whole_number("rounds", rounds, at_least=2)
     longest = _longest_worthwhile(np.atleast_1d(np.asarray(p, dtype=np.float64)), rounds)
     coarse = _growing(longest)
-    errors = weight_errors(p, rounds, coarse)
+    errors = weight_errors(p, rounds, coarse, progress=within(progress, 0, coarse.size))
     place = int(np.argmin(errors))
     low, high = coarse[max(place - 1, 0)], coarse[min(place + 1, len(coarse) - 1)]
     fine = np.arange(low, high + 1)
-    refined = weight_errors(p, rounds, fine)
+    both = coarse.size + fine.size
+    refined = weight_errors(p, rounds, fine, progress=within(progress, coarse.size, both))
     best = int(np.argmin(refined))
     return BestCutoff(
         best=CutoffError(float(fine[best]), float(refined[best])),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,8 @@ def as_they_come(
 ) -> Iterator[Result]:
     """Yield ``function(item)`` of all items as they are ready, from several processes.
 
-    An interrupt reaches this process alone: what runs is finished, what waits is dropped.
+    An interrupt reaches this process alone, which then ends the others at once: what runs and
+    what waits is dropped.
 
     Parameters
     ----------
@@ -31,11 +33,16 @@ def as_they_come(
     if processes == 1:
         yield from map(function, list(items))
         return
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent)
     try:
         futures: list[Future[Result]] = [pool.submit(function, item) for item in items]
         for future in as_completed(futures):
             yield future.result()
+    except BaseException:
+        for worker in set(multiprocessing.active_children()) - others:
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -436,3 +436,69 @@ def test_an_interrupted_experiment_says_what_is_kept(
     assert (
         err == f"fltheory: interrupted, 1 measured rows are in {path}, the same command resumes\n"
     )
+
+
+def test_verify_writes_the_report_and_the_table(
+    fltheory_command, two_quick_cells, tmp_path: Path
+) -> None:
+    page, table = tmp_path / "report.html", tmp_path / "verdicts.csv"
+    status, out, err = fltheory_command("verify", "--html", str(page), "--csv", str(table))
+    assert (status, err) == (0, "")
+    assert page.read_text().startswith("<!doctype html>")
+    assert "biased minority excluded" in page.read_text()
+    assert table.read_text().count("\n") == 3
+    assert f"written to {page}" in out.replace("\n", "")
+
+
+def test_certificates_are_those_of_the_folder_given(
+    fltheory_command, monkeypatch, certificate_file: Path, tmp_path: Path
+) -> None:
+    """The printed Theorem 5, over one regime on which it does not apply."""
+    printed = theorems.get("sa-fl/5")
+    regimes = {"i.i.d.": printed.regimes["i.i.d."]}
+    monkeypatch.setattr(cli, "_selected", lambda names: [replace(printed, regimes=regimes)])
+    page, options = tmp_path / "report.html", ("--witnesses", str(certificate_file.parent))
+    assert fltheory_command("verify", "--html", str(page), *options)[0] == 0
+    assert "1 of 1 printed statements is refuted." in page.read_text()
+    monkeypatch.chdir(tmp_path)
+    assert fltheory_command("verify", "--html", str(page))[0] == 0
+    assert "None of 1 printed statements is refuted here." in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("verify", "--html"),
+        ("verify", "--csv"),
+        ("verify", "--json"),
+        ("falsify", "sa-fl/5", "--out"),
+        ("map", "sa-fl/5", "--out"),
+        ("cutoff", "0.5", "--out"),
+        ("power", "--out"),
+        ("power", "--page"),
+        ("findings", "--out"),
+        ("experiment", "ca-fed", "--out"),
+        ("experiment", "ca-fed", "--page"),
+    ],
+    ids=" ".join,
+)
+def test_a_place_that_cannot_be_written_to_is_named_before_the_work(
+    fltheory_command, monkeypatch, tmp_path: Path, arguments
+) -> None:
+    def begun(*arguments: object, **options: object) -> None:
+        raise AssertionError("the work was begun")
+
+    for name in ("check_regimes", "judge_all", "map_region"):
+        monkeypatch.setattr(fltheory.verify, name, begun)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    status, out, err = fltheory_command(*arguments, "taken/new.svg")
+    assert (status, out) == (2, "")
+    option = arguments[-1].removeprefix("--")
+    assert err == f"fltheory: {option} must be where a file can be written, got 'taken/new.svg'\n"
+
+
+@pytest.mark.parametrize("command", [("map", "sa-fl/5"), ("cutoff", "0.5")], ids=" ".join)
+def test_figures_have_two_formats(fltheory_command, command) -> None:
+    status, _, err = fltheory_command(*command, "--out", "figure.pdf")
+    assert (status, err) == (2, "fltheory: out must end in .png or .svg, got 'figure.pdf'\n")

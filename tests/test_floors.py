@@ -15,6 +15,7 @@ ROOT = Path(fltheory.__file__).parent
 FLOORS = {
     "validation": 0,
     "parallel": 0,
+    "progress": 0,
     "problems": 1,
     "participation": 1,
     "algorithms": 2,
@@ -29,6 +30,7 @@ FLOORS = {
     "verify": 5,
     "report": 6,
     "cli": 6,
+    "__main__": 6,
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

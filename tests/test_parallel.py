@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import time
 from functools import partial
 
 import pytest
@@ -28,3 +30,13 @@ def test_several_processes_do_every_item_once() -> None:
 def test_an_error_reaches_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         list(as_they_come(partial(divmod, 1), [1, 0], processes=2))
+
+
+def test_an_interrupt_ends_the_other_processes_at_once() -> None:
+    begun = time.monotonic()
+    results = as_they_come(time.sleep, [0.0, 60.0, 60.0], processes=2)
+    next(results)
+    with pytest.raises(KeyboardInterrupt):
+        results.throw(KeyboardInterrupt)
+    assert time.monotonic() - begun < 30
+    assert multiprocessing.active_children() == []

@@ -10,7 +10,7 @@ intercept and start as torch's linear layers do; all clients weigh alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from itertools import islice, product
@@ -25,6 +25,7 @@ from fltheory.engines.simulation import simulate
 from fltheory.parallel import as_they_come
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import LogisticProblem
+from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 
 METHODS = ("Unbiased", "F3AST", "AdaFed", "CA-Fed", "CA-Fed, F* known")
@@ -61,7 +62,6 @@ _RIDGE = 0.01
 _FLIPPED = 0.2
 
 Key = tuple[int, str]
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -376,6 +376,8 @@ def measure_all(
     waiting = [key for key in chosen if key not in done]
     ready = len(chosen) - len(waiting)
     one = partial(measure, plan=plan)
+    if progress is not None:
+        progress(ready, len(chosen), "running")
     for result in as_they_come(one, waiting, processes):
         ready += 1
         if progress is not None:

@@ -8,7 +8,7 @@ round's model, exact over noise and over all coalitions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -20,11 +20,10 @@ from fltheory.engines.conditional_moments import given_paths
 from fltheory.experiments.shapley import coalitions, shapley_values
 from fltheory.participation import Trace
 from fltheory.problems import QuadraticProblem, quadratic
+from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 
 AGGREGATES = ("mean", "sum")
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

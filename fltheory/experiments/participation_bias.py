@@ -7,7 +7,7 @@ followed along drawn paths, given which the model is a number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from itertools import islice
@@ -48,6 +48,7 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 
 AVAILABILITY = (0.9, 0.7, 0.5, 0.3, 0.1)
@@ -60,8 +61,6 @@ WEIGHTS: Mapping[str, tuple[float, ...]] = {
 """Target weights alpha."""
 
 LR, STEPS, AT_MOST = 0.05, 4, 2
-
-Progress = Callable[[int, int, str], None]
 
 
 class Grade(Enum):

@@ -20,12 +20,14 @@ from fltheory.report.experiment_report import (
 from fltheory.report.explanation import explanation, where_it_applies
 from fltheory.report.findings import findings
 from fltheory.report.hardware_report import hardware_text
+from fltheory.report.html_report import certificates_in, html_report
 from fltheory.report.learnability_report import (
     comparison_table,
     comparisons,
     impossibility_table,
     write_learnability_figures,
 )
+from fltheory.report.made_by import MadeBy
 from fltheory.report.paper_page import paper_name, paper_page, papers
 from fltheory.report.power_report import (
     power_page,
@@ -54,7 +56,8 @@ from fltheory.report.shapley_report import (
 )
 from fltheory.report.survival_text import survival_text
 from fltheory.report.training_report import training_page, training_summary, training_table
-from fltheory.report.verdict_file import verdict_document, write_verdicts
+from fltheory.report.verdict_file import verdict_csv, verdict_document, write_verdicts
+from fltheory.report.verdict_outputs import VerdictOutputs
 from fltheory.report.verdict_table import summary, verdict_table
 from fltheory.report.weights_report import (
     weights_figure,
@@ -62,12 +65,16 @@ from fltheory.report.weights_report import (
     weights_table,
     write_weights,
 )
+from fltheory.report.whole_file import writable, write_whole
 
 __all__ = [
+    "MadeBy",
+    "VerdictOutputs",
     "bias_figure",
     "bias_page",
     "bias_text",
     "bound_figure",
+    "certificates_in",
     "certified_text",
     "comparison_table",
     "comparisons",
@@ -82,6 +89,7 @@ __all__ = [
     "falsification_text",
     "findings",
     "hardware_text",
+    "html_report",
     "impossibility_table",
     "lines_figure",
     "measured_scenarios",
@@ -105,6 +113,7 @@ __all__ = [
     "training_summary",
     "training_table",
     "trajectory_figure",
+    "verdict_csv",
     "verdict_document",
     "verdict_table",
     "weight_certified_text",
@@ -112,6 +121,7 @@ __all__ = [
     "weights_summary",
     "weights_table",
     "where_it_applies",
+    "writable",
     "write_bias_figure",
     "write_bound",
     "write_cutoffs",
@@ -123,4 +133,5 @@ __all__ = [
     "write_shapley_figure",
     "write_verdicts",
     "write_weights",
+    "write_whole",
 ]

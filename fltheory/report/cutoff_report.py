@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from rich.table import Table
 
 from fltheory.fedau import BestCutoff, weight_errors
+from fltheory.progress import Progress
 from fltheory.report.figure_file import write_figure
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def cutoff_table(found: BestCutoff) -> Table:
     return table
 
 
-def cutoff_figure(p: ArrayLike, rounds: int, found: BestCutoff) -> Figure:
+def cutoff_figure(
+    p: ArrayLike, rounds: int, found: BestCutoff, *, progress: Progress | None = None
+) -> Figure:
     """Draw the weight error over the cut-off, with the best and the paper's marked."""
     from matplotlib.figure import Figure
 
@@ -45,7 +48,7 @@ def cutoff_figure(p: ArrayLike, rounds: int, found: BestCutoff) -> Figure:
     marks = (found.best, found.corollary, found.experiments)
     last = max(2.0, min(float(rounds), 3 * max(mark.cutoff for mark in marks)))
     cutoffs = np.unique(np.rint(np.geomspace(1, last, _POINTS)))
-    axes.loglog(cutoffs, weight_errors(p, rounds, cutoffs), color=_CURVE_COLOUR)
+    axes.loglog(cutoffs, weight_errors(p, rounds, cutoffs, progress=progress), color=_CURVE_COLOUR)
     axes.axhline(found.none.error, color=_CURVE_COLOUR, linestyle=":", label="no cut-off")
     named = (("best", _BEST_COLOUR, "*"), ("log_c T", _PAPER_COLOUR, "o"), ("50", "black", "s"))
     for mark, (name, colour, marker) in zip(marks, named, strict=True):
@@ -57,7 +60,14 @@ def cutoff_figure(p: ArrayLike, rounds: int, found: BestCutoff) -> Figure:
     return figure
 
 
-def write_cutoffs(p: ArrayLike, rounds: int, found: BestCutoff, path: Path) -> None:
+def write_cutoffs(
+    p: ArrayLike,
+    rounds: int,
+    found: BestCutoff,
+    path: Path,
+    *,
+    progress: Progress | None = None,
+) -> None:
     """Write the figure as PNG or SVG, by suffix; the same choices give the same bytes.
 
     Raises
@@ -65,4 +75,4 @@ def write_cutoffs(p: ArrayLike, rounds: int, found: BestCutoff, path: Path) -> N
     ValueError
         For another suffix.
     """
-    write_figure(lambda: cutoff_figure(p, rounds, found), path)
+    write_figure(lambda: cutoff_figure(p, rounds, found, progress=progress), path)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sympy as sp
 
+from fltheory.progress import Progress
 from fltheory.theorems import (
     Derivation,
     Equal,
@@ -27,12 +28,19 @@ _NAME_OF_DIFFERENCE: Mapping[type, str] = {
 }
 
 
-def derivation_text(statement: Statement) -> str:
-    """Check the recorded steps of a statement's proof and its units; return what came out."""
-    return "\n".join(_lines(statement))
+def derivation_text(statement: Statement, *, progress: Progress | None = None) -> str:
+    """Check the recorded steps of a statement's proof and its units; return what came out.
+
+    Parameters
+    ----------
+    statement : Statement
+    progress : callable, optional
+        Called with (steps checked, steps, the next step).
+    """
+    return "\n".join(_lines(statement, progress))
 
 
-def _lines(statement: Statement) -> Iterator[str]:
+def _lines(statement: Statement, progress: Progress | None) -> Iterator[str]:
     yield f"{statement.id}, {statement.reading} reading"
     yield f"  {statement.title}"
     yield ""
@@ -40,7 +48,7 @@ def _lines(statement: Statement) -> Iterator[str]:
     derivation = statement.derivation
     if derivation is None:
         yield "  none are recorded"
-    results = check_derivation(derivation) if derivation else ()
+    results = check_derivation(derivation, progress=progress) if derivation else ()
     for result in results:
         yield from _step_lines(result)
     if derivation:

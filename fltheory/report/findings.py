@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from fltheory.progress import Progress, share_of
 from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
 from fltheory.theorems import (
     DecayClaim,
@@ -34,7 +35,6 @@ from fltheory.verify import (
     survival,
 )
 from fltheory.verify.extremal_instances import is_about_safari
-from fltheory.verify.falsification import Progress
 
 Claim: TypeAlias = Theorem | PointClaim | LearningClaim | DecayClaim
 
@@ -77,7 +77,7 @@ def findings(
         Settings that each search of a repair, or of a statement without a certificate, may
         try; a twentieth of it for a claimed order, a hundredth around regimes.
     progress : callable, optional
-        Called with (settings tried in the present search, settings to try, its name).
+        Called with (statements done, statements, what is searched).
 
     Raises
     ------
@@ -86,15 +86,20 @@ def findings(
     """
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
+    rest = [identifier for identifier in ids() if identifier not in refuted]
+    unsearched = list(_searched_around_regimes())
+    names = [certificate.theorem.id for certificate in certified.values()]
+    names += [*rest, *(f"{statement.id}, its regimes" for statement in unsearched)]
+    shares = (share_of(progress, index, len(names), name) for index, name in enumerate(names))
     sections = [
-        _section(c, path.relative_to(shown_from), _survival(c, budget, progress))
+        _section(c, path.relative_to(shown_from), _survival(c, budget, next(shares)))
         for path, c in certified.items()
     ]
-    of_regimes = (
-        "\n".join(_lines_of_regimes(statement)) for statement in _searched_around_regimes()
-    )
+    every = _statements(refuted, {identifier: next(shares) for identifier in rest}, budget)
+    introduction = [_INTRODUCTION, *every]
+    of_regimes = ("\n".join(_lines_of_regimes(statement, next(shares))) for statement in unsearched)
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
-    return "\n".join([_INTRODUCTION, *_statements(refuted, budget, progress), *sections])
+    return "\n".join([*introduction, *sections])
 
 
 def _searched_around_regimes() -> Iterator[Claim]:
@@ -110,16 +115,17 @@ def _survival(certified: Certified, budget: int, progress: Progress | None) -> S
 
 
 def _statements(
-    refuted: Mapping[str, Path], budget: int, progress: Progress | None
+    refuted: Mapping[str, Path], shares: Mapping[str, Progress | None], budget: int
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
     for identifier in ids():
         if identifier in refuted:
             yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
             continue
-        statement = get(identifier)
+        statement, progress = get(identifier), shares[identifier]
         if not is_about_safari(statement):
-            yield f"- {_around_regimes(statement, budget, progress)}; {_verdicts(statement)}"
+            around = _around_regimes(statement, budget, progress)
+            yield f"- {around}; {_verdicts(statement, None)}"
             continue
         if isinstance(statement, RateClaim):
             worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
@@ -127,7 +133,7 @@ def _statements(
         else:
             text = _effort_text(falsify(statement, budget, progress=progress))
         heading, *witness = text.splitlines()
-        yield f"- {heading}; {_verdicts(statement)}"
+        yield f"- {heading}; {_verdicts(statement, None)}"
         if witness:
             yield from ("", *(f"      {line.strip()}" for line in witness))
     yield ""
@@ -144,9 +150,9 @@ def _around_regimes(statement: Statement, budget: int, progress: Progress | None
     return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
 
 
-def _verdicts(statement: Statement) -> str:
+def _verdicts(statement: Statement, progress: Progress | None) -> str:
     """Return the statement's verdicts over its regimes, those refuted by name."""
-    cells = check_regimes([statement])
+    cells = check_regimes([statement], progress=progress)
     count = Counter(cell.verdict.outcome.name for cell in cells)
     refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
     named = f" ({', '.join(refuted)})" if refuted else ""
@@ -176,9 +182,9 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     yield from _repair_lines(survived)
 
 
-def _lines_of_regimes(theorem: Claim) -> Iterator[str]:
+def _lines_of_regimes(theorem: Claim, progress: Progress | None) -> Iterator[str]:
     """Yield the section of a statement that regimes refute; nothing where none does."""
-    cells = check_regimes([theorem])
+    cells = check_regimes([theorem], progress=progress)
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
     if not refuted:
         return

@@ -13,10 +13,10 @@ from fltheory.experiments.fedar_shapley import (
     AGGREGATES,
     SCENARIOS,
     Contribution,
-    Progress,
     StalePlan,
     contributions,
 )
+from fltheory.progress import Progress
 from fltheory.report.figure_file import write_figure
 from fltheory.validation import FloatArray
 

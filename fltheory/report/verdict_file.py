@@ -1,55 +1,64 @@
-"""Verdicts as a JSON file, with what made them.
+"""Verdicts as JSON and as CSV, with what made them: see docs/verdict-files.md.
 
-Schema: ``made_by`` holds versions, seed and error probability; ``cells`` a list of objects
-with the columns of the terminal's table and every hypothesis with its margin. Numbers that
-JSON cannot hold are the strings "inf", "-inf" and "nan".
+Numbers that JSON cannot hold are the strings "inf", "-inf" and "nan"; CSV has the same ones.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
-import os
-import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fltheory import __version__
+from fltheory.report.made_by import MadeBy
+from fltheory.report.whole_file import write_whole
 from fltheory.verify import Cell, HypothesisCheck
 
-_PACKAGES = ("numpy", "scipy", "sympy")
+VERSION = 1
+_EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")
 
 
-def verdict_document(
-    cells: Sequence[Cell], *, seed: int, replicas: int, family_error_probability: float
-) -> Mapping[str, Any]:
+def verdict_document(cells: Sequence[Cell], made_by: MadeBy) -> Mapping[str, Any]:
     """Return the document that `write_verdicts` writes."""
     return {
-        "made_by": {
-            "fltheory": __version__,
-            "python": platform.python_version(),
-            **{package: version(package) for package in _PACKAGES},
-            "seed": seed,
-            "replicas": replicas,
-            "family_error_probability": family_error_probability,
-        },
+        "version": VERSION,
+        "made_by": made_by.as_dict(),
         "cells": [_cell(cell) for cell in cells],
     }
 
 
 def write_verdicts(path: Path, document: Mapping[str, Any]) -> None:
     """Write the document whole or not at all: an interrupted run leaves an older file as is."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(
-            json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8"
-        )
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
+    """Return the verdicts as CSV, a row a cell, what made them in the last columns of each."""
+    made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
+    rows = [{**_flat(_cell(cell)), **made} for cell in cells]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [*CSV_COLUMNS, *made], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+CSV_COLUMNS = (
+    *("theorem", "reading", "regime", "outcome", "is_rate", "truth", "bound", "ratio"),
+    *(f"evidence_{name}" for name in _EVIDENCE),
+    *("failed", "detail"),
+)
+
+
+def _flat(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cell of the document as one row: hypotheses only where they failed."""
+    evidence = {f"evidence_{name}": cell["evidence"][name] for name in _EVIDENCE}
+    flat = {**cell, **evidence, "failed": "; ".join(cell["failed"])}
+    flat["is_rate"] = json.dumps(cell["is_rate"])
+    return {name: flat[name] for name in CSV_COLUMNS}
 
 
 def _cell(cell: Cell) -> dict[str, Any]:

@@ -40,11 +40,11 @@ def _row(cell: Cell) -> list[Text]:
         Text(verdict.outcome.name, style=_STYLES[verdict.outcome]),
         Text(verdict.evidence.grade.name.lower()),
         Text(ratio_text(verdict)),
-        Text(_remark(verdict)),
+        Text(remark(verdict)),
     ]
 
 
-def _remark(verdict: Verdict) -> str:
+def remark(verdict: Verdict) -> str:
     """Return the failed hypotheses, or what an order shows, or both sides where refuted."""
     if verdict.failed:
         return "; ".join(check.failure for check in verdict.failed)

@@ -6,6 +6,32 @@ import os
 from pathlib import Path
 
 
+def writable(name: str, path: Path, *suffixes: str) -> Path:
+    """Return a path that a file can be written to; asked before long work, it saves it.
+
+    Parameters
+    ----------
+    name : str
+        The argument, as the error names it.
+    path : Path
+    *suffixes : str
+        Endings that it may have, any if none are given.
+
+    Raises
+    ------
+    ValueError
+        For another ending, a folder, or a place where nothing can be written.
+    """
+    if suffixes and path.suffix not in suffixes:
+        raise ValueError(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}")
+    if path.is_dir():
+        raise ValueError(f"{name} must be a file, got the folder {str(path)!r}")
+    ancestor = next(parent for parent in path.absolute().parents if parent.exists())
+    if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
+        raise ValueError(f"{name} must be where a file can be written, got {str(path)!r}")
+    return path
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write a file in one go, so that an interrupt leaves the one before."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -191,7 +191,10 @@ THEOREM_1 = PointClaim(
     title="The total error is at most an optimization error and a bias in chi-square",
     source=f"{PAPER}, Theorem 1",
     quantity=PointQuantity(
-        _excess_at_tightest_point, "F(w) - F* at the w where the bound is tightest", LOSS
+        _excess_at_tightest_point,
+        "F(w) - F* at the w where the bound is tightest",
+        LOSS,
+        "F(w)-F^*",
     ),
     bound=_OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma,
     hypotheses=(INTERIOR, SMOOTH, CONVEX),

@@ -102,7 +102,12 @@ APPENDIX_D = PointClaim(
     reading="printed",
     title="Where (12) is smallest, clients with smaller availability get smaller weights",
     source=f"{PAPER}, Section III-D and (27)",
-    quantity=PointQuantity(_largest_inversion, "max q_i*/q_j* over clients with pi_i < pi_j", PURE),
+    quantity=PointQuantity(
+        _largest_inversion,
+        "max q_i*/q_j* over clients with pi_i < pi_j",
+        PURE,
+        r"\max_{\pi_i<\pi_j}\frac{q_i^*}{q_j^*}",
+    ),
     bound=sp.Integer(1),
     hypotheses=(
         Hypothesis("a unique minimiser", sp.Gt(sigma, 0, evaluate=False), "(27), over A_kk"),
@@ -138,7 +143,10 @@ APPENDIX_E = PointClaim(
     title="The chi-square bias is convex in the aggregation weights",
     source=f"{PAPER}, Appendix E",
     quantity=PointQuantity(
-        _convexity_ratio, "<p - nu, nu - q/Q> + |p - nu| |nu - q/Q|, nu_k ~ alpha_k^2/p_k", PURE
+        _convexity_ratio,
+        "<p - nu, nu - q/Q> + |p - nu| |nu - q/Q|, nu_k ~ alpha_k^2/p_k",
+        PURE,
+        r"\langle p-\nu,\nu-\frac{q}{Q}\rangle+\|p-\nu\|\,\|\nu-\frac{q}{Q}\|",
     ),
     bound=sp.Integer(2),
     hypotheses=(Hypothesis("all clients get weight", sp.Gt(q_least, 0, evaluate=False), "(10)"),),

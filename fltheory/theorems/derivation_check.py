@@ -5,6 +5,7 @@ from __future__ import annotations
 import sympy as sp
 from sympy.core.relational import GreaterThan, Relational, StrictGreaterThan
 
+from fltheory.progress import Progress
 from fltheory.theorems.derivation import (
     Derivation,
     Equal,
@@ -24,9 +25,23 @@ _SEED = 0
 _NOT_FINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.Limit, sp.AccumBounds)
 
 
-def check_derivation(derivation: Derivation) -> tuple[StepResult, ...]:
-    """Check every step of a derivation, each on its own."""
-    return tuple(check_step(step) for step in derivation.steps)
+def check_derivation(
+    derivation: Derivation, *, progress: Progress | None = None
+) -> tuple[StepResult, ...]:
+    """Check every step of a derivation, each on its own.
+
+    Parameters
+    ----------
+    derivation : Derivation
+    progress : callable, optional
+        Called with (steps checked, steps, the next step).
+    """
+    results: list[StepResult] = []
+    for step in derivation.steps:
+        if progress is not None:
+            progress(len(results), len(derivation.steps), step.label)
+        results.append(check_step(step))
+    return tuple(results)
 
 
 def check_step(step: Step) -> StepResult:

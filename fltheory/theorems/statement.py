@@ -106,7 +106,7 @@ class BoundedQuantity:
 
     Without a unit the bound is checked for units in itself only. A mean may have ``weights``, a
     function of the setting that returns one number that is not negative for each round of the
-    range; they need not sum to one.
+    range; they need not sum to one. Where all of them are zero the mean is NaN.
     """
 
     field: str
@@ -133,6 +133,8 @@ class BoundedQuantity:
             raise ValueError(f"weights must belong to a mean, got {self.reduction!r}")
         weights = self.weights(setting)
         counted = weights > 0
+        if not counted.any():
+            return float("nan")
         return float(np.average(taken[counted], weights=weights[counted]))
 
 
@@ -272,11 +274,14 @@ class PointQuantity:
         undefined.
     text : str
     unit : Unit
+    latex : str
+        How it is typeset; by its text where there is none.
     """
 
     value: Callable[[Setting], tuple[float, float]]
     text: str
     unit: Unit
+    latex: str = ""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from fltheory.verify.certificate import (
 )
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
+from fltheory.verify.curve import Curve
 from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.map_parameters import MapAxis, default_axis, varied
@@ -29,6 +30,7 @@ __all__ = [
     "Cell",
     "CertificateError",
     "Certified",
+    "Curve",
     "Evidence",
     "Falsification",
     "FamilySearch",

@@ -92,7 +92,7 @@ def check(
     if isinstance(theorem, DirectionClaim):
         return _check_direction(theorem, setting, sampling)
     if isinstance(theorem, RateClaim):
-        return _check_rate(theorem, setting, sampling)
+        return rate_verdict(theorem, read_axes(theorem, setting, sampling))
     if isinstance(theorem, PointClaim):
         comparison = compare_at_point(theorem, setting)
     else:
@@ -165,9 +165,9 @@ def compare_with(
 ) -> Comparison:
     """Evaluate a theorem, and further hypotheses, on a setting whose truth is known."""
     values = theorem_values(theorem, theorem.constants(setting))
-    error = theorem.quantity.error(truth.error(theorem.quantity.field), setting)
+    left, error = left_side(theorem, truth, setting)
     return Comparison(
-        truth=theorem.quantity.of(truth.trajectory, setting),
+        truth=left,
         bound=float(evaluate(theorem.bound, values)),
         evidence=truth.evidence(error),
         hypotheses=tuple(
@@ -175,6 +175,13 @@ def compare_with(
             for hypothesis in (*theorem.hypotheses, *extra_hypotheses)
         ),
     )
+
+
+def left_side(theorem: Theorem, truth: Truth, setting: Setting) -> tuple[float, float]:
+    """Return a theorem's quantity on a run, and the half-width of the interval around it."""
+    quantity = theorem.quantity
+    error = quantity.error(truth.error(quantity.field), setting)
+    return quantity.of(truth.trajectory, setting), error
 
 
 def compare_at_point(
@@ -194,10 +201,11 @@ def compare_at_point(
 
 
 @dataclass(frozen=True)
-class _AxisReading:
+class AxisReading:
     """What one axis of a claimed order shows over three decades."""
 
     axis: RateAxis
+    grid: tuple[int, ...]
     comparisons: tuple[Comparison, ...]
     truth_slope: float
     bound_slope: float
@@ -263,21 +271,30 @@ def _badness(check: HypothesisCheck) -> tuple[int, float]:
 _FROM_WORST = (Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE, Outcome.HOLDS)
 
 
-def _check_rate(claim: RateClaim, setting: Setting, sampling: Sampling) -> Verdict:
-    """Read the order of decay off three decades of each variable.
+def read_axes(claim: RateClaim, setting: Setting, sampling: Sampling) -> tuple[AxisReading, ...]:
+    """Read the order of decay off three decades of each variable."""
+    return tuple(_read_axis(claim, axis, setting, sampling) for axis in claim.axes)
 
-    The slope is fitted over the last decade. An excess over the claimed slope of at most
+
+def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
+    """Return the reading that decides the verdict on a claim of several orders."""
+    return min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
+
+
+def rate_verdict(claim: RateClaim, readings: Sequence[AxisReading]) -> Verdict:
+    """Judge a claimed order by its slopes.
+
+    A slope is fitted over the last decade. An excess over the claimed slope of at most
     0.05 counts as the claimed order, one of at least 0.25 as another; between them the check
     is undecided. A claim of several orders is refuted by one, and holds if all of them do.
     """
-    readings = [_read_axis(claim, axis, setting, sampling) for axis in claim.axes]
-    worst = min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
+    worst = worst_of(readings)
     decided = worst.comparisons[-1]
     return Verdict(
         theorem=claim.id,
         reading=claim.reading,
         outcome=worst.outcome,
-        evidence=replace(decided.evidence, scope=_scope(worst, setting)),
+        evidence=replace(decided.evidence, scope=_scope(worst)),
         truth=worst.truth_slope,
         bound=worst.claimed_slope,
         hypotheses=worst.hypotheses,
@@ -325,9 +342,9 @@ def _direction(steps: Sequence[tuple[Comparison, Comparison]]) -> Outcome:
     return Outcome.REFUTED if any(gap < -error for gap, error in gaps) else Outcome.UNDECIDED
 
 
-def _scope(reading: _AxisReading, setting: Setting) -> str:
-    grid = reading.axis.grid(setting)
-    return f"an order is a limit: read off {reading.axis.variable} = {grid[0]} .. {grid[-1]}"
+def _scope(reading: AxisReading) -> str:
+    first, last = reading.grid[0], reading.grid[-1]
+    return f"an order is a limit: read off {reading.axis.variable} = {first} .. {last}"
 
 
 def _compared(
@@ -355,15 +372,16 @@ def _compared_along(
 
 def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
-) -> _AxisReading:
+) -> AxisReading:
     grid = axis.grid(setting)
     comparisons, orders = _compared_along(claim, axis, setting, sampling)
 
     def slope(values: Sequence[float]) -> float:
         return float(slope_of_last_decade(grid, values))
 
-    return _AxisReading(
+    return AxisReading(
         axis=axis,
+        grid=tuple(grid),
         comparisons=tuple(comparisons),
         truth_slope=slope([comparison.truth for comparison in comparisons]),
         bound_slope=slope([comparison.bound for comparison in comparisons]),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fltheory.engines import Setting
+from fltheory.progress import Progress
 from fltheory.theorems import (
     Family,
     PointClaim,
@@ -22,8 +23,6 @@ from fltheory.verify.witness import Witness
 DEFAULT_BUDGET = 10_000
 DEFAULT_BUDGET_IN_FAMILY = 500
 DEFAULT_BUDGET_AROUND_SETTINGS = 1000
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)

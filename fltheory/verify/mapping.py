@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from fltheory.engines import Setting
+from fltheory.progress import Progress
 from fltheory.theorems import Family, RateClaim, Statement
 from fltheory.validation import FloatArray
 from fltheory.verify.check import check
 from fltheory.verify.map_parameters import MapAxis, varied
 from fltheory.verify.verdict import Outcome, Verdict
-
-Progress = Callable[[int, int, str], None]
 
 _ALMOST_NOWHERE = 0.05
 

@@ -7,7 +7,7 @@ known, so the share is that of the false ones known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -15,6 +15,7 @@ from typing import TypeAlias
 from fltheory import validation
 from fltheory.parallel import as_they_come
 from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
 from fltheory.theorems import Theorem, get, registered
 from fltheory.verify.check import check
 from fltheory.verify.extremal_instances import is_about_safari
@@ -25,7 +26,6 @@ from fltheory.verify.verdict import Outcome
 BY_SEARCH = "search"
 BY_OTHER_SEED = "search with another seed"
 
-Progress = Callable[[int, int, str], None]
 Key: TypeAlias = tuple[str, str, int]
 
 
@@ -159,6 +159,8 @@ def judge_all(
     """
     waiting = [key for key in chosen if key not in done]
     judge = partial(judged, plan=plan)
+    if progress is not None:
+        progress(len(chosen) - len(waiting), len(chosen), "searching")
     for result in as_they_come(judge, list(waiting), processes):
         waiting.remove(result.key)
         if progress is not None:

@@ -18,12 +18,12 @@ from fltheory import validation
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
 from fltheory.theorems import PointClaim, RateAxis, RateClaim, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import slope_of_last_decade
 from fltheory.verify.evaluation import evaluate
 from fltheory.verify.extremal_instances import coupling_of, decoded, drawn, is_about_safari
-from fltheory.verify.falsification import Progress
 from fltheory.verify.instance_batch import InstanceBatch, assess
 from fltheory.verify.verdict import SLOPE_IS_MET, SLOPE_IS_MISSED
 from fltheory.verify.witness import Witness

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fltheory.progress import Progress
 from fltheory.theorems.statement import Statement
-from fltheory.verify.check import check
+from fltheory.verify.curve import Curve, check_with_curve
+from fltheory.verify.truth import Sampling
 from fltheory.verify.verdict import Verdict
 
 FAMILY_ERROR_PROBABILITY = 1e-7
 
-Progress = Callable[[int, int, str], None]
-
 
 @dataclass(frozen=True)
 class Cell:
-    """The verdict on one statement, in one reading, in one regime."""
+    """The verdict on one statement, in one reading, in one regime.
+
+    Attributes
+    ----------
+    regime : str
+    verdict : Verdict
+    curve : Curve or None
+        Truth and bound over the rounds, where the statement is about a run.
+    """
 
     regime: str
     verdict: Verdict
+    curve: Curve | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -54,18 +63,13 @@ def check_regimes(
         Called with (cells done, cells, name of the next cell).
     """
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
+    sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))
     cells: dict[tuple[str, str, str], Cell] = {}
     for statement, name in shared_settings_together(pairs):
         if progress is not None:
             progress(len(cells), len(pairs), f"{statement.id} {statement.reading}: {name}")
-        verdict = check(
-            statement,
-            statement.regimes[name].setting,
-            replicas=replicas,
-            seed=seed,
-            error_probability=family_error_probability / len(pairs),
-        )
-        cells[statement.id, statement.reading, name] = Cell(name, verdict)
+        verdict, curve = check_with_curve(statement, statement.regimes[name].setting, sampling)
+        cells[statement.id, statement.reading, name] = Cell(name, verdict, curve)
     if progress is not None:
         progress(len(cells), len(pairs), "done")
     return [cells[statement.id, statement.reading, name] for statement, name in pairs]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fltheory import validation
 from fltheory.engines import Setting
+from fltheory.progress import Progress
 from fltheory.theorems import PointClaim, Theorem
 from fltheory.verify.check import Comparison, compare, compare_at_point
 from fltheory.verify.setting_numbers import changed, numbers_of, simpler, with_numbers
@@ -22,8 +23,6 @@ _WANDERING_SHARE = 0.4
 _ATTEMPTS = 50
 _STEPS_OF_SIMPLIFICATION = 400
 _SAMPLING = Sampling(replicas=200, error_probability=1e-12)
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fltheory.progress import Progress, within
 from fltheory.theorems import Mend, Statement, Theorem
-from fltheory.verify.falsification import DEFAULT_BUDGET, Falsification, Progress, falsify
+from fltheory.verify.falsification import DEFAULT_BUDGET, Falsification, falsify
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,5 @@ def _searches(
     theorems: list[Theorem], budget: int, seed: int, progress: Progress | None
 ) -> Iterator[Falsification]:
     for index, theorem in enumerate(theorems):
-
-        def advance(
-            tried: int, total: int, best: str, before: int = index * budget, t: Theorem = theorem
-        ) -> None:
-            if progress is not None:
-                progress(before + tried, budget * len(theorems), f"{t.reading}: {best}")
-
-        yield falsify(theorem, budget, seed, progress=advance)
+        part = within(progress, index * budget, budget * len(theorems), f"{theorem.reading}: ")
+        yield falsify(theorem, budget, seed, progress=part)

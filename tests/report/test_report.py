@@ -1,11 +1,9 @@
-"""The table, the file and the explanation."""
+"""The table and the explanation."""
 
 from __future__ import annotations
 
 import io
-import json
 import math
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,10 +12,8 @@ from fltheory import theorems
 from fltheory.report import (
     explanation,
     summary,
-    verdict_document,
     verdict_table,
     where_it_applies,
-    write_verdicts,
 )
 from fltheory.verify import Grade, Outcome
 from tests.verify.cells import FAILING, cell
@@ -61,40 +57,6 @@ def test_rows_of_the_table(regime: str, parts: list[str]) -> None:
 
 def test_summary_counts_every_cell() -> None:
     assert summary(CELLS) == "6 cells: 2 HOLDS, 1 REFUTED, 2 INAPPLICABLE, 1 UNDECIDED"
-
-
-def document() -> dict:
-    return dict(verdict_document(CELLS, seed=3, replicas=50, family_error_probability=1e-7))
-
-
-def test_the_file_is_strict_json_and_says_what_made_it(tmp_path: Path) -> None:
-    path = tmp_path / "out" / "verify.json"
-    write_verdicts(path, document())
-
-    def refuse(token: str) -> None:
-        raise AssertionError(token)
-
-    read = json.loads(path.read_text(), parse_constant=refuse)
-    assert read["made_by"]["seed"] == 3
-    assert {"fltheory", "python", "numpy", "family_error_probability"} <= set(read["made_by"])
-    by_regime = {item["regime"]: item for item in read["cells"]}
-    assert by_regime["rough"]["outcome"] == "REFUTED"
-    assert by_regime["rough"]["ratio"] == 1.5
-    assert by_regime["wild"]["bound"] == "inf"
-    assert by_regime["dim"]["truth"] == "nan"
-    assert by_regime["stiff"]["hypotheses"][0]["margin"] == -0.25
-    assert by_regime["stiff"]["failed"] == ["small step: margin -0.25 in round 3"]
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_an_older_file_survives_a_failed_write(tmp_path: Path, monkeypatch, error) -> None:
-    path = tmp_path / "verify.json"
-    path.write_text("older")
-    monkeypatch.setattr(Path, "replace", lambda self, target: (_ for _ in ()).throw(error()))
-    with pytest.raises(error):
-        write_verdicts(path, document())
-    assert path.read_text() == "older"
-    assert [item.name for item in tmp_path.iterdir()] == ["verify.json"]
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ def cell(
     error: float = 1e-12,
     hypotheses: tuple[HypothesisCheck, ...] = (),
     is_rate: bool = False,
+    theorem: str = "t/1",
+    reading: str = "printed",
 ) -> Cell:
     evidence = Evidence(grade, error)
     return Cell(
         regime,
-        Verdict("t/1", "printed", outcome, evidence, truth, bound, hypotheses, is_rate),
+        Verdict(theorem, reading, outcome, evidence, truth, bound, hypotheses, is_rate),
     )
 
 

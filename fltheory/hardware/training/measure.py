@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,8 @@ from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.run import Finished, train
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.hardware.training.table import Cell, Experiment
+from fltheory.progress import Progress
 from fltheory.validation import FloatArray
-
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,115 @@
+"""Truth against bound in the space of a word: an inline SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from fltheory.verify import Curve
+
+_WIDTH, _HEIGHT, _MARGIN = 120, 32, 3
+_LEAST_SPAN = math.log(2.0)
+
+
+def sparkline(curve: Curve) -> Markup:
+    """Return a curve as an SVG element, both axes logarithmic; empty with fewer than 2 points.
+
+    The truth is a solid line with its interval as a band, the bound a dashed one; a cross
+    marks the first point at which the truth is above the bound. What is not positive lies on
+    the lower edge, what is infinite on the upper one. Colours are left to the style sheet.
+    """
+    if len(curve.at) < 2:
+        return Markup("")
+    scale = _Scale(curve)
+    band = _polygon(scale, curve) if any(_is_wide(curve)) else Markup("")
+    broken = _first_broken(curve)
+    mark = Markup("") if broken is None else _cross(scale.point(broken, curve.truth[broken]))
+    return Markup(
+        '<svg class="spark" viewBox="0 0 {} {}" width="{}" height="{}" role="img" '
+        'aria-label="{}">{}<polyline class="bound" points="{}"/>'
+        '<polyline class="truth" points="{}"/>{}</svg>'
+    ).format(
+        _WIDTH,
+        _HEIGHT,
+        _WIDTH,
+        _HEIGHT,
+        description(curve),
+        band,
+        scale.line(curve.bound),
+        scale.line(curve.truth),
+        mark,
+    )
+
+
+def description(curve: Curve) -> str:
+    """Return in words what the sparkline shows."""
+    broken = _first_broken(curve)
+    where = "" if broken is None else f"; truth above bound at {curve.variable} {curve.at[broken]}"
+    return (
+        f"{curve.variable} {curve.at[0]} to {curve.at[-1]}: "
+        f"truth {curve.truth[0]:.3g} to {curve.truth[-1]:.3g}, "
+        f"bound {curve.bound[0]:.3g} to {curve.bound[-1]:.3g}{where}"
+    )
+
+
+def _first_broken(curve: Curve) -> int | None:
+    sides = zip(curve.truth, curve.error, curve.bound, strict=True)
+    above = (i for i, (truth, error, bound) in enumerate(sides) if truth - error > bound)
+    return next(above, None)
+
+
+def _is_wide(curve: Curve) -> Iterator[bool]:
+    """Yield for each point whether its interval is wide enough to be seen."""
+    for truth, error in zip(curve.truth, curve.error, strict=True):
+        yield math.isfinite(error) and error > 0.01 * abs(truth)
+
+
+class _Scale:
+    """Where values lie in the picture."""
+
+    def __init__(self, curve: Curve) -> None:
+        # A variable that may be zero (a growth, say) has no logarithm.
+        place = math.log if min(curve.at) > 0 else float
+        self.across = [place(value) for value in curve.at]
+        heights = [math.log(v) for v in (*curve.truth, *curve.bound) if 0 < v < math.inf]
+        low, high = (min(heights), max(heights)) if heights else (0.0, 0.0)
+        spare = max(0.0, _LEAST_SPAN - (high - low)) / 2
+        self.low, self.high = low - spare, high + spare
+
+    def point(self, index: int, value: float) -> tuple[float, float]:
+        first, last = self.across[0], self.across[-1]
+        x = (self.across[index] - first) / (last - first)
+        y = (self._height(value) - self.low) / (self.high - self.low)
+        return (
+            _MARGIN + x * (_WIDTH - 2 * _MARGIN),
+            _HEIGHT - _MARGIN - y * (_HEIGHT - 2 * _MARGIN),
+        )
+
+    def _height(self, value: float) -> float:
+        if value <= 0:
+            return self.low
+        return min(max(math.log(value), self.low), self.high) if value < math.inf else self.high
+
+    def line(self, values: Sequence[float]) -> str:
+        points = (self.point(i, v) for i, v in enumerate(values) if not math.isnan(v))
+        return " ".join(_shown(point) for point in points)
+
+
+def _polygon(scale: _Scale, curve: Curve) -> Markup:
+    sides = list(zip(curve.truth, curve.error, strict=True))
+    upper = [scale.point(i, truth + error) for i, (truth, error) in enumerate(sides)]
+    lower = [scale.point(i, truth - error) for i, (truth, error) in enumerate(sides)]
+    points = " ".join(_shown(point) for point in (*upper, *reversed(lower)))
+    return Markup('<polygon class="band" points="{}"/>').format(points)
+
+
+def _cross(point: tuple[float, float]) -> Markup:
+    x, y = point
+    arms = f"M{x - 3:.1f} {y - 3:.1f}l6 6m0-6l-6 6"
+    return Markup('<path class="broken" d="{}"/>').format(arms)
+
+
+def _shown(point: tuple[float, float]) -> str:
+    return f"{point[0]:.1f},{point[1]:.1f}"
