@@ -12,7 +12,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.report import certified_text
-from fltheory.report.verdict_table import _remark, ratio_text
+from fltheory.report.verdict_table import remark, ratio_text
 from fltheory.verify import Outcome, check, read_certificate
 
 ROOT = Path(__file__).parent.parent
@@ -59,7 +59,7 @@ def test_rows_of_the_table_are_computed_now(row: list[str]) -> None:
     assert verdict.outcome.name == outcome
     assert verdict.evidence.grade.name.lower() == grade
     assert ratio_text(verdict) == ratio
-    assert _remark(verdict) == failed
+    assert remark(verdict) == failed
 
 
 @pytest.mark.parametrize("target", re.findall(r"^make (\w+)", README, flags=re.MULTILINE))
