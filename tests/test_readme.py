@@ -12,7 +12,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.report import certified_text
-from fltheory.report.verdict_table import remark, ratio_text
+from fltheory.report.verdict_table import ratio_text, remark
 from fltheory.verify import Outcome, check, read_certificate
 
 ROOT = Path(__file__).parent.parent
