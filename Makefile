@@ -6,7 +6,7 @@ BASELINE := verification/baseline.csv
 .PHONY: verify test lint docs notebooks clean
 
 verify: $(VENV)/.installed
-	$(BIN)/fltheory verify --json out/verify.json --baseline $(BASELINE)
+	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest

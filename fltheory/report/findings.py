@@ -24,6 +24,7 @@ from fltheory.theorems import (
     unit_flags,
 )
 from fltheory.verify import (
+    Cell,
     Certified,
     Falsification,
     Outcome,
@@ -87,17 +88,20 @@ def findings(
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in ids() if identifier not in refuted]
-    unsearched = list(_searched_around_regimes())
     names = [certificate.theorem.id for certificate in certified.values()]
-    names += [*rest, *(f"{statement.id}, its regimes" for statement in unsearched)]
+    names += [*(f"{identifier}, its regimes" for identifier in rest), *rest]
     shares = (share_of(progress, index, len(names), name) for index, name in enumerate(names))
     sections = [
         _section(c, path.relative_to(shown_from), _survival(c, budget, next(shares)))
         for path, c in certified.items()
     ]
-    every = _statements(refuted, {identifier: next(shares) for identifier in rest}, budget)
+    cells = {name: check_regimes([get(name)], progress=next(shares)) for name in rest}
+    every = _statements(refuted, cells, dict(zip(rest, shares, strict=True)), budget)
     introduction = [_INTRODUCTION, *every]
-    of_regimes = ("\n".join(_lines_of_regimes(statement, next(shares))) for statement in unsearched)
+    of_regimes = (
+        "\n".join(_lines_of_regimes(statement, cells[statement.id]))
+        for statement in _searched_around_regimes()
+    )
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([*introduction, *sections])
 
@@ -115,7 +119,10 @@ def _survival(certified: Certified, budget: int, progress: Progress | None) -> S
 
 
 def _statements(
-    refuted: Mapping[str, Path], shares: Mapping[str, Progress | None], budget: int
+    refuted: Mapping[str, Path],
+    cells: Mapping[str, Sequence[Cell]],
+    shares: Mapping[str, Progress | None],
+    budget: int,
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
     for identifier in ids():
@@ -125,7 +132,7 @@ def _statements(
         statement, progress = get(identifier), shares[identifier]
         if not is_about_safari(statement):
             around = _around_regimes(statement, budget, progress)
-            yield f"- {around}; {_verdicts(statement, None)}"
+            yield f"- {around}; {_verdicts(cells[identifier])}"
             continue
         if isinstance(statement, RateClaim):
             worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
@@ -133,7 +140,7 @@ def _statements(
         else:
             text = _effort_text(falsify(statement, budget, progress=progress))
         heading, *witness = text.splitlines()
-        yield f"- {heading}; {_verdicts(statement, None)}"
+        yield f"- {heading}; {_verdicts(cells[identifier])}"
         if witness:
             yield from ("", *(f"      {line.strip()}" for line in witness))
     yield ""
@@ -150,9 +157,8 @@ def _around_regimes(statement: Statement, budget: int, progress: Progress | None
     return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
 
 
-def _verdicts(statement: Statement, progress: Progress | None) -> str:
-    """Return the statement's verdicts over its regimes, those refuted by name."""
-    cells = check_regimes([statement], progress=progress)
+def _verdicts(cells: Sequence[Cell]) -> str:
+    """Return a statement's verdicts over its regimes, those refuted by name."""
     count = Counter(cell.verdict.outcome.name for cell in cells)
     refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
     named = f" ({', '.join(refuted)})" if refuted else ""
@@ -182,9 +188,8 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     yield from _repair_lines(survived)
 
 
-def _lines_of_regimes(theorem: Claim, progress: Progress | None) -> Iterator[str]:
+def _lines_of_regimes(theorem: Claim, cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the section of a statement that regimes refute; nothing where none does."""
-    cells = check_regimes([theorem], progress=progress)
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
     if not refuted:
         return
