@@ -62,30 +62,26 @@ pac_app = typer.Typer(no_args_is_help=True, help="PAC learnability, exactly.")
 app.add_typer(pac_app, name="pac")
 
 
-@app.callback()
-def _options(
-    load: Annotated[
-        list[Path] | None,
-        typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
-    ] = None,
-) -> None:
-    if load:
-        from fltheory import theorems as registry
-
-        for path in load:
-            registry.load(path)
-
-
 class _Interrupted(Exception):  # noqa: N818
     """An interrupt of a command that keeps what it has done; says where."""
 
 
 @app.callback()
-def _load() -> None:
-    """Load on a terminal what commands need, and say so: it takes a second, or several."""
+def _prepare(
+    load: Annotated[
+        list[Path] | None,
+        typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
+    ] = None,
+) -> None:
+    # On a terminal, what takes a second or several says so.
     if sys.stderr.isatty() and "--help" not in sys.argv:
         with _progress("loading"):
             import_module("fltheory.report")
+    if load:
+        from fltheory import theorems as registry
+
+        for path in load:
+            registry.load(path)
 
 
 @app.command()

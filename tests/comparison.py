@@ -30,6 +30,7 @@ from fltheory.algorithms import (
     Scheduled,
     ServerMomentum,
     Unbiased,
+    WarmStarted,
     WeightedFedAvg,
 )
 from fltheory.participation import (
@@ -67,6 +68,7 @@ ALGORITHMS: Mapping[str, Algorithm | Schedule] = {
     "ClusterFedVARP": ClusterFedVarp((0, 1, 0), 0.2, 2),
     "SCAFFOLD I": Scaffold(0.2, 2, option=1),
     "SCAFFOLD II": Scaffold(0.2, 2, server_lr=1.2),
+    "SCAFFOLD, warm": WarmStarted(Scaffold(0.2, 2, server_lr=1.2)),
     "FedAR": FedAR(0.2, 2, weight=CappedLinear(0.5, 1.75), cutoff=2),
     "momentum": ServerMomentum(FedAvg(0.2, 2), 0.5),
     "step sizes that fall": Scheduled(FedVarp(1.0, 2), Harmonic(0.5, offset=2.0)),

@@ -75,7 +75,7 @@ def test_explain_shows_claim_direction_and_order(command) -> None:
     status, out, _ = command("explain", "pac/1-rare")
     assert status == 0
     assert "s_hat ~ B(Mn, 4 epsilon) >" in out
-    assert "sharp reading" in out
+    assert "tight reading" in out
     _, out, _ = command("explain", "pac/lemma-2")
     assert "= O(1/n_T)" in out
     assert "REFUTED: apart" in out

@@ -96,7 +96,10 @@ def test_reads_experiment_files_of_the_repository(monkeypatch, capsys):
     ("arguments", "message"),
     [
         (["--on", "none.toml"], "file must be an existing file, got 'none.toml'"),
-        (["--on", "{file}", "--json", "x.json"], "json and baseline must be left out with --on"),
+        (
+            ["--on", "{file}", "--json", "x.json"],
+            "json, csv, html and baseline must be left out with --on",
+        ),
         (["--on", "{file}", "--replicas", "1"], "replicas must be a whole number of at least 2"),
         (["sa-fl/4", "--on", "{file}"], "theorems must be ones whose quantities are measured"),
         (["--on", "{digits}"], "model.name must be logistic with training.weight_decay above 0"),

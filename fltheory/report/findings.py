@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from fltheory.parallel import as_they_come
 from fltheory.progress import Progress, share_of
 from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
 from fltheory.theorems import (
@@ -88,15 +90,20 @@ def findings(
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in ids() if identifier not in refuted]
+    about_safari = [name for name in rest if is_about_safari(get(name))]
     names = [certificate.theorem.id for certificate in certified.values()]
-    names += [*(f"{identifier}, its regimes" for identifier in rest), *rest]
+    names += [*(f"{identifier}, its regimes" for identifier in rest), *about_safari]
+    names.append("searches around regimes")
     shares = (share_of(progress, index, len(names), name) for index, name in enumerate(names))
     sections = [
         _section(c, path.relative_to(shown_from), _survival(c, budget, next(shares)))
         for path, c in certified.items()
     ]
     cells = {name: check_regimes([get(name)], progress=next(shares)) for name in rest}
-    every = _statements(refuted, cells, dict(zip(rest, shares, strict=True)), budget)
+    searched = {name: _searched(get(name), budget, next(shares)) for name in about_safari}
+    others = [name for name in rest if name not in searched]
+    searched |= _all_around_regimes(others, budget, next(shares))
+    every = _statements(refuted, cells, searched)
     introduction = [_INTRODUCTION, *every]
     of_regimes = (
         "\n".join(_lines_of_regimes(statement, cells[statement.id]))
@@ -121,40 +128,50 @@ def _survival(certified: Certified, budget: int, progress: Progress | None) -> S
 def _statements(
     refuted: Mapping[str, Path],
     cells: Mapping[str, Sequence[Cell]],
-    shares: Mapping[str, Progress | None],
-    budget: int,
+    searched: Mapping[str, str],
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
     for identifier in ids():
         if identifier in refuted:
             yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
             continue
-        statement, progress = get(identifier), shares[identifier]
-        if not is_about_safari(statement):
-            around = _around_regimes(statement, budget, progress)
-            yield f"- {around}; {_verdicts(cells[identifier])}"
-            continue
-        if isinstance(statement, RateClaim):
-            worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
-            text = rate_falsification_text(worst)
-        else:
-            text = _effort_text(falsify(statement, budget, progress=progress))
-        heading, *witness = text.splitlines()
+        heading, *witness = searched[identifier].splitlines()
         yield f"- {heading}; {_verdicts(cells[identifier])}"
         if witness:
             yield from ("", *(f"      {line.strip()}" for line in witness))
     yield ""
 
 
-def _around_regimes(statement: Statement, budget: int, progress: Progress | None) -> str:
+def _searched(statement: Statement, budget: int, progress: Progress | None) -> str:
+    """Return what a search of a statement about SAFARI found, the witness in further lines."""
+    if isinstance(statement, RateClaim):
+        worst = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS), progress=progress)
+        return rate_falsification_text(worst)
+    return _effort_text(falsify(statement, budget, progress=progress))
+
+
+def _all_around_regimes(
+    identifiers: Sequence[str], budget: int, progress: Progress | None
+) -> dict[str, str]:
+    """Search other statements, on all processors; return what was found of each in a line."""
+    found: dict[str, str] = {}
+    for identifier, text in as_they_come(partial(_around_regimes, budget=budget), identifiers):
+        found[identifier] = text
+        if progress is not None:
+            progress(len(found), len(identifiers), identifier)
+    return found
+
+
+def _around_regimes(identifier: str, budget: int) -> tuple[str, str]:
+    statement = get(identifier)
     name = f"{statement.id} ({statement.reading})"
     if isinstance(statement, RateClaim):
-        return f"{name}: not searched, as orders are searched for SAFARI only"
+        return identifier, f"{name}: not searched, as orders are searched for SAFARI only"
     if isinstance(statement, LearningClaim | DecayClaim):
-        return f"{name}: not searched, as only runs of an algorithm are"
-    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES), progress=progress)
+        return identifier, f"{name}: not searched, as only runs of an algorithm are"
+    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES))
     fate = "refuted" if found.witness else "no refutation found"
-    return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
+    return identifier, f"{name}: {fate} around its regimes, {_rough_effort(found)}"
 
 
 def _verdicts(cells: Sequence[Cell]) -> str:

@@ -123,10 +123,15 @@ def _claim(statement: _Inequality) -> str:
     return rf"{quantity} {_DIRECTIONS[direction]} {sp.latex(statement.bound)}"
 
 
+# Inside text these would end it, or be markup: the converter sees other characters instead.
+_SET_ASIDE = str.maketrans({character: chr(0xE000 + i) for i, character in enumerate("{}<>&")})
+_TAKEN_BACK = {aside: chr(code) for code, aside in _SET_ASIDE.items()}
+
+
 def _quantity(statement: _Inequality) -> str:
     quantity = statement.quantity
     latex = getattr(quantity, "latex", "")
-    return latex or rf"\text{{{escape(quantity.text)}}}"
+    return latex or rf"\text{{{quantity.text.translate(_SET_ASIDE)}}}"
 
 
 def _symbols(statement: _Inequality) -> Iterator[str]:
@@ -165,4 +170,6 @@ def _formula(latex: str, display: str = "block") -> str:
     from latex2mathml.converter import convert
 
     mathml = convert(latex, display=display).replace("\n", " ")
+    for aside, character in _TAKEN_BACK.items():
+        mathml = mathml.replace(aside, escape(character))
     return f'<span class="formula">{mathml}</span>' if display == "block" else mathml

@@ -47,7 +47,8 @@ def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
 
 
 CSV_COLUMNS = (
-    *("theorem", "reading", "regime", "outcome", "is_rate", "truth", "bound", "ratio"),
+    *("theorem", "reading", "regime", "outcome", "is_rate", "direction"),
+    *("truth", "bound", "ratio"),
     *(f"evidence_{name}" for name in _EVIDENCE),
     *("failed", "detail"),
 )

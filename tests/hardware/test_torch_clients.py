@@ -34,6 +34,7 @@ from fltheory.algorithms import (
     Scheduled,
     ServerMomentum,
     Unbiased,
+    WarmStarted,
     WeightedFedAvg,
 )
 from fltheory.engines.noise import Silence
@@ -76,6 +77,7 @@ ALGORITHMS = [
     AveragedIterate(FedAvg(0.1, 2)),
     Projected(FedAvg(0.1, 2), Ball(np.zeros(4), 2.0)),
     LocalSgd(Harmonic(0.2, offset=3.0), 4, tuple(ALPHA)),
+    WarmStarted(Scaffold(0.05, 3)),
 ]
 NOT_ALGORITHMS = {
     *("Algorithm", "CappedLinear", "Clients", "Constant", "Harmonic", "InactivityWeight"),

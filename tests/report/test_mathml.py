@@ -78,7 +78,8 @@ def test_names_are_escaped() -> None:
 )
 def test_every_registered_formula_is_typeset(statement: theorems.Statement) -> None:
     theorem = getattr(statement, "theorem", statement)
-    expressions = [theorem.bound, *theorem.definitions.values()]
+    claimed = theorem.order if isinstance(theorem, theorems.DecayClaim) else theorem.bound
+    expressions = [claimed, *theorem.definitions.values()]
     expressions += [item.condition for item in theorem.hypotheses]
     pieces = [piece for expression in expressions for piece in typeset(expression)]
     pieces += [symbol(name) for name in theorem.meanings]

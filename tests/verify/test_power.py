@@ -56,7 +56,7 @@ def test_in_parallel_and_resumed_it_judges_the_same() -> None:
     calls: list[tuple[int, int, str]] = []
     alone = list(judge_all(chosen, plan, processes=1, progress=lambda *call: calls.append(call)))
     assert [result.key for result in alone] == list(chosen)
-    assert [call[:2] for call in calls] == [(i + 1, len(chosen)) for i in range(len(chosen))]
+    assert [call[:2] for call in calls] == [(i, len(chosen)) for i in range(len(chosen) + 1)]
     rest = list(judge_all(chosen, plan, done=chosen[:3], processes=2))
     assert sorted(rest, key=lambda r: r.key) == sorted(alone[3:], key=lambda r: r.key)
 
