@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
-from array_api_compat import array_namespace, device
-from numpy.typing import ArrayLike
+from array_api_compat import array_namespace, device, is_numpy_array
+from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.algorithms.contract import Array
@@ -61,6 +64,24 @@ def check_n_clients(target_weights: FloatArray, n_clients: int) -> None:
 
 def on_backend(constants: FloatArray, like: Array) -> Array:
     """Return (N,) constants as an array (1, N) of the backend, dtype and device of ``like``."""
-    xp = array_namespace(like)
+    return held_on_backend(constants[None], like, like.dtype)
+
+
+def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
+    """Return an array on the backend and device of ``like``; not to be written to.
+
+    It is brought there once, so that later rounds on a GPU copy nothing from the host.
+    """
+    if is_numpy_array(like):
+        return array.astype(dtype)
+    where = array_namespace(like), dtype, device(like)
+    return _brought(array.tobytes(), array.shape, array.dtype.str, *where)
+
+
+@lru_cache(maxsize=256)
+def _brought(
+    content: bytes, shape: tuple[int, ...], kind: str, xp: Any, dtype: Any, where: Any
+) -> Array:
     # A copy, because torch refuses to wrap read-only memory without a warning.
-    return xp.asarray(constants[None].copy(), dtype=like.dtype, device=device(like))
+    array = np.frombuffer(content, dtype=kind).reshape(shape).copy()
+    return xp.asarray(array, dtype=dtype, device=where)

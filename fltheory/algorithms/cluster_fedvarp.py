@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
+from fltheory.algorithms.client_constants import held_on_backend
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.memory import anybody, blank
 
@@ -95,7 +96,8 @@ class ClusterFedVarp:
         reach = self.client_lr * self.local_steps
         changes = clients.local_sgd(x, who, steps=self.local_steps, lr=self.client_lr)
         fresh = changes / -reach
-        own = xp.take(y, xp.asarray(np.array(self.clusters), device=device(x)), axis=1)
+        labels = held_on_backend(np.array(self.clusters, dtype=np.int64), x, xp.int64)
+        own = xp.take(y, labels, axis=1)
         surprise = weighted_sum(participant_average(who, x), fresh - own)
         step = surprise + anybody(who, x) * xp.mean(own, axis=1)
         return {"x": x - self.server_lr * reach * step, "y": self._renewed(y, fresh, who)}
@@ -105,7 +107,7 @@ class ClusterFedVarp:
         xp = array_namespace(y)
         labels = np.array(self.clusters)
         members = labels == np.arange(y.shape[1])[:, None]
-        belongs = xp.asarray(members, dtype=y.dtype, device=device(y))
+        belongs = held_on_backend(members, y, y.dtype)
         present = xp.astype(who, y.dtype)[:, None, :] * belongs
         count = xp.sum(present, axis=2, keepdims=True)
         means = xp.matmul(present, fresh) / xp.where(count > 0, count, xp.ones_like(count))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from fltheory import validation
+from fltheory.algorithms.client_constants import on_backend
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 
 
@@ -80,7 +81,7 @@ class FedAvgIS:
         """Return the state after one round with participants ``who``."""
         x = state["x"]
         xp = array_namespace(x)
-        p = xp.asarray(self.availability, dtype=x.dtype, device=device(x))
+        p = on_backend(np.array(self.availability), x)
         weights = xp.astype(who, x.dtype) / (p * clients.n_clients)
         update = clients.summed_local_sgd(
             x, who, weights, steps=self.local_steps, lr=self.client_lr

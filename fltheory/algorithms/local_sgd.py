@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
 from fltheory import validation
+from fltheory.algorithms.client_constants import held_on_backend
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.memory import blank
 from fltheory.algorithms.step_sizes import StepSizes
@@ -105,14 +106,14 @@ class _Step:
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         x = state["x"]
         xp = array_namespace(x)
-        mixing = xp.asarray(_mixing(self.aggregation_weights), dtype=x.dtype, device=device(x))
+        mixing = held_on_backend(_mixing(self.aggregation_weights), x, x.dtype)
         local = xp.matmul(mixing, xp.concat([x[:, None, :], state["apart"]], axis=1))
-        numbers = xp.asarray(np.arange(who.shape[1]), device=device(x))
+        numbers = held_on_backend(np.arange(who.shape[1]), x, xp.int64)
         moved = local
         for k in range(who.shape[1]):
             alone = who & (numbers == k)
             moved = moved + clients.local_sgd(local[:, k, :], alone, steps=1, lr=self.client_lr)
-        p = xp.asarray(self.aggregation_weights, dtype=x.dtype, device=device(x))
+        p = held_on_backend(np.array(self.aggregation_weights), x, x.dtype)
         # The inverse of the mixing matrix M is M' diag(p).
         after = xp.matmul(mixing.T, p[None, :, None] * moved)
         apart = after[:, 1:, :]

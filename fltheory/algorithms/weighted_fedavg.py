@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.algorithms.client_constants import on_backend
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.validation import FloatArray
 
@@ -113,7 +114,7 @@ class WeightedFedAvg:
         """Return the state after one round with participants ``who``."""
         x = state["x"]
         xp = array_namespace(x)
-        q = xp.asarray(self.aggregation_weights, dtype=x.dtype, device=device(x))
+        q = on_backend(np.array(self.aggregation_weights), x)
         weights = xp.astype(who, x.dtype) * q
         update = clients.summed_local_sgd(
             x, who, weights, steps=self.local_steps, lr=self.client_lr
