@@ -7,18 +7,18 @@ interval, and the verdict at every value.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.engines import RoundArrays, Setting, Trajectory, monte_carlo
-from fltheory.engines.trajectory import FIELDS, round_arrays
+from fltheory.engines import Setting, Trajectory, monte_carlo
 from fltheory.theorems.statement import PointClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.check import Comparison, compare_at_point, compare_with
 from fltheory.verify.evaluation import evaluate, theorem_values
+from fltheory.verify.shorter_runs import beginning, shorter
 from fltheory.verify.truth import Sampling, Truth, truth_of
 from fltheory.verify.verdict import Grade, Outcome
 
@@ -127,12 +127,12 @@ def rounds_curve(
     points = validation.whole_number("points", points, at_least=2)
     spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
     grid = np.unique(np.round(spread).astype(int))
-    shorter = [_with_rounds(setting, int(r)) for r in grid]
-    settings = [one for one in shorter if _speaks_of(theorem, one)]
+    candidates = [replace(setting, rounds=int(r)) for r in grid]
+    settings = [one for one in candidates if _speaks_of(theorem, one)]
     if not settings:
         raise ValueError(f"setting must be one of which {theorem.id} speaks, got {setting!r}")
     whole = _truths(theorem, setting, replicas, seed, len(settings))
-    judged = [_upto(whole.judged, one.rounds) for one in settings]
+    judged = [beginning(whole.judged, one.rounds) for one in settings]
     drawn = _drawn_along(theorem, whole.drawn, settings) if whole.drawn else None
     values = [one.rounds for one in settings]
     name = variable or _name_of_rounds(theorem)
@@ -250,7 +250,7 @@ def _drawn_along(theorem: Theorem, run: Trajectory, settings: Iterable[Setting])
     return _Drawn.of(
         [
             (
-                quantity.of(_shorter(run, one.rounds), one),
+                quantity.of(shorter(run, one.rounds), one),
                 quantity.error(errors[: one.rounds + 1], one),
                 run.replicas,
             )
@@ -268,33 +268,6 @@ def _speaks_of(theorem: Theorem, setting: Setting) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
-
-
-def _upto(truth: Truth, rounds: int) -> Truth:
-    """Return the truth of the first rounds of a run."""
-    return Truth(_shorter(truth.trajectory, rounds), truth.grade, truth.sampling)
-
-
-def _shorter(run: Trajectory, rounds: int) -> Trajectory:
-    arrays = _cut(run, rounds)
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
-        arrays.observed,
-        standard_error=None if run.standard_error is None else _cut(run.standard_error, rounds),
-        rounding_error=None if run.rounding_error is None else _cut(run.rounding_error, rounds),
-        replicas=run.replicas,
-        diverged_at=run.diverged_at,
-    )
-
-
-def _cut(arrays: RoundArrays, rounds: int) -> RoundArrays:
-    return round_arrays({name: arrays[name][: rounds + 1] for name in (*FIELDS, *arrays.observed)})
 
 
 def _name_of_rounds(theorem: Theorem) -> str:

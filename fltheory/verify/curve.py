@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fltheory.engines import RoundArrays, Setting, Trajectory
-from fltheory.engines.trajectory import FIELDS, round_arrays
+from fltheory.engines import Setting
 from fltheory.learnability import LearningSetting
 from fltheory.theorems.statement import DirectionClaim, RateClaim, Statement, Theorem
 from fltheory.verify.check import (
@@ -19,7 +18,8 @@ from fltheory.verify.check import (
     worst_of,
 )
 from fltheory.verify.evaluation import evaluate, theorem_values
-from fltheory.verify.truth import Sampling, Truth, truth_of
+from fltheory.verify.shorter_runs import beginning
+from fltheory.verify.truth import Sampling, truth_of
 from fltheory.verify.verdict import Verdict
 
 _POINTS = 24
@@ -83,12 +83,12 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Curve
     truth = truth_of(setting, theorem.observe(setting), sampling)
     points = []
     for rounds in _rounds_between(1, setting.rounds):
-        beginning = _beginning(truth, rounds)
-        if theorem.quantity.rounds.of(beginning.trajectory.squared_distance).size:
-            shorter = _with_rounds(setting, rounds)
+        first = beginning(truth, rounds)
+        if theorem.quantity.rounds.of(first.trajectory.squared_distance).size:
+            shorter = replace(setting, rounds=rounds)
             bound = _bound(theorem, shorter)
             if bound is not None:
-                points.append((rounds, *left_side(theorem, beginning, shorter), bound))
+                points.append((rounds, *left_side(theorem, first, shorter), bound))
     at, truths, errors, bounds = zip(*points, strict=True) if points else ((), (), (), ())
     return Curve("rounds", at, truths, bounds, errors)
 
@@ -97,38 +97,12 @@ def _rounds_between(first: int, last: int) -> list[int]:
     return [int(r) for r in np.unique(np.rint(np.geomspace(first, last, _POINTS)))]
 
 
-def _with_rounds(setting: Setting, rounds: int) -> Setting:
-    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
-
-
 def _bound(theorem: Theorem, setting: Setting) -> float | None:
     try:
         values = theorem_values(theorem, theorem.constants(setting))
     except ValueError:
         return None
     return float(evaluate(theorem.bound, values))
-
-
-def _beginning(truth: Truth, rounds: int) -> Truth:
-    """Return the truth of the first rounds of a run."""
-    run = truth.trajectory
-    arrays = _cut(run, rounds)
-    return replace(
-        truth,
-        trajectory=Trajectory(
-            arrays.squared_distance,
-            arrays.squared_gradient,
-            arrays.excess_loss,
-            arrays.observed,
-            standard_error=run.standard_error and _cut(run.standard_error, rounds),
-            rounding_error=run.rounding_error and _cut(run.rounding_error, rounds),
-        ),
-    )
-
-
-def _cut(arrays: RoundArrays, rounds: int) -> RoundArrays:
-    names = (*FIELDS, *arrays.observed)
-    return round_arrays({name: arrays[name][: rounds + 1] for name in names})
 
 
 def _curve_of(reading: AxisReading) -> Curve:

@@ -1,0 +1,33 @@
+"""The first rounds of a run: what a shorter run with the same hyper-parameters would have been."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fltheory.engines import RoundArrays, Trajectory
+from fltheory.engines.trajectory import FIELDS, round_arrays
+from fltheory.verify.truth import Truth
+
+
+def beginning(truth: Truth, rounds: int) -> Truth:
+    """Return the truth of a run's first rounds."""
+    return replace(truth, trajectory=shorter(truth.trajectory, rounds))
+
+
+def shorter(run: Trajectory, rounds: int) -> Trajectory:
+    """Return rounds 0 to ``rounds`` of a trajectory."""
+    arrays = _cut(run, rounds)
+    return Trajectory(
+        arrays.squared_distance,
+        arrays.squared_gradient,
+        arrays.excess_loss,
+        arrays.observed,
+        standard_error=None if run.standard_error is None else _cut(run.standard_error, rounds),
+        rounding_error=None if run.rounding_error is None else _cut(run.rounding_error, rounds),
+        replicas=run.replicas,
+        diverged_at=run.diverged_at,
+    )
+
+
+def _cut(arrays: RoundArrays, rounds: int) -> RoundArrays:
+    return round_arrays({name: arrays[name][: rounds + 1] for name in (*FIELDS, *arrays.observed)})
