@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal, Protocol
 
 import torch
@@ -20,6 +21,12 @@ from fltheory.hardware.flat_model import FlatModel
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """(outputs, targets) to one loss a sample."""
+
+Descent = Callable[[], None]
+"""One step of gradient descent, which changes the models in place."""
+
+Parts = tuple[Tensor, ...]
+"""Several models, taken apart."""
 
 Way = Literal["auto", "closed form", "vmap", "one by one"]
 WAYS = ("auto", "closed form", "vmap", "one by one")
@@ -36,10 +43,18 @@ class BatchLosses(Protocol):
         """Return the gradient of each row's loss in its own model, (rows, dim)."""
         ...
 
-    def descend(
-        self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
-    ) -> None:
-        """Take ``lr`` times the gradients from ``y``, in place."""
+    def split(self, y: Tensor) -> Parts:
+        """Return a copy of the models, in the parts that descents change."""
+        ...
+
+    def joined(self, parts: Parts) -> Tensor:
+        """Return the models, (rows, dim), from their parts."""
+        ...
+
+    def descents(
+        self, parts: Parts, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    ) -> Iterator[Descent]:
+        """Yield successive steps, for samples with a first axis over steps."""
         ...
 
 
@@ -48,11 +63,25 @@ class _Descending:
 
     gradients: Callable[..., Tensor]
 
-    def descend(
-        self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
-    ) -> None:
-        """Take ``lr`` times the gradients from ``y``, in place."""
-        y.sub_(self.gradients(y, inputs, targets, weights), alpha=lr)
+    def split(self, y: Tensor) -> Parts:
+        """Return a copy of the models, whole."""
+        return (y.clone(),)
+
+    def joined(self, parts: Parts) -> Tensor:
+        """Return the models, (rows, dim)."""
+        (y,) = parts
+        return y
+
+    def descents(
+        self, parts: Parts, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    ) -> Iterator[Descent]:
+        """Yield successive steps, for samples with a first axis over steps."""
+        (y,) = parts
+        for batch in zip(inputs, targets, weights, strict=True):
+            yield partial(self._descend, y, batch, lr)
+
+    def _descend(self, y: Tensor, batch: tuple[Tensor, Tensor, Tensor], lr: float) -> None:
+        y.sub_(self.gradients(y, *batch), alpha=lr)
 
 
 def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -100,7 +129,7 @@ class LinearSoftmax:
 
     def losses(self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return each row's loss, (rows,)."""
-        logits = self._logits(y, inputs.flatten(2))
+        logits = self._logits(*self._views(y), inputs.flatten(2))
         label = torch.gather(logits, 1, targets.unsqueeze(1)).squeeze(1)
         return ((torch.logsumexp(logits, 1) - label) * weights).sum(1)
 
@@ -111,33 +140,57 @@ class LinearSoftmax:
         matrix = torch.bmm(pull, samples).flatten(1)
         return torch.cat([matrix, pull.sum(2)], 1) if self._has_bias else matrix
 
-    def descend(
-        self, y: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    def split(self, y: Tensor) -> Parts:
+        """Return copies of matrices and biases: products into a view run one after another."""
+        return tuple(part.clone() for part in self._views(y) if part is not None)
+
+    def joined(self, parts: Parts) -> Tensor:
+        """Return the models, (rows, dim), from matrices and biases."""
+        return torch.cat([part.flatten(1) for part in parts], 1)
+
+    def descents(
+        self, parts: Parts, inputs: Tensor, targets: Tensor, weights: Tensor, lr: float
+    ) -> Iterator[Descent]:
+        """Yield successive steps, for samples with a first axis over steps.
+
+        What does not depend on the models is computed for all steps at once: on batches of this
+        size a call costs as much as its arithmetic.
+        """
+        matrix, *biases = parts
+        scale = (-lr * weights).unsqueeze(2)
+        steps, rows, width = targets.shape
+        of_labels = scale.new_zeros((steps, rows, self._shape[0], width))
+        of_labels.scatter_(2, targets.unsqueeze(2), -scale)
+        bias = biases[0] if biases else None
+        for batch in zip(inputs.flatten(3), of_labels, scale, strict=True):
+            yield partial(self._descend, matrix, bias, *batch)
+
+    def _descend(
+        self, matrix: Tensor, bias: Tensor | None, samples: Tensor, of_labels: Tensor, scale: Tensor
     ) -> None:
-        """Take ``lr`` times the gradients from ``y``, in place, the product and all at once."""
-        samples = inputs.flatten(2)
-        pull = self._pull(y, samples, targets, weights)
-        matrix, bias = self._parts(y)
-        matrix.baddbmm_(pull, samples, alpha=-lr)
+        """Add ``scale (p - onehot) x'`` to the matrices, where ``of_labels = -scale onehot``."""
+        softmax = torch.softmax(self._logits(matrix, bias, samples), 1)
+        push = torch.addcmul(of_labels, softmax, scale)
+        matrix.baddbmm_(push, samples)
         if bias is not None:
-            bias.sub_(pull.sum(2), alpha=lr)
+            bias.add_(push.sum(2))
 
     def _pull(self, y: Tensor, samples: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
         """Return ``(p - onehot)`` times the weights, (rows, classes, width)."""
-        pull = torch.softmax(self._logits(y, samples), 1)
+        pull = torch.softmax(self._logits(*self._views(y), samples), 1)
         labels = targets.unsqueeze(1)
         pull.scatter_add_(1, labels, pull.new_full((), -1.0).expand(labels.shape))
         return pull.mul_(weights.unsqueeze(1))
 
-    def _logits(self, y: Tensor, samples: Tensor) -> Tensor:
+    @staticmethod
+    def _logits(matrix: Tensor, bias: Tensor | None, samples: Tensor) -> Tensor:
         """Return (rows, classes, width): few classes come last at several times the cost."""
-        matrix, bias = self._parts(y)
         columns = samples.transpose(1, 2)
         if bias is None:
             return torch.bmm(matrix, columns)
         return torch.baddbmm(bias.unsqueeze(2), matrix, columns)
 
-    def _parts(self, y: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _views(self, y: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return views of the matrices, (rows, classes, features), and of the biases."""
         classes, features = self._shape
         matrix = y[:, : classes * features].view(-1, classes, features)

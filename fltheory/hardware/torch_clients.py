@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from fltheory import validation
 from fltheory.hardware.batches import SAMPLINGS, Batches, Pools, Sampling, checked_batch_size
 from fltheory.hardware.flat_model import FlatModel
-from fltheory.hardware.gradients import Loss, Way, batch_losses, cross_entropy
+from fltheory.hardware.gradients import Descent, Loss, Parts, Way, batch_losses, cross_entropy
 
 _CHUNK = 2048
+_FETCHED_BYTES = 2**22
 
 
 @dataclass(frozen=True)
@@ -307,15 +308,47 @@ class TorchClients:
 
     def _walk(self, start: Tensor, batches: Batches, lr: float, push: Tensor | None) -> Tensor:
         """Return where SGD along ``batches`` leads from ``start``, (rows, dim)."""
-        y, decay = start.clone(), self._training.weight_decay
-        for step in range(len(batches.samples)):
-            pull = decay * y if decay else None
-            if push is not None:
-                pull = push if pull is None else pull + push
-            self._losses.descend(y, *self._batch(batches, step), lr)
-            if pull is not None:
-                y.sub_(batches.takes[step, :, None] * pull, alpha=lr)
-        return y
+        parts = self._losses.split(start)
+        pushes = None if push is None else self._losses.split(push)
+        for takes, descend in self._descents(parts, batches, lr):
+            pulls = self._pulls(parts, pushes)
+            descend()
+            if pulls is None:
+                continue
+            for part, pull in zip(parts, pulls, strict=True):
+                part.sub_(takes.view(-1, *(1,) * (pull.ndim - 1)) * pull, alpha=lr)
+        return self._losses.joined(parts)
+
+    def _pulls(self, parts: Parts, pushes: Parts | None) -> Parts | None:
+        """Return what decay and ``pushes`` add to the gradients, if anything."""
+        decay = self._training.weight_decay
+        if not decay:
+            return pushes
+        if pushes is None:
+            return tuple(decay * part for part in parts)
+        return tuple(decay * part + push for part, push in zip(parts, pushes, strict=True))
+
+    def _descents(
+        self, parts: Parts, batches: Batches, lr: float
+    ) -> Iterator[tuple[Tensor, Descent]]:
+        """Yield who takes each step, and the step in the losses.
+
+        Samples are fetched for several steps at once, always into the same memory: fresh
+        memory for every step costs more than the copying.
+        """
+        steps, *shape = batches.samples.shape
+        samples_a_step = batches.samples[0].numel()
+        stretch = max(1, _FETCHED_BYTES // (samples_a_step * self._inputs[0].nbytes))
+        room = min(steps, stretch) * samples_a_step
+        fetched = self._inputs.new_empty((room, *self._inputs.shape[1:]))
+        for first in range(0, steps, stretch):
+            now = slice(first, first + stretch)
+            places = batches.samples[now].reshape(-1)
+            torch.index_select(self._inputs, 0, places, out=fetched[: len(places)])
+            inputs = fetched[: len(places)].view(-1, *shape, *self._inputs.shape[1:])
+            targets = self._targets[batches.samples[now]]
+            descents = self._losses.descents(parts, inputs, targets, batches.weights[now], lr)
+            yield from zip(batches.takes[now], descents, strict=True)
 
     def _gradients(self, y: Tensor, batches: Batches, step: int) -> Tensor:
         gradients = self._losses.gradients(y, *self._batch(batches, step))

@@ -66,6 +66,24 @@ def test_against_autograd(name: str, way: Any) -> None:
     np.testing.assert_allclose(found.gradients(*given), gradients, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("way", ["auto", "vmap", "one by one"])
+def test_descents_against_autograd(name: str, way: Any) -> None:
+    """Two steps on different samples, each along the gradient where it begins."""
+    module, lr = MODULES[name]().double(), 0.3
+    y, inputs, targets, weights = drawn(module)
+    steps = [(inputs, targets, weights), (-inputs, 4 - targets, 2 * weights)]
+    found = batch_losses(FlatModel(module), cross_entropy, way=way)
+    parts, kept = found.split(y), y.clone()
+    stacked = (torch.stack(given) for given in zip(*steps, strict=True))
+    for descend, step in zip(found.descents(parts, *stacked, lr), steps, strict=True):
+        descend()
+        y = y - lr * torch.from_numpy(expected(module, y, *step)[1])
+        np.testing.assert_allclose(found.joined(parts), y, atol=1e-12)
+    assert not torch.equal(kept, y)
+    np.testing.assert_array_equal(found.joined(found.split(kept)), kept)
+
+
 def test_the_way_that_is_chosen() -> None:
     def chosen(module: nn.Module, **options: Any) -> type:
         return type(batch_losses(FlatModel(module), cross_entropy, **options))
