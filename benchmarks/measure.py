@@ -31,6 +31,22 @@ def measured(case: Callable[[], None]) -> dict[str, float]:
     return {"seconds": statistics.median(seconds), "megabytes": peak}
 
 
+def in_turn(cases: Mapping[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Return seconds of cases run one after the other, again and again, after a warm-up.
+
+    What slows the machine for a while then slows all of them, and ratios within a round stand.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for case in cases.values():
+        case()
+    for _ in range(rounds):
+        for name, case in cases.items():
+            start = time.perf_counter()
+            case()
+            seconds[name].append(time.perf_counter() - start)
+    return seconds
+
+
 def in_fresh_processes(
     script: str, cases: Mapping[str, Callable[[], None]]
 ) -> dict[str, dict[str, float]]:
