@@ -9,15 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fltheory.hardware.torch_clients import LocalTraining, ServerData, TorchClients
+    from fltheory.hardware.local_training import LocalTraining, ServerData
+    from fltheory.hardware.torch_clients import TorchClients
     from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
     from fltheory.hardware.torch_runs import run_on_torch
 
 __all__ = ["LocalTraining", "ServerData", "TorchClients", "TorchQuadraticClients", "run_on_torch"]
 
 _HOMES = {
-    "LocalTraining": "torch_clients",
-    "ServerData": "torch_clients",
+    "LocalTraining": "local_training",
+    "ServerData": "local_training",
     "TorchClients": "torch_clients",
     "TorchQuadraticClients": "torch_quadratic_clients",
     "run_on_torch": "torch_runs",

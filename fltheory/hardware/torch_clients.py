@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 import torch
@@ -11,90 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fltheory import validation
-from fltheory.hardware.batches import SAMPLINGS, Batches, Pools, Sampling, checked_batch_size
+from fltheory.hardware.batches import Batches, Pools
 from fltheory.hardware.flat_model import FlatModel
-from fltheory.hardware.gradients import Descent, Loss, Parts, Way, batch_losses, cross_entropy
+from fltheory.hardware.gradients import Loss, Way, batch_losses, cross_entropy
+from fltheory.hardware.local_training import LocalTraining, ServerData
+from fltheory.hardware.sampled_losses import SampledLosses
 
 _CHUNK = 2048
-_FETCHED_BYTES = 2**22
-
-
-@dataclass(frozen=True)
-class LocalTraining:
-    """How a client's SGD draws its batches, and what is added to its loss.
-
-    Parameters
-    ----------
-    batch_size : int, optional
-        B; by default all samples in every step, and nothing is random.
-    sampling : {"shuffle", "replacement"}
-        Passes over the samples in random orders, or every sample drawn anew; the latter makes
-        gradients of different steps independent, as theorems assume.
-    epochs : int, optional
-        A client stops after so many passes over its samples, where ``steps`` goes on longer.
-    weight_decay : float
-        Adds ``weight_decay / 2 |x|^2`` to every loss, the server's too.
-    loss_batch_size : int, optional
-        Samples on which a client reports its loss; by default all.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range.
-    """
-
-    batch_size: int | None = None
-    _: KW_ONLY
-    sampling: Sampling = "shuffle"
-    epochs: int | None = None
-    weight_decay: float = 0.0
-    loss_batch_size: int | None = None
-
-    def __post_init__(self) -> None:
-        checked_batch_size("batch_size", self.batch_size)
-        checked_batch_size("loss_batch_size", self.loss_batch_size)
-        validation.one_of("sampling", self.sampling, SAMPLINGS)
-        if self.epochs is not None:
-            validation.whole_number("epochs", self.epochs, at_least=1)
-        validation.nonnegative("weight_decay", self.weight_decay)
-
-
-@dataclass(frozen=True, eq=False)
-class ServerData:
-    """The server's own samples, and what one round of its own does with them.
-
-    Parameters
-    ----------
-    places : integer array
-        The places of its samples in the data.
-    batch_size : int, optional
-        By default all samples are one batch.
-    steps : int
-        SGD steps in one round of the server. More than one are taken with step size ``lr``,
-        and their gradients are summed: an algorithm whose server step has the same size then
-        takes those steps.
-    lr : float, optional
-        Needed for more than one step.
-
-    Raises
-    ------
-    ValueError
-        If a number is out of range, or ``lr`` is missing for more than one step.
-    """
-
-    places: NDArray[np.integer]
-    _: KW_ONLY
-    batch_size: int | None = None
-    steps: int = 1
-    lr: float | None = None
-
-    def __post_init__(self) -> None:
-        checked_batch_size("server batch_size", self.batch_size)
-        validation.whole_number("server steps", self.steps, at_least=1)
-        if self.lr is not None:
-            validation.positive("server lr", self.lr)
-        elif self.steps > 1:
-            raise ValueError(f"server lr must be given for {self.steps} steps a round, got none")
 
 
 class TorchClients:
@@ -156,7 +78,6 @@ class TorchClients:
             )
         device = inputs.device
         self.model = FlatModel(module.to(device))
-        self._inputs, self._targets = inputs, targets
         self._training = training or LocalTraining()
         self._n_clients = len(parts)
         self._server = server
@@ -166,7 +87,9 @@ class TorchClients:
         if server is not None:
             self._server_pool = Pools([server.places], len(inputs), device=device, dtype=dtype)
         on_gpu = device.type != "cpu"
-        self._losses = batch_losses(self.model, loss, way=way, on_gpu=on_gpu, compiled=compiled)
+        losses = batch_losses(self.model, loss, way=way, on_gpu=on_gpu, compiled=compiled)
+        self.inputs, self.targets = inputs, targets
+        self._losses = SampledLosses(losses, inputs, targets)
         self._generator = torch.Generator(device)
         self._generator.manual_seed(validation.whole_number("seed", seed, at_least=0))
         self._most: int | None = None
@@ -245,7 +168,7 @@ class TorchClients:
         y = x[rows]
         total = self._training.weight_decay * y
         for part in self._stretches(clients):
-            total = total + self._losses.gradients(y, *self._batch(part, 0))
+            total = total + self._losses.gradients(y, part)
         return total.reshape(len(x), self._n_clients, -1)
 
     def server_gradient(self, x: Tensor) -> Tensor:
@@ -254,10 +177,12 @@ class TorchClients:
             raise ValueError("server must be given for an algorithm that uses its data, got none")
         steps, its = self._server.steps, torch.zeros(len(x), dtype=torch.long, device=x.device)
         batches = self._draw(self._server_pool, its, steps, self._server.batch_size)
+        decay = self._training.weight_decay
         if steps == 1:
-            return self._gradients(x, batches, 0)
+            gradients = self._losses.gradients(x, batches)
+            return gradients + decay * x if decay else gradients
         lr = validation.positive("server lr", self._server.lr or 0.0)
-        return (x - self._walk(x, batches, lr, None)) / lr
+        return (x - self._losses.descend(x, batches, lr, decay=decay)) / lr
 
     def _changes(
         self, x: Tensor, who: Tensor, steps: int, lr: float, correction: Tensor | None
@@ -270,7 +195,8 @@ class TorchClients:
         push = None if correction is None else correction[rows, clients]
         own = self._training
         batches = self._draw(self.pools, clients, steps, own.batch_size, own.epochs)
-        return rows, clients, (self._walk(start, batches, lr, push) - start) * present[:, None]
+        end = self._losses.descend(start, batches, lr, decay=own.weight_decay, push=push)
+        return rows, clients, (end - start) * present[:, None]
 
     def _participants(self, who: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return rows and clients that may take part, and 1 for those that do."""
@@ -306,72 +232,13 @@ class TorchClients:
             generator=self._generator,
         )
 
-    def _walk(self, start: Tensor, batches: Batches, lr: float, push: Tensor | None) -> Tensor:
-        """Return where SGD along ``batches`` leads from ``start``, (rows, dim)."""
-        parts = self._losses.split(start)
-        pushes = None if push is None else self._losses.split(push)
-        for takes, descend in self._descents(parts, batches, lr):
-            pulls = self._pulls(parts, pushes)
-            descend()
-            if pulls is None:
-                continue
-            for part, pull in zip(parts, pulls, strict=True):
-                part.sub_(takes.view(-1, *(1,) * (pull.ndim - 1)) * pull, alpha=lr)
-        return self._losses.joined(parts)
-
-    def _pulls(self, parts: Parts, pushes: Parts | None) -> Parts | None:
-        """Return what decay and ``pushes`` add to the gradients, if anything."""
-        decay = self._training.weight_decay
-        if not decay:
-            return pushes
-        if pushes is None:
-            return tuple(decay * part for part in parts)
-        return tuple(decay * part + push for part, push in zip(parts, pushes, strict=True))
-
-    def _descents(
-        self, parts: Parts, batches: Batches, lr: float
-    ) -> Iterator[tuple[Tensor, Descent]]:
-        """Yield who takes each step, and the step in the losses.
-
-        Samples are fetched for several steps at once, always into the same memory: fresh
-        memory for every step costs more than the copying.
-        """
-        steps, *shape = batches.samples.shape
-        samples_a_step = batches.samples[0].numel()
-        stretch = max(1, _FETCHED_BYTES // (samples_a_step * self._inputs[0].nbytes))
-        room = min(steps, stretch) * samples_a_step
-        fetched = self._inputs.new_empty((room, *self._inputs.shape[1:]))
-        for first in range(0, steps, stretch):
-            now = slice(first, first + stretch)
-            places = batches.samples[now].reshape(-1)
-            torch.index_select(self._inputs, 0, places, out=fetched[: len(places)])
-            inputs = fetched[: len(places)].view(-1, *shape, *self._inputs.shape[1:])
-            targets = self._targets[batches.samples[now]]
-            descents = self._losses.descents(parts, inputs, targets, batches.weights[now], lr)
-            yield from zip(batches.takes[now], descents, strict=True)
-
-    def _gradients(self, y: Tensor, batches: Batches, step: int) -> Tensor:
-        gradients = self._losses.gradients(y, *self._batch(batches, step))
-        decay = self._training.weight_decay
-        return gradients + decay * y if decay else gradients
-
-    def _batch(self, batches: Batches, step: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Return inputs, targets and weights of a step's batches."""
-        samples = batches.samples[step]
-        flat = samples.reshape(-1)
-        inputs = self._inputs.index_select(0, flat)
-        targets = self._targets.index_select(0, flat)
-        inputs = inputs.view(*samples.shape, *inputs.shape[1:])
-        targets = targets.view(*samples.shape, *targets.shape[1:])
-        return inputs, targets, batches.weights[step]
-
     def _reported(self, y: Tensor, clients: Tensor, batch_size: int | None) -> Tensor:
         losses = 0.5 * self._training.weight_decay * torch.square(y).sum(1)
         if batch_size is not None:
             batch = self._draw(self.pools, clients, 1, batch_size)
-            return losses + self._losses.losses(y, *self._batch(batch, 0))
+            return losses + self._losses.losses(y, batch)
         for part in self._stretches(clients):
-            losses = losses + self._losses.losses(y, *self._batch(part, 0))
+            losses = losses + self._losses.losses(y, part)
         return losses
 
     def _stretches(self, clients: Tensor) -> Iterator[Batches]:

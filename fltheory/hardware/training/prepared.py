@@ -17,8 +17,9 @@ from fltheory.hardware import models
 from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.device import checked_device
+from fltheory.hardware.local_training import LocalTraining, ServerData
 from fltheory.hardware.partitions import Partition, class_shares
-from fltheory.hardware.torch_clients import LocalTraining, ServerData, TorchClients
+from fltheory.hardware.torch_clients import TorchClients
 from fltheory.hardware.training.methods import circumstances
 from fltheory.hardware.training.settings import Data, RunSettings, Server
 from fltheory.participation import Participation

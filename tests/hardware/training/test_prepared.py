@@ -59,10 +59,10 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_pixels() -> None:
-    train = ready(data={"pixels": "standard"}).clients._inputs
+    train = ready(data={"pixels": "standard"}).clients.inputs
     assert train.mean().item() == pytest.approx(0.0, abs=1e-5)
     assert train.std().item() == pytest.approx(1.0, abs=1e-5)
-    assert ready().clients._inputs.max().item() == 1.0
+    assert ready().clients.inputs.max().item() == 1.0
 
 
 def test_images_in_use() -> None:
@@ -95,7 +95,7 @@ def test_labels_are_those_of_the_deal() -> None:
         partition={"kind": "label swap", "n_clients": 8, "pairs": 2}, participation=FOUR_CLASSES
     )
     assert (made.test_labels.numpy() != load("digits").test.labels).any()
-    assert (made.clients._targets.numpy() != load("digits").train.labels).any()
+    assert (made.clients.targets.numpy() != load("digits").train.labels).any()
 
 
 @pytest.mark.parametrize(
