@@ -269,9 +269,3 @@ def test_errors_say_what_is_wrong() -> None:
         TorchClients(linear(), inputs, labels, parts).server_gradient(torch.zeros(1, 76))
     with pytest.raises(ValueError, match="equally many"):
         TorchClients(linear(), inputs, labels[:-1], parts)
-    with pytest.raises(ValueError, match="server lr must be given for 3 steps"):
-        ServerData(np.arange(3), steps=3)
-    with pytest.raises(ValueError, match="batch_size must be a whole number"):
-        LocalTraining(0)
-    with pytest.raises(ValueError, match="sampling must be one of"):
-        LocalTraining(sampling="shuffled")  # type: ignore[arg-type]
