@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-_INTERRUPTED = 130
+from fltheory.commands.exit_status import exit_interrupted
 
 
 def main() -> None:
@@ -12,8 +10,7 @@ def main() -> None:
     try:
         from fltheory.cli import main as command
     except KeyboardInterrupt:
-        print("fltheory: interrupted, nothing was written", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
+        exit_interrupted()
     command()
 
 

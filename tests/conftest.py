@@ -53,3 +53,20 @@ def processors(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def fltheory_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs ``fltheory`` as a user does: exit status, output, errors."""
+    from fltheory import cli
+
+    def command(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["fltheory", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(stop.value.code or 0), captured.out, captured.err
+
+    return command

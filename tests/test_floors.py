@@ -29,8 +29,9 @@ FLOORS = {
     "theorems": 4,
     "verify": 5,
     "report": 6,
-    "cli": 6,
-    "__main__": 6,
+    "commands": 7,
+    "cli": 8,
+    "__main__": 8,
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from fltheory import cli
-from fltheory.experiments import participation_bias
 from fltheory.experiments.participation_bias import Bias, Cell, Effort, Grade, bias_table
 from fltheory.report import bias_page, bias_text, write_bias_figure
 
@@ -62,20 +59,3 @@ def test_the_figure_is_written_the_same_again(cells: list[Cell], tmp_path: Path)
     for name in ("a.svg", "b.svg"):
         write_bias_figure(cells, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-
-
-def test_the_command_writes_and_checks(monkeypatch, capsys, cells, tmp_path: Path) -> None:
-    monkeypatch.setattr(participation_bias, "bias_table", lambda *args, **kwargs: iter(cells))
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["fltheory", "bias", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return int(stop.value.code or 0)
-
-    out, figure = str(tmp_path / "bias.md"), str(tmp_path / "bias.svg")
-    assert run("--out", out, "--figure", figure, "--check") == 1
-    assert "run fltheory bias" in capsys.readouterr().out
-    assert run("--out", out, "--figure", figure) == 0
-    assert run("--out", out, "--figure", figure, "--check") == 0
-    assert Path(figure).stat().st_size > 1000

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fltheory import cli, report
 from fltheory.experiments.fedar_shapley import SCENARIOS, Contribution
 from fltheory.report import (
     measured_scenarios,
@@ -54,19 +52,3 @@ def test_the_figure_is_written_the_same_again(found: Measured, tmp_path: Path) -
     for name in ("a.svg", "b.svg"):
         write_shapley_figure(found, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-
-
-def test_the_command_writes_and_checks(monkeypatch, capsys, found, tmp_path: Path) -> None:
-    monkeypatch.setattr(report, "measured_scenarios", lambda **options: found)
-
-    def run(*arguments: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["fltheory", "experiment", "shapley", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return int(stop.value.code or 0)
-
-    options = ("--page", str(tmp_path / "a.md"), "--figure", str(tmp_path / "a.svg"))
-    assert run(*options, "--check") == 1
-    assert "run fltheory experiment shapley" in capsys.readouterr().out
-    assert run(*options) == 0
-    assert run(*options, "--check") == 0

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from fltheory import cli
-
 pytest.importorskip("torch", reason="torch is an optional extra: pip install 'fltheory[torch]'")
 pytest.importorskip("sklearn", reason="scikit-learn is an optional extra")
 
-EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SMALL = """
 title = "Theorem 5, shortly"
 source = "SA-FL"
@@ -55,18 +52,10 @@ label = "q = 0.2"
 """
 
 
-def run(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["fltheory", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stopped:
-        cli.main()
-    printed = capsys.readouterr()
-    return stopped.value.code or 0, printed.out, printed.err
-
-
-def test_bound_beside_measured_error_and_which_hypotheses_held(monkeypatch, capsys, tmp_path):
+def test_bound_beside_measured_error_and_which_hypotheses_held(fltheory_command, tmp_path):
     file = tmp_path / "small.toml"
     file.write_text(SMALL)
-    status, out, err = run(monkeypatch, capsys, "verify", "--on", file, "--replicas", 3)
+    status, out, err = fltheory_command("verify", "--on", file, "--replicas", 3)
     assert (status, err) == (0, "")
     first, second = out.strip().split("\n\n")
     assert first.startswith("q = 0.2, all: digits, 5 clients, 3 runs of 5 rounds")
@@ -82,7 +71,7 @@ def test_bound_beside_measured_error_and_which_hypotheses_held(monkeypatch, caps
     assert second.count("INAPPLICABLE") == 3
 
 
-def test_reads_experiment_files_of_the_repository(monkeypatch, capsys):
+def test_reads_experiment_files_of_the_repository():
     from fltheory.hardware.training import read_experiment
 
     for name in ("sa-fl-theorem5.toml", "sa-fl-theorem5-digits.toml"):
@@ -105,12 +94,12 @@ def test_reads_experiment_files_of_the_repository(monkeypatch, capsys):
         (["--on", "{digits}"], "model.name must be logistic with training.weight_decay above 0"),
     ],
 )
-def test_bad_input_is_one_line(monkeypatch, capsys, tmp_path, arguments, message):
+def test_bad_input_is_one_line(fltheory_command, tmp_path, arguments, message):
     file = tmp_path / "small.toml"
     file.write_text(SMALL)
     names = {"file": file, "digits": EXPERIMENTS / "digits.toml"}
     given = [argument.format(**names) for argument in arguments]
-    status, out, err = run(monkeypatch, capsys, "verify", *given)
+    status, out, err = fltheory_command("verify", *given)
     assert (status, out) == (2, "")
     assert err.startswith(f"fltheory: {message}")
     assert err.count("\n") == 1

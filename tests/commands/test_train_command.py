@@ -12,29 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from fltheory import cli
-
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory.hardware.training import measure, read_experiment  # noqa: E402
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "experiments" / "digits.toml"
 COMMAND = [sys.executable, "-c", "from fltheory.cli import main; main()", "train"]
 
 
-def run(monkeypatch, capsys, *arguments: object) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["fltheory", "train", *map(str, arguments)])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    captured = capsys.readouterr()
-    return int(stop.value.code or 0), captured.out, captured.err
-
-
 @pytest.fixture
-def train_command(monkeypatch, capsys):
-    return lambda *arguments: run(monkeypatch, capsys, *arguments)
+def train_command(fltheory_command):
+    return lambda *arguments: fltheory_command("train", *arguments)
 
 
 def test_digits_show_the_effect(train_command, tmp_path: Path) -> None:

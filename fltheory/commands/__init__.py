@@ -1,0 +1,6 @@
+"""The commands, a file each, and what they share; `fltheory.cli` puts them together.
+
+A command's file has the name of its words, with underscores, and defines `command`: its
+parameters are the arguments and options, its docstring the help. Anything heavy is imported
+where it is used, so that the help is there at once.
+"""

@@ -1,0 +1,27 @@
+"""``fltheory explain``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.options import TheoremId
+from fltheory.commands.selection import in_readings
+from fltheory.progress import shown_progress
+
+
+def command(
+    theorem: TheoremId,
+    reading: Annotated[str | None, typer.Option(help="One reading; all by default.")] = None,
+) -> None:
+    """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
+    from fltheory.report import explanation, where_it_applies
+    from fltheory.verify import check_regimes
+
+    statements = in_readings(theorem, reading)
+    with shown_progress() as advance:
+        cells = check_regimes(statements, progress=advance)
+    for statement in statements:
+        of_statement = [cell for cell in cells if cell.verdict.reading == statement.reading]
+        print(f"{explanation(statement)}\n\n{where_it_applies(of_statement)}\n")

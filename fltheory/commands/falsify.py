@@ -1,0 +1,71 @@
+"""``fltheory falsify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fltheory.commands.options import TheoremId
+from fltheory.commands.written_files import check_places, tell_written
+from fltheory.progress import shown_progress
+
+if TYPE_CHECKING:
+    from fltheory.theorems import RateClaim, Theorem
+    from fltheory.verify import Witness
+
+
+def command(
+    theorem: TheoremId,
+    reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
+) -> None:
+    """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
+    from fltheory import theorems as registry
+    from fltheory.report import falsification_text
+    from fltheory.theorems import RateClaim, Theorem
+    from fltheory.verify import Witness
+    from fltheory.verify import falsify as search
+
+    statement = registry.get(theorem, reading)
+    if isinstance(statement, RateClaim):
+        if out is not None:
+            raise ValueError(f"out must be left out for {theorem}, an order has no certificate")
+        _falsify_order(statement, budget, seed)
+        return
+    check_places(out=out)
+    with shown_progress() as advance:
+        found = search(statement, budget, seed, progress=advance)
+    print(falsification_text(found))
+    if isinstance(statement, Theorem) and isinstance(found.witness, Witness):
+        _certify(statement, found.witness, out)
+    elif out is not None:
+        reason = "nothing was found" if found.witness is None else "it is not in fractions"
+        print(f"nothing written to {out}: {reason}")
+
+
+def _falsify_order(statement: RateClaim, budget: int | None, seed: int) -> None:
+    from fltheory.report import rate_falsification_text
+    from fltheory.verify import rate_falsification
+
+    effort = rate_falsification.DEFAULT_BUDGET if budget is None else budget
+    with shown_progress() as advance:
+        worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
+    print(rate_falsification_text(worst))
+
+
+def _certify(statement: Theorem, witness: Witness, out: Path | None) -> None:
+    from fltheory.verify import certificate, write_certificate
+
+    with shown_progress("replaying the witness in fractions"):
+        document = certificate(statement, witness)
+    print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
+    if out is not None:
+        write_certificate(out, document)
+        tell_written(out)

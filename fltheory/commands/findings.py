@@ -1,0 +1,34 @@
+"""``fltheory findings``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.options import WITNESSES, Check, PageFile, SearchBudget
+from fltheory.commands.written_files import check_page, check_places, tell_written
+from fltheory.progress import shown_progress
+
+
+def command(
+    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = WITNESSES,
+    out: PageFile = Path("docs/findings.md"),
+    budget: SearchBudget = 10_000,
+    check: Check = False,
+) -> None:
+    """Make the page of findings: certificates are checked, repairs and the rest searched."""
+    from fltheory.report import findings, write_whole
+
+    check_places(out=out)
+    paths = sorted(witnesses.glob("*.json"))
+    if not paths:
+        raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
+    with shown_progress() as advance:
+        page = findings(paths, witnesses, budget, progress=advance)
+    if check:
+        check_page(out, page, "the certificates say: run fltheory findings")
+        return
+    write_whole(out, page)
+    tell_written(out)

@@ -1,0 +1,26 @@
+"""``fltheory theorems``."""
+
+from __future__ import annotations
+
+from fltheory.commands.console import table_console
+
+
+def command() -> None:
+    """List the registered theorems."""
+    from rich.table import Table
+
+    from fltheory import theorems as registry
+
+    table = Table()
+    for heading in ("theorem", "readings", "regimes", "title", "source"):
+        table.add_column(heading, overflow="fold")
+    for identifier in registry.ids():
+        statement = registry.get(identifier)
+        table.add_row(
+            identifier,
+            ", ".join(registry.readings(identifier)),
+            str(len(statement.regimes)),
+            statement.title,
+            statement.source,
+        )
+    table_console().print(table)

@@ -1,0 +1,60 @@
+"""``fltheory train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.console import table_console
+from fltheory.commands.exit_status import as_bad_input
+from fltheory.commands.resumption import resumable
+from fltheory.commands.written_files import check_places, tell_written
+from fltheory.progress import shown_progress
+
+
+def command(
+    files: Annotated[list[Path], typer.Argument(help="Experiments: TOML files.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data set's files; bundled digits need none.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Keep checkpoints and results in this folder; resume from it.")
+    ] = Path("out/train"),
+    device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change what the tables share, say training.rounds=10."),
+    ] = None,
+    checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
+    page: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
+) -> None:
+    """Train the models of a paper's table, and print it beside the paper's figures."""
+    from fltheory import validation
+    from fltheory.report import training_page, training_summary, training_table, write_whole
+
+    check_places(page=page)
+    with as_bad_input(ImportError), resumable(lambda: f"checkpoints are in {out}"):
+        from fltheory.hardware.training import measure, read_experiment
+
+        validation.whole_number("checkpoint_every", checkpoint_every, at_least=1)
+        experiments = [read_experiment(file, changes or []) for file in files]
+        with shown_progress() as advance:
+            measured = measure(
+                experiments,
+                out,
+                folder=data,
+                device=device,
+                checkpoint_every=checkpoint_every,
+                progress=advance,
+            )
+    for results in measured:
+        table_console().print(training_table(results))
+        print(training_summary(results))
+    print(f"runs are in {out}")
+    if page is not None:
+        options = "".join(f" --set {change}" for change in changes or [])
+        made_by = f"fltheory train {' '.join(map(str, files))}{options} --page {page}"
+        write_whole(page, training_page(measured, made_by))
+        tell_written(page)

@@ -1,0 +1,57 @@
+"""fltheory experiment ca-fed: run, resumed, interrupted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fltheory.experiments
+
+QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
+
+
+@pytest.fixture
+def quick_experiment(monkeypatch) -> None:
+    """Measure two methods in a moment, whatever is asked for."""
+    monkeypatch.setattr(fltheory.experiments, "keys", lambda seeds: QUICK_KEYS)
+    plan = fltheory.experiments.Plan
+    small = {"train_size": 10, "test_size": 10, "client_lrs": (0.1,), "server_lrs": (1.0,)}
+    monkeypatch.setattr(
+        fltheory.experiments, "Plan", lambda rounds, **options: plan(rounds, **options, **small)
+    )
+
+
+def test_the_experiment_is_run_and_resumed(
+    fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
+) -> None:
+    out, page = tmp_path / "ca-fed.json", tmp_path / "docs" / "ca-fed.md"
+    options = ("experiment", "ca-fed", "--rounds", "4", "--out", str(out), "--page", str(page))
+    status, printed, _ = fltheory_command(*options)
+    assert status == 0
+    assert all(part in printed for part in ("Unbiased", "CA-Fed", "76.22", f"written to {out}"))
+    assert "--seeds 10 --rounds 4" in page.read_text()
+    assert len(json.loads(out.read_text())["measured"]) == 2
+    written = out.stat().st_mtime_ns
+    assert fltheory_command(*options)[:2] == (0, printed)
+    assert out.stat().st_mtime_ns == written
+    status, _, err = fltheory_command(*options[:3], "5", *options[4:])
+    assert status == 2
+    assert "out must be of the same plan" in err
+
+
+def test_an_interrupted_experiment_says_what_is_kept(
+    fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
+) -> None:
+    def one_then_interrupt(chosen, plan, **options):
+        yield fltheory.experiments.measure(chosen[0], plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fltheory.experiments, "measure_all", one_then_interrupt)
+    path = tmp_path / "out.json"
+    status, _, err = fltheory_command("experiment", "ca-fed", "--rounds", "4", "--out", str(path))
+    assert status == 130
+    assert (
+        err == f"fltheory: interrupted, 1 measured rows are in {path}, the same command resumes\n"
+    )

@@ -1,0 +1,35 @@
+"""fltheory falsify: effort, orders, certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_falsify_states_its_effort(fltheory_command) -> None:
+    options = ("--reading", "derived", "--budget", "30")
+    status, out, _ = fltheory_command("falsify", "sa-fl/5", *options)
+    assert status == 0
+    assert "no refutation found; 30 settings tried" in out
+
+
+def test_falsify_follows_an_order_over_three_decades(fltheory_command) -> None:
+    status, out, _ = fltheory_command("falsify", "sa-fl/corollary-2", "--budget", "250")
+    assert status == 0
+    assert "sa-fl/corollary-2 (printed): BROKEN" in out
+    assert "250 settings tried over three decades" in out
+    options = ("--reading", "derived", "--budget", "20")
+    assert (
+        "says nothing on any of them"
+        in fltheory_command("falsify", "sa-fl/corollary-2", *options)[1]
+    )
+    status, _, err = fltheory_command("falsify", "sa-fl/corollary-2", "--out", "x.json")
+    assert status == 2
+    assert "an order has no certificate" in err
+
+
+def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))
+    assert status == 0
+    assert "certified: replayed in fractions" in out
+    assert fltheory_command("certify", str(path))[0] == 0

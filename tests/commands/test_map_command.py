@@ -1,0 +1,34 @@
+"""fltheory map: table, figure, bad axes."""
+
+from __future__ import annotations
+
+import pytest
+
+import fltheory.verify
+from fltheory.verify import MapAxis
+
+
+def test_map_shows_a_table_and_writes_a_figure(fltheory_command, monkeypatch, tmp_path) -> None:
+    """After 300 rounds the derived Theorem 5 applies at q = 0.05, and not at 0.5 or above."""
+    few = {"q": MapAxis("q", (0.05, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
+    monkeypatch.setattr(fltheory.verify, "default_axis", lambda setting, name: few[name])
+    path = tmp_path / "map.svg"
+    status, out, _ = fltheory_command("map", "sa-fl/5", "--reading", "derived", "--out", str(path))
+    assert status == 0
+    assert "sa-fl/5 (derived): applies on 75.0% of the cells" in out
+    assert path.read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--x", "colour"), "parameter must be one of"),
+        (("--x", "rounds"), "y must be another parameter than x"),
+        (("--regime", "calm"), "regime must be one of i.i.d."),
+    ],
+)
+def test_bad_maps_are_one_line(fltheory_command, options, message) -> None:
+    status, _, err = fltheory_command("map", "sa-fl/5", *options)
+    assert status == 2
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,29 @@
+"""fltheory pac figures: figures and table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_figures_are_written(fltheory_command, tmp_path: Path) -> None:
+    status, out, _ = fltheory_command(
+        "pac", "figures", "--folder", str(tmp_path), "--replicas", "10"
+    )
+    assert status == 0
+    assert "clients' target apart" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "pac-impossibility.svg",
+        "pac-no-worse.svg",
+        "pac-server-data.svg",
+    ]
+
+
+def test_a_wrong_ending_is_one_line_and_nothing_is_written(
+    fltheory_command, tmp_path: Path
+) -> None:
+    options = ("--folder", tmp_path, "--suffix", ".pdf", "--replicas", "2")
+    status, _, err = fltheory_command("pac", "figures", *options)
+    assert status == 2
+    assert "out must end in .png or .svg" in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())

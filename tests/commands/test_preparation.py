@@ -1,0 +1,94 @@
+"""What comes before a command: theorems from a file of one's own, and the bar meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fltheory.commands import preparation
+from fltheory.theorems import registry
+from tests.theorems import own
+
+FILE = str(Path(own.__file__))
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    before = dict(registry._BY_NAME)
+    yield
+    registry._BY_NAME.clear()
+    registry._BY_NAME.update(before)
+
+
+def test_a_loaded_theorem_is_verified_and_explained(fltheory_command: Run) -> None:
+    status, out, _ = fltheory_command("--load", FILE, "verify", "own")
+    assert status == 0
+    assert "2 cells: 2 HOLDS" in out
+    status, out, _ = fltheory_command("--load", FILE, "explain", "own/false")
+    assert status == 0
+    assert "own/false, printed reading" in out
+
+
+def test_its_family_is_searched_and_there_is_no_certificate(
+    fltheory_command: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "witness.json"
+    arguments = ("falsify", "own/false", "--budget", "100", "--out", str(path))
+    status, out, _ = fltheory_command("--load", FILE, *arguments)
+    assert status == 0
+    assert "own/false (printed): REFUTED; 100 settings tried" in out
+    assert "it is not in fractions" in out
+    assert not path.exists()
+
+
+def test_its_family_is_mapped_unless_a_regime_is_named(fltheory_command: Run) -> None:
+    status, out, _ = fltheory_command("--load", FILE, "map", "own/false")
+    assert status == 0
+    assert "rounds \\ step" in out
+    status, _, err = fltheory_command("--load", FILE, "map", "own/false", "--regime", "other")
+    assert (status, err) == (2, "fltheory: regime must be one of usual, got 'other'\n")
+
+
+def test_without_the_file_the_theorem_is_unknown(fltheory_command: Run) -> None:
+    status, _, err = fltheory_command("verify", "own/true")
+    assert status == 2
+    assert "id must be a registered theorem" in err
+
+
+def test_a_missing_file_is_one_line(fltheory_command: Run) -> None:
+    status, _, err = fltheory_command("--load", "none.py", "theorems")
+    assert (status, err) == (2, "fltheory: file of theorems must exist, got 'none.py'\n")
+
+
+def test_a_file_in_place_of_an_id_says_how_to_load_it(fltheory_command: Run) -> None:
+    status, _, err = fltheory_command("verify", "mine.py")
+    assert status == 2
+    assert "got 'mine.py': fltheory --load mine.py registers a file's" in err
+
+
+def test_a_symbol_without_a_value_is_named(fltheory_command: Run, tmp_path: Path) -> None:
+    text = Path(own.__file__).read_text("utf-8").replace("        R: setting.rounds,\n", "")
+    path = tmp_path / "forgotten.py"
+    path.write_text(text)
+    status, _, err = fltheory_command("--load", str(path), "verify", "own/true")
+    assert status == 2
+    assert "constants must have a value for every symbol, got none for R;" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("terminal", "words", "shown"),
+    [(True, [], True), (True, ["--help"], False), (False, [], False)],
+)
+def test_on_a_terminal_what_takes_long_is_loaded_behind_a_bar(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, words: list[str], shown: bool
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(preparation, "import_module", loaded.append)
+    monkeypatch.setattr("sys.argv", ["fltheory", *words])
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    preparation.prepare()
+    assert bool(loaded) == shown

@@ -1,0 +1,17 @@
+"""fltheory repair: which mends are needed."""
+
+from __future__ import annotations
+
+
+def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
+    status, out, _ = fltheory_command("repair", "sa-fl-submission/4", "--budget", "1000")
+    assert status == 0
+    assert "sa-fl-submission/4 (repaired) survives the search, which is not a proof" in out
+    assert "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK)) [(45)]: refuted without it" in out
+    assert "the sum over r = 0 .. R-1 for 1 .. R [(51)]: not refuted without it" in out
+
+
+def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:
+    status, _, err = fltheory_command("repair", "sa-fl/corollary-1")
+    assert status == 2
+    assert "reading of sa-fl/corollary-1 must be one of printed, derived" in err

@@ -1,0 +1,12 @@
+"""fltheory theorems: the list."""
+
+from __future__ import annotations
+
+
+def test_theorems_lists_all(fltheory_command) -> None:
+    status, out, _ = fltheory_command("theorems")
+    assert status == 0
+    assert all(
+        name in out
+        for name in ("sa-fl/4", "sa-fl/5", "sa-fl-submission/4", "corollary-1", "corollary-2")
+    )

@@ -1,0 +1,101 @@
+"""fltheory verify: table, files, recorded verdicts, certificates, interrupts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import fltheory.verify
+from fltheory import theorems
+
+
+@pytest.fixture
+def two_quick_cells(monkeypatch) -> None:
+    """Verify two quick regimes, whatever is asked for."""
+    quick = theorems.get("sa-fl/5", "derived")
+    regimes = {name: quick.regimes[name] for name in ("i.i.d.", "biased minority excluded")}
+    monkeypatch.setattr(
+        "fltheory.commands.verify.selected", lambda names: [replace(quick, regimes=regimes)]
+    )
+
+
+def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells, tmp_path) -> None:
+    path = tmp_path / "verify.json"
+    status, out, _ = fltheory_command("verify", "--json", str(path))
+    assert status == 0
+    assert "2 cells: 1 HOLDS, 1 INAPPLICABLE" in out
+    cells = json.loads(path.read_text())["cells"]
+    assert [cell["outcome"] for cell in cells] == ["HOLDS", "INAPPLICABLE"]
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("HOLDS", 0), ("REFUTED", 1)])
+def test_exit_status_tells_a_changed_verdict(
+    fltheory_command, two_quick_cells, tmp_path: Path, outcome: str, status: int
+) -> None:
+    path = tmp_path / "baseline.csv"
+    path.write_text(f"theorem,reading,regime,outcome,ratio\nsa-fl/5,derived,i.i.d.,{outcome},0\n")
+    found, out, _ = fltheory_command("verify", "--baseline", str(path))
+    assert found == status
+    assert ("the verdict changed from REFUTED to HOLDS" in out) == bool(status)
+    assert "biased minority excluded: not recorded" in out
+
+
+def test_an_interrupted_run_leaves_the_older_file(
+    fltheory_command, monkeypatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "verify.json"
+    path.write_text("older")
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fltheory.verify, "check_regimes", interrupted)
+    status, _, err = fltheory_command("verify", "--json", str(path))
+    assert status == 130
+    assert "interrupted" in err
+    assert path.read_text() == "older"
+
+
+def test_verify_writes_the_report_and_the_table(
+    fltheory_command, two_quick_cells, tmp_path: Path
+) -> None:
+    page, table = tmp_path / "report.html", tmp_path / "verdicts.csv"
+    status, out, err = fltheory_command("verify", "--html", str(page), "--csv", str(table))
+    assert (status, err) == (0, "")
+    assert page.read_text().startswith("<!doctype html>")
+    assert "biased minority excluded" in page.read_text()
+    assert table.read_text().count("\n") == 3
+    assert f"written to {page}" in out.replace("\n", "")
+
+
+def test_certificates_are_those_of_the_folder_given(
+    fltheory_command, monkeypatch, certificate_file: Path, tmp_path: Path
+) -> None:
+    """The printed Theorem 5, over one regime on which it does not apply."""
+    printed = theorems.get("sa-fl/5")
+    regimes = {"i.i.d.": printed.regimes["i.i.d."]}
+    monkeypatch.setattr(
+        "fltheory.commands.verify.selected", lambda names: [replace(printed, regimes=regimes)]
+    )
+    page, options = tmp_path / "report.html", ("--witnesses", str(certificate_file.parent))
+    assert fltheory_command("verify", "--html", str(page), *options)[0] == 0
+    assert "1 of 1 printed statements is refuted." in page.read_text()
+    monkeypatch.chdir(tmp_path)
+    assert fltheory_command("verify", "--html", str(page))[0] == 0
+    assert "None of 1 printed statements is refuted here." in page.read_text()
+
+
+def test_verify_shows_rational_verdicts_and_writes_them(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "verify.json"
+    status, out, _ = fltheory_command("verify", "pac/1", "pac/1-sum", "--json", str(path))
+    assert status == 0
+    assert "rational" in out
+    assert "1 against 1/4" in out
+    cells = json.loads(path.read_text())["cells"]
+    of_theorem = [cell for cell in cells if cell["theorem"] == "pac/1"]
+    assert {cell["evidence"]["grade"] for cell in of_theorem} == {"rational"}
+    assert {cell["direction"] for cell in of_theorem} == {">"}
+    assert {cell["outcome"] for cell in of_theorem} == {"HOLDS", "INAPPLICABLE"}
