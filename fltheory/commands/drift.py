@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from fltheory.commands.console import table_console
 from fltheory.commands.options import FigureFile
-from fltheory.commands.written_files import tell_written
+from fltheory.commands.written_files import check_figures, tell_written
 
 
 def command(out: FigureFile = None) -> None:
     """Show how tight the local drift lemma's 5 and 30 are: the least constants, over K and eta."""
     from fltheory.report import drift_summary, drift_table, write_drift_map
 
+    check_figures(out=out)
     table_console().print(drift_table())
     print(drift_summary())
     if out is not None:

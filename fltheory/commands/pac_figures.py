@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
+from fltheory import validation
 from fltheory.commands.console import table_console
 from fltheory.commands.options import SampleSeed
-from fltheory.commands.written_files import tell_written
+from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 
@@ -22,6 +23,8 @@ def command(
     """Draw error against samples, with and without a server's data; compare with it alone."""
     from fltheory.report import comparison_table, comparisons, write_learnability_figures
 
+    validation.one_of("suffix", suffix, (".png", ".svg"))
+    check_places(folder=folder / f"figure{suffix}")
     with shown_progress() as advance:
         rows = comparisons(replicas=replicas, seed=seed, progress=advance)
     table_console().print(comparison_table(rows))

@@ -22,8 +22,17 @@ def test_a_wrong_ending_is_one_line_and_nothing_is_written(
     fltheory_command, tmp_path: Path
 ) -> None:
     options = ("--folder", tmp_path, "--suffix", ".pdf", "--replicas", "2")
-    status, _, err = fltheory_command("pac", "figures", *options)
-    assert status == 2
-    assert "out must end in .png or .svg" in err
+    status, out, err = fltheory_command("pac", "figures", *options)
+    assert (status, out) == (2, "")
+    assert "suffix must be one of" in err
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_a_file_is_one_line_before_the_work(
+    fltheory_command, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("")
+    status, out, err = fltheory_command("pac", "figures", "--folder", tmp_path / "taken")
+    assert (status, out) == (2, "")
+    assert "folder must be where a file can be written" in err
