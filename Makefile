@@ -9,7 +9,7 @@ verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check
