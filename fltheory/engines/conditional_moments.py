@@ -25,7 +25,7 @@ from fltheory.engines.probe import UNIT_ROUNDOFF, NotAffineError
 from fltheory.engines.projection import without_idle_projection
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -104,19 +104,16 @@ def conditional(
     error = np.zeros_like(mean)
     if paths is not None:
         error = values.std(axis=0, ddof=1).T / np.sqrt(len(values))
-    arrays = _named(mean)
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
+    return Trajectory.of(
+        _named(mean),
         standard_error=_named(error),
         rounding_error=_named(rounding) if paths is None else None,
         replicas=len(values),
     )
 
 
-def _named(rows: FloatArray) -> RoundArrays:
-    return round_arrays(dict(zip(FIELDS, rows, strict=True)))
+def _named(rows: FloatArray) -> dict[str, FloatArray]:
+    return dict(zip(FIELDS, rows, strict=True))
 
 
 def _paths(setting: Setting, paths: int | None, seed: int) -> tuple[FloatArray, Masks]:

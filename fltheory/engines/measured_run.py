@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.engines.trajectory import Trajectory, round_arrays
+from fltheory.engines.trajectory import Trajectory
 from fltheory.problems import MultinomialProblem
 from fltheory.problems.multinomial_curvature import curvature_at, curvature_bound
 from fltheory.problems.multinomial_problem import ClientSums
@@ -211,13 +211,9 @@ class _Seen:
     def trajectory(self) -> Trajectory:
         """Return means and standard errors of every round."""
         means, errors = np.array(self.means).T, np.array(self.errors).T
-        values = round_arrays(dict(zip(_FIELDS, means, strict=True)))
-        return Trajectory(
-            values.squared_distance,
-            values.squared_gradient,
-            values.excess_loss,
-            values.observed,
-            standard_error=round_arrays(dict(zip(_FIELDS, errors, strict=True))),
+        return Trajectory.of(
+            dict(zip(_FIELDS, means, strict=True)),
+            standard_error=dict(zip(_FIELDS, errors, strict=True)),
             replicas=self._replicas,
         )
 

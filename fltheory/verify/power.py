@@ -181,7 +181,7 @@ def _mutants(theorem: Theorem) -> tuple[Mutant, ...]:
 def _searched(mutant: Mutant, budget: int, seed: int) -> tuple[bool, int]:
     """Search until a first refutation; return whether there is one, and the settings tried."""
     search = InstanceSearch(mutant.theorem, budget, seed)
-    for _ in search.generations():
+    for _ in search.attempts():
         if search.refuting is not None:
             break
     return search.refuting is not None, search.tried
