@@ -5,9 +5,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from typing import TypeVar
+
+from fltheory.progress import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,6 +47,41 @@ def as_they_come(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def rest_as_they_come(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    *,
+    done: Collection[Item],
+    begins: str,
+    about: Callable[[Result], str],
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Result]:
+    """Yield ``function(item)`` of the items that are not ``done`` already, as they are ready.
+
+    Parameters
+    ----------
+    function, items, processes
+        As of `as_they_come`.
+    done : collection of items
+    begins : str
+        What progress says before the first result.
+    about : callable
+        What it says of a result.
+    progress : callable, optional
+        Called with (items done, items in all, text).
+    """
+    waiting = [item for item in items if item not in done]
+    ready = len(items) - len(waiting)
+    if progress is not None:
+        progress(ready, len(items), begins)
+    for result in as_they_come(function, waiting, processes):
+        ready += 1
+        if progress is not None:
+            progress(ready, len(items), about(result))
+        yield result
 
 
 def _leave_interrupts_to_the_parent() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -38,6 +38,17 @@ def mixed_hessians() -> QuadraticProblem:
         server_sigma=0.5,
         target_weights=[0.5, 0.25, 0.25],
     )
+
+
+@pytest.fixture
+def own_theorems_forgotten() -> Iterator[None]:
+    """Forget afterwards what a test registers."""
+    from fltheory.theorems import registry
+
+    before = dict(registry._BY_NAME)
+    yield
+    registry._BY_NAME.clear()
+    registry._BY_NAME.update(before)
 
 
 @pytest.fixture

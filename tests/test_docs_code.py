@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fltheory.theorems import registry
 from tests.docs_code import fences, files_of, run_page
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -20,13 +18,7 @@ PAGES = [
 NEED_TORCH = {"mnist.md"}
 
 
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Forget the theorems that a page loads."""
-    before = dict(registry._BY_NAME)
-    yield
-    registry._BY_NAME.clear()
-    registry._BY_NAME.update(before)
+pytestmark = pytest.mark.usefixtures("own_theorems_forgotten")
 
 
 def test_the_pages_with_code_are_found() -> None:

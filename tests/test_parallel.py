@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from fltheory.parallel import as_they_come
+from fltheory.parallel import as_they_come, rest_as_they_come
 
 
 def process_of(item: int) -> tuple[int, int]:
@@ -40,3 +40,18 @@ def test_an_interrupt_ends_the_other_processes_at_once() -> None:
         results.throw(KeyboardInterrupt)
     assert time.monotonic() - begun < 30
     assert multiprocessing.active_children() == []
+
+
+def test_only_the_rest_is_done_and_progress_counts_all() -> None:
+    told: list[tuple[int, int, str]] = []
+    results = rest_as_they_come(
+        abs,
+        [-1, -2, -3],
+        done=[-2],
+        begins="begun",
+        about=str,
+        processes=1,
+        progress=lambda *said: told.append(said),
+    )
+    assert list(results) == [1, 3]
+    assert told == [(1, 3, "begun"), (2, 3, "1"), (3, 3, "3")]

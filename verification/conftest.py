@@ -6,8 +6,9 @@
 from pathlib import Path
 
 import pytest
+from recorded_cells import Recorder
 
-from fltheory.verify import Cell, read_baseline, write_baseline
+from fltheory.verify import Cell, Verdict, departure, read_baseline, write_baseline
 from fltheory.verify.baseline import Baseline
 
 BASELINE = Path(__file__).parent / "baseline.csv"
@@ -23,6 +24,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    processes = getattr(config.option, "numprocesses", None)
+    if processes and _updating(config):
+        raise pytest.UsageError(
+            f"--update-baseline must be in one process, got --numprocesses {processes}"
+        )
     config.stash[_CELLS] = []
 
 
@@ -32,18 +38,36 @@ def baseline() -> Baseline:
 
 
 @pytest.fixture
-def checked_cells(request: pytest.FixtureRequest) -> list[Cell]:
-    """Cells checked so far, which ``--update-baseline`` records."""
-    return request.config.stash[_CELLS]
+def record(pytestconfig: pytest.Config, baseline: Baseline) -> Baseline:
+    """Return what is recorded; skip the test while the record is being renewed."""
+    if _updating(pytestconfig):
+        pytest.skip("the record is being renewed")
+    return baseline
 
 
-@pytest.fixture(scope="session")
-def updating(pytestconfig: pytest.Config) -> bool:
-    return bool(pytestconfig.getoption("--update-baseline"))
+@pytest.fixture
+def as_recorded(pytestconfig: pytest.Config, baseline: Baseline) -> Recorder:
+    """Return a function that fails if a cell departs from its record, and returns its verdict.
+
+    With ``--update-baseline`` the cell is recorded instead.
+    """
+
+    def compare(cell: Cell) -> Verdict:
+        pytestconfig.stash[_CELLS].append(cell)
+        if not _updating(pytestconfig):
+            message = departure(cell, baseline)
+            assert message is None, message
+        return cell.verdict
+
+    return compare
+
+
+def _updating(config: pytest.Config) -> bool:
+    return bool(config.getoption("--update-baseline"))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     cells = session.config.stash[_CELLS]
-    if session.config.getoption("--update-baseline") and cells:
+    if _updating(session.config) and cells:
         kept = read_baseline(BASELINE) if BASELINE.exists() else {}
         write_baseline(BASELINE, cells, kept)

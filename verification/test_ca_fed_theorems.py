@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-import pytest
+from recorded_cells import PaperCells, Recorder
 
-from fltheory import theorems
 from fltheory.theorems import Statement
-from fltheory.verify import Cell, check, departure
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("ca-fed")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
+CELLS = PaperCells("ca-fed")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = check(
-        statement,
-        statement.regimes[regime].setting,
-        error_probability=FAMILY_ERROR_PROBABILITY / len(CELLS),
-    )
-    cell = Cell(regime, verdict)
-    checked_cells.append(cell)
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
+    as_recorded(CELLS.checked(statement, regime))
 
 
-def test_every_recorded_cell_exists(baseline: Baseline) -> None:
-    existing = {(s.id, s.reading, name) for s, name in CELLS}
-    assert {key for key in baseline if key[0].startswith("ca-fed")} <= existing
-
-
-def test_a_derived_reading_is_never_refuted(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
+def test_a_derived_reading_is_never_refuted(record: Baseline) -> None:
     outcomes = {
-        (theorem, record.outcome)
-        for (theorem, reading, _), record in baseline.items()
-        if theorem.startswith("ca-fed") and reading == "derived"
+        (theorem, row.outcome)
+        for (theorem, reading, _), row in CELLS.rows(record).items()
+        if reading == "derived"
     }
     assert {theorem for theorem, _ in outcomes} == {
-        s.id for s in STATEMENTS if s.reading == "derived"
+        s.id for s in CELLS.statements if s.reading == "derived"
     }
     assert "REFUTED" not in {outcome for _, outcome in outcomes}
 
 
-def test_decompositions_hold_everywhere(baseline: Baseline, updating: bool) -> None:
+def test_decompositions_hold_everywhere(record: Baseline) -> None:
     """Theorems 1 and 3 are proved in full, and met by every regime."""
-    if updating:
-        pytest.skip("the record is being renewed")
-    outcomes = [r.outcome for key, r in baseline.items() if key[0] in ("ca-fed/1", "ca-fed/3")]
+    outcomes = [r.outcome for key, r in record.items() if key[0] in ("ca-fed/1", "ca-fed/3")]
     assert outcomes
     assert set(outcomes) == {"HOLDS"}

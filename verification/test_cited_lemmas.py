@@ -16,6 +16,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import sympy as sp
+from recorded_cells import PaperCells, Recorder
 
 from fltheory import theorems
 from fltheory.theorems import Statement, cited_lemmas
@@ -24,37 +25,22 @@ from fltheory.theorems.drift_tightness import (
     gradient_constant,
     noise_constant,
 )
-from fltheory.verify import Cell, Outcome, check, departure
+from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("lemmas/")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
+CELLS = PaperCells("lemmas/")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    cell = Cell(regime, check(statement, statement.regimes[regime].setting))
-    checked_cells.append(cell)
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
+    as_recorded(CELLS.checked(statement, regime))
 
 
-def test_no_lemma_is_refuted(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
-    cells = {key: record for key, record in baseline.items() if key[0].startswith("lemmas/")}
-    assert set(cells) == {(s.id, s.reading, name) for s, name in CELLS}
-    assert {record.outcome for record in cells.values()} == {"HOLDS", "INAPPLICABLE"}
+def test_no_lemma_is_refuted(record: Baseline) -> None:
+    outcomes = {row.outcome for row in CELLS.rows(record).values()}
+    assert outcomes == {"HOLDS", "INAPPLICABLE"}
 
 
 def worst_function(mu: float, smoothness: float) -> float:

@@ -14,34 +14,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import sympy as sp
+from recorded_cells import PaperCells, Recorder
 
 from fltheory import theorems
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import RateAxis, Statement, fedar
 from fltheory.theorems.fedar_setting import fedar_constants
-from fltheory.verify import Cell, Outcome, check, departure
+from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("fedar/")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
+CELLS = PaperCells("fedar/")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    cell = Cell(regime, check(statement, statement.regimes[regime].setting))
-    checked_cells.append(cell)
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
+    as_recorded(CELLS.checked(statement, regime))
 
 
 EXPECTED = {
@@ -59,13 +48,10 @@ EXPECTED = {
 }
 
 
-def test_every_refuted_cell_is_computed_again_below(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
-    cells = {key: record for key, record in baseline.items() if key[0].startswith("fedar/")}
-    assert set(cells) == {(s.id, s.reading, name) for s, name in CELLS}
-    assert {key for key, record in cells.items() if record.outcome == "REFUTED"} == EXPECTED
-    assert "UNDECIDED" not in {record.outcome for record in cells.values()}
+def test_every_refuted_cell_is_computed_again_below(record: Baseline) -> None:
+    rows = CELLS.rows(record)
+    assert {key for key, row in rows.items() if row.outcome == "REFUTED"} == EXPECTED
+    assert "UNDECIDED" not in {row.outcome for row in rows.values()}
 
 
 def by_hand(
@@ -281,15 +267,13 @@ def test_wrong_orders_and_directions_are_refuted() -> None:
     assert check(falling, setting).outcome is Outcome.REFUTED
 
 
-def test_weights_decide_who_is_refuted(baseline: Baseline, updating: bool) -> None:
+def test_weights_decide_who_is_refuted(record: Baseline) -> None:
     """Orders are refuted exactly where clients differ and their long-run weights do too."""
-    if updating:
-        pytest.skip("the record is being renewed")
     for claim in (fedar.THEOREM_1, fedar.THEOREM_2):
         for name, regime in claim.regimes.items():
             values = fedar_constants(regime.setting)
             biased = values[fedar.unequal] * values[fedar.spread] > 0
-            outcome = baseline[claim.id, "printed", name].outcome
+            outcome = record[claim.id, "printed", name].outcome
             assert outcome == ("REFUTED" if biased else "HOLDS"), name
 
 

@@ -5,47 +5,30 @@ from __future__ import annotations
 import math
 
 import pytest
+from recorded_cells import PaperCells, Recorder
 
-from fltheory import theorems
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.theorems import Statement
-from fltheory.verify import Cell, Outcome, check, departure
+from fltheory.verify import Outcome
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("fedau")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
+CELLS = PaperCells("fedau")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    setting = statement.regimes[regime].setting
-    verdict = check(statement, setting, error_probability=FAMILY_ERROR_PROBABILITY / len(CELLS))
-    cell = Cell(regime, verdict)
-    checked_cells.append(cell)
-    if not isinstance(setting.participation, Bernoulli):
+    verdict = as_recorded(CELLS.checked(statement, regime))
+    if not isinstance(statement.regimes[regime].setting.participation, Bernoulli):
         assert verdict.outcome is Outcome.INAPPLICABLE
         assert verdict.failed[0].name == "participation independent of the past"
         assert math.isfinite(verdict.truth)
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
 
 
-def test_every_recorded_cell_exists(baseline: Baseline) -> None:
-    existing = {(s.id, s.reading, name) for s, name in CELLS}
-    assert {key for key in baseline if key[0].startswith("fedau")} <= existing
-
-
-@pytest.mark.parametrize("statement", STATEMENTS, ids=[f"{s.id}-{s.reading}" for s in STATEMENTS])
+@pytest.mark.parametrize(
+    "statement", CELLS.statements, ids=[f"{s.id}-{s.reading}" for s in CELLS.statements]
+)
 def test_every_statement_is_checked_under_all_three_kinds_of_participation(
     statement: Statement,
 ) -> None:
@@ -53,25 +36,19 @@ def test_every_statement_is_checked_under_all_three_kinds_of_participation(
     assert kinds == {Bernoulli, MarkovOnOff, Cyclic}
 
 
-def test_a_derived_reading_is_never_refuted(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
+def test_a_derived_reading_is_never_refuted(record: Baseline) -> None:
     outcomes = {
-        (theorem, record.outcome)
-        for (theorem, reading, _), record in baseline.items()
-        if theorem.startswith("fedau") and reading == "derived"
+        (theorem, row.outcome)
+        for (theorem, reading, _), row in CELLS.rows(record).items()
+        if reading == "derived"
     }
     held = {theorem for theorem, outcome in outcomes if outcome == "HOLDS"}
-    assert held == {s.id for s in STATEMENTS if s.reading == "derived"}
+    assert held == {s.id for s in CELLS.statements if s.reading == "derived"}
     assert {outcome for _, outcome in outcomes} == {"HOLDS", "INAPPLICABLE"}
 
 
-def test_without_independent_rounds_theorem_3_would_be_wrong(
-    baseline: Baseline, updating: bool
-) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
+def test_without_independent_rounds_theorem_3_would_be_wrong(record: Baseline) -> None:
     for regime in ("Markov", "slow Markov", "cyclic"):
-        record = baseline["fedau/3", "derived", regime]
-        assert record.outcome == "INAPPLICABLE"
-        assert record.ratio > 1
+        row = record["fedau/3", "derived", regime]
+        assert row.outcome == "INAPPLICABLE"
+        assert row.ratio > 1

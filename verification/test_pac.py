@@ -2,54 +2,29 @@
 
 from __future__ import annotations
 
-import pytest
+from recorded_cells import PaperCells, Recorder
 
-from fltheory import theorems
 from fltheory.theorems import Statement
-from fltheory.verify import Cell, Grade, check, departure
+from fltheory.verify import Grade
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("pac/")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
+CELLS = PaperCells("pac/")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = check(
-        statement,
-        statement.regimes[regime].setting,
-        error_probability=FAMILY_ERROR_PROBABILITY / len(CELLS),
-    )
-    cell = Cell(regime, verdict)
-    checked_cells.append(cell)
+    verdict = as_recorded(CELLS.checked(statement, regime))
     if statement.id.startswith("pac/1"):
         assert verdict.evidence.grade is Grade.RATIONAL
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
 
 
-def test_every_recorded_cell_exists(baseline: Baseline) -> None:
-    existing = {(s.id, s.reading, name) for s, name in CELLS}
-    assert {key for key in baseline if key[0].startswith("pac/")} <= existing
-
-
-def test_only_printed_readings_are_refuted(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
+def test_only_printed_readings_are_refuted(record: Baseline) -> None:
     refuted = {
         (theorem, reading)
-        for (theorem, reading, _), record in baseline.items()
-        if theorem.startswith("pac/") and record.outcome == "REFUTED"
+        for (theorem, reading, _), row in CELLS.rows(record).items()
+        if row.outcome == "REFUTED"
     }
     assert refuted == {
         (name, "printed")
@@ -65,8 +40,6 @@ def test_only_printed_readings_are_refuted(baseline: Baseline, updating: bool) -
     }
 
 
-def test_no_cell_is_undecided(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
-    outcomes = {r.outcome for key, r in baseline.items() if key[0].startswith("pac/")}
+def test_no_cell_is_undecided(record: Baseline) -> None:
+    outcomes = {row.outcome for row in CELLS.rows(record).values()}
     assert outcomes == {"HOLDS", "REFUTED", "INAPPLICABLE"}

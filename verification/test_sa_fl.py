@@ -3,53 +3,26 @@
 from __future__ import annotations
 
 import pytest
+from recorded_cells import PaperCells, Recorder
 
-from fltheory import theorems
 from fltheory.theorems import Statement
-from fltheory.verify import Cell, check, departure
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("sa-fl")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
+CELLS = PaperCells("sa-fl")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = check(
-        statement,
-        statement.regimes[regime].setting,
-        error_probability=FAMILY_ERROR_PROBABILITY / len(CELLS),
-    )
-    cell = Cell(regime, verdict)
-    checked_cells.append(cell)
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
+    as_recorded(CELLS.checked(statement, regime))
 
 
-def test_every_recorded_cell_exists(baseline: Baseline) -> None:
-    existing = {(s.id, s.reading, name) for s, name in CELLS}
-    assert {key for key in baseline if key[0].startswith("sa-fl")} <= existing
-
-
-@pytest.mark.parametrize("identifier", sorted({s.id for s in STATEMENTS}))
-def test_a_derived_reading_is_never_refuted(
-    identifier: str, baseline: Baseline, updating: bool
-) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
+@pytest.mark.parametrize("identifier", sorted({s.id for s in CELLS.statements}))
+def test_a_derived_reading_is_never_refuted(identifier: str, record: Baseline) -> None:
     outcomes = {
-        record.outcome
-        for (theorem, reading, _), record in baseline.items()
+        row.outcome
+        for (theorem, reading, _), row in record.items()
         if theorem == identifier and reading == "derived"
     }
     assert outcomes

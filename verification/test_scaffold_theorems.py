@@ -6,12 +6,12 @@ time from Algorithm 1 by hand, coordinate by coordinate, without engines or algo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 import pytest
+from recorded_cells import PaperCells, Recorder
 
 from fltheory import theorems
 from fltheory.algorithms import Scaffold
@@ -20,79 +20,38 @@ from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import quadratic
 from fltheory.theorems import Statement, Theorem
 from fltheory.theorems import scaffold as scaffold_theorems
-from fltheory.verify import Cell, Outcome, Verdict, check, departure
+from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, shared_settings_together
 
-STATEMENTS = [s for s in theorems.registered() if s.id.startswith("scaffold/")]
-CELLS = shared_settings_together([(s, name) for s in STATEMENTS for name in s.regimes])
-EACH = FAMILY_ERROR_PROBABILITY / len(CELLS)
+CELLS = PaperCells("scaffold/")
 UNEQUAL = ("excluded client", "Bernoulli", "rare client", "long stretches", "in rotation")
 
 
-@pytest.mark.parametrize(
-    ("statement", "regime"), CELLS, ids=[f"{s.id}-{s.reading}-{name}" for s, name in CELLS]
-)
+@CELLS.each
 def test_verdict_and_ratio_are_as_recorded(
-    statement: Statement,
-    regime: str,
-    baseline: Baseline,
-    checked_cells: list[Cell],
-    updating: bool,
+    statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = check(
-        statement,
-        statement.regimes[regime].setting,
-        error_probability=EACH,
-    )
-    cell = Cell(regime, verdict)
-    checked_cells.append(cell)
-    if not updating:
-        message = departure(cell, baseline)
-        assert message is None, message
+    as_recorded(CELLS.checked(statement, regime))
 
 
-def verdict_of(theorem: Statement, setting: Setting) -> Verdict:
-    """Check as the cells are checked, so that truths are shared with them."""
-    return check(theorem, setting, error_probability=EACH)
-
-
-def recorded(baseline: Baseline, reading: str) -> Iterator[tuple[str, str, str]]:
-    for (theorem, of_reading, regime), record in baseline.items():
-        if theorem.startswith("scaffold/") and of_reading == reading:
-            yield theorem, regime, record.outcome
-
-
-def test_every_recorded_cell_exists(baseline: Baseline) -> None:
-    existing = {(s.id, s.reading, name) for s, name in CELLS}
-    assert {key for key in baseline if key[0].startswith("scaffold/")} <= existing
-
-
-def test_a_derived_reading_holds_wherever_it_applies(baseline: Baseline, updating: bool) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
-    outcomes = {outcome for _, _, outcome in recorded(baseline, "derived")}
+def test_a_derived_reading_holds_wherever_it_applies(record: Baseline) -> None:
+    rows = CELLS.rows(record)
+    outcomes = {rows[key].outcome for key in rows if key[1] == "derived"}
     assert outcomes == {"HOLDS", "INAPPLICABLE"}
 
 
-def test_only_single_gradients_as_controls_refute_the_printed(
-    baseline: Baseline, updating: bool
-) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
-    refuted = {(t, r) for t, r, outcome in recorded(baseline, "printed") if outcome == "REFUTED"}
-    assert refuted == {(s.id, "one gradient as control") for s in STATEMENTS}
+def test_only_single_gradients_as_controls_refute_the_printed(record: Baseline) -> None:
+    refuted = {
+        (theorem, regime)
+        for (theorem, reading, regime), row in CELLS.rows(record).items()
+        if reading == "printed" and row.outcome == "REFUTED"
+    }
+    assert refuted == {(s.id, "one gradient as control") for s in CELLS.statements}
 
 
-def test_no_theorem_is_said_to_apply_where_sampling_is_not_uniform(
-    baseline: Baseline, updating: bool
-) -> None:
-    if updating:
-        pytest.skip("the record is being renewed")
+def test_no_theorem_is_said_to_apply_where_sampling_is_not_uniform(record: Baseline) -> None:
     outcomes = {
-        record.outcome
-        for (theorem, _, regime), record in baseline.items()
-        if theorem.startswith("scaffold/") and regime in UNEQUAL
+        row.outcome for (_, _, regime), row in CELLS.rows(record).items() if regime in UNEQUAL
     }
     assert outcomes == {"INAPPLICABLE"}
 
@@ -220,7 +179,7 @@ def test_one_gradient_as_control_by_hand_on_smooth_losses() -> None:
     h = (1 - 1e-12) * (1 / 5) ** (2 / 3) / 24
     assert scaffold.client_lr * 300 * 10 == pytest.approx(h)
     bound = 70 * h * 100 / 300 * (1 + 1 / 100)
-    verdict = verdict_of(theorem, setting)
+    verdict = CELLS.verdict(theorem, setting)
     assert verdict.bound == pytest.approx(bound, rel=1e-9)
     cold = moments_by_hand(
         1.0,
@@ -249,7 +208,7 @@ def test_truth_beside_the_bound_by_hand() -> None:
     lag = float(((problem.optima - problem.x_star) ** 2 @ [1.0, 0.25**2]).mean())
     bound = (9.0 + 9 * 6 * h**2 / 2 * lag) / (h * weights.sum())
     theorem = theorems.get("scaffold/strongly-convex")
-    verdict = verdict_of(theorem, setting)
+    verdict = CELLS.verdict(theorem, setting)
     assert verdict.outcome is Outcome.INAPPLICABLE
     assert verdict.truth == pytest.approx(np.average(excess, weights=weights), rel=1e-9)
     assert verdict.bound == pytest.approx(bound, rel=1e-9)
@@ -303,6 +262,6 @@ def test_leaving_out_a_hypothesis_shows() -> None:
     ):
         kept = tuple(item for item in theorem.hypotheses if item.name not in left_out)
         setting = theorem.regimes[name].setting
-        verdict = verdict_of(replace(theorem, hypotheses=kept), setting)
+        verdict = CELLS.verdict(replace(theorem, hypotheses=kept), setting)
         assert verdict.outcome is not Outcome.HOLDS
         assert verdict.truth > verdict.bound

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fltheory import validation
 from fltheory.commands.console import table_console
 from fltheory.commands.options import SampleSeed
 from fltheory.commands.written_files import check_places, tell_written
@@ -21,6 +20,7 @@ def command(
     seed: SampleSeed = 0,
 ) -> None:
     """Draw error against samples, with and without a server's data; compare with it alone."""
+    from fltheory import validation
     from fltheory.report import comparison_table, comparisons, write_learnability_figures
 
     validation.one_of("suffix", suffix, (".png", ".svg"))

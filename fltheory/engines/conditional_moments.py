@@ -18,14 +18,15 @@ from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
 from fltheory.engines.moment_recursion import affine_problem
-from fltheory.engines.noise import NoiseSource, ReplicaIndices, Silence, UnitImpulses
+from fltheory.engines.noise import NoiseSource, Silence, UnitImpulses
 from fltheory.engines.observables import standard_forms
 from fltheory.engines.participant_paths import MOST_PATHS, all_paths, drawn_paths
 from fltheory.engines.probe import UNIT_ROUNDOFF, NotAffineError
 from fltheory.engines.projection import without_idle_projection
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory, round_arrays
+from fltheory.engines.state_layout import joined, split
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -104,19 +105,16 @@ def conditional(
     error = np.zeros_like(mean)
     if paths is not None:
         error = values.std(axis=0, ddof=1).T / np.sqrt(len(values))
-    arrays = _named(mean)
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
+    return Trajectory.of(
+        _named(mean),
         standard_error=_named(error),
         rounding_error=_named(rounding) if paths is None else None,
         replicas=len(values),
     )
 
 
-def _named(rows: FloatArray) -> RoundArrays:
-    return round_arrays(dict(zip(FIELDS, rows, strict=True)))
+def _named(rows: FloatArray) -> dict[str, FloatArray]:
+    return dict(zip(FIELDS, rows, strict=True))
 
 
 def _paths(setting: Setting, paths: int | None, seed: int) -> tuple[FloatArray, Masks]:
@@ -196,23 +194,16 @@ class GivenPaths:
 
     def flat(self, state: State) -> FloatArray:
         """Return the random entries of a state (rows, ...) as vectors."""
-        return np.concatenate(
-            [state[name].reshape(len(state[name]), -1) for name in self.random], 1
-        )
+        return joined(state, self.random)
 
     def moved(self, moves: FloatArray) -> dict[str, FloatArray]:
         """Return every path's state after each of some moves of the random entries."""
-        count = len(self.covariance)
         repeated = {
             name: np.repeat(array, len(moves), axis=0) for name, array in self.state.items()
         }
-        first = 0
-        for name in self.random:
-            shape = self.state[name].shape[1:]
-            part = moves[:, first : first + int(np.prod(shape))].reshape(-1, *shape)
-            repeated[name] = repeated[name] + np.tile(part, (count, *(1 for _ in shape)))
-            first += int(np.prod(shape))
-        return repeated
+        shapes = {name: self.state[name].shape[1:] for name in self.random}
+        shifts = split(np.tile(moves, (len(self.covariance), 1)), shapes)
+        return repeated | {name: repeated[name] + shift for name, shift in shifts.items()}
 
 
 def given_paths(
@@ -240,21 +231,6 @@ def given_paths(
         yield given
 
 
-class _LargestDemand:
-    """No noise; remembers how many numbers the neediest replica asked for."""
-
-    def __init__(self, replicas: int) -> None:
-        self._asked = np.zeros(replicas, dtype=np.intp)
-
-    @property
-    def numbers(self) -> int:
-        return int(self._asked.max())
-
-    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
-        self._asked += width * np.bincount(replica_of_row, minlength=self._asked.size)
-        return np.zeros((replica_of_row.size, width))
-
-
 @dataclass(frozen=True, eq=False)
 class _Round:
     """One round of many paths together."""
@@ -272,10 +248,10 @@ class _Round:
         size = given.covariance.shape[1]
         check = np.random.default_rng(self.index).standard_normal((1, size)) * step
         moves = np.vstack([np.zeros((1, size)), step * np.eye(size), check, -check])
-        probes = _LargestDemand(len(self.who) * len(moves))
-        images = self._run(given, moves, probes)
+        silence = Silence()
+        images = self._run(given, moves, silence)
         silent = {name: self._by_path(array)[:, 0] for name, array in images.items()}
-        noisy = self._noisy(given, probes.numbers)
+        noisy = self._noisy(given, silence.numbers_per_replica)
         for name in images:
             if name not in given.random and self._varies(name, images, noisy, silent):
                 return self.after(given.with_random(name))

@@ -12,7 +12,7 @@ from fltheory.engines.jump_map import DistinctSets, JumpMap, MomentErrors, Momen
 from fltheory.engines.observables import standard_forms
 from fltheory.engines.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.state_layout import StateLayout
-from fltheory.engines.stationary_limit import StationaryLimit, no_limit
+from fltheory.engines.stationary_limit import StationaryLimit, limit_of, no_limit
 from fltheory.participation.states import States
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -51,26 +51,14 @@ def limit_along_chain(
     moments, second_error, first_error = _fixed_point(step, states.limit, dwell)
     first, second = moments.first.sum(axis=0), moments.second.sum(axis=0)
     forms = {name: layout.form(form) for name, form in standard_forms(problem).items()}
-    limits = {
-        name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
-        for name, form in forms.items()
-    }
     trace = np.array([moments.traces.sum()])
     second_errors, first_errors = np.array([second_error]), np.array([first_error])
     errors = {
         name: float(form.error(trace, second_errors, first_errors, problem.x_star_error)[0])
         for name, form in forms.items()
     }
-    offset = first[: problem.dim]
-    return StationaryLimit(
-        converges=True,
-        squared_distance=limits["squared_distance"],
-        squared_gradient=limits["squared_gradient"],
-        excess_loss=limits["excess_loss"],
-        mean=problem.x_star + offset,
-        bias=float(np.linalg.norm(offset)),
-        rounding_error=errors | {"bias": first_error + problem.x_star_error},
-    )
+    errors["bias"] = first_error + problem.x_star_error
+    return limit_of(problem, forms, first, second, errors)
 
 
 def _dwell(step: JumpMap) -> float | None:

@@ -18,7 +18,7 @@ from fltheory.engines.observables import QuadraticForm, standard_forms
 from fltheory.engines.probe import RoundOverflowError
 from fltheory.engines.setting import check_clients
 from fltheory.engines.state_layout import StateLayout
-from fltheory.engines.stationary_limit import StationaryLimit, no_limit
+from fltheory.engines.stationary_limit import StationaryLimit, limit_of, no_limit
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
@@ -85,22 +85,8 @@ def stationary(
     first = resolvent @ step.law.mean_offset
     second = solver.solve(step.law.cross(first) + step.law.inflow)
     forms = {name: layout.form(form) for name, form in standard_forms(quadratic).items()}
-    limits = {
-        name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
-        for name, form in forms.items()
-    }
-    offset = first[: problem.dim]
-    return StationaryLimit(
-        converges=True,
-        squared_distance=limits["squared_distance"],
-        squared_gradient=limits["squared_gradient"],
-        excess_loss=limits["excess_loss"],
-        mean=quadratic.x_star + offset,
-        bias=float(np.linalg.norm(offset)),
-        rounding_error=_rounding_error(
-            step, second, dwell, resolvent, forms, quadratic.x_star_error
-        ),
-    )
+    errors = _rounding_error(step, second, dwell, resolvent, forms, quadratic.x_star_error)
+    return limit_of(quadratic, forms, first, second, errors)
 
 
 def _rounding_error(

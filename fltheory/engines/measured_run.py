@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.engines.trajectory import Trajectory, round_arrays
+from fltheory.engines.trajectory import Trajectory
 from fltheory.problems import MultinomialProblem
 from fltheory.problems.multinomial_curvature import curvature_at, curvature_bound
 from fltheory.problems.multinomial_problem import ClientSums
@@ -29,6 +30,11 @@ class Bracket:
 
     low: float
     high: float
+
+    @classmethod
+    def of(cls, seen: float, bound: float) -> Self:
+        """Return what lies between something seen and a bound on it, in whatever rounding."""
+        return cls(min(seen, bound), max(seen, bound))
 
 
 @dataclass(frozen=True)
@@ -155,13 +161,13 @@ def measure_run(
     return MeasuredRun(
         seen.trajectory(),
         seen.radius,
-        Bracket(
+        Bracket.of(
             max(curvature_at(problem, point) for point in (problem.x_star, start)),
             curvature_bound(problem, problem.x_star, seen.radius),
         ),
-        Bracket(seen.sigma, _noise_bound(problem, sampling)),
-        Bracket(seen.sigma_G, dissimilarity_bound(problem, at_optimum, seen.radius)),
-        Bracket(seen.server_sigma, server_high),
+        Bracket.of(seen.sigma, _noise_bound(problem, sampling)),
+        Bracket.of(seen.sigma_G, dissimilarity_bound(problem, at_optimum, seen.radius)),
+        Bracket.of(seen.server_sigma, server_high),
         seen.server_bias,
     )
 
@@ -211,13 +217,9 @@ class _Seen:
     def trajectory(self) -> Trajectory:
         """Return means and standard errors of every round."""
         means, errors = np.array(self.means).T, np.array(self.errors).T
-        values = round_arrays(dict(zip(_FIELDS, means, strict=True)))
-        return Trajectory(
-            values.squared_distance,
-            values.squared_gradient,
-            values.excess_loss,
-            values.observed,
-            standard_error=round_arrays(dict(zip(_FIELDS, errors, strict=True))),
+        return Trajectory.of(
+            dict(zip(_FIELDS, means, strict=True)),
+            standard_error=dict(zip(_FIELDS, errors, strict=True)),
             replicas=self._replicas,
         )
 

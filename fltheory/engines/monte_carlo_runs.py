@@ -19,7 +19,7 @@ from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.engines.stepped_clients import SteppedClients
-from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -197,13 +197,9 @@ def _trajectory(total: _Summary, names: Sequence[str]) -> Trajectory:
         mean[:, diverged_at:] = np.inf
         squares[:, diverged_at:] = np.inf
     standard_error = np.sqrt(squares / (total.count - 1) / total.count)
-    values = round_arrays(dict(zip(names, mean, strict=True)))
-    return Trajectory(
-        values.squared_distance,
-        values.squared_gradient,
-        values.excess_loss,
-        values.observed,
-        standard_error=round_arrays(dict(zip(names, standard_error, strict=True))),
+    return Trajectory.of(
+        dict(zip(names, mean, strict=True)),
+        standard_error=dict(zip(names, standard_error, strict=True)),
         replicas=total.count,
         diverged_at=diverged_at,
     )

@@ -40,14 +40,21 @@ class GaussianNoise:
 
 
 class Silence:
-    """No noise; counts the numbers of the replica that asked for most, added up over calls."""
+    """No noise; counts what each replica has asked for."""
 
     def __init__(self) -> None:
-        self.numbers_per_replica = 0
+        self._asked = np.zeros(0, dtype=np.intp)
+
+    @property
+    def numbers_per_replica(self) -> int:
+        """The most numbers that any replica has asked for, over all calls."""
+        return int(self._asked.max(initial=0))
 
     def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
         """Return zeros."""
-        self.numbers_per_replica += int(np.bincount(replica_of_row).max(initial=0)) * width
+        asked = width * np.bincount(replica_of_row, minlength=self._asked.size)
+        asked[: self._asked.size] += self._asked
+        self._asked = asked
         return np.zeros((replica_of_row.size, width))
 
 

@@ -16,11 +16,18 @@ from numpy.typing import ArrayLike
 
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
 from fltheory.engines.moment_recursion import affine_problem
-from fltheory.engines.noise import Silence, UnitImpulses
+from fltheory.engines.noise import Silence
 from fltheory.engines.observables import QuadraticForm, standard_forms
-from fltheory.engines.probe import UNIT_ROUNDOFF, NotAffineError
+from fltheory.engines.probe import (
+    UNIT_ROUNDOFF,
+    NotAffineError,
+    Probe,
+    RoundOverflowError,
+    StateFunction,
+)
 from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting
+from fltheory.engines.state_layout import joined, split
 from fltheory.engines.trajectory import Trajectory, exact_trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.known_path import known_path
@@ -28,9 +35,7 @@ from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
-_MISS = 1e-9
 _OPERATIONS = 64.0
-_NOWHERE = -1
 
 
 def along_path(
@@ -107,10 +112,9 @@ class _Path:
         start = self._algorithms[0].init(setting.x0[None], problem.n_clients)
         self._counts, names = self._run_counts()
         self._shapes = {name: np.shape(start[name])[1:] for name in ("x", *names)}
-        self._start = np.concatenate([np.ravel(start[name]) for name in self._shapes])
+        self._start = joined(start, self._shapes)[0]
         self._start[: problem.dim] -= problem.x_star
         self._known: dict[tuple[Algorithm, bytes, bytes], _Round] = {}
-        self._numbers: dict[bytes, int] = {}
 
     def _algorithm(self, index: int) -> Algorithm:
         algorithm = in_round(self._setting.algorithm, index + 1)
@@ -146,22 +150,19 @@ class _Path:
 
     def _state(self, vectors: FloatArray, counts: State) -> State:
         state = {name: np.repeat(array, len(vectors), axis=0) for name, array in counts.items()}
-        first = 0
-        for name, shape in self._shapes.items():
-            width = int(np.prod(shape))
-            state[name] = vectors[:, first : first + width].reshape(-1, *shape)
-            first += width
+        state |= split(vectors, self._shapes)
         return {**state, "x": state["x"] + self._problem.x_star}
 
-    def _image(
-        self, algorithm: Algorithm, vectors: FloatArray, index: int, clients: QuadraticClients
-    ) -> FloatArray:
+    def _function(self, algorithm: Algorithm, index: int) -> StateFunction:
+        """Return a round, given the counts before it, as a function of offsets from x*."""
         ((branch, _),) = algorithm.branches
-        who = np.tile(self._masks[index], (len(vectors), 1))
-        after = algorithm.round(self._state(vectors, self._counts[index]), clients, who, branch)
-        parts = [np.reshape(after[name], (len(vectors), -1)) for name in self._shapes]
-        parts[0] = parts[0] - self._problem.x_star
-        return np.concatenate(parts, axis=1)
+
+        def run(vectors: FloatArray, clients: QuadraticClients, who: Masks) -> FloatArray:
+            state = self._state(vectors, self._counts[index])
+            after = algorithm.round(state, clients, who, branch)
+            return joined({**after, "x": after["x"] - self._problem.x_star}, self._shapes)
+
+        return run
 
     def _round(self, index: int) -> _Round:
         """Return the map of a round, once for rounds that are alike."""
@@ -177,36 +178,19 @@ class _Path:
         return self._known[key]
 
     def _probed(self, algorithm: Algorithm, index: int) -> _Round:
-        """Run the round on a basis, on a state that checks it, and on each unit of its noise."""
-        size = self._start.size
-        step = 2.0 ** np.ceil(np.log2(self._reach()))
-        numbers = self._demand(algorithm, index)
-        probes = np.zeros((size + 2 + numbers, size))
-        probes[1 : size + 1] = step * np.eye(size)
-        probes[size + 1] = step * np.cos(np.arange(size) + index)
-        places = np.concatenate([np.full(size + 2, _NOWHERE), np.arange(numbers)])
-        noisy = self._clients.with_noise(UnitImpulses(places))
-        images = self._image(algorithm, probes, index, noisy)
-        slope = (images[1 : size + 1] - images[0]).T / step
-        miss = np.abs(images[0] + slope @ probes[size + 1] - images[size + 1]).max()
-        if not miss <= _MISS * max(1.0, np.abs(images).max()):
+        still, mask = np.zeros(self._start.size), self._masks[index : index + 1]
+        function = self._function(algorithm, index)
+        probe = Probe(function, self._problem, still, still, clients=self._clients)
+        try:
+            maps = probe.maps(mask)
+            probe.check(mask, maps, np.random.default_rng(index))
+        except (NotAffineError, RoundOverflowError) as refused:
             raise NotAffineError(
                 "the algorithm's round must be affine in what is not a count, to follow a path: "
                 "use engines.monte_carlo"
-            )
-        columns = images[size + 2 :] - images[0]
-        error = _OPERATIONS * size * UNIT_ROUNDOFF + 4 * self._clients.slope_rounding
-        return _Round(slope, images[0], columns.T @ columns, error)
-
-    def _demand(self, algorithm: Algorithm, index: int) -> int:
-        """Return how many numbers the noise of a round with these participants consists of."""
-        key = self._masks[index].tobytes()
-        if key not in self._numbers:
-            silence = Silence()
-            still = np.zeros((1, self._start.size))
-            self._image(algorithm, still, index, self._clients.with_noise(silence))
-            self._numbers[key] = silence.numbers_per_replica
-        return self._numbers[key]
+            ) from refused
+        error = _OPERATIONS * still.size * UNIT_ROUNDOFF + 4 * self._clients.slope_rounding
+        return _Round(maps.slopes[0], maps.offsets[0], maps.noises[0], error)
 
     def trajectory(self) -> Trajectory:
         rounds = [self._round(index) for index in range(len(self._masks))]

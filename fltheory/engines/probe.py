@@ -67,9 +67,11 @@ class Probe:
         problem: QuadraticProblem,
         origin: FloatArray,
         image_origin: FloatArray,
+        *,
+        clients: QuadraticClients | None = None,
     ) -> None:
         self._function = function
-        self._clients = QuadraticClients(problem, Silence())
+        self._clients = clients or QuadraticClients(problem, Silence())
         self._origin = origin
         self._image_origin = image_origin
         reach = max(float(np.abs(problem.optima).max()), float(np.abs(origin).max()), 1.0)

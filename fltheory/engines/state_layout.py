@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,13 +90,22 @@ class StateLayout:
         )
 
     def _state(self, vectors: FloatArray) -> State:
-        state: dict[str, FloatArray] = {}
-        vectors, first = vectors * self.units, 0
-        for name, shape in self.shapes.items():
-            width = int(np.prod(shape))
-            state[name] = vectors[:, first : first + width].reshape(-1, *shape)
-            first += width
-        return state
+        return split(vectors * self.units, self.shapes)
+
+
+def split(vectors: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
+    """Return the entries (rows, ...) whose numbers vectors (rows, n) hold one after another."""
+    entries, first = {}, 0
+    for name, shape in shapes.items():
+        width = int(np.prod(shape))
+        entries[name] = vectors[:, first : first + width].reshape(-1, *shape)
+        first += width
+    return entries
+
+
+def joined(state: State, names: Iterable[str]) -> FloatArray:
+    """Return the vectors (rows, n) that hold a state's entries (rows, ...) one after another."""
+    return np.concatenate([state[name].reshape(len(state[name]), -1) for name in names], axis=1)
 
 
 def _balance(from_model: FloatArray, to_model: FloatArray) -> float:
@@ -112,5 +121,4 @@ def _model_first(state: State) -> list[str]:
 
 
 def _flat(state: State) -> FloatArray:
-    parts = [state[name].reshape(state["x"].shape[0], -1) for name in _model_first(state)]
-    return np.concatenate(parts, axis=1)
+    return joined(state, _model_first(state))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fltheory.engines.observables import QuadraticForm
+from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 
@@ -37,6 +39,30 @@ class StationaryLimit:
     mean: FloatArray
     bias: float
     rounding_error: Mapping[str, float]
+
+
+def limit_of(
+    problem: QuadraticProblem,
+    forms: Mapping[str, QuadraticForm],
+    first: FloatArray,
+    second: FloatArray,
+    rounding_error: Mapping[str, float],
+) -> StationaryLimit:
+    """Return the limit whose moments around x* are ``first`` (n,) and ``second`` (n, n)."""
+    limits = {
+        name: float((form.matrix * second).sum() + 2 * form.vector @ first + form.constant)
+        for name, form in forms.items()
+    }
+    offset = first[: problem.dim]
+    return StationaryLimit(
+        converges=True,
+        squared_distance=limits["squared_distance"],
+        squared_gradient=limits["squared_gradient"],
+        excess_loss=limits["excess_loss"],
+        mean=problem.x_star + offset,
+        bias=float(np.linalg.norm(offset)),
+        rounding_error=rounding_error,
+    )
 
 
 def no_limit(dim: int) -> StationaryLimit:

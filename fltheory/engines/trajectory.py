@@ -62,6 +62,29 @@ class Trajectory(RoundArrays):
     replicas: int | None = None
     diverged_at: int | None = None
 
+    @classmethod
+    def of(
+        cls,
+        values: Mapping[str, FloatArray],
+        *,
+        standard_error: Mapping[str, FloatArray] | None = None,
+        rounding_error: Mapping[str, FloatArray] | None = None,
+        replicas: int | None = None,
+        diverged_at: int | None = None,
+    ) -> Trajectory:
+        """Return a trajectory of arrays by name: the standard quantities and what was observed."""
+        arrays = round_arrays(values)
+        return cls(
+            arrays.squared_distance,
+            arrays.squared_gradient,
+            arrays.excess_loss,
+            arrays.observed,
+            standard_error=None if standard_error is None else round_arrays(standard_error),
+            rounding_error=None if rounding_error is None else round_arrays(rounding_error),
+            replicas=replicas,
+            diverged_at=diverged_at,
+        )
+
     @property
     def rounds(self) -> int:
         """R, the number of rounds."""
@@ -80,16 +103,8 @@ def exact_trajectory(
     values: Mapping[str, FloatArray], errors: Mapping[str, FloatArray], diverged_at: int | None
 ) -> Trajectory:
     """Return a trajectory of computed numbers and the bounds on their rounding errors."""
-    arrays = round_arrays(values)
     # What overflowed on the way to a bound (zero times infinity) is infinite.
     finite = {
         name: np.nan_to_num(error, nan=np.inf, posinf=np.inf) for name, error in errors.items()
     }
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
-        arrays.observed,
-        rounding_error=round_arrays(finite),
-        diverged_at=diverged_at,
-    )
+    return Trajectory.of(values, rounding_error=finite, diverged_at=diverged_at)

@@ -22,7 +22,7 @@ from fltheory import validation
 from fltheory.algorithms import AdaFed, Algorithm, CAFed, F3ast, ServerMomentum, Unbiased
 from fltheory.engines.logistic_clients import LogisticClients
 from fltheory.engines.simulation import simulate
-from fltheory.parallel import as_they_come
+from fltheory.parallel import rest_as_they_come
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import LogisticProblem
 from fltheory.progress import Progress
@@ -373,13 +373,12 @@ def measure_all(
     progress : callable, optional
         Called with (measured, keys in all, what was last measured).
     """
-    waiting = [key for key in chosen if key not in done]
-    ready = len(chosen) - len(waiting)
-    one = partial(measure, plan=plan)
-    if progress is not None:
-        progress(ready, len(chosen), "running")
-    for result in as_they_come(one, waiting, processes):
-        ready += 1
-        if progress is not None:
-            progress(ready, len(chosen), f"{result.method}, seed {result.seed}")
-        yield result
+    yield from rest_as_they_come(
+        partial(measure, plan=plan),
+        chosen,
+        done=done,
+        begins="running",
+        about=lambda result: f"{result.method}, seed {result.seed}",
+        processes=processes,
+        progress=progress,
+    )

@@ -6,20 +6,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.bernoulli import Bernoulli
-from fltheory.participation.number_present import law_of_number, weighted_pairs
+from fltheory.participation.independent_clients import law_of_number, weighted_pairs
+from fltheory.participation.subset_of_available import SubsetOfAvailable
+from fltheory.participation.subsets import of_size
 from fltheory.validation import FloatArray
 
 
-@dataclass(frozen=True, eq=False)
-class AtMost:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class AtMost(SubsetOfAvailable):
     """Clients are available independently; of those, ``size`` drawn uniformly take part.
 
     Where fewer are available, all of them do. With `FedAvg` this is FedAR's baseline
@@ -43,26 +42,10 @@ class AtMost:
     [0.25, 0.75]
     """
 
-    availability: FloatArray
-    size: int
-
-    def __init__(self, availability: ArrayLike, size: int) -> None:
-        p = Bernoulli(availability).availability
-        object.__setattr__(self, "availability", p)
-        object.__setattr__(self, "size", checked_size(size, p.size))
-
-    def __repr__(self) -> str:
-        return f"AtMost({self.n_clients} clients, size={self.size})"
-
     @property
     def independent(self) -> bool:
         """True: every round draws afresh."""
         return True
-
-    @property
-    def n_clients(self) -> int:
-        """N, all clients."""
-        return int(self.availability.size)
 
     @cached_property
     def marginals(self) -> FloatArray:
@@ -106,14 +89,13 @@ class AtMost:
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
         """Every participant set of positive probability."""
         p = self.availability
+        everybody = np.ones(self.n_clients, dtype=bool)
         for size in range(self.size):
-            for members in combinations(range(self.n_clients), size):
-                mask = _mask(members, self.n_clients)
+            for mask in of_size(size, everybody):
                 chance = float(np.where(mask, p, 1 - p).prod())
                 if chance > 0:
                     yield chance, mask
-        for members in combinations(range(self.n_clients), self.size):
-            mask = _mask(members, self.n_clients)
+        for mask in of_size(self.size, everybody):
             others = law_of_number(np.where(mask, 0.0, p)[None])[0]
             drawn = [1 / math.comb(self.size + more, self.size) for more in range(others.size)]
             yield float(p[mask].prod() * (others @ drawn)), mask
@@ -124,17 +106,3 @@ class AtMost:
             keys = np.where(available, rng.random(available.shape), np.inf)
             last = np.partition(keys, self.size - 1, axis=1)[:, self.size - 1 : self.size]
             yield available & (keys <= last)
-
-
-def checked_size(size: int, n_clients: int) -> int:
-    """Return ``size`` as an int if it is a whole number from 1 to N."""
-    size = validation.whole_number("size", size, at_least=1)
-    if size > n_clients:
-        raise ValueError(f"size must be at most the number of clients, {n_clients}, got {size}")
-    return size
-
-
-def _mask(members: tuple[int, ...], n_clients: int) -> Masks:
-    mask = np.zeros(n_clients, dtype=bool)
-    mask[list(members)] = True
-    return mask

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.number_present import weighted_pairs
+from fltheory.participation.independent_clients import pairs_present, sets_present, weighted_pairs
 from fltheory.validation import FloatArray
 
 
@@ -70,9 +69,7 @@ class Bernoulli:
     @cached_property
     def pair_inclusions(self) -> FloatArray:
         """(N, N) probability that two clients take part together."""
-        together = np.outer(self.availability, self.availability)
-        np.fill_diagonal(together, self.availability)
-        return together
+        return pairs_present(self.availability)
 
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
@@ -90,12 +87,7 @@ class Bernoulli:
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
         """Every participant set of positive probability."""
-        varies = np.flatnonzero(self.availability < 1)
-        p = self.availability[varies]
-        for present in product([False, True], repeat=varies.size):
-            mask = np.ones(self.n_clients, dtype=bool)
-            mask[varies] = present
-            yield float(np.where(present, p, 1 - p).prod()), mask
+        yield from sets_present(self.availability)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""

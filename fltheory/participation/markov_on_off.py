@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +13,9 @@ from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.finite_chain import FiniteChain
-from fltheory.participation.number_present import weighted_pairs
+from fltheory.participation.independent_clients import pairs_present, sets_present, weighted_pairs
 from fltheory.participation.states import ProductStates, States
+from fltheory.participation.subsets import between
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
@@ -131,9 +131,7 @@ class MarkovOnOff:
     @cached_property
     def pair_inclusions(self) -> FloatArray:
         """(N, N) stationary probability that two clients are there together."""
-        together = np.outer(self.availability, self.availability)
-        np.fill_diagonal(together, self.availability)
-        return together
+        return pairs_present(self.availability)
 
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return the stationary ``E[1{i and j there} weight[|S|]]``, for ``weight`` (N + 1,)."""
@@ -151,12 +149,7 @@ class MarkovOnOff:
 
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
         """Every set of positive stationary probability."""
-        varies = self._varies
-        pi = self.availability[varies]
-        for present in product([False, True], repeat=varies.size):
-            mask = self.availability == 1
-            mask[varies] = present
-            yield float(np.where(present, pi, 1 - pi).prod()), mask
+        yield from sets_present(self.availability)
 
     def restricted_to(self, clients: Sequence[int]) -> MarkovOnOff:
         """Return the chains of some clients alone, what is left after exclusions.
@@ -209,9 +202,9 @@ class MarkovOnOff:
     def states(self) -> States:
         """Return the states of the clients that move, with each client's chain."""
         moves = self._moves
-        present = np.array(list(product([False, True], repeat=moves.size)), dtype=bool)
-        masks = np.tile(self.availability == 1, (len(present), 1))
-        masks[:, moves] = present.reshape(len(present), moves.size)
+        moving = np.zeros(self.n_clients, dtype=bool)
+        moving[moves] = True
+        masks = np.array(list(between(self.availability == 1, moving)))
         pi = self.availability[moves]
         limit = np.where(masks[:, moves], pi, 1 - pi).prod(axis=1)
         stays, comes = self.stays[moves], self.comes[moves]

@@ -6,13 +6,13 @@ import math
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
+from fltheory.participation.subsets import of_size
 from fltheory.validation import FloatArray
 
 
@@ -109,9 +109,9 @@ class UniformSubset:
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
         """Every subset with its probability."""
         probability = 1.0 / self.n_outcomes
-        for members in combinations(self.eligible.tolist(), self.size):
-            mask = np.zeros(self.n_clients, dtype=bool)
-            mask[list(members)] = True
+        eligible = np.ones(self.n_clients, dtype=bool)
+        eligible[list(self.excluded)] = False
+        for mask in of_size(self.size, eligible):
             yield probability, mask
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:

@@ -6,24 +6,23 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from fltheory.participation.at_most import checked_size
 from fltheory.participation.base import Masks
 from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.chain_structure import stationary_law
 from fltheory.participation.states import MatrixStates, States
+from fltheory.participation.subset_of_available import SubsetOfAvailable
+from fltheory.participation.subsets import between
 from fltheory.participation.uniform_subset import UniformSubset
 from fltheory.validation import FloatArray
 
 _AT_ONCE = 1024
 
 
-@dataclass(frozen=True, eq=False)
-class WaitingSubset:
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class WaitingSubset(SubsetOfAvailable):
     """A uniform subset takes part together once each of its members has been available.
 
     Follows the FedAvg(S) of MIFA's code: ``size`` of all clients are drawn; in every round of
@@ -48,17 +47,6 @@ class WaitingSubset:
     >>> round(WaitingSubset([0.5, 0.25], 1).mean_wait, 12)
     3.0
     """
-
-    availability: FloatArray
-    size: int
-
-    def __init__(self, availability: ArrayLike, size: int) -> None:
-        p = Bernoulli(availability).availability
-        object.__setattr__(self, "availability", p)
-        object.__setattr__(self, "size", checked_size(size, p.size))
-
-    def __repr__(self) -> str:
-        return f"WaitingSubset({self.n_clients} clients, size={self.size})"
 
     @cached_property
     def mean_wait(self) -> float:
@@ -90,11 +78,6 @@ class WaitingSubset:
     def independent(self) -> bool:
         """Whether there is nothing to wait for."""
         return bool((self.availability == 1).all())
-
-    @property
-    def n_clients(self) -> int:
-        """N, all clients."""
-        return int(self.availability.size)
 
     @property
     def marginals(self) -> FloatArray:
@@ -149,10 +132,11 @@ class WaitingSubset:
     def _waits(self) -> tuple[Masks, Masks]:
         """Return each state's subset and who of it has been seen, (M, N) each."""
         subsets = [mask for _, mask in self._always.outcomes()]
+        nobody = np.zeros(self.n_clients, dtype=bool)
         pairs = [
             (subset, subset & ~unseen)
             for subset in subsets
-            for unseen in _parts(subset & (self.availability < 1))
+            for unseen in between(nobody, subset & (self.availability < 1))
         ]
         chosen, seen = zip(*pairs, strict=True)
         return np.array(chosen), np.array(seen)
@@ -178,12 +162,3 @@ class WaitingSubset:
     @property
     def _always(self) -> UniformSubset:
         return UniformSubset(self.n_clients, self.size)
-
-
-def _parts(mask: Masks) -> Iterator[Masks]:
-    """Yield every subset of a set, (N,) each."""
-    members = np.flatnonzero(mask)
-    for chosen in product([False, True], repeat=members.size):
-        part = np.zeros_like(mask)
-        part[members] = chosen
-        yield part

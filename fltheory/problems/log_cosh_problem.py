@@ -13,18 +13,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fltheory import validation
-from fltheory.problems.weights import checked_target_weights
-from fltheory.validation import ClientIndices, FloatArray
+from fltheory.problems.tilted_problem import TiltedProblem
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class LogCoshProblem:
+class LogCoshProblem(TiltedProblem):
     """Smooth convex clients whose mean has a bounded gradient.
 
     Parameters
@@ -71,46 +69,9 @@ class LogCoshProblem:
         server_sigma: float = 0.0,
         target_weights: ArrayLike | None = None,
     ) -> None:
-        tilts = validation.real_array("tilts", tilts, shape="(n_clients, dim)")
-        if tilts.ndim != 2 or tilts.size == 0:
-            raise ValueError(f"tilts must have shape (n_clients, dim), got {tilts.shape}")
-        point = validation.real_array("x_star", x_star, shape=f"({tilts.shape[1]},)")
-        if point.shape != tilts.shape[1:]:
-            raise ValueError(f"x_star must have shape {tilts.shape[1:]}, got {point.shape}")
-        fields = {
-            "tilts": tilts,
-            "curvature": validation.positive("curvature", curvature),
-            "width": validation.positive("width", width),
-            "x_star": point,
-            "sigma": validation.nonnegative("sigma", sigma),
-            "server_sigma": validation.nonnegative("server_sigma", server_sigma),
-            "target_weights": checked_target_weights(target_weights, tilts.shape[0]),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-        imbalance = float(np.abs(self.alpha @ tilts).max())
-        if imbalance > 1e-12 * max(1.0, float(np.abs(tilts).max())):
-            raise ValueError(
-                "tilts must cancel under the target weights, "
-                f"got a weighted sum of up to {imbalance:.3g}"
-            )
-
-    @property
-    def n_clients(self) -> int:
-        """N, the number of clients."""
-        return self.tilts.shape[0]
-
-    @property
-    def dim(self) -> int:
-        """d, the dimension of the model."""
-        return self.tilts.shape[1]
-
-    @cached_property
-    def alpha(self) -> FloatArray:
-        """(N,) target weights, uniform where none were given."""
-        if self.target_weights is None:
-            return np.full(self.n_clients, 1.0 / self.n_clients)
-        return self.target_weights
+        self._set(
+            tilts, x_star, sigma, server_sigma, target_weights, curvature=curvature, width=width
+        )
 
     @property
     def L(self) -> float:
@@ -123,19 +84,9 @@ class LogCoshProblem:
         return 0.0
 
     @property
-    def F_star(self) -> float:
-        """The minimum of F, zero by construction."""
-        return 0.0
-
-    @property
     def largest_gradient(self) -> float:
         """The supremum of ``||grad F||``, not attained."""
         return self.curvature * self.width * math.sqrt(self.dim)
-
-    @cached_property
-    def sigma_G(self) -> float:
-        """Gradient dissimilarity, the same at every point: the longest tilt."""
-        return float(np.linalg.norm(self.tilts, axis=1).max())
 
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""
@@ -145,18 +96,6 @@ class LogCoshProblem:
         heights = np.where(away < 1e-4, 0.5 * away**2, far)
         return np.asarray((self.curvature * self.width**2 * heights).sum(axis=-1))
 
-    def excess_loss(self, x: FloatArray) -> FloatArray:
-        """``F(x) - F*`` at points of shape (..., d)."""
-        return self.loss(x)
-
     def gradient(self, x: FloatArray) -> FloatArray:
         """``grad F`` at points of shape (..., d)."""
         return np.asarray(self.curvature * self.width * np.tanh((x - self.x_star) / self.width))
-
-    def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
-        """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d) and clients (T,)."""
-        return self.gradient(x) + self.tilts[clients]
-
-    def client_losses(self, x: FloatArray) -> FloatArray:
-        """``F_i(x)`` of every client, shape (..., N), at common points of shape (..., d)."""
-        return self.loss(x)[..., None] + (x - self.x_star) @ self.tilts.T

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from fltheory import validation
-from fltheory.problems.weights import checked_target_weights
+from fltheory.problems.client_data import check_label_shapes, check_shapes
+from fltheory.problems.sample_problem import SampleProblem
 from fltheory.validation import ClientIndices, FloatArray
 
 _TOLERANCE = 1e-12
@@ -19,12 +20,10 @@ _MOST_STEPS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticProblem:
+class LogisticProblem(SampleProblem):
     """``F_i(x) = mean_j log(1 + exp(-s_ij <x, a_ij>)) + ridge/2 ||x||^2`` over client i's data.
 
-    ``s = 2 y - 1`` for labels y. There is no intercept; a constant feature makes one. The
-    losses have no noise level or dissimilarity in closed form, so this is not a `Problem` for
-    the exact engine; what it shares with one has the same name.
+    ``s = 2 y - 1`` for labels y. There is no intercept; a constant feature makes one.
 
     Parameters
     ----------
@@ -60,16 +59,7 @@ class LogisticProblem:
     ) -> None:
         data = _checked_features(features)
         marks = _checked_labels(labels, [len(part) for part in data])
-        alpha = checked_target_weights(target_weights, len(data))
-        fields = {
-            "samples": np.concatenate(data),
-            "signs": 2 * np.concatenate(marks) - 1,
-            "starts": np.cumsum([0, *(len(part) for part in data)]),
-            "ridge": validation.positive("ridge", ridge),
-            "alpha": np.full(len(data), 1 / len(data)) if alpha is None else alpha,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        self._set(data, ridge, target_weights, signs=2 * np.concatenate(marks) - 1)
 
     def __repr__(self) -> str:
         return (
@@ -78,19 +68,9 @@ class LogisticProblem:
         )
 
     @property
-    def n_clients(self) -> int:
-        """N, the number of clients."""
-        return int(self.starts.size - 1)
-
-    @property
     def dim(self) -> int:
         """d, the dimension of the model."""
         return int(self.samples.shape[1])
-
-    @property
-    def sizes(self) -> NDArray[np.intp]:
-        """(N,) how many samples each client has."""
-        return np.diff(self.starts)
 
     @cached_property
     def L(self) -> float:
@@ -117,13 +97,7 @@ class LogisticProblem:
     @cached_property
     def x_star(self) -> FloatArray:
         """(d,) minimiser of F, by Newton's method to a gradient of 1e-12 of the data's scale."""
-        weights = np.repeat(self.alpha / self.sizes, self.sizes)
-        return self._minimiser(self.samples, self.signs, weights)
-
-    @cached_property
-    def F_star(self) -> float:
-        """The minimum of F."""
-        return float(self.loss(self.x_star))
+        return self._minimiser(self.samples, self.signs, self.sample_weights)
 
     @cached_property
     def client_optima(self) -> FloatArray:
@@ -140,18 +114,13 @@ class LogisticProblem:
         """(N,) ``F_i^*``, the minimum of every client's loss."""
         return np.asarray(np.diagonal(self.client_losses(self.client_optima)).copy())
 
-    def loss(self, x: FloatArray) -> FloatArray:
-        """F at points (..., d)."""
-        return np.asarray(self.client_losses(x) @ self.alpha)
-
     def excess_loss(self, x: FloatArray) -> FloatArray:
         """``F(x) - F*`` at points (..., d)."""
         return np.asarray(self.loss(x) - self.F_star)
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """``grad F`` at points (..., d)."""
-        weights = np.repeat(self.alpha / self.sizes, self.sizes)
-        pull = self.signs * expit(-(x @ self.samples.T) * self.signs) * weights
+        pull = self.signs * expit(-(x @ self.samples.T) * self.signs) * self.sample_weights
         return np.asarray(self.ridge * x - pull @ self.samples)
 
     def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
@@ -181,8 +150,8 @@ class LogisticProblem:
         return np.asarray(shares @ self.alpha)
 
     def _of(self, client: int) -> tuple[FloatArray, FloatArray]:
-        span = slice(self.starts[client], self.starts[client + 1])
-        return self.samples[span], self.signs[span]
+        rows = self.rows_of(client)
+        return self.samples[rows], self.signs[rows]
 
     def _minimiser(self, samples: FloatArray, signs: FloatArray, weights: FloatArray) -> FloatArray:
         """Minimise ``sum_j weights_j log(1 + exp(-s_j <x, a_j>)) + ridge/2 ||x||^2``.
@@ -223,14 +192,7 @@ def _checked_features(features: Sequence[ArrayLike] | FloatArray) -> list[FloatA
         validation.real_array("features", part, shape="(n_i, d) for each client")
         for part in features
     ]
-    if not data:
-        raise ValueError("features must hold the data of at least one client, got none")
-    for client, part in enumerate(data):
-        if part.ndim != 2 or part.size == 0 or part.shape[1] != data[0].shape[1]:
-            raise ValueError(
-                f"features must be (n_i, d) with n_i, d >= 1 and the same d for each client, "
-                f"got {part.shape} for client {client}"
-            )
+    check_shapes(data)
     return data
 
 
@@ -238,9 +200,7 @@ def _checked_labels(
     labels: Sequence[ArrayLike] | NDArray[np.generic], sizes: list[int]
 ) -> list[FloatArray]:
     marks = [validation.real_array("labels", part, shape="(n_i,)") for part in labels]
-    shapes = [part.shape for part in marks]
-    if shapes != [(size,) for size in sizes]:
-        raise ValueError(f"labels must be one a sample, of shapes {sizes}, got {shapes}")
+    check_label_shapes(marks, sizes)
     for client, part in enumerate(marks):
         if not np.isin(part, (0.0, 1.0)).all():
             raise ValueError(f"labels must be 0 or 1, got others for client {client}")

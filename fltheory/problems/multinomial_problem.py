@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax, softmax
 
 from fltheory import validation
-from fltheory.problems.multinomial_data import checked_features, checked_labels
-from fltheory.problems.weights import checked_target_weights
+from fltheory.problems.client_data import checked_features, checked_labels
+from fltheory.problems.sample_problem import SampleProblem
 from fltheory.validation import FloatArray
 
 _ROWS = 2048
@@ -65,12 +65,11 @@ class ClientSums:
 
 
 @dataclass(frozen=True, eq=False)
-class MultinomialProblem:
+class MultinomialProblem(SampleProblem):
     """``F_i(W, b) = mean_j f_ij(W, b) + ridge/2 ||(W, b)||^2`` over client i's samples.
 
     A point x is W row after row and then b, which is the order of the parameters of a linear
-    layer in torch. Like `LogisticProblem`, it has exact L and mu and an optimum, but no noise
-    level or dissimilarity in closed form.
+    layer in torch.
 
     Parameters
     ----------
@@ -111,28 +110,13 @@ class MultinomialProblem:
         data = checked_features(features)
         n_classes = validation.whole_number("n_classes", n_classes, at_least=2)
         marks = checked_labels(labels, [len(part) for part in data], n_classes)
-        alpha = checked_target_weights(target_weights, len(data))
-        fields = {
-            "samples": np.concatenate(data),
-            "labels": np.concatenate(marks),
-            "starts": np.cumsum([0, *(len(part) for part in data)]),
-            "n_classes": n_classes,
-            "ridge": validation.positive("ridge", ridge),
-            "alpha": np.full(len(data), 1 / len(data)) if alpha is None else alpha,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        self._set(data, ridge, target_weights, labels=np.concatenate(marks), n_classes=n_classes)
 
     def __repr__(self) -> str:
         return (
             f"MultinomialProblem({self.n_clients} clients, {self.n_classes} classes, "
             f"dim {self.dim}, {len(self.samples)} samples, ridge {self.ridge})"
         )
-
-    @property
-    def n_clients(self) -> int:
-        """N, the number of clients."""
-        return int(self.starts.size - 1)
 
     @property
     def n_features(self) -> int:
@@ -143,11 +127,6 @@ class MultinomialProblem:
     def dim(self) -> int:
         """C (d + 1), the size of a point."""
         return self.n_classes * (self.n_features + 1)
-
-    @property
-    def sizes(self) -> NDArray[np.intp]:
-        """(N,) how many samples each client has."""
-        return np.diff(self.starts)
 
     @cached_property
     def smoothness(self) -> FloatArray:
@@ -191,20 +170,6 @@ class MultinomialProblem:
     def x_star(self) -> FloatArray:
         """(dim,) minimiser of F, to within ``optimum.distance``."""
         return self.optimum.x
-
-    @cached_property
-    def F_star(self) -> float:
-        """The minimum of F, to within ``optimum.excess_loss`` and rounding."""
-        return float(self.loss(self.x_star))
-
-    @property
-    def sample_weights(self) -> FloatArray:
-        """(n,) ``alpha_i / n_i`` of every sample: F is the sum of losses with these weights."""
-        return np.repeat(self.alpha / self.sizes, self.sizes)
-
-    def loss(self, x: FloatArray) -> FloatArray:
-        """F at points (..., dim)."""
-        return np.asarray(self.client_losses(x) @ self.alpha)
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """``grad F`` at points (k, dim)."""
@@ -267,7 +232,7 @@ class MultinomialProblem:
 
     def of_client(self, client: int) -> MultinomialProblem:
         """Return the problem with one client alone."""
-        rows = slice(self.starts[client], self.starts[client + 1])
+        rows = self.rows_of(client)
         return MultinomialProblem(
             [self.samples[rows]], [self.labels[rows]], n_classes=self.n_classes, ridge=self.ridge
         )
@@ -275,7 +240,7 @@ class MultinomialProblem:
     def gram(self, client: int) -> FloatArray:
         """Return ``sum_j (a_j, 1) (a_j, 1)' / n_i`` of a client, (d + 1, d + 1)."""
         total = np.zeros((self.n_features + 1, self.n_features + 1))
-        for rows in _blocks(int(self.starts[client]), int(self.starts[client + 1])):
+        for rows in _blocks(self.rows_of(client)):
             samples = with_intercept(self.samples[rows].astype(np.float64))
             total += samples.T @ samples
         return total / self.sizes[client]
@@ -283,7 +248,7 @@ class MultinomialProblem:
     def blocks(self) -> Iterator[tuple[int, slice]]:
         """Yield clients with slices of their samples, few enough to be held in float64."""
         for client in range(self.n_clients):
-            for rows in _blocks(int(self.starts[client]), int(self.starts[client + 1])):
+            for rows in _blocks(self.rows_of(client)):
                 yield client, rows
 
     def logits(self, points: FloatArray, rows: slice) -> FloatArray:
@@ -318,6 +283,6 @@ def _flat(gradients: FloatArray) -> FloatArray:
     return np.concatenate([weights, gradients[..., -1]], axis=-1)
 
 
-def _blocks(first: int, end: int) -> Iterator[slice]:
-    for start in range(first, end, _ROWS):
-        yield slice(start, min(start + _ROWS, end))
+def _blocks(rows: slice) -> Iterator[slice]:
+    for start in range(rows.start, rows.stop, _ROWS):
+        yield slice(start, min(start + _ROWS, rows.stop))

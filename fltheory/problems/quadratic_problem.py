@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.problems.ball import Ball, largest_affine_norm
-from fltheory.problems.weights import checked_target_weights, weighted_mean
+from fltheory.problems.weights import checked_target_weights, weighted_mean, weights_or_uniform
 from fltheory.validation import ClientIndices, FloatArray
 
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
@@ -102,9 +102,7 @@ class QuadraticProblem:
     @cached_property
     def alpha(self) -> FloatArray:
         """(N,) target weights, uniform where none were given."""
-        if self.target_weights is None:
-            return np.full(self.n_clients, 1.0 / self.n_clients)
-        return self.target_weights
+        return weights_or_uniform(self.target_weights, self.n_clients)
 
     @cached_property
     def _curvatures(self) -> FloatArray:

@@ -29,6 +29,11 @@ def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatAr
     return array
 
 
+def weights_or_uniform(weights: FloatArray | None, n_clients: int) -> FloatArray:
+    """Return ``weights``, or 1/N for each of N clients where there are none."""
+    return np.full(n_clients, 1.0 / n_clients) if weights is None else weights
+
+
 def weighted_mean(points: FloatArray, weights: FloatArray) -> FloatArray:
     """``sum_i weights_i points_i``, exact where all points are equal.
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 from rich.table import Table
 
 from fltheory.experiments import CHOICES, METHODS, PAPER, Figures, Measured, Plan
-from fltheory.report.whole_file import write_whole
+from fltheory.report.result_file import read_results, write_results
 from fltheory.validation import FloatArray
 
 _HEADINGS = (
@@ -210,8 +208,7 @@ def _commonest(rates: Sequence[tuple[float, float]]) -> str:
 
 def write_measured(path: Path, results: Sequence[Measured], plan: Plan) -> None:
     """Write what has been measured so far, as JSON, whole or not at all."""
-    document = {"plan": asdict(plan), "measured": [asdict(result) for result in results]}
-    write_whole(path, json.dumps(document, indent=1) + "\n")
+    write_results(path, "measured", results, plan)
 
 
 def read_measured(path: Path, plan: Plan) -> list[Measured]:
@@ -222,17 +219,14 @@ def read_measured(path: Path, plan: Plan) -> list[Measured]:
     ValueError
         If it is damaged, or was made with another plan.
     """
-    if not path.exists():
-        return []
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        begun = _plan(document["plan"])
-        results = [_measured(entry) for entry in document["measured"]]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"out must be a file that experiment wrote, got {str(path)!r}") from error
-    if begun != plan:
-        raise ValueError(f"out must be of the same plan, {plan}, got {begun} in {str(path)!r}")
-    return results
+    return read_results(
+        path,
+        "measured",
+        plan,
+        command="experiment",
+        plan_of=_plan,
+        result_of=_measured,
+    )
 
 
 def _plan(entry: dict[str, object]) -> Plan:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from fltheory.report.whole_file import write_whole
+from fltheory.report.result_file import read_results, write_results
 from fltheory.verify import Judged, Plan
 
 _INTRODUCTION = """\
@@ -66,8 +64,7 @@ def _row(name: str, results: Sequence[Judged]) -> str:
 
 def write_judged(path: Path, results: Sequence[Judged], plan: Plan) -> None:
     """Write what has been judged so far, as JSON, in one go."""
-    document = {"plan": asdict(plan), "judged": [asdict(result) for result in results]}
-    write_whole(path, json.dumps(document, indent=1) + "\n")
+    write_results(path, "judged", results, plan)
 
 
 def read_judged(path: Path, plan: Plan) -> list[Judged]:
@@ -78,14 +75,11 @@ def read_judged(path: Path, plan: Plan) -> list[Judged]:
     ValueError
         If it is damaged, or was made with another plan.
     """
-    if not path.exists():
-        return []
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        results = [Judged(**entry) for entry in document["judged"]]
-        begun = Plan(**document["plan"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise ValueError(f"out must be a file that power wrote, got {str(path)!r}") from error
-    if begun != plan:
-        raise ValueError(f"out must be of the same plan, {plan}, got {begun} in {str(path)!r}")
-    return results
+    return read_results(
+        path,
+        "judged",
+        plan,
+        command="power",
+        plan_of=lambda entry: Plan(**entry),
+        result_of=lambda entry: Judged(**entry),
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from fltheory.algorithms import (
 from fltheory.engines import Setting
 from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.problems import Ball, QuadraticProblem
-from fltheory.theorems.regime import Regime
+from fltheory.theorems.regime import Regime, coupled
 from fltheory.weights import optimal
 
 _PI = (0.9, 0.7, 0.5, 0.3)
@@ -227,11 +228,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
 }
 
 
-def _regime(about: str, make: Callable[[], _Instance]) -> Regime:
-    return Regime(about, lambda: make().setting)
-
-
-_ALL = {name: _regime(about, make) for name, (about, make) in _MAKERS.items()}
+_ALL = coupled(_MAKERS, attrgetter("setting"))
 
 
 def _some(*names: str) -> Mapping[str, Regime]:

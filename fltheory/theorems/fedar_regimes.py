@@ -16,7 +16,7 @@ from fltheory.algorithms import CappedLinear, FedAR, Harmonic, Scheduled
 from fltheory.engines import Setting
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Participation
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.regime import Regime
+from fltheory.theorems.regime import Regime, coupled
 
 _OPTIMA = (3.0, -1.0, 2.0, -4.0)
 _LOCAL_STEPS = 2
@@ -102,10 +102,7 @@ _INSTANCES: Mapping[str, tuple[str, Callable[[], Instance]]] = {
 
 
 def _regimes(names: Sequence[str], couple: Callable[[Instance], Setting]) -> Mapping[str, Regime]:
-    def regime(about: str, make: Callable[[], Instance]) -> Regime:
-        return Regime(about, lambda: couple(make()))
-
-    return {name: regime(*_INSTANCES[name]) for name in names}
+    return coupled({name: _INSTANCES[name] for name in names}, couple)
 
 
 THEOREM_1 = _regimes(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from fltheory.engines import Setting
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.problems import LogCoshProblem, Problem, QuadraticProblem
 from fltheory.theorems.fedau_setting import FedAUSetting
-from fltheory.theorems.regime import Regime
+from fltheory.theorems.regime import Regime, coupled
 
 _Participation = Bernoulli | MarkovOnOff | Cyclic
 
@@ -124,10 +125,7 @@ def _near_one(participation: _Participation) -> _Instance:
 def _regimes(
     instances: Mapping[str, tuple[str, Callable[[], _Instance]]],
 ) -> Mapping[str, Regime]:
-    def regime(about: str, make: Callable[[], _Instance]) -> Regime:
-        return Regime(about, lambda: make().setting)
-
-    return {name: regime(about, make) for name, (about, make) in instances.items()}
+    return coupled(instances, attrgetter("setting"))
 
 
 THEOREM_1 = _regimes(

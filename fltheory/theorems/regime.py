@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from fltheory.engines import Setting
+
+Instance = TypeVar("Instance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,3 +31,18 @@ class Regime:
     def setting(self) -> Setting:
         """The setting, the same object every time."""
         return self.make()
+
+
+def coupled(
+    instances: Mapping[str, tuple[str, Callable[[], Instance]]],
+    couple: Callable[[Instance], Setting],
+) -> dict[str, Regime]:
+    """Return regimes of instances, each (what is special, how it is made), as ``couple`` sets them.
+
+    Theorems on the same instances differ in how they tie the step sizes to the rest.
+    """
+
+    def regime(about: str, make: Callable[[], Instance]) -> Regime:
+        return Regime(about, lambda: couple(make()))
+
+    return {name: regime(about, make) for name, (about, make) in instances.items()}

@@ -18,7 +18,7 @@ from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.participation import Participation, UniformSubset
 from fltheory.problems import Problem, QuadraticProblem, nonconvex, quadratic
-from fltheory.theorems.regime import Regime
+from fltheory.theorems.regime import coupled
 from fltheory.validation import FloatArray
 
 _DIM = 5
@@ -146,21 +146,11 @@ def _setting(instance: _Instance, client_lr: float, assist_lr: float) -> Setting
     )
 
 
-def _regimes(
-    instances: Mapping[str, tuple[str, Callable[[], _Instance]]],
-    couple: Callable[[_Instance], Setting],
-) -> Mapping[str, Regime]:
-    def regime(about: str, make: Callable[[], _Instance]) -> Regime:
-        return Regime(about, lambda: couple(make()))
-
-    return {name: regime(about, make) for name, (about, make) in instances.items()}
-
-
-THEOREM_4 = _regimes(
+THEOREM_4 = coupled(
     {**_INSTANCES, "nonconvex": ("rippled losses, two of ten clients excluded", _nonconvex)},
     _theorem_4_setting,
 )
-THEOREM_5 = _regimes(_INSTANCES, _theorem_5_setting)
+THEOREM_5 = coupled(_INSTANCES, _theorem_5_setting)
 
 
 def _rate_instance(
@@ -198,7 +188,7 @@ def _corollary_2_setting(constant: float) -> Callable[[_Instance], Setting]:
 
 _FLAT = 0.1
 
-COROLLARY_1 = _regimes(
+COROLLARY_1 = coupled(
     {
         "i.i.d.": (
             "equal clients",
@@ -217,7 +207,7 @@ COROLLARY_1 = _regimes(
 )
 
 COROLLARY_2 = {
-    **_regimes(
+    **coupled(
         {
             "i.i.d.": (
                 "equal clients, etabar = 1.05 log(R)/R",
@@ -234,7 +224,7 @@ COROLLARY_2 = {
         },
         _corollary_2_setting(1.05),
     ),
-    **_regimes(
+    **coupled(
         {
             "i.i.d., small constant": (
                 "equal clients, etabar = 0.1 log(R)/R",

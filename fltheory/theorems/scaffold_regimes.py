@@ -18,7 +18,7 @@ from fltheory.algorithms import Scaffold, WarmStarted
 from fltheory.engines import Setting
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import Problem, QuadraticProblem, nonconvex, quadratic
-from fltheory.theorems.regime import Regime
+from fltheory.theorems.regime import coupled
 
 _JUST_BELOW = 1 - 1e-12
 
@@ -179,15 +179,5 @@ def _nonconvex_setting(instance: _Instance) -> Setting:
     return _setting(instance, share ** (2 / 3) / 24, warm=instance.warm)
 
 
-def _regimes(
-    instances: Mapping[str, tuple[str, Callable[[], _Instance]]],
-    couple: Callable[[_Instance], Setting],
-) -> Mapping[str, Regime]:
-    def regime(about: str, make: Callable[[], _Instance]) -> Regime:
-        return Regime(about, lambda: couple(make()))
-
-    return {name: regime(about, make) for name, (about, make) in instances.items()}
-
-
-CONVEX = _regimes({**_ALIKE, **_OF_CONVEX}, _convex_setting)
-NONCONVEX = _regimes({**_ALIKE, **_OF_NONCONVEX}, _nonconvex_setting)
+CONVEX = coupled({**_ALIKE, **_OF_CONVEX}, _convex_setting)
+NONCONVEX = coupled({**_ALIKE, **_OF_NONCONVEX}, _nonconvex_setting)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from fltheory.engines import Setting
 from fltheory.progress import Progress
-from fltheory.theorems import (
-    Family,
-    PointClaim,
-    RateClaim,
-    Statement,
-    Theorem,
-)
+from fltheory.theorems import PointClaim, RateClaim, Statement, Theorem
 from fltheory.verify.extremal_instances import is_about_safari
 from fltheory.verify.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.instance_search import InstanceSearch
 from fltheory.verify.setting_search import FoundSetting, SettingSearch
 from fltheory.verify.witness import Witness
+
+Found = Witness | FamilyWitness | FoundSetting
 
 DEFAULT_BUDGET = 10_000
 DEFAULT_BUDGET_IN_FAMILY = 500
@@ -45,11 +42,35 @@ class Falsification:
 
     theorem: str
     reading: str
-    witness: Witness | FamilyWitness | FoundSetting | None
+    witness: Found | None
     settings_tried: int
     settings_applicable: int
     best_ratio: float
-    best: Witness | FamilyWitness | FoundSetting | None
+    best: Found | None
+
+
+class _Search(Protocol):
+    """A search that keeps count and the best."""
+
+    @property
+    def tried(self) -> int: ...
+
+    @property
+    def applicable(self) -> int: ...
+
+    @property
+    def best_ratio(self) -> float: ...
+
+    @property
+    def best(self) -> Found | None: ...
+
+    def attempts(self) -> Iterator[int]:
+        """Try settings until the budget is spent; yield how many so far."""
+        ...
+
+    def simplified(self) -> Found | None:
+        """Return a refutation, made simple, if there is one."""
+        ...
 
 
 def falsify(
@@ -104,39 +125,16 @@ def falsify(
         raise ValueError(
             f"theorem must be about runs of an algorithm to be searched, got {theorem.id}"
         )
+    search: _Search
     if settings is None and theorem.family is not None:
-        return _in_family(theorem, theorem.family, budget, seed, progress)
-    if settings is None and isinstance(theorem, Theorem) and is_about_safari(theorem):
-        return _among_instances(theorem, budget, seed, progress)
-    starts = dict(settings) if settings is not None else _of_regimes(theorem)
-    if not starts:
-        raise ValueError(f"settings must be given for {theorem.id}, which has no regimes, got none")
-    search = SettingSearch(theorem, starts, seed)
-    search.run(DEFAULT_BUDGET_AROUND_SETTINGS if budget is None else budget, progress)
-    return Falsification(
-        theorem.id,
-        theorem.reading,
-        search.refuting,
-        search.tried,
-        search.applicable,
-        search.best_ratio,
-        search.best,
-    )
-
-
-def _of_regimes(theorem: Theorem | PointClaim) -> dict[str, Setting]:
-    return {name: regime.setting for name, regime in theorem.regimes.items()}
-
-
-def _in_family(
-    theorem: Theorem | PointClaim,
-    family: Family,
-    budget: int | None,
-    seed: int,
-    progress: Progress | None,
-) -> Falsification:
-    budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
-    search = FamilySearch(theorem, family, budget, seed)
+        budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
+        search = FamilySearch(theorem, theorem.family, budget, seed)
+    elif settings is None and isinstance(theorem, Theorem) and is_about_safari(theorem):
+        budget = DEFAULT_BUDGET if budget is None else budget
+        search = InstanceSearch(theorem, budget, seed)
+    else:
+        budget = DEFAULT_BUDGET_AROUND_SETTINGS if budget is None else budget
+        search = SettingSearch(theorem, _starts(theorem, settings), budget, seed)
     for tried in search.attempts():
         if progress is not None:
             progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
@@ -151,20 +149,12 @@ def _in_family(
     )
 
 
-def _among_instances(
-    theorem: Theorem, budget: int | None, seed: int, progress: Progress | None
-) -> Falsification:
-    budget = DEFAULT_BUDGET if budget is None else budget
-    search = InstanceSearch(theorem, budget, seed)
-    for tried in search.generations():
-        if progress is not None:
-            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
-    return Falsification(
-        theorem.id,
-        theorem.reading,
-        search.simplified(),
-        search.tried,
-        search.applicable,
-        search.best_ratio,
-        search.best_witness,
-    )
+def _starts(
+    theorem: Theorem | PointClaim, settings: Mapping[str, Setting] | None
+) -> dict[str, Setting]:
+    """Return the settings to go out from: those given, else those of the theorem's regimes."""
+    if settings is None:
+        settings = {name: regime.setting for name, regime in theorem.regimes.items()}
+    if not settings:
+        raise ValueError(f"settings must be given for {theorem.id}, which has no regimes, got none")
+    return dict(settings)

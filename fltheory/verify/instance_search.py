@@ -75,8 +75,10 @@ class InstanceSearch:
     tried, applicable : int
     best_ratio : float
         Largest truth/bound where all hypotheses held.
-    best, refuting : genes or None
-        Where that was, and the preferred refutation, if there is one.
+    best : Witness or None
+        Where that was, in fractions.
+    refuting : genes or None
+        The preferred refutation, if there is one.
     """
 
     def __init__(self, theorem: Theorem, budget: int, seed: int) -> None:
@@ -89,10 +91,10 @@ class InstanceSearch:
         self.tried = 0
         self.applicable = 0
         self.best_ratio = -math.inf
-        self.best: Genes | None = None
+        self._best: Genes | None = None
         self.refuting: Genes | None = None
 
-    def generations(self) -> Iterator[int]:
+    def attempts(self) -> Iterator[int]:
         """Try settings until the budget is spent; yield how many so far."""
         rng = np.random.default_rng(self._seed)
         index = 0
@@ -110,9 +112,9 @@ class InstanceSearch:
             yield self.tried
 
     @property
-    def best_witness(self) -> Witness | None:
+    def best(self) -> Witness | None:
         """The setting with the largest ratio, in fractions."""
-        return None if self.best is None else decoded(self._coupling, self.best)
+        return None if self._best is None else decoded(self._coupling, self._best)
 
     def simplified(self) -> Witness | None:
         """Return the preferred refutation, made small and its numbers round."""
@@ -131,7 +133,7 @@ class InstanceSearch:
             self._note_refutations(genes, ratios)
             leading = int(np.argmax(ratios))
             if ratios[leading] > self.best_ratio:
-                self.best_ratio, self.best = float(ratios[leading]), genes[leading]
+                self.best_ratio, self._best = float(ratios[leading]), genes[leading]
 
     def _note_leaders(self, candidates: Sequence[Genes], scores: FloatArray) -> None:
         for genes, score in zip(candidates, scores, strict=True):

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import TypeAlias
 
 from fltheory import validation
-from fltheory.parallel import as_they_come
+from fltheory.parallel import rest_as_they_come
 from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
 from fltheory.theorems import Theorem, get, registered
@@ -157,15 +157,15 @@ def judge_all(
     progress : callable, optional
         Called with (judged, mutants in all, the change last judged).
     """
-    waiting = [key for key in chosen if key not in done]
-    judge = partial(judged, plan=plan)
-    if progress is not None:
-        progress(len(chosen) - len(waiting), len(chosen), "searching")
-    for result in as_they_come(judge, list(waiting), processes):
-        waiting.remove(result.key)
-        if progress is not None:
-            progress(len(chosen) - len(waiting), len(chosen), result.about)
-        yield result
+    yield from rest_as_they_come(
+        partial(judged, plan=plan),
+        chosen,
+        done=done,
+        begins="searching",
+        about=lambda result: result.about,
+        processes=processes,
+        progress=progress,
+    )
 
 
 @lru_cache(maxsize=32)
@@ -181,7 +181,7 @@ def _mutants(theorem: Theorem) -> tuple[Mutant, ...]:
 def _searched(mutant: Mutant, budget: int, seed: int) -> tuple[bool, int]:
     """Search until a first refutation; return whether there is one, and the settings tried."""
     search = InstanceSearch(mutant.theorem, budget, seed)
-    for _ in search.generations():
+    for _ in search.attempts():
         if search.refuting is not None:
             break
     return search.refuting is not None, search.tried

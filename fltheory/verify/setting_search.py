@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fltheory import validation
 from fltheory.engines import Setting
-from fltheory.progress import Progress
 from fltheory.theorems import PointClaim, Theorem
 from fltheory.verify.check import Comparison, compare, compare_at_point
 from fltheory.verify.setting_numbers import changed, numbers_of, simpler, with_numbers
@@ -98,14 +97,16 @@ class SettingSearch:
     tried, applicable : int
     best_ratio : float
         Largest truth/bound where all hypotheses held; -inf if they never did.
-    best, refuting : FoundSetting or None
+    best : FoundSetting or None
+        Where that was.
     """
 
     def __init__(
-        self, statement: Theorem | PointClaim, starts: dict[str, Setting], seed: int
+        self, statement: Theorem | PointClaim, starts: dict[str, Setting], budget: int, seed: int
     ) -> None:
         self._statement = statement
         self._starts = starts
+        self._budget = validation.whole_number("budget", budget, at_least=1)
         self._rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
         self._known: dict[str, list[_Scored]] = {}
         self._refuting: _Scored | None = None
@@ -123,22 +124,20 @@ class SettingSearch:
         """Where that was."""
         return None if self._best is None else _found(self._best)
 
-    @property
-    def refuting(self) -> FoundSetting | None:
-        """The preferred refutation, made simple."""
+    def simplified(self) -> FoundSetting | None:
+        """Return the preferred refutation, its numbers made round."""
         if self._refuting is None:
             return None
         return _found(_simplified(self._statement, self._refuting))
 
-    def run(self, budget: int, progress: Progress | None = None) -> None:
-        """Try so many settings: the given ones first."""
-        budget = validation.whole_number("budget", budget, at_least=1)
-        for origin, setting in list(self._starts.items())[:budget]:
+    def attempts(self) -> Iterator[int]:
+        """Try settings, the given ones first, until the budget is spent; yield how many so far."""
+        for origin, setting in list(self._starts.items())[: self._budget]:
             self._take(_scored(self._statement, origin, setting))
-            self._tell(progress, budget)
-        while self.tried < budget:
+            yield self.tried
+        while self.tried < self._budget:
             self._take(self._changed())
-            self._tell(progress, budget)
+            yield self.tried
 
     def _changed(self) -> _Scored | None:
         """Return a change that the statement speaks of, if one is soon found."""
@@ -175,10 +174,6 @@ class SettingSearch:
             self._best = scored
         if scored.refutes and (self._refuting is None or _effort(scored) < _effort(self._refuting)):
             self._refuting = scored
-
-    def _tell(self, progress: Progress | None, budget: int) -> None:
-        if progress is not None:
-            progress(self.tried, budget, f"best truth/bound {self.best_ratio:.3g}")
 
 
 def _found(scored: _Scored) -> FoundSetting:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fltheory.engines import RoundArrays, Trajectory
-from fltheory.engines.trajectory import FIELDS, round_arrays
+from fltheory.engines.trajectory import FIELDS
+from fltheory.validation import FloatArray
 from fltheory.verify.truth import Truth
 
 
@@ -16,12 +17,8 @@ def beginning(truth: Truth, rounds: int) -> Truth:
 
 def shorter(run: Trajectory, rounds: int) -> Trajectory:
     """Return rounds 0 to ``rounds`` of a trajectory."""
-    arrays = _cut(run, rounds)
-    return Trajectory(
-        arrays.squared_distance,
-        arrays.squared_gradient,
-        arrays.excess_loss,
-        arrays.observed,
+    return Trajectory.of(
+        _cut(run, rounds),
         standard_error=None if run.standard_error is None else _cut(run.standard_error, rounds),
         rounding_error=None if run.rounding_error is None else _cut(run.rounding_error, rounds),
         replicas=run.replicas,
@@ -29,5 +26,5 @@ def shorter(run: Trajectory, rounds: int) -> Trajectory:
     )
 
 
-def _cut(arrays: RoundArrays, rounds: int) -> RoundArrays:
-    return round_arrays({name: arrays[name][: rounds + 1] for name in (*FIELDS, *arrays.observed)})
+def _cut(arrays: RoundArrays, rounds: int) -> dict[str, FloatArray]:
+    return {name: arrays[name][: rounds + 1] for name in (*FIELDS, *arrays.observed)}

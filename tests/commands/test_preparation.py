@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from fltheory.commands import preparation
-from fltheory.theorems import registry
 from tests.theorems import own
 
 FILE = str(Path(own.__file__))
 Run = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    before = dict(registry._BY_NAME)
-    yield
-    registry._BY_NAME.clear()
-    registry._BY_NAME.update(before)
+pytestmark = pytest.mark.usefixtures("own_theorems_forgotten")
 
 
 def test_a_loaded_theorem_is_verified_and_explained(fltheory_command: Run) -> None:

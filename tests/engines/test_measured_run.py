@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations, product
 
 import numpy as np
@@ -103,10 +104,12 @@ def test_nothing_on_the_ball_exceeds_the_bounds(seed, scale, radius, ridge):
     points = it.x_star + away
     sums, at_optimum = it.client_sums(points), it.client_sums(it.x_star[None])
     apart = np.linalg.norm(sums.gradients - it.gradient(points)[:, None], axis=2)
-    assert apart.max() <= dissimilarity_bound(it, at_optimum, radius) * (1 + 1e-9)
+    bound = dissimilarity_bound(it, at_optimum, radius)
+    assert apart.max() <= bound * (1 + 1e-9)
     found = measured(it, [points])
-    assert found.sigma.low <= found.sigma.high
-    assert found.dissimilarity.low <= found.dissimilarity.high
+    longest = [np.square(it.samples[it.rows_of(i)]).sum(axis=1).mean() + 1 for i in range(3)]
+    assert found.sigma.low <= found.sigma.high <= math.sqrt(max(longest)) * (1 + 1e-9)
+    assert found.dissimilarity.low <= found.dissimilarity.high <= bound * (1 + 1e-9)
 
 
 def test_the_noise_bound_is_attained_up_to_the_mean():

@@ -18,12 +18,14 @@ def test_gaussian_noise_is_the_generators_stream() -> None:
         np.testing.assert_array_equal(drawn, expected.standard_normal((rows, width)))
 
 
-def test_silence_counts_no_less_than_a_replica_would_use() -> None:
-    """Call by call the most of any replica: 2 x 3 of the first, then 2 x 5 of the second."""
+def test_silence_counts_the_most_that_a_replica_uses() -> None:
+    """Three replicas: 2 x 3 numbers, 1 x 3 and then 2 x 5, 1 x 3; a fourth none, 16 at last."""
     silence = Silence()
     assert (silence.normal(np.array([0, 1, 0, 2]), 3) == 0).all()
     assert silence.normal(np.array([1, 1]), 5).shape == (2, 5)
-    assert silence.numbers_per_replica == 2 * 3 + 2 * 5
+    assert silence.numbers_per_replica == 1 * 3 + 2 * 5
+    silence.normal(np.array([3, 3, 3, 3]), 4)
+    assert silence.numbers_per_replica == 4 * 4
 
 
 @pytest.mark.parametrize("place", range(6))

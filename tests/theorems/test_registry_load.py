@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from fltheory import theorems
-from fltheory.theorems import registry
 from tests.theorems import own
 
 FILE = Path(own.__file__)
 
 
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Forget what a test registers."""
-    before = dict(registry._BY_NAME)
-    yield
-    registry._BY_NAME.clear()
-    registry._BY_NAME.update(before)
+pytestmark = pytest.mark.usefixtures("own_theorems_forgotten")
 
 
 def test_a_file_registers_its_statements() -> None:

@@ -1,4 +1,4 @@
-"""Chances of pairs together with the number present, against sums over all sets."""
+"""Chances of sets, of pairs, and of pairs together with the number, against sums over sets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff
 from fltheory.participation.base import SizedInclusions
-from fltheory.participation.number_present import law_of_number
+from fltheory.participation.independent_clients import (
+    law_of_number,
+    pairs_present,
+    sets_present,
+)
 
 chances = st.lists(st.floats(0.05, 1.0), min_size=1, max_size=5)
 
@@ -40,3 +44,13 @@ def test_weighted_inclusions_are_sums_over_sets(p: list[float], seed: int, data)
 def test_law_of_number_is_binomial_where_all_are_alike() -> None:
     law = law_of_number(np.full((1, 4), 0.25))[0]
     assert law * 256 == pytest.approx([81, 108, 54, 12, 1], rel=1e-13)
+
+
+@given(p=st.lists(st.sampled_from([0.0, 0.125, 0.5, 1.0]), min_size=1, max_size=5))
+def test_chances_of_sets_add_up_to_those_of_clients_and_pairs(p: list[float]) -> None:
+    """Exactly: all chances are multiples of powers of two."""
+    found = list(sets_present(np.array(p)))
+    assert all(chance > 0 for chance, _ in found)
+    assert sum(chance for chance, _ in found) == 1.0
+    together = sum(chance * np.outer(mask, mask) for chance, mask in found)
+    np.testing.assert_array_equal(together, pairs_present(np.array(p)))

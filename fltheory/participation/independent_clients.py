@@ -1,10 +1,29 @@
-"""How many of some independent clients are there."""
+"""Clients that are there independently of one another: who, which pairs, and how many."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from fltheory.participation.base import Masks
+from fltheory.participation.subsets import between
 from fltheory.validation import FloatArray
+
+
+def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
+    """Yield every set of positive probability, for ``availability`` (N,), with its probability."""
+    varying = (availability > 0) & (availability < 1)
+    p = availability[varying]
+    for mask in between(availability == 1, varying):
+        yield float(np.where(mask[varying], p, 1 - p).prod()), mask
+
+
+def pairs_present(availability: FloatArray) -> FloatArray:
+    """Return the chances (N, N) that two clients are there together."""
+    together = np.outer(availability, availability)
+    np.fill_diagonal(together, availability)
+    return together
 
 
 def law_of_number(availability: FloatArray) -> FloatArray:
