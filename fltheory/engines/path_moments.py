@@ -149,7 +149,7 @@ class _Path:
         first = 0
         for name, shape in self._shapes.items():
             width = int(np.prod(shape))
-            state[name] = vectors[:, first : first + width].reshape(-1, *shape)
+            state[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
             first += width
         return {**state, "x": state["x"] + self._problem.x_star}
 

@@ -94,7 +94,7 @@ class StateLayout:
         vectors, first = vectors * self.units, 0
         for name, shape in self.shapes.items():
             width = int(np.prod(shape))
-            state[name] = vectors[:, first : first + width].reshape(-1, *shape)
+            state[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
             first += width
         return state
 
