@@ -231,7 +231,7 @@ def falsify(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
 ) -> None:
-    """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
+    """Search for a setting that refutes a theorem; one about SAFARI is certified in fractions."""
     from fltheory import theorems as registry
     from fltheory.report import falsification_text, rate_falsification_text, writable
     from fltheory.theorems import RateClaim, Theorem
@@ -288,10 +288,12 @@ def map_command(
     theorem: Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")],
     x: Annotated[
         str | None,
-        typer.Option(help="Parameter along the x axis, say problem.sigma; q or a family's first."),
+        typer.Option(
+            help="Along the x axis, say problem.sigma; by default q, or a family's first parameter."
+        ),
     ] = None,
     y: Annotated[
-        str | None, typer.Option(help="Parameter along the y axis: rounds, or a family's second.")
+        str | None, typer.Option(help="Along the y axis; by default rounds, or a family's second.")
     ] = None,
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
     regime: Annotated[

@@ -53,11 +53,15 @@ _SHARE_AROUND_REGIMES = 100
 _INTRODUCTION = """\
 # Findings
 
+What was found about every printed statement, and for those that are refuted the claim, what
+refutes it, and where statement and proof part. Words are in [the glossary](glossary.md), outcomes
+are explained in [what a verdict means](verdicts.md). This is about formulas as they stand in the
+texts at hand, not about people: a misprint, or a slip in the conversion of a text, counts like any
+other fault of a formula.
+
 Made by `fltheory findings` from the certificates in `verification/witnesses/`, and from searches
 run for it; do not edit. Each certificate was found by `fltheory falsify` and is checked in exact
-arithmetic by `fltheory certify FILE`. This is about formulas as they stand in the texts at hand,
-not about people: a misprint, or a slip in the conversion of a text, counts like any other fault
-of a formula.
+arithmetic by `fltheory certify FILE`.
 """
 
 
@@ -138,7 +142,7 @@ def _statements(
         heading, *witness = searched[identifier].splitlines()
         yield f"- {heading}; {_verdicts(cells[identifier])}"
         if witness:
-            yield from ("", *(f"      {line.strip()}" for line in witness))
+            yield from ("", *(f"        {line.strip()}" for line in witness), "")
     yield ""
 
 

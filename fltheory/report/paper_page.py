@@ -15,7 +15,14 @@ _READINGS: Mapping[str, str] = {
     "printed": "As printed",
     "derived": "As derived",
     "repaired": "Repaired",
+    "tight": "With the least constants",
 }
+_INTRODUCTION = (
+    "Each statement as it is checked, in every reading: hypotheses, claim, and the outcome on its",
+    "regimes, the named settings to check it on. The formulas are made from the very data that is",
+    "evaluated. See also [what a verdict means](../verdicts.md), [what was found](../findings.md)",
+    "and [the glossary](../glossary.md).",
+)
 _DIRECTIONS = {"<=": r"\leq", "<": "<", ">=": r"\geq", ">": ">"}
 _Inequality: TypeAlias = Theorem | PointClaim | LearningClaim | DecayClaim
 
@@ -56,7 +63,7 @@ def paper_name(statements: Sequence[Statement]) -> str:
 def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
     yield f"# {paper_name(statements)}"
     yield ""
-    yield "Made from the registry; the same data is checked, searched and certified."
+    yield from _INTRODUCTION
     yield ""
     for identifier in dict.fromkeys(statement.id for statement in statements):
         readings = [statement for statement in statements if statement.id == identifier]
@@ -141,16 +148,25 @@ def _symbols(statement: _Inequality) -> Iterator[str]:
     ]
     for item in statement.round_symbols if isinstance(statement, Theorem) else ():
         rows.append((item.symbol, escape(item.meaning)))
+    used = _used(statement)
     rows += [
         (symbol, escape(meaning))
         for symbol, meaning in statement.meanings.items()
-        if symbol not in statement.definitions
+        if symbol in used and symbol not in statement.definitions
     ]
     yield "<details><summary>Symbols</summary><table>"
     for symbol, meaning in rows:
         yield f"<tr><td>{_formula(sp.latex(symbol), display='inline')}</td><td>{meaning}</td></tr>"
     yield "</table></details>"
     yield ""
+
+
+def _used(statement: _Inequality) -> set[sp.Basic]:
+    """Return the symbols of a statement's formulas."""
+    claim = statement.order if isinstance(statement, DecayClaim) else statement.bound
+    formulas = [claim, *(h.condition for h in statement.hypotheses)]
+    formulas += statement.definitions.values()
+    return set().union(*(formula.free_symbols for formula in formulas))
 
 
 def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:

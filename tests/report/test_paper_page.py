@@ -60,3 +60,9 @@ def test_recorded_verdicts_are_shown() -> None:
 def test_claimed_orders_name_their_theorem() -> None:
     page = paper_page([theorems.get("sa-fl/corollary-1")])
     assert "Under the hypotheses of sa-fl/4 (printed)," in page
+
+
+def test_symbols_are_those_of_the_formulas() -> None:
+    """Theorem 4 bounds a gradient: nothing in it is the distance at the start."""
+    assert "||x_0 - x*||" not in paper_page([theorems.get("sa-fl/4")])
+    assert "||x_0 - x*||" in paper_page([theorems.get("sa-fl/5")])
