@@ -10,6 +10,7 @@ from functools import lru_cache
 import fltheory
 
 _OPTIONAL = ("hardware",)
+_NESTED = ("hardware.datasets", "hardware.partitions")  # public too, and without torch
 
 
 @lru_cache(maxsize=1)
@@ -22,7 +23,7 @@ def public_names() -> Mapping[str, tuple[str, ...]]:
     True
     """
     found = {}
-    for name in fltheory.__all__:
+    for name in (*fltheory.__all__, *_NESTED):
         if name.startswith("_"):
             continue
         module = importlib.import_module(f"fltheory.{name}")
