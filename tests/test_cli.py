@@ -54,7 +54,7 @@ def test_explain_shows_statement_and_where_it_applies(fltheory_command) -> None:
     status, out, _ = fltheory_command("explain", "sa-fl/corollary-2", "--reading", "derived")
     assert status == 0
     assert "large enough step" in out
-    assert "HOLDS: i.i.d., unbiased sampling" in out
+    assert "HOLDS: i.i.d.; unbiased sampling" in out
 
 
 def test_derive_shows_steps_and_units(fltheory_command) -> None:

@@ -176,7 +176,8 @@ def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
         if record is not None:
             by_outcome.setdefault(record.outcome, []).append(regime)
     for outcome, regimes in sorted(by_outcome.items()):
-        yield f"- **{outcome}** on {len(regimes)} regimes: {', '.join(regimes)}"
+        count = f"{len(regimes)} regime{'s' if len(regimes) > 1 else ''}"
+        yield f"- **{outcome}** on {count}: {'; '.join(regimes)}"
     if by_outcome:
         yield ""
 

@@ -53,8 +53,10 @@ def test_all_hypotheses_and_the_note_are_there() -> None:
 
 def test_recorded_verdicts_are_shown() -> None:
     page = paper_page([theorems.get("sa-fl/4")], read_baseline(BASELINE))
-    assert "- **REFUTED** on 2 regimes: long horizon, other units" in page
+    assert "- **REFUTED** on 2 regimes: long horizon; other units" in page
     assert "REFUTED" not in paper_page([theorems.get("sa-fl/4")])
+    page = paper_page([theorems.get("sa-fl/5")], read_baseline(BASELINE))
+    assert "- **REFUTED** on 1 regime: other units" in page
 
 
 def test_claimed_orders_name_their_theorem() -> None:
