@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import takewhile
 from typing import TypeAlias
 
 import sympy as sp
@@ -23,6 +25,8 @@ _INTRODUCTION = (
     "evaluated. See also [what a verdict means](../verdicts.md), [what was found](../findings.md)",
     "and [the glossary](../glossary.md).",
 )
+_SUBJECTS = {"lemmas": "Lemmas that SA-FL cites", "pac": "SA-FL on PAC learnability"}
+_OUTER_COMMA = re.compile(r", (?![^(]*\))")  # not one in parentheses
 _DIRECTIONS = {"<=": r"\leq", "<": "<", ">=": r"\geq", ">": ">"}
 _Inequality: TypeAlias = Theorem | PointClaim | LearningClaim | DecayClaim
 
@@ -56,8 +60,16 @@ def paper_page(statements: Sequence[Statement], recorded: Baseline | None = None
 
 
 def paper_name(statements: Sequence[Statement]) -> str:
-    """Return the paper's name: what its statements' sources begin with."""
-    return statements[0].source.rsplit(", ", 1)[0]
+    """Return the paper's name: what all of its statements' sources begin with.
+
+    Statements of several papers on one page go by their subject.
+    """
+    prefix = statements[0].id.split("/")[0]
+    if prefix in _SUBJECTS:
+        return _SUBJECTS[prefix]
+    parts = [_OUTER_COMMA.split(statement.source)[:-1] for statement in statements]
+    common = takewhile(lambda same: len(set(same)) == 1, zip(*parts, strict=False))
+    return ", ".join(same[0] for same in common) or prefix
 
 
 def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:

@@ -30,6 +30,9 @@ def test_papers_are_told_apart_by_the_beginning_of_their_ids() -> None:
     assert {"sa-fl", "sa-fl-submission", "ca-fed"} <= set(PAPERS)
     assert paper_name(PAPERS["sa-fl"]) == "SA-FL (ICML 2024)"
     assert paper_name(PAPERS["ca-fed"]) == "CA-Fed (arXiv 2301.04632, later version)"
+    assert paper_name(PAPERS["scaffold"]) == "SCAFFOLD (ICML 2020, arXiv v4)"
+    names = [paper_name(statements) for statements in PAPERS.values()]
+    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("name", sorted(PAPERS))
