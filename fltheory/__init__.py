@@ -12,6 +12,9 @@ subpackages load when they are used:
 - `fltheory.experiments`: papers' experiments, run again
 - `fltheory.theorems`: the papers' statements as data
 - `fltheory.verify`: verdicts
+- `fltheory.report`: tables, pages and figures
+- `fltheory.strategies`: settings drawn by Hypothesis
+- `fltheory.hardware`: the same algorithms in torch, on images
 """
 
 from __future__ import annotations

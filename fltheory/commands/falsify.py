@@ -26,7 +26,7 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
 ) -> None:
-    """Search for a setting that refutes a theorem, and certify it in exact arithmetic."""
+    """Search for a setting that refutes a theorem; one about SAFARI is certified in fractions."""
     from fltheory import theorems as registry
     from fltheory.report import falsification_text
     from fltheory.theorems import RateClaim, Theorem

@@ -23,10 +23,12 @@ def command(
     theorem: TheoremId,
     x: Annotated[
         str | None,
-        typer.Option(help="Parameter along the x axis, say problem.sigma; q or a family's first."),
+        typer.Option(
+            help="Along the x axis, say problem.sigma; by default q, or a family's first parameter."
+        ),
     ] = None,
     y: Annotated[
-        str | None, typer.Option(help="Parameter along the y axis: rounds, or a family's second.")
+        str | None, typer.Option(help="Along the y axis; by default rounds, or a family's second.")
     ] = None,
     reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
     regime: Annotated[

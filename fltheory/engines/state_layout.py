@@ -98,7 +98,7 @@ def split(vectors: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> dict[st
     entries, first = {}, 0
     for name, shape in shapes.items():
         width = int(np.prod(shape))
-        entries[name] = vectors[:, first : first + width].reshape(-1, *shape)
+        entries[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
         first += width
     return entries
 

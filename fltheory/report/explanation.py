@@ -101,5 +101,5 @@ def where_it_applies(cells: Sequence[Cell]) -> str:
     for outcome in Outcome:
         regimes = [cell.regime for cell in cells if cell.verdict.outcome is outcome]
         if regimes:
-            lines.append(f"  {outcome.name}: {', '.join(regimes)}")
+            lines.append(f"  {outcome.name}: {'; '.join(regimes)}")
     return "\n".join(lines)

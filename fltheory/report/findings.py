@@ -13,6 +13,7 @@ from fltheory.progress import Progress, share_of
 from fltheory.report.refutation_text import falsification_effort, rate_falsification_text, shown
 from fltheory.theorems import (
     DecayClaim,
+    DirectionClaim,
     LearningClaim,
     PointClaim,
     RateClaim,
@@ -53,11 +54,15 @@ _SHARE_AROUND_REGIMES = 100
 _INTRODUCTION = """\
 # Findings
 
+What was found about every printed statement, and for those that are refuted the claim, what
+refutes it, and where statement and proof part. Words are in [the glossary](glossary.md), outcomes
+are explained in [what a verdict means](verdicts.md). This is about formulas as they stand in the
+texts at hand, not about people: a misprint, or a slip in the conversion of a text, counts like any
+other fault of a formula.
+
 Made by `fltheory findings` from the certificates in `verification/witnesses/`, and from searches
 run for it; do not edit. Each certificate was found by `fltheory falsify` and is checked in exact
-arithmetic by `fltheory certify FILE`. This is about formulas as they stand in the texts at hand,
-not about people: a misprint, or a slip in the conversion of a text, counts like any other fault
-of a formula.
+arithmetic by `fltheory certify FILE`.
 """
 
 
@@ -105,20 +110,9 @@ def findings(
     searched |= _all_around_regimes(others, budget, next(shares))
     every = _statements(refuted, cells, searched)
     introduction = [_INTRODUCTION, *every]
-    of_regimes = (
-        "\n".join(_lines_of_regimes(statement, cells[statement.id]))
-        for statement in _searched_around_regimes()
-    )
+    of_regimes = ("\n".join(_lines_of_regimes(get(name), cells[name])) for name in rest)
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([*introduction, *sections])
-
-
-def _searched_around_regimes() -> Iterator[Claim]:
-    """Yield the printed statements that only their regimes, or what is near them, may refute."""
-    for identifier in ids():
-        statement = get(identifier)
-        if not isinstance(statement, RateClaim) and not is_about_safari(statement):
-            yield statement
 
 
 def _survival(certified: Certified, budget: int, progress: Progress | None) -> Survival:
@@ -138,7 +132,7 @@ def _statements(
         heading, *witness = searched[identifier].splitlines()
         yield f"- {heading}; {_verdicts(cells[identifier])}"
         if witness:
-            yield from ("", *(f"      {line.strip()}" for line in witness))
+            yield from ("", *(f"        {line.strip()}" for line in witness), "")
     yield ""
 
 
@@ -205,44 +199,75 @@ def _lines(certified: Certified, path: Path, survived: Survival) -> Iterator[str
     yield from _repair_lines(survived)
 
 
-def _lines_of_regimes(theorem: Claim, cells: Sequence[Cell]) -> Iterator[str]:
+def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the section of a statement that regimes refute; nothing where none does."""
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
     if not refuted:
         return
-    yield from _claim_lines(theorem)
-    for symbol, expression in theorem.definitions.items():
-        yield f"Here `{symbol}` is `{expression}`."
-        yield ""
+    if isinstance(theorem, RateClaim):
+        yield from _order_lines(theorem)
+    else:
+        yield from _claim_lines(theorem)
+        for symbol, expression in theorem.definitions.items():
+            yield f"Here `{symbol}` is `{expression}`."
+            yield ""
     yield f"**Refuted by regimes** (`fltheory verify {theorem.id}`). Every condition holds, and the"
     yield f"{_broken(theorem)}; each is computed a second time in `verification/`."
     yield ""
-    for cell in refuted:
-        verdict, about = cell.verdict, theorem.regimes[cell.regime].about
-        sides = f"{verdict.truth:.4g} {verdict.contrary} {verdict.bound:.4g}"
-        if verdict.is_rate:
-            sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"
-        fractions = f", {verdict.detail}" if verdict.detail and not verdict.is_rate else ""
-        grade = verdict.evidence.grade.name.lower()
-        yield f"- {cell.regime} ({about}): {sides}{fractions}, {grade}"
+    yield from (_refutation_line(theorem, cell) for cell in refuted)
     yield ""
     yield from _reading_lines(theorem)
     if theorem.derivation is not None:
         yield from _parting_lines(theorem)
 
 
-def _broken(theorem: Claim) -> str:
-    if isinstance(theorem, DecayClaim):
+def _refutation_line(theorem: Statement, cell: Cell) -> str:
+    verdict, about = cell.verdict, theorem.regimes[cell.regime].about
+    sides = f"{verdict.truth:.4g} {verdict.contrary} {verdict.bound:.4g}"
+    if verdict.is_rate:
+        sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"
+    elif isinstance(theorem, DirectionClaim):
+        sides = verdict.detail
+    elif verdict.detail:
+        sides += f", {verdict.detail}"
+    return f"- {cell.regime} ({about}): {sides}, {verdict.evidence.grade.name.lower()}"
+
+
+def _broken(theorem: Statement) -> str:
+    if isinstance(theorem, DirectionClaim):
+        return "quantity goes the other way"
+    if isinstance(theorem, DecayClaim | RateClaim):
         return "quantity decays in another order"
     is_lower = isinstance(theorem, LearningClaim) and theorem.direction in (">", ">=")
     return "truth falls short of the bound" if is_lower else "truth exceeds the bound"
 
 
-def _claim_lines(theorem: Claim) -> Iterator[str]:
+def _heading_lines(theorem: Statement) -> Iterator[str]:
     yield f"## {theorem.id}, {theorem.reading}"
     yield ""
     yield f"{theorem.title}. Source: {theorem.source}."
     yield ""
+
+
+def _order_lines(claim: RateClaim) -> Iterator[str]:
+    """Yield a claimed order, or direction, along each of its axes."""
+    yield from _heading_lines(claim)
+    quantity = claim.theorem.quantity.text
+    for axis in claim.axes:
+        words = f"is, in {axis.variable}, of the order of"
+        if isinstance(claim, DirectionClaim):
+            words = f"rises and falls with {axis.variable} as does"
+        yield f"**Claim.** If all conditions hold, `{quantity}` {words}"
+        yield ""
+        yield f"    {axis.order}"
+        yield ""
+        for hypothesis in (*claim.theorem.hypotheses, *axis.hypotheses):
+            yield f"- {hypothesis.name}: `{hypothesis.condition}`"
+        yield ""
+
+
+def _claim_lines(theorem: Claim) -> Iterator[str]:
+    yield from _heading_lines(theorem)
     direction = theorem.direction if isinstance(theorem, LearningClaim) else "<="
     if isinstance(theorem, DecayClaim):
         words, bound = f"is, in {theorem.variable}, of the order of", theorem.order
@@ -258,7 +283,7 @@ def _claim_lines(theorem: Claim) -> Iterator[str]:
         yield ""
 
 
-def _reading_lines(theorem: Claim) -> Iterator[str]:
+def _reading_lines(theorem: Statement) -> Iterator[str]:
     yield f"**As printed.** {theorem.note}"
     yield ""
     if "derived" not in readings(theorem.id):
@@ -267,7 +292,7 @@ def _reading_lines(theorem: Claim) -> Iterator[str]:
     yield ""
 
 
-def _parting_lines(theorem: Claim) -> Iterator[str]:
+def _parting_lines(theorem: Statement) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
@@ -275,7 +300,8 @@ def _parting_lines(theorem: Claim) -> Iterator[str]:
     yield ""
     for result in parting:
         yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"
-    for flag in unit_flags(theorem) if theorem.units else ():
+    has_units = not isinstance(theorem, RateClaim) and bool(theorem.units)
+    for flag in unit_flags(theorem) if has_units else ():
         yield f"- unlike units: {flag}"
     yield ""
 

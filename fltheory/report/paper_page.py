@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import takewhile
 from typing import TypeAlias
 
 import sympy as sp
@@ -15,7 +17,16 @@ _READINGS: Mapping[str, str] = {
     "printed": "As printed",
     "derived": "As derived",
     "repaired": "Repaired",
+    "tight": "With the least constants",
 }
+_INTRODUCTION = (
+    "Each statement as it is checked, in every reading: hypotheses, claim, and the outcome on its",
+    "regimes, the named settings to check it on. The formulas are made from the very data that is",
+    "evaluated. See also [what a verdict means](../verdicts.md), [what was found](../findings.md)",
+    "and [the glossary](../glossary.md).",
+)
+_SUBJECTS = {"lemmas": "Lemmas that SA-FL cites", "pac": "SA-FL on PAC learnability"}
+_OUTER_COMMA = re.compile(r", (?![^(]*\))")  # not one in parentheses
 _DIRECTIONS = {"<=": r"\leq", "<": "<", ">=": r"\geq", ">": ">"}
 _Inequality: TypeAlias = Theorem | PointClaim | LearningClaim | DecayClaim
 
@@ -49,14 +60,22 @@ def paper_page(statements: Sequence[Statement], recorded: Baseline | None = None
 
 
 def paper_name(statements: Sequence[Statement]) -> str:
-    """Return the paper's name: what its statements' sources begin with."""
-    return statements[0].source.rsplit(", ", 1)[0]
+    """Return the paper's name: what all of its statements' sources begin with.
+
+    Statements of several papers on one page go by their subject.
+    """
+    prefix = statements[0].id.split("/")[0]
+    if prefix in _SUBJECTS:
+        return _SUBJECTS[prefix]
+    parts = [_OUTER_COMMA.split(statement.source)[:-1] for statement in statements]
+    common = takewhile(lambda same: len(set(same)) == 1, zip(*parts, strict=False))
+    return ", ".join(same[0] for same in common) or prefix
 
 
 def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
     yield f"# {paper_name(statements)}"
     yield ""
-    yield "Made from the registry; the same data is checked, searched and certified."
+    yield from _INTRODUCTION
     yield ""
     for identifier in dict.fromkeys(statement.id for statement in statements):
         readings = [statement for statement in statements if statement.id == identifier]
@@ -141,16 +160,25 @@ def _symbols(statement: _Inequality) -> Iterator[str]:
     ]
     for item in statement.round_symbols if isinstance(statement, Theorem) else ():
         rows.append((item.symbol, escape(item.meaning)))
+    used = _used(statement)
     rows += [
         (symbol, escape(meaning))
         for symbol, meaning in statement.meanings.items()
-        if symbol not in statement.definitions
+        if symbol in used and symbol not in statement.definitions
     ]
     yield "<details><summary>Symbols</summary><table>"
     for symbol, meaning in rows:
         yield f"<tr><td>{_formula(sp.latex(symbol), display='inline')}</td><td>{meaning}</td></tr>"
     yield "</table></details>"
     yield ""
+
+
+def _used(statement: _Inequality) -> set[sp.Basic]:
+    """Return the symbols of a statement's formulas."""
+    claim = statement.order if isinstance(statement, DecayClaim) else statement.bound
+    formulas = [claim, *(h.condition for h in statement.hypotheses)]
+    formulas += statement.definitions.values()
+    return set().union(*(formula.free_symbols for formula in formulas))
 
 
 def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
@@ -160,7 +188,8 @@ def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
         if record is not None:
             by_outcome.setdefault(record.outcome, []).append(regime)
     for outcome, regimes in sorted(by_outcome.items()):
-        yield f"- **{outcome}** on {len(regimes)} regimes: {', '.join(regimes)}"
+        count = f"{len(regimes)} regime{'s' if len(regimes) > 1 else ''}"
+        yield f"- **{outcome}** on {count}: {'; '.join(regimes)}"
     if by_outcome:
         yield ""
 

@@ -41,7 +41,7 @@ def rate_falsification_text(found: RateFalsification) -> str:
         f"{found.variable}, where the truth's slope exceeds the claimed one by {found.excess:+.3f}"
     )
     if not found.speaks_against:
-        return f"{name}: nothing found against it; {effort}; {ratio}"
+        return f"{name}: the search found nothing against it; {effort}; {ratio}"
     heading = f"{name}: BROKEN, the truth leaves the bound and decays slower; {effort}; {ratio}"
     return "\n".join([heading, *_indented(found.worst.lines)])
 

@@ -138,12 +138,16 @@ class FamilySearch:
             setting = self._family.setting(**values)
         except ValueError:
             return None
-        verdict = check(
-            self._theorem,
-            setting,
-            replicas=_REPLICAS,
-            error_probability=_ERROR_PROBABILITY / self._budget,
-        )
+        try:
+            verdict = check(
+                self._theorem,
+                setting,
+                replicas=_REPLICAS,
+                error_probability=_ERROR_PROBABILITY / self._budget,
+            )
+        except ValueError as error:
+            where = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+            raise ValueError(f"{error} (in the family's setting with {where})") from error
         return FamilyWitness(self._family, dict(values), verdict)
 
     def _take(self, witness: FamilyWitness | None) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from fltheory.algorithms import Constant, Harmonic, LocalSgd, WeightedFedAvg
 from fltheory.algorithms.local_sgd import _mixing
-from fltheory.engines import exact, monte_carlo
+from fltheory.engines import Trajectory, exact, monte_carlo
+from fltheory.engines.path_moments import along_path
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -40,6 +43,17 @@ def test_decaying_steps_inside_a_round_are_those_of_a_plain_loop(
         if t % 3 == 0:
             models = np.tile(mean, (3, 1))
     np.testing.assert_allclose(run.squared_distance[1:], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("engine", [exact, along_path])
+def test_a_single_client_makes_plain_sgd(engine: Callable[..., Trajectory]) -> None:
+    """With curvature 1 and noise of 1/2 the error follows e <- (1 - eta)^2 e + eta^2 / 4."""
+    alone = QuadraticProblem([[1.0]], [[3.0]], sigma=0.5)
+    run = engine(LocalSgd(Harmonic(0.5), 2, (1.0,)), alone, UniformSubset(1, 1), 5, [1.0])
+    expected = [4.0]
+    for t in range(1, 6):
+        expected.append((1 - 0.5 / t) ** 2 * expected[-1] + (0.5 / t) ** 2 / 4)
+    np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-12)
 
 
 def test_exact_moments_agree_with_sampled_ones_where_some_are_absent(

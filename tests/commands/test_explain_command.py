@@ -7,7 +7,7 @@ def test_explain_shows_statement_and_where_it_applies(fltheory_command) -> None:
     status, out, _ = fltheory_command("explain", "sa-fl/corollary-2", "--reading", "derived")
     assert status == 0
     assert "large enough step" in out
-    assert "HOLDS: i.i.d., unbiased sampling" in out
+    assert "HOLDS: i.i.d.; unbiased sampling" in out
 
 
 def test_explain_shows_claim_direction_and_order(fltheory_command) -> None:

@@ -30,6 +30,9 @@ def test_papers_are_told_apart_by_the_beginning_of_their_ids() -> None:
     assert {"sa-fl", "sa-fl-submission", "ca-fed"} <= set(PAPERS)
     assert paper_name(PAPERS["sa-fl"]) == "SA-FL (ICML 2024)"
     assert paper_name(PAPERS["ca-fed"]) == "CA-Fed (arXiv 2301.04632, later version)"
+    assert paper_name(PAPERS["scaffold"]) == "SCAFFOLD (ICML 2020, arXiv v4)"
+    names = [paper_name(statements) for statements in PAPERS.values()]
+    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("name", sorted(PAPERS))
@@ -53,10 +56,18 @@ def test_all_hypotheses_and_the_note_are_there() -> None:
 
 def test_recorded_verdicts_are_shown() -> None:
     page = paper_page([theorems.get("sa-fl/4")], read_baseline(BASELINE))
-    assert "- **REFUTED** on 2 regimes: long horizon, other units" in page
+    assert "- **REFUTED** on 2 regimes: long horizon; other units" in page
     assert "REFUTED" not in paper_page([theorems.get("sa-fl/4")])
+    page = paper_page([theorems.get("sa-fl/5")], read_baseline(BASELINE))
+    assert "- **REFUTED** on 1 regime: other units" in page
 
 
 def test_claimed_orders_name_their_theorem() -> None:
     page = paper_page([theorems.get("sa-fl/corollary-1")])
     assert "Under the hypotheses of sa-fl/4 (printed)," in page
+
+
+def test_symbols_are_those_of_the_formulas() -> None:
+    """Theorem 4 bounds a gradient: nothing in it is the distance at the start."""
+    assert "||x_0 - x*||" not in paper_page([theorems.get("sa-fl/4")])
+    assert "||x_0 - x*||" in paper_page([theorems.get("sa-fl/5")])

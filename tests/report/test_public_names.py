@@ -24,9 +24,24 @@ def test_a_name_without_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert undocumented() == ("fltheory.verify.check",)
 
 
+def test_what_needs_a_missing_extra_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> object:
+        raise ImportError(f"{name} needs torch")
+
+    hardware = importlib.import_module("fltheory.hardware")
+    for name in public_names()["hardware"]:
+        monkeypatch.delitem(vars(hardware), name, raising=False)
+    monkeypatch.setattr(hardware, "__getattr__", absent)
+    assert undocumented() == ()
+    monkeypatch.setattr(module, "_OPTIONAL", ())
+    with pytest.raises(ImportError, match="needs torch"):
+        undocumented()
+
+
 def test_every_public_subpackage_is_covered() -> None:
     names = {name for name in fltheory.__all__ if not name.startswith("_")}
-    assert names - set(public_names()) <= {"hardware"}
+    assert names | {"hardware.datasets", "hardware.partitions"} == set(public_names())
+    assert "two_classes" in public_names()["hardware.partitions"]
     assert {"best_cutoff", "weight_errors"} <= set(public_names()["fedau"])
     assert "check" in public_names()["verify"]
 

@@ -75,6 +75,6 @@ def test_explanation_holds_everything(statement: theorems.Statement) -> None:
 
 def test_where_it_applies_sorts_regimes_by_verdict() -> None:
     text = where_it_applies(CELLS)
-    assert "HOLDS: calm, order" in text
+    assert "HOLDS: calm; order" in text
     assert "REFUTED: rough" in text
-    assert "INAPPLICABLE: stiff, wild" in text
+    assert "INAPPLICABLE: stiff; wild" in text

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import sympy as sp
 
+from fltheory.engines import Setting
 from fltheory.report import falsification_text
 from fltheory.verify import FamilySearch, FamilyWitness, Outcome, check, falsify, map_region
 from fltheory.verify.map_parameters import default_axis
@@ -50,6 +53,17 @@ def test_settings_that_cannot_be_made_count_as_tried() -> None:
     assert search._judged({"step": 0.05, "rounds": 1, "distance": 1}) is None
     search._take(None)
     assert (search.applicable, search.best, search.best_ratio) == (0, None, -math.inf)
+
+
+def test_a_check_that_fails_names_the_setting() -> None:
+    def constants(setting: Setting) -> dict[sp.Symbol, float]:
+        raise ValueError("algorithm must be another one")
+
+    search = FamilySearch(replace(own.TRUE, constants=constants), own.FAMILY, 10, 0)
+    with pytest.raises(
+        ValueError, match=r"another one \(in the family's setting with step = 0.5, rounds = 2, "
+    ):
+        search._judged({"step": 0.5, "rounds": 2, "distance": 1})
 
 
 def test_progress_is_told_and_arguments_are_checked() -> None:
