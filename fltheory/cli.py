@@ -694,7 +694,7 @@ def pac_figures(
     with _progress() as advance:
         rows = comparisons(replicas=replicas, seed=seed, progress=advance)
     _console().print(comparison_table(rows))
-    for path in write_learnability_figures(folder, suffix, rows):
+    for path in write_learnability_figures(folder, suffix):
         print(f"written to {path}")
 
 
