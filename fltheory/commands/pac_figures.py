@@ -28,5 +28,5 @@ def command(
     with shown_progress() as advance:
         rows = comparisons(replicas=replicas, seed=seed, progress=advance)
     table_console().print(comparison_table(rows))
-    for path in write_learnability_figures(folder, suffix, rows):
+    for path in write_learnability_figures(folder, suffix):
         tell_written(path)

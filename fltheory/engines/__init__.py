@@ -7,6 +7,7 @@ from fltheory.engines.dependent_weight_error import (
     recorded_weights,
     weight_error_under,
 )
+from fltheory.engines.enumeration import enumerated
 from fltheory.engines.limits import stationary
 from fltheory.engines.moment_recursion import exact
 from fltheory.engines.monte_carlo_runs import monte_carlo
@@ -19,6 +20,7 @@ from fltheory.engines.observables import (
 )
 from fltheory.engines.path_moments import along_path
 from fltheory.engines.probe import DependentRoundsError, NotAffineError
+from fltheory.engines.sampled_weights import sampled_weight_errors
 from fltheory.engines.setting import Setting
 from fltheory.engines.stationary_limit import StationaryLimit
 from fltheory.engines.trajectory import RoundArrays, Trajectory
@@ -40,11 +42,13 @@ __all__ = [
     "along_path",
     "conditional",
     "cyclic_weights",
+    "enumerated",
     "exact",
     "mean_weight",
     "monte_carlo",
     "rational_weight_error",
     "recorded_weights",
+    "sampled_weight_errors",
     "stationary",
     "weight_error",
     "weight_error_under",

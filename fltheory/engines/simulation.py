@@ -58,7 +58,7 @@ def simulate(
             state = now.round(state, clients, masks_to_backend(who), names[0])
             continue
         drawn = np.searchsorted(thresholds, branch_rng.random(x0.shape[0]), side="right")
-        state = _round_by_branch(now, state, clients, masks_to_backend(who), names, drawn)
+        state = round_by_branch(now, state, clients, masks_to_backend(who), names, drawn)
 
 
 def _branches(algorithm: Algorithm) -> tuple[list[str], FloatArray]:
@@ -67,7 +67,7 @@ def _branches(algorithm: Algorithm) -> tuple[list[str], FloatArray]:
     return [name for name, _ in algorithm.branches], np.cumsum(chances)[:-1]
 
 
-def _round_by_branch(
+def round_by_branch(
     algorithm: Algorithm,
     state: State,
     clients: Clients,
@@ -75,7 +75,7 @@ def _round_by_branch(
     names: list[str],
     drawn: np.ndarray,
 ) -> State:
-    """Run each branch on the replicas that drew it."""
+    """Run a round, each branch on the replicas that drew it: ``drawn`` counts in ``names``."""
     following: dict[str, Array] = {}
     for index, name in enumerate(names):
         rows = np.flatnonzero(drawn == index)

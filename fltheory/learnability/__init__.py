@@ -9,6 +9,7 @@ from fltheory.learnability.grid_law import GridLaw
 from fltheory.learnability.impossibility import Impossibility, error_floor, impossibility
 from fltheory.learnability.marginal import Marginal, uniform
 from fltheory.learnability.noiseless import NoiselessLaw
+from fltheory.learnability.noiseless_sample import sample_noiseless
 from fltheory.learnability.population import Population, Source, as_population, mixture
 from fltheory.learnability.relation import (
     AlphaBounds,
@@ -60,6 +61,7 @@ __all__ = [
     "printed_complexity",
     "relate",
     "sample_erm",
+    "sample_noiseless",
     "sample_server_assisted",
     "split_clients",
     "uniform",

@@ -78,8 +78,21 @@ class Impossibility:
             For a negative number of samples.
         """
         validation.whole_number("n_server", n_server, at_least=0)
-        unseen = (1.0 - float(self.rare_probability)) ** n_server
-        return float(self.minimax_expected_error) * unseen
+        return float(self.minimax_expected_error) * self._unseen(n_server)
+
+    def minimax_failure_with_server(self, n_server: int) -> float:
+        """Return `minimax_probability` if the server has so many samples of P.
+
+        Raises
+        ------
+        ValueError
+            For a negative number of samples.
+        """
+        validation.whole_number("n_server", n_server, at_least=0)
+        return float(self.minimax_probability) * self._unseen(n_server)
+
+    def _unseen(self, n_server: int) -> float:
+        return (1.0 - float(self.rare_probability)) ** n_server
 
     def _exceeding(self, probability: Fraction) -> Fraction:
         return probability if self.rare_probability > self.epsilon else Fraction(0)

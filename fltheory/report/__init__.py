@@ -1,13 +1,9 @@
 """Results for people: tables, files and explanations."""
 
 from fltheory.report.bias_report import bias_figure, bias_page, bias_text, write_bias_figure
-from fltheory.report.bound_figure import (
-    bound_figure,
-    lines_figure,
-    trajectory_figure,
-    write_bound,
-)
-from fltheory.report.cutoff_report import cutoff_table, write_cutoffs
+from fltheory.report.bound_figure import bound_figure, write_bound
+from fltheory.report.bounds_figure import bounds_figure, panels_figure
+from fltheory.report.cutoff_report import cutoff_figure, cutoff_table, write_cutoffs
 from fltheory.report.derivation_text import derivation_text
 from fltheory.report.drift_map import drift_summary, drift_table, write_drift_map
 from fltheory.report.experiment_report import (
@@ -24,7 +20,10 @@ from fltheory.report.html_report import certificates_in, html_report
 from fltheory.report.learnability_report import (
     comparison_table,
     comparisons,
+    impossibility_figure,
     impossibility_table,
+    no_worse_figure,
+    server_data_figure,
     write_learnability_figures,
 )
 from fltheory.report.made_by import MadeBy
@@ -74,10 +73,12 @@ __all__ = [
     "bias_page",
     "bias_text",
     "bound_figure",
+    "bounds_figure",
     "certificates_in",
     "certified_text",
     "comparison_table",
     "comparisons",
+    "cutoff_figure",
     "cutoff_table",
     "derivation_text",
     "drift_summary",
@@ -90,9 +91,11 @@ __all__ = [
     "findings",
     "hardware_text",
     "html_report",
+    "impossibility_figure",
     "impossibility_table",
-    "lines_figure",
     "measured_scenarios",
+    "no_worse_figure",
+    "panels_figure",
     "paper_name",
     "paper_page",
     "papers",
@@ -105,6 +108,7 @@ __all__ = [
     "region_heading",
     "region_table",
     "relative_values",
+    "server_data_figure",
     "shapley_figure",
     "shapley_page",
     "summary",
@@ -112,7 +116,6 @@ __all__ = [
     "training_page",
     "training_summary",
     "training_table",
-    "trajectory_figure",
     "verdict_csv",
     "verdict_document",
     "verdict_table",

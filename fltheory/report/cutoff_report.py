@@ -9,15 +9,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rich.table import Table
 
-from fltheory.fedau import BestCutoff, weight_errors
+from fltheory.algorithms import FedAU
+from fltheory.engines import Setting
+from fltheory.fedau import BestCutoff
+from fltheory.participation import Bernoulli
+from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
+from fltheory.report.bound_figure import bound_figure
 from fltheory.report.figure_file import write_figure
+from fltheory.theorems import get
+from fltheory.theorems.statement import Statement
+from fltheory.verify import sweep_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CURVE_COLOUR, _BEST_COLOUR, _PAPER_COLOUR = "#7A2B00", "#009E73", "#0072B2"
-_POINTS = 40
+_POINTS = 25
+_MOST_DRAWN, _FEWEST_DRAWN = 10**9, 30
 
 
 def cutoff_table(found: BestCutoff) -> Table:
@@ -38,26 +46,62 @@ def cutoff_table(found: BestCutoff) -> Table:
 
 
 def cutoff_figure(
-    p: ArrayLike, rounds: int, found: BestCutoff, *, progress: Progress | None = None
+    p: ArrayLike,
+    rounds: int,
+    found: BestCutoff,
+    *,
+    claim: Statement | None = None,
+    replicas: int = 1000,
+    progress: Progress | None = None,
 ) -> Figure:
-    """Draw the weight error over the cut-off, with the best and the paper's marked."""
-    from matplotlib.figure import Figure
+    """Draw the weight error over the cut-off and its bound, with the best and the paper's marked.
 
-    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
-    axes = figure.subplots()
+    Parameters
+    ----------
+    p : float or array, (n,)
+        Participation probabilities.
+    rounds : int
+        T.
+    found : BestCutoff
+    claim : PointClaim, optional
+        On FedAU's weights; Theorem 3 with the constants of its proof by default.
+    replicas : int
+        Runs of the algorithm itself at each cut-off. Where they would take more than about a minute
+        there are fewer, and none below 30.
+    progress : callable, optional
+        Called with (cut-offs done, cut-offs, the next one).
+    """
+    chances = np.atleast_1d(np.asarray(p, dtype=np.float64))
+    clients = QuadraticProblem([[1.0]], np.zeros((chances.size, 1)))
     marks = (found.best, found.corollary, found.experiments)
     last = max(2.0, min(float(rounds), 3 * max(mark.cutoff for mark in marks)))
     cutoffs = np.unique(np.rint(np.geomspace(1, last, _POINTS)))
-    axes.loglog(cutoffs, weight_errors(p, rounds, cutoffs, progress=progress), color=_CURVE_COLOUR)
-    axes.axhline(found.none.error, color=_CURVE_COLOUR, linestyle=":", label="no cut-off")
-    named = (("best", _BEST_COLOUR, "*"), ("log_c T", _PAPER_COLOUR, "o"), ("50", "black", "s"))
-    for mark, (name, colour, marker) in zip(marks, named, strict=True):
-        axes.plot(
-            mark.cutoff, mark.error, marker, color=colour, label=f"{name}: K = {mark.cutoff:g}"
-        )
-    axes.set(xlabel="cut-off K", ylabel="mean of E[(p omega - 1)^2]", title=f"T = {rounds}")
-    axes.legend(fontsize=8)
-    return figure
+
+    def setting(cutoff: float) -> Setting:
+        if progress is not None:
+            progress(int(np.searchsorted(cutoffs, cutoff)), cutoffs.size, f"K = {cutoff:g}")
+        fedau = FedAU(0.1, 1, cutoff=int(cutoff))
+        return Setting(fedau, clients, Bernoulli(chances), rounds, [0.0])
+
+    affordable = int(_MOST_DRAWN // (cutoffs.size * rounds * chances.size))
+    drawn = min(replicas, affordable)
+    curve = sweep_curve(
+        claim or get("fedau/3", reading="derived"),
+        setting,
+        cutoffs,
+        variable="cut-off $K$",
+        replicas=drawn if drawn >= _FEWEST_DRAWN else 0,
+    )
+    names = ("best", r"$\log_c T$", "50")
+    return bound_figure(
+        curve,
+        title=f"T = {rounds}",
+        points={
+            f"{name}: K = {mark.cutoff:g}": (mark.cutoff, mark.error)
+            for mark, name in zip(marks, names, strict=True)
+        },
+        levels={"no cut-off": found.none.error},
+    )
 
 
 def write_cutoffs(

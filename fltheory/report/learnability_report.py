@@ -2,37 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.table import Table
 
 from fltheory.learnability import (
+    FederatedSystem,
     Impossibility,
+    NoiselessLaw,
     ServerAssistedSystem,
     alike_clients,
     drawn_clients,
     impossibility,
+    sample_erm,
+    sample_noiseless,
     sample_server_assisted,
     split_clients,
 )
+from fltheory.report.bounds_figure import bounds_figure, panels_figure
 from fltheory.report.figure_file import write_figure
 from fltheory.theorems import get
-from fltheory.theorems.learning_claim import DecayClaim, Measurement
+from fltheory.theorems.sa_fl_impossibility import draw_failures
+from fltheory.theorems.statement import Statement
+from fltheory.verify import BoundCurve, order_curve, sweep_curve
+from fltheory.verify.curve_samples import of_draws
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Progress = Callable[[int, int, str], None]
 
-PLAIN, ASSISTED, SERVER, FLOOR = "#7A2B00", "#0072B2", "#009E73", "#555555"
 FIGURES = ("pac-impossibility", "pac-server-data", "pac-no-worse")
 _LONGEST_FRACTION = 10**9
+_SIZES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120)
+_FEWEST_FAILURES = 5
+_OF_THEOREM_2 = {
+    "clients only": "plain FL",
+    "ten server samples": "SA-FL, $n_T = 10$",
+    "clients miss the middle": "SA-FL, $n_T = n/10$",
+    "noisy clients miss the middle": r"SA-FL, $n_T = n/10$, $\beta_Q = 1/2$",
+}
 
 
 def impossibility_table(M: int, n: int, m: int) -> Table:
@@ -167,65 +180,149 @@ def comparison_table(rows: Sequence[Comparison]) -> Table:
     return table
 
 
-def impossibility_figure(M: int = 10, m: int = 5) -> Figure:
-    """Draw the least expected error against n: plain FL, and with n samples of the server's."""
-    axes, figure = _axes("samples of each client, n", "least expected error over all learners")
-    sizes = [1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120]
-    figures = [impossibility(M, n, m) for n in sizes]
-    plain = [float(item.minimax_expected_error) for item in figures]
-    few = [item.minimax_error_with_server(10) for item in figures]
-    many = [item.minimax_error_with_server(n) for item, n in zip(figures, sizes, strict=True)]
-    axes.plot(sizes, plain, color=PLAIN, marker="o", label="plain FL, samples chosen")
-    axes.plot(sizes, few, color=SERVER, marker="^", label="SA-FL, 10 samples at the server")
-    axes.plot(sizes, many, color=ASSISTED, marker="s", label="SA-FL, n samples at the server")
-    _floor(axes, float(figures[0].epsilon))
-    axes.set(ylim=(1e-6, 1), title=f"Theorem 1's construction, M = {M}, m = {m}: exact")
-    axes.legend(fontsize=8)
-    return figure
+def impossibility_figure(
+    M: int = 10, m: int = 5, *, claim: Statement | None = None, replicas: int = 4000, seed: int = 0
+) -> Figure:
+    """Draw how likely every learner fails against n: plain FL, and with samples at the server.
 
-
-def server_data_figure() -> Figure:
-    """Draw thresholds' error against n: plain FL, SA-FL with a share or a number of samples."""
-    axes, figure = _axes("all samples, n = n_T + n_S", "E eps_P of the worst empirical minimiser")
-    lines = (
-        ("clients only", "plain FL", PLAIN, "o"),
-        ("ten server samples", "SA-FL, n_T = 10", SERVER, "^"),
-        ("clients miss the middle", "SA-FL, n_T = n/10", ASSISTED, "s"),
-        ("noisy clients miss the middle", "SA-FL, n_T = n/10, beta_Q = 1/2", "black", "D"),
+    Parameters
+    ----------
+    M, m : int
+        Clients, and those who take part.
+    claim : LearningClaim, optional
+        On a `FederatedSystem`; Theorem 1 with samples chosen, as its proof does, by default.
+    replicas, seed : int
+        Of the sample.
+    """
+    claim = claim or get("pac/1", reading="derived")
+    plain = sweep_curve(
+        claim,
+        lambda n: FederatedSystem(M, int(n), m),
+        _SIZES,
+        variable="samples of each client, $n$",
+        replicas=replicas,
+        seed=seed,
     )
-    for regime, label, colour, marker in lines:
-        sizes, measured = _measured("pac/2", regime)
-        values = [item.value for item in measured]
-        axes.plot(sizes, values, color=colour, marker=marker, label=label)
-    # The clients cover half of P's mass, as if half of them took part.
-    _floor(axes, 1 / 16)
-    axes.set(title="Theorem 2 on thresholds: clients miss the middle half of P")
-    axes.legend(fontsize=8)
-    return figure
+    rng = np.random.default_rng([seed, 1])
+    curves = {
+        "plain FL": plain,
+        "SA-FL, 10 samples at the server": _assisted(plain, M, m, lambda n: 10, replicas, rng),
+        "SA-FL, $n$ samples at the server": _assisted(plain, M, m, lambda n: n, replicas, rng),
+    }
+    return bounds_figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
 
 
-def no_worse_figure(rows: Sequence[Comparison]) -> Figure:
-    """Draw SA-FL beside the server alone over n_T, regime by regime of Theorem 3."""
-    from matplotlib.figure import Figure
+def _assisted(
+    plain: BoundCurve,
+    M: int,
+    m: int,
+    n_server: Callable[[int], int],
+    replicas: int,
+    rng: np.random.Generator,
+) -> BoundCurve:
+    """Return the probability of failure if the server has samples too: no claim is about that.
 
-    regimes = list(dict.fromkeys(row.regime for row in rows))
-    figure = Figure(figsize=(3.2 * len(regimes), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(regimes), sharey=True, squeeze=False)[0]
-    for axes, regime in zip(panels, regimes, strict=True):
-        chosen = [row for row in rows if row.regime == regime]
-        sizes = [row.n_server for row in chosen]
-        alone = [row.server_only for row in chosen]
-        axes.loglog(sizes, alone, color=SERVER, marker="^", label="server alone")
-        together = [row.together for row in chosen]
-        axes.loglog(sizes, together, color=ASSISTED, marker="s", label="SA-FL, n_S = 4 n_T")
-        axes.set(xlabel="n_T", title=regime)
-        axes.title.set_fontsize(9)
-    panels[0].set(ylabel="E eps_P of the worst empirical minimiser")
-    panels[0].legend(fontsize=8)
-    return figure
+    Left out are sizes, but the first, at which a failure is too rare to be seen in so many draws.
+    """
+    sizes = [int(n) for n in plain.values]
+    systems = [FederatedSystem(M, n, m) for n in sizes]
+    truth = np.array(
+        [impossibility(M, n, m).minimax_failure_with_server(n_server(n)) for n in sizes]
+    )
+    seen = truth * replicas >= _FEWEST_FAILURES
+    seen[0] = True
+    draws = of_draws(
+        [
+            draw_failures(system, replicas, rng, n_server(system.n))
+            for system, counted in zip(systems, seen, strict=True)
+            if counted
+        ]
+    )
+    return replace(
+        plain,
+        values=plain.values[seen],
+        bound=np.full(int(seen.sum()), np.nan),
+        outcomes=(),
+        truth=truth[seen],
+        truth_error=np.zeros(int(seen.sum())),
+        **draws.fields(),
+    )
 
 
-def write_learnability_figures(folder: Path, suffix: str, rows: Sequence[Comparison]) -> list[Path]:
+def server_data_figure(
+    claim: Statement | None = None,
+    regimes: Mapping[str, str] | None = None,
+    *,
+    replicas: int = 1000,
+    seed: int = 0,
+) -> Figure:
+    """Draw an error over the number of samples, regime by regime, with its claimed order.
+
+    Parameters
+    ----------
+    claim : DecayClaim, optional
+        Theorem 2 by default.
+    regimes : mapping of str to str, optional
+        Its regimes, and what they are called: plain FL, and SA-FL with a share or a number of
+        samples, by default.
+    replicas, seed : int
+        Of the samples.
+    """
+    claim = claim or get("pac/2")
+    names = regimes or _OF_THEOREM_2
+    curves = {
+        text: order_curve(claim, claim.regimes[name].setting, replicas=replicas, seed=seed)
+        for name, text in names.items()
+    }
+    # By default clients cover half of P's mass, as if half of them took part.
+    levels = {} if regimes else {r"Theorem 1's floor $(1-\omega)/8$": 1 / 16}
+    return bounds_figure(curves, levels=levels)
+
+
+def no_worse_figure(
+    claim: Statement | None = None, *, replicas: int = 1000, seed: int = 0
+) -> Figure:
+    """Draw SA-FL beside the server alone, with the claimed order, a panel for each regime.
+
+    Parameters
+    ----------
+    claim : DecayClaim, optional
+        On a `ServerAssistedSystem`, its variable the server's samples; Theorem 3 by default.
+    replicas, seed : int
+        Of the samples.
+    """
+    claim = claim or get("pac/3")
+    panels: dict[str, dict[str, BoundCurve]] = {}
+    for name, regime in claim.regimes.items():
+        curve = order_curve(claim, regime.setting, replicas=replicas, seed=seed)
+        alone = _server_alone(curve, regime.setting, np.random.default_rng([seed, len(panels)]))
+        panels[name] = {"SA-FL": curve, "server alone": alone}
+    return panels_figure(panels)
+
+
+def _server_alone(curve: BoundCurve, system: object, rng: np.random.Generator) -> BoundCurve:
+    """Return the error of learning from the server's samples alone, exact without noise."""
+    assert isinstance(system, ServerAssistedSystem)
+    counts = [int(value) for value in curve.values]
+    target, server, replicas = system.target, system.server, curve.replicas or 2
+    noiseless = all(source.scale == source.beta == 1 for _, source in server.present)
+    sides: dict[str, Any] = {"truth": None, "truth_error": None}
+    if noiseless:
+        truth = np.array([NoiselessLaw(target, [(server, n)]).mean() for n in counts])
+        sides = {"truth": truth, "truth_error": np.zeros(len(counts))}
+        draws = [sample_noiseless(target, [(server, n)], replicas, rng) for n in counts]
+    else:
+        draws = [sample_erm(target, server, n, replicas, rng).on_target for n in counts]
+    return replace(
+        curve,
+        bound=np.full(len(counts), np.nan),
+        outcomes=(),
+        **sides,
+        **of_draws(draws).fields(),
+    )
+
+
+def write_learnability_figures(folder: Path, suffix: str) -> list[Path]:
     """Write the three figures, as PNG or SVG; return their paths.
 
     Raises
@@ -233,31 +330,12 @@ def write_learnability_figures(folder: Path, suffix: str, rows: Sequence[Compari
     ValueError
         For another suffix.
     """
-    draws = (impossibility_figure, server_data_figure, lambda: no_worse_figure(rows))
+    draws: tuple[Callable[[], Figure], ...] = (
+        impossibility_figure,
+        server_data_figure,
+        no_worse_figure,
+    )
     paths = [folder / f"{name}{suffix}" for name in FIGURES]
     for draw, path in zip(draws, paths, strict=True):
         write_figure(draw, path)
     return paths
-
-
-@cache
-def _measured(identifier: str, regime: str) -> tuple[tuple[int, ...], list[Measurement]]:
-    claim = get(identifier)
-    assert isinstance(claim, DecayClaim)
-    system = claim.regimes[regime].setting
-    assert isinstance(system, ServerAssistedSystem)
-    rng = np.random.default_rng(0)
-    return system.sizes, [claim.quantity.measure(system, size, 200, rng) for size in system.sizes]
-
-
-def _axes(xlabel: str, ylabel: str) -> tuple[Axes, Figure]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.5, 4.4), layout="constrained")
-    axes = figure.subplots()
-    axes.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
-    return axes, figure
-
-
-def _floor(axes: Axes, level: float) -> None:
-    axes.axhline(level, color=FLOOR, linestyle=":", label=f"(1 - omega)/8 = {level:g}")

@@ -58,8 +58,15 @@ def _number(looseness: float) -> str:
     return "" if np.isnan(looseness) else f"{looseness:+.1f}"
 
 
-def region_figure(region: RegionMap) -> Figure:
-    """Draw the map: cells coloured by verdict, with letter and log10(bound/truth)."""
+def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") -> Figure:
+    """Draw the map: cells coloured by verdict, with letter and log10(bound/truth).
+
+    Parameters
+    ----------
+    region : RegionMap
+    x_label, y_label : str, optional
+        What the axes are called, mathematics between dollars; their names by default.
+    """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch, Rectangle
 
@@ -83,8 +90,8 @@ def region_figure(region: RegionMap) -> Figure:
     axes.set(
         xlim=(0, columns),
         ylim=(0, rows),
-        xlabel=region.x.name,
-        ylabel=region.y.name,
+        xlabel=x_label or region.x.name,
+        ylabel=y_label or region.y.name,
         title=f"{region.theorem} ({region.reading})\n{region.summary}",
     )
     axes.set_xticks(np.arange(columns) + 0.5, [f"{v:.3g}" for v in region.x.values], rotation=45)

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from markupsafe import Markup
 
-from fltheory.verify import Curve
+from fltheory.verify import BoundCurve
 
 _WIDTH, _HEIGHT, _MARGIN = 120, 32, 3
 _LEAST_SPAN = math.log(2.0)
 
 
-def sparkline(curve: Curve) -> Markup:
+def sparkline(curve: BoundCurve) -> Markup:
     """Return a curve as an SVG element, both axes logarithmic; empty with fewer than 2 points.
 
     The truth is a solid line with its interval as a band, the bound a dashed one; a cross
     marks the first point at which the truth is above the bound. What is not positive lies on
     the lower edge, what is infinite on the upper one. Colours are left to the style sheet.
     """
-    if len(curve.at) < 2:
+    if len(curve.values) < 2:
         return Markup("")
     scale = _Scale(curve)
     band = _polygon(scale, curve) if any(_is_wide(curve)) else Markup("")
     broken = _first_broken(curve)
-    mark = Markup("") if broken is None else _cross(scale.point(broken, curve.truth[broken]))
+    mark = Markup("") if broken is None else _cross(scale.point(broken, curve.judged[broken]))
     return Markup(
         '<svg class="spark" viewBox="0 0 {} {}" width="{}" height="{}" role="img" '
         'aria-label="{}">{}<polyline class="bound" points="{}"/>'
@@ -38,42 +38,43 @@ def sparkline(curve: Curve) -> Markup:
         description(curve),
         band,
         scale.line(curve.bound),
-        scale.line(curve.truth),
+        scale.line(curve.judged),
         mark,
     )
 
 
-def description(curve: Curve) -> str:
+def description(curve: BoundCurve) -> str:
     """Return in words what the sparkline shows."""
     broken = _first_broken(curve)
-    where = "" if broken is None else f"; truth above bound at {curve.variable} {curve.at[broken]}"
+    place = "" if broken is None else f"{curve.variable} {curve.values[broken]:.0f}"
+    where = place and f"; truth above bound at {place}"
     return (
-        f"{curve.variable} {curve.at[0]} to {curve.at[-1]}: "
-        f"truth {curve.truth[0]:.3g} to {curve.truth[-1]:.3g}, "
+        f"{curve.variable} {curve.values[0]:.0f} to {curve.values[-1]:.0f}: "
+        f"truth {curve.judged[0]:.3g} to {curve.judged[-1]:.3g}, "
         f"bound {curve.bound[0]:.3g} to {curve.bound[-1]:.3g}{where}"
     )
 
 
-def _first_broken(curve: Curve) -> int | None:
-    sides = zip(curve.truth, curve.error, curve.bound, strict=True)
+def _first_broken(curve: BoundCurve) -> int | None:
+    sides = zip(curve.judged, curve.judged_error, curve.bound, strict=True)
     above = (i for i, (truth, error, bound) in enumerate(sides) if truth - error > bound)
     return next(above, None)
 
 
-def _is_wide(curve: Curve) -> Iterator[bool]:
+def _is_wide(curve: BoundCurve) -> Iterator[bool]:
     """Yield for each point whether its interval is wide enough to be seen."""
-    for truth, error in zip(curve.truth, curve.error, strict=True):
+    for truth, error in zip(curve.judged, curve.judged_error, strict=True):
         yield math.isfinite(error) and error > 0.01 * abs(truth)
 
 
 class _Scale:
     """Where values lie in the picture."""
 
-    def __init__(self, curve: Curve) -> None:
+    def __init__(self, curve: BoundCurve) -> None:
         # A variable that may be zero (a growth, say) has no logarithm.
-        place = math.log if min(curve.at) > 0 else float
-        self.across = [place(value) for value in curve.at]
-        heights = [math.log(v) for v in (*curve.truth, *curve.bound) if 0 < v < math.inf]
+        place = math.log if min(curve.values) > 0 else float
+        self.across = [place(value) for value in curve.values]
+        heights = [math.log(v) for v in (*curve.judged, *curve.bound) if 0 < v < math.inf]
         low, high = (min(heights), max(heights)) if heights else (0.0, 0.0)
         spare = max(0.0, _LEAST_SPAN - (high - low)) / 2
         self.low, self.high = low - spare, high + spare
@@ -92,13 +93,13 @@ class _Scale:
             return self.low
         return min(max(math.log(value), self.low), self.high) if value < math.inf else self.high
 
-    def line(self, values: Sequence[float]) -> str:
+    def line(self, values: Iterable[float]) -> str:
         points = (self.point(i, v) for i, v in enumerate(values) if not math.isnan(v))
         return " ".join(_shown(point) for point in points)
 
 
-def _polygon(scale: _Scale, curve: Curve) -> Markup:
-    sides = list(zip(curve.truth, curve.error, strict=True))
+def _polygon(scale: _Scale, curve: BoundCurve) -> Markup:
+    sides = list(zip(curve.judged, curve.judged_error, strict=True))
     upper = [scale.point(i, truth + error) for i, (truth, error) in enumerate(sides)]
     lower = [scale.point(i, truth - error) for i, (truth, error) in enumerate(sides)]
     points = " ".join(_shown(point) for point in (*upper, *reversed(lower)))

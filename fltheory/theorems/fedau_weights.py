@@ -13,7 +13,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import FedAU
-from fltheory.engines import Setting
+from fltheory.engines import Setting, sampled_weight_errors
 from fltheory.engines.weight_error import interval_moments
 from fltheory.theorems import fedau_regimes
 from fltheory.theorems.fedau_setting import FedAUSetting
@@ -74,6 +74,10 @@ def weights_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
 def _mean_error(setting: Setting) -> tuple[float, float]:
     errors = FedAUSetting(setting).weight_errors
     return float(errors.values.mean()), float(errors.error.mean())
+
+
+def _drawn_mean_error(setting: Setting, replicas: int, rng: np.random.Generator) -> FloatArray:
+    return np.asarray(sampled_weight_errors(setting, replicas, rng).mean(axis=1))
 
 
 def last_line(p: FloatArray, cutoff: float, t: FloatArray) -> FloatArray:
@@ -141,7 +145,13 @@ THEOREM_3 = PointClaim(
     reading="derived",
     title="FedAU's weights: their mean squared error over rounds and clients",
     source=f"{PAPER}, Theorem 3",
-    quantity=PointQuantity(_mean_error, "1/(NT) sum over t, n of E[(p_n omega_t^n - 1)^2]", PURE),
+    quantity=PointQuantity(
+        _mean_error,
+        "1/(NT) sum over t, n of E[(p_n omega_t^n - 1)^2]",
+        PURE,
+        r"\frac{1}{NT}\sum_{t,n}\mathbb{E}[(p_n\omega_t^n-1)^2]",
+        _drawn_mean_error,
+    ),
     bound=(v_2 + 2 * K * v_1 * H_T) / T + b_K,
     hypotheses=_HYPOTHESES,
     meanings=MEANINGS_OF_WEIGHTS,

@@ -17,6 +17,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory.learnability import LearningSetting
+from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
     from fltheory.theorems.derivation import Derivation
@@ -56,10 +57,17 @@ class LearningQuantity:
     value : callable
         A fraction, or a float and a bound on its rounding error.
     text : str
+    sample : callable, optional
+        Independent estimates of it, (replicas,), from the problem, their number and a generator,
+        for figures.
+    latex : str
+        How it is typeset; by its text where there is none.
     """
 
     value: Callable[[Any], Fraction | tuple[float, float]]
     text: str
+    sample: Callable[[Any, int, np.random.Generator], FloatArray] | None = None
+    latex: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,11 +130,17 @@ class DecayQuantity:
     is_sampled : callable
         Whether it is sampled for a problem.
     text : str
+    sample : callable, optional
+        Independent estimates of it, (replicas,), for figures; arguments as for ``measure``.
+    latex : str
+        How it is typeset; by its text where there is none.
     """
 
     measure: Callable[[Any, int, int, np.random.Generator], Measurement]
     is_sampled: Callable[[Any], bool]
     text: str
+    sample: Callable[[Any, int, int, np.random.Generator], FloatArray] | None = None
+    latex: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from fltheory.learnability import (
@@ -22,6 +23,7 @@ from fltheory.learnability import (
 )
 from fltheory.theorems.learning_claim import LearningClaim, LearningQuantity, LearningRegime
 from fltheory.theorems.statement import Hypothesis
+from fltheory.validation import FloatArray
 
 PAPER = "SA-FL (ICML 2024)"
 
@@ -70,6 +72,25 @@ def _of(function: Callable[[FederatedSystem], Fraction]) -> Callable[[Any], Frac
 
 def _by_samples(system: FederatedSystem) -> Fraction:
     return impossibility(system.M, system.n, system.m).minimax_probability
+
+
+_LATEX = r"\min_{\mathrm{learners}}\;P[\mathrm{error}>\epsilon]"
+
+
+def draw_failures(
+    system: FederatedSystem, replicas: int, rng: np.random.Generator, n_server: int = 0
+) -> FloatArray:
+    """Draw whether the learner that fails least errs by more than epsilon: 1 or 0, (replicas,).
+
+    It tosses a coin where neither the selected samples nor the server's are at x_2. Selected are
+    samples one by one, as in the proof.
+    """
+    rare = float(impossibility(system.M, system.n, system.m).rare_probability)
+    seen = rng.binomial(system.M * system.n, rare, replicas)
+    hidden = seen <= (system.M - system.m) * system.n
+    hidden &= rng.binomial(n_server, rare, replicas) == 0
+    wrong = hidden & (rng.random(replicas) < 0.5) & system.agree_somewhere
+    return wrong.astype(np.float64)
 
 
 def _by_clients(system: FederatedSystem) -> Fraction:
@@ -169,7 +190,9 @@ THEOREM_1 = LearningClaim(
 THEOREM_1_DERIVED = replace(
     THEOREM_1,
     reading="derived",
-    quantity=LearningQuantity(_of(_by_samples), f"{_FAILURE}, samples chosen"),
+    quantity=LearningQuantity(
+        _of(_by_samples), f"{_FAILURE}, samples chosen", draw_failures, _LATEX
+    ),
     note=(
         "What the proof does: of Mn samples, drawn from P alike for all clients, mn are selected "
         "one by one. No participation process can do that, see pac/1-equivalence. It ends in "

@@ -276,12 +276,16 @@ class PointQuantity:
     unit : Unit
     latex : str
         How it is typeset; by its text where there is none.
+    sample : callable, optional
+        Independent estimates of it, (replicas,), from a setting, their number and a generator,
+        for figures.
     """
 
     value: Callable[[Setting], tuple[float, float]]
     text: str
     unit: Unit
     latex: str = ""
+    sample: Callable[[Setting, int, np.random.Generator], FloatArray] | None = None
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from fltheory.engines.setting import Setting
 from fltheory.verify.baseline import departure, read_baseline, verdict_changed, write_baseline
-from fltheory.verify.bound_curves import BoundCurve, rounds_curve, sweep_curve
+from fltheory.verify.bound_curve import BoundCurve
+from fltheory.verify.bound_curves import cases_curve, quantity_curve, rounds_curve, sweep_curve
 from fltheory.verify.certificate import (
     Certified,
     certificate,
@@ -11,12 +12,12 @@ from fltheory.verify.certificate import (
 )
 from fltheory.verify.certificate_checker import CertificateError
 from fltheory.verify.check import check
-from fltheory.verify.curve import Curve
 from fltheory.verify.falsification import Falsification, falsify
 from fltheory.verify.family_search import FamilySearch, FamilyWitness
 from fltheory.verify.map_parameters import MapAxis, default_axis, varied
 from fltheory.verify.mapping import RegionMap, map_region
 from fltheory.verify.mutants import Mutant, mutants
+from fltheory.verify.order_curves import order_curve
 from fltheory.verify.power import Judged, Plan, judge_all
 from fltheory.verify.rate_falsification import RateFalsification, falsify_rate
 from fltheory.verify.runs import Cell, check_regimes
@@ -30,7 +31,6 @@ __all__ = [
     "Cell",
     "CertificateError",
     "Certified",
-    "Curve",
     "Evidence",
     "Falsification",
     "FamilySearch",
@@ -49,6 +49,7 @@ __all__ = [
     "Survival",
     "Verdict",
     "Witness",
+    "cases_curve",
     "certificate",
     "check",
     "check_regimes",
@@ -59,6 +60,8 @@ __all__ = [
     "judge_all",
     "map_region",
     "mutants",
+    "order_curve",
+    "quantity_curve",
     "read_baseline",
     "read_certificate",
     "rounds_curve",

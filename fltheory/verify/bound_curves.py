@@ -1,4 +1,4 @@
-"""Bound and truth side by side, over the rounds or over a parameter.
+"""Bound and truth side by side, over the rounds, over a parameter or over cases.
 
 What a figure of a theorem shows: the bound, the exact truth, the sampled mean with its
 interval, and the verdict at every value.
@@ -6,77 +6,31 @@ interval, and the verdict at every value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.engines import Setting, Trajectory, monte_carlo
+from fltheory.engines import Setting
+from fltheory.engines.trajectory import FIELDS
+from fltheory.theorems.learning_claim import LearningClaim
 from fltheory.theorems.statement import PointClaim, Statement, Theorem
 from fltheory.validation import FloatArray
-from fltheory.verify.check import Comparison, compare_at_point, compare_with
+from fltheory.verify.bound_curve import BoundCurve, quantity_label
+from fltheory.verify.check import compare_at_point, compare_with, left_side
+from fltheory.verify.curve_samples import CurveSample, along, at_values, of_draws, sampled_run
 from fltheory.verify.evaluation import evaluate, theorem_values
+from fltheory.verify.exact_beginnings import exact_beginning
+from fltheory.verify.learning_check import check_learning_claim
 from fltheory.verify.shorter_runs import beginning, shorter
 from fltheory.verify.truth import Sampling, Truth, truth_of
-from fltheory.verify.verdict import Grade, Outcome
 
-FIGURE_ERROR_PROBABILITY = 1e-3
 VERDICT_ERROR_PROBABILITY = 1e-9
 _NAMES_OF_ROUNDS = ("T", "R")
-
-
-@dataclass(frozen=True, eq=False)
-class BoundCurve:
-    """A theorem's two sides over one variable.
-
-    Attributes
-    ----------
-    name : str
-        Id and reading.
-    variable, quantity : str
-        Labels of the axes; mathematics between dollars.
-    values, bound : array, (n,)
-    outcomes : tuple of Outcome
-        The verdict at each value.
-    truth, truth_error : array, (n,), or None
-        Computed, with a bound on its rounding error; None where it can only be sampled.
-    sampled, interval : array, (n,), or None
-        Sampled mean and the half-width of its interval; None where nothing was sampled.
-    replicas : int or None
-        Sample size.
-    error_probability : float
-        That any of the intervals misses.
-    parts : mapping of str to array, (n,)
-        Named terms of the bound.
-    """
-
-    name: str
-    variable: str
-    quantity: str
-    values: FloatArray
-    bound: FloatArray
-    outcomes: tuple[Outcome, ...]
-    truth: FloatArray | None = None
-    truth_error: FloatArray | None = None
-    sampled: FloatArray | None = None
-    interval: FloatArray | None = None
-    replicas: int | None = None
-    error_probability: float = 0.0
-    parts: Mapping[str, FloatArray] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.truth is None and self.sampled is None:
-            raise ValueError("truth must be given where sampled is not, got neither")
-
-    @property
-    def verdict(self) -> str:
-        """The verdicts in a few words: the one there is, or how many values have which."""
-        counts = {o.name: self.outcomes.count(o) for o in Outcome if o in self.outcomes}
-        if len(counts) == 1:
-            return next(iter(counts))
-        return ", ".join(f"{name} at {count}" for name, count in counts.items())
+_FROM_BELOW = "bound from below"
 
 
 def rounds_curve(
@@ -87,12 +41,15 @@ def rounds_curve(
     variable: str | None = None,
     replicas: int = 400,
     seed: int = 0,
+    sampled_rounds: int | None = None,
     parts: Mapping[str, sp.Expr] | None = None,
 ) -> BoundCurve:
     """Follow a theorem's two sides over the rounds of one run.
 
     The step sizes stay those of ``setting``; only the number of rounds changes. Numbers of rounds
-    of which the theorem does not speak are left out.
+    of which the theorem does not speak are left out. Where the truth of the whole run can only be
+    sampled, verdicts rest on that sample, and the truth of the first rounds is still computed
+    where an enumeration reaches.
 
     Parameters
     ----------
@@ -105,6 +62,8 @@ def rounds_curve(
         What rounds are called on the axis; the statement's own T or R by default.
     replicas, seed : int
         For sampling; with 0 replicas nothing is sampled where the truth can be computed.
+    sampled_rounds : int, optional
+        Sample so many of the first rounds only, where the truth can be computed.
     parts : mapping of str to sympy expression, optional
         Terms of the bound to follow as well.
 
@@ -122,27 +81,83 @@ def rounds_curve(
     >>> curve.verdict, curve.values.tolist()
     ('HOLDS', [1.0, 17.0, 300.0])
     """
-    if not isinstance(theorem, Theorem):
-        raise ValueError(f"theorem must be an inequality over rounds, got {theorem.id}")
-    points = validation.whole_number("points", points, at_least=2)
-    spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
-    grid = np.unique(np.round(spread).astype(int))
-    candidates = [replace(setting, rounds=int(r)) for r in grid]
-    settings = [one for one in candidates if _speaks_of(theorem, one)]
+    theorem = _over_rounds(theorem)
+    settings = [one for one in _shorter_settings(theorem, setting, points) if _speaks(theorem, one)]
     if not settings:
         raise ValueError(f"setting must be one of which {theorem.id} speaks, got {setting!r}")
-    whole = _truths(theorem, setting, replicas, seed, len(settings))
+    whole = _Truths.of(theorem, setting, replicas, seed, len(settings), sampled_rounds)
     judged = [beginning(whole.judged, one.rounds) for one in settings]
-    drawn = _drawn_along(theorem, whole.drawn, settings) if whole.drawn else None
     values = [one.rounds for one in settings]
+    drawn = None if whole.drawn is None else along(theorem, whole.drawn, settings)
     name = variable or _name_of_rounds(theorem)
-    return _curve(theorem, name, values, settings, judged, drawn, parts or {})
+    curve = _curve(theorem, name, values, settings, judged, drawn, parts or {})
+    if whole.judged.sampling is None:
+        return curve
+    return replace(curve, truth=_beginning(theorem, setting, settings))
+
+
+def quantity_curve(
+    theorem: Statement,
+    setting: Setting,
+    *,
+    points: int = 25,
+    variable: str | None = None,
+    replicas: int = 400,
+    seed: int = 0,
+) -> BoundCurve:
+    """Follow a theorem's quantity over the rounds of a run of which it need not speak.
+
+    To be drawn beside those of which it does: there is no bound and no verdict.
+
+    Parameters
+    ----------
+    theorem, setting, points, variable, replicas, seed
+        As for `rounds_curve`.
+
+    Raises
+    ------
+    ValueError
+        For a statement that is not an inequality over rounds, or one whose quantity has no
+        meaning for the setting.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> theorem = theorems.get("sa-fl/5")
+    >>> other = theorems.get("scaffold/strongly-convex").regimes["uniform sampling"].setting
+    >>> quantity_curve(theorem, other, points=2, replicas=0).verdict
+    'no claim'
+    """
+    theorem = _over_rounds(theorem)
+    settings = _shorter_settings(theorem, setting, points)
+    sampling = Sampling(replicas or Sampling.replicas, seed, VERDICT_ERROR_PROBABILITY)
+    observe = () if theorem.quantity.field in FIELDS else tuple(theorem.observe(setting))
+    truth = truth_of(setting, observe, sampling)
+    sides: dict[str, Any]
+    if truth.sampling is None:
+        drawn = sampled_run(theorem, setting, replicas, seed) if replicas else None
+        known = [left_side(theorem, beginning(truth, one.rounds), one) for one in settings]
+        values, errors = np.array(known).T
+        sides = {"truth": values, "truth_error": errors}
+    else:
+        drawn = truth
+        sides = {"truth": _beginning(theorem, setting, settings)}
+    if drawn is not None:
+        sides |= along(theorem, drawn, settings).fields()
+    return BoundCurve(
+        _name(theorem),
+        variable or _name_of_rounds(theorem),
+        quantity_label(theorem.quantity),
+        np.array([float(one.rounds) for one in settings]),
+        np.full(len(settings), np.nan),
+        **sides,
+    )
 
 
 def sweep_curve(
     theorem: Statement,
-    make: Callable[[float], Setting],
-    values: Sequence[float],
+    make: Callable[[float], Any],
+    values: Sequence[float] | FloatArray,
     *,
     variable: str,
     replicas: int = 400,
@@ -153,116 +168,108 @@ def sweep_curve(
 
     Parameters
     ----------
-    theorem : Theorem or PointClaim
+    theorem : Theorem, PointClaim or LearningClaim
     make : callable
-        The setting at a value of the parameter.
+        The setting, or the learning problem, at a value of the parameter.
     values : sequence of float
     variable : str
         The parameter's name on the axis, mathematics between dollars.
     replicas, seed, parts
-        As for `rounds_curve`. A claim that needs no run is not sampled.
+        As for `rounds_curve`. A claim that needs no run is sampled if its quantity says how.
 
     Raises
     ------
     ValueError
-        For a claimed order, a claim about learning, or no values.
+        For a claimed order, or no values.
     """
-    if not isinstance(theorem, Theorem | PointClaim):
+    if not isinstance(theorem, Theorem | PointClaim | LearningClaim):
         raise ValueError(f"theorem must be an inequality about an algorithm, got {theorem.id}")
     if len(values) == 0:
         raise ValueError("values must hold at least one value, got none")
     settings = [make(value) for value in values]
+    if isinstance(theorem, LearningClaim):
+        return _learning_curve(theorem, variable, values, settings, replicas, seed)
     if isinstance(theorem, PointClaim):
-        return _point_curve(theorem, variable, values, settings, parts or {})
-    runs = [_truths(theorem, setting, replicas, seed, len(values)) for setting in settings]
-    drawn = None
-    if all(run.drawn for run in runs):
-        share = FIGURE_ERROR_PROBABILITY / len(values)
-        drawn = _Drawn.of(
-            [
-                _with_interval(theorem, setting, run.drawn, share)
-                for setting, run in zip(settings, runs, strict=True)
-                if run.drawn
-            ]
-        )
+        drawn = _drawn_at(theorem.quantity.sample, settings, replicas, seed)
+        return _point_curve(theorem, variable, values, settings, drawn, parts or {})
+    runs = [_Truths.of(theorem, one, replicas, seed, len(values)) for one in settings]
+    samples = [run.drawn for run in runs if run.drawn is not None]
+    drawn = at_values(theorem, samples, settings) if len(samples) == len(runs) else None
     truths = [run.judged for run in runs]
     return _curve(theorem, variable, values, settings, truths, drawn, parts or {})
 
 
-@dataclass(frozen=True, eq=False)
-class _Truths:
-    """What the verdict rests on, and the sample that is drawn, if there is one."""
+def cases_curve(
+    theorem: Statement,
+    cases: Mapping[str, Any],
+    *,
+    replicas: int = 400,
+    seed: int = 0,
+    parts: Mapping[str, sp.Expr] | None = None,
+) -> BoundCurve:
+    """Follow a theorem's two sides over named settings: choices of weights, say.
 
-    judged: Truth
-    drawn: Trajectory | None
+    Parameters
+    ----------
+    theorem : Theorem, PointClaim or LearningClaim
+    cases : mapping of str to setting, or learning problem
+    replicas, seed, parts
+        As for `sweep_curve`.
 
+    Raises
+    ------
+    ValueError
+        As for `sweep_curve`.
 
-def _truths(theorem: Theorem, setting: Setting, replicas: int, seed: int, values: int) -> _Truths:
-    """Compute or else sample; a verdict's sample is drawn too, with intervals of its own."""
-    sampling = Sampling(replicas or Sampling.replicas, seed, VERDICT_ERROR_PROBABILITY / values)
-    observe = theorem.observe(setting)
-    truth = truth_of(setting, observe, sampling)
-    if truth.sampling is not None or replicas == 0:
-        return _Truths(truth, truth.trajectory if truth.sampling else None)
-    run = monte_carlo(
-        setting.algorithm,
-        setting.problem,
-        setting.participation,
-        setting.rounds,
-        setting.x0,
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> claim = theorems.get("pac/1")
+    >>> cases = {name: regime.setting for name, regime in claim.regimes.items()}
+    >>> curve = cases_curve(claim, cases)
+    >>> curve.labels[0], curve.verdict
+    ('two clients with one sample', 'HOLDS at 5, INAPPLICABLE at 1')
+    """
+    settings = list(cases.values())
+    places = np.arange(float(len(settings)))
+    curve = sweep_curve(
+        theorem,
+        lambda place: settings[int(place)],
+        places,
+        variable="",
         replicas=replicas,
         seed=seed,
-        observe=observe,
+        parts=parts,
     )
-    return _Truths(truth, run)
+    return replace(curve, labels=tuple(cases))
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Sampled means, the half-widths of their intervals, and the sample size."""
-
-    means: FloatArray
-    intervals: FloatArray
-    replicas: int
-
-    @classmethod
-    def of(cls, points: Sequence[tuple[float, float, int]]) -> _Drawn:
-        means, intervals, replicas = zip(*points, strict=True)
-        return cls(np.array(means), np.array(intervals), replicas[0])
+def _over_rounds(theorem: Statement) -> Theorem:
+    if not isinstance(theorem, Theorem):
+        raise ValueError(f"theorem must be an inequality over rounds, got {theorem.id}")
+    return theorem
 
 
-def _with_interval(
-    theorem: Theorem, setting: Setting, run: Trajectory, chance: float
-) -> tuple[float, float, int]:
-    assert run.replicas is not None
-    quantity = theorem.quantity
-    sampling = Sampling(run.replicas, 0, chance)
-    errors = Truth(run, Grade.STATISTICAL, sampling).error(quantity.field)
-    return quantity.of(run, setting), quantity.error(errors, setting), run.replicas
+def _name(statement: Statement) -> str:
+    return f"{statement.id} ({statement.reading})"
 
 
-def _drawn_along(theorem: Theorem, run: Trajectory, settings: Iterable[Setting]) -> _Drawn:
-    """Take the intervals of the whole run, so that they hold together."""
-    assert run.replicas is not None
-    sampling = Sampling(run.replicas, 0, FIGURE_ERROR_PROBABILITY)
-    quantity = theorem.quantity
-    errors = Truth(run, Grade.STATISTICAL, sampling).error(quantity.field)
-    return _Drawn.of(
-        [
-            (
-                quantity.of(shorter(run, one.rounds), one),
-                quantity.error(errors[: one.rounds + 1], one),
-                run.replicas,
-            )
-            for one in settings
-        ]
-    )
+def _name_of_rounds(theorem: Theorem) -> str:
+    names = {str(symbol) for symbol in theorem.meanings}
+    return f"${next((name for name in _NAMES_OF_ROUNDS if name in names), 'R')}$"
 
 
-def _speaks_of(theorem: Theorem, setting: Setting) -> bool:
-    """Tell whether the quantity is over any round, and the symbols have values."""
-    if theorem.quantity.rounds.of(np.zeros(setting.rounds + 1)).size == 0:
-        return False
+def _shorter_settings(theorem: Theorem, setting: Setting, points: int) -> list[Setting]:
+    """Return runs of fewer rounds, those that have any of which the quantity is."""
+    points = validation.whole_number("points", points, at_least=2)
+    spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
+    grid = np.unique(np.round(spread).astype(int))
+    counted = [r for r in grid if theorem.quantity.rounds.of(np.zeros(r + 1)).size]
+    return [replace(setting, rounds=int(r)) for r in counted]
+
+
+def _speaks(theorem: Theorem, setting: Setting) -> bool:
+    """Tell whether the symbols have values."""
     try:
         theorem.constants(setting)
     except ValueError:
@@ -270,9 +277,50 @@ def _speaks_of(theorem: Theorem, setting: Setting) -> bool:
     return True
 
 
-def _name_of_rounds(theorem: Theorem) -> str:
-    names = {str(symbol) for symbol in theorem.meanings}
-    return f"${next((name for name in _NAMES_OF_ROUNDS if name in names), 'R')}$"
+@dataclass(frozen=True, eq=False)
+class _Truths:
+    """What the verdict rests on, and the sample that is drawn, if there is one."""
+
+    judged: Truth
+    drawn: Truth | None
+
+    @classmethod
+    def of(
+        cls,
+        theorem: Theorem,
+        setting: Setting,
+        replicas: int,
+        seed: int,
+        values: int,
+        rounds: int | None = None,
+    ) -> _Truths:
+        """Compute or else sample; a sample on which the verdict rests is the one drawn."""
+        sampling = Sampling(replicas or Sampling.replicas, seed, VERDICT_ERROR_PROBABILITY / values)
+        truth = truth_of(setting, theorem.observe(setting), sampling)
+        if truth.sampling is not None:
+            return cls(truth, truth)
+        return cls(
+            truth, sampled_run(theorem, setting, replicas, seed, rounds) if replicas else None
+        )
+
+
+def _beginning(
+    theorem: Theorem, setting: Setting, settings: Sequence[Setting]
+) -> FloatArray | None:
+    """Return the quantity over the rounds that an enumeration reaches, NaN beyond them."""
+    if theorem.quantity.field not in FIELDS:
+        return None
+    run = exact_beginning(setting)
+    if run is None or run.rounds < settings[0].rounds:
+        return None
+    return np.array(
+        [
+            theorem.quantity.of(shorter(run, one.rounds), one)
+            if one.rounds <= run.rounds
+            else np.nan
+            for one in settings
+        ]
+    )
 
 
 def _curve(
@@ -281,46 +329,90 @@ def _curve(
     values: Sequence[float] | FloatArray,
     settings: Sequence[Setting],
     truths: Sequence[Truth],
-    drawn: _Drawn | None,
+    drawn: CurveSample | None,
     parts: Mapping[str, sp.Expr],
 ) -> BoundCurve:
     judged = [compare_with(t, theorem, s) for t, s in zip(truths, settings, strict=True)]
     computed = all(truth.sampling is None for truth in truths)
     return BoundCurve(
-        f"{theorem.id} ({theorem.reading})",
+        _name(theorem),
         variable,
-        f"${theorem.quantity.latex}$",
+        quantity_label(theorem.quantity),
         np.asarray(values, dtype=np.float64),
         np.array([one.bound for one in judged]),
         tuple(one.outcome for one in judged),
         truth=np.array([one.truth for one in judged]) if computed else None,
         truth_error=np.array([one.evidence.error for one in judged]) if computed else None,
-        sampled=None if drawn is None else drawn.means,
-        interval=None if drawn is None else drawn.intervals,
-        replicas=None if drawn is None else drawn.replicas,
-        error_probability=0.0 if drawn is None else FIGURE_ERROR_PROBABILITY,
+        **_fields(drawn),
         parts=_parts(theorem, settings, parts),
+    )
+
+
+def _fields(drawn: CurveSample | None) -> dict[str, Any]:
+    return {} if drawn is None else drawn.fields()
+
+
+def _drawn_at(
+    sample: Callable[[Any, int, np.random.Generator], FloatArray] | None,
+    settings: Sequence[Any],
+    replicas: int,
+    seed: int,
+) -> CurveSample | None:
+    if sample is None or replicas == 0:
+        return None
+    seeds = np.random.SeedSequence(seed).spawn(len(settings))
+    return of_draws(
+        [
+            sample(setting, replicas, np.random.default_rng(child))
+            for setting, child in zip(settings, seeds, strict=True)
+        ]
     )
 
 
 def _point_curve(
     claim: PointClaim,
     variable: str,
-    values: Sequence[float],
+    values: Sequence[float] | FloatArray,
     settings: Sequence[Setting],
+    drawn: CurveSample | None,
     parts: Mapping[str, sp.Expr],
 ) -> BoundCurve:
-    judged: list[Comparison] = [compare_at_point(claim, setting) for setting in settings]
+    judged = [compare_at_point(claim, setting) for setting in settings]
     return BoundCurve(
-        f"{claim.id} ({claim.reading})",
+        _name(claim),
         variable,
-        claim.quantity.text,
+        quantity_label(claim.quantity),
         np.asarray(values, dtype=np.float64),
         np.array([one.bound for one in judged]),
         tuple(one.outcome for one in judged),
         truth=np.array([one.truth for one in judged]),
         truth_error=np.array([one.evidence.error for one in judged]),
+        **_fields(drawn),
         parts=_parts(claim, settings, parts),
+    )
+
+
+def _learning_curve(
+    claim: LearningClaim,
+    variable: str,
+    values: Sequence[float] | FloatArray,
+    settings: Sequence[Any],
+    replicas: int,
+    seed: int,
+) -> BoundCurve:
+    judged = [check_learning_claim(claim, setting) for setting in settings]
+    drawn = _drawn_at(claim.quantity.sample, settings, replicas, seed)
+    return BoundCurve(
+        _name(claim),
+        variable,
+        quantity_label(claim.quantity),
+        np.asarray(values, dtype=np.float64),
+        np.array([one.bound for one in judged]),
+        tuple(one.outcome for one in judged),
+        truth=np.array([one.truth for one in judged]),
+        truth_error=np.array([one.evidence.error for one in judged]),
+        **_fields(drawn),
+        bound_name=_FROM_BELOW if claim.direction in (">", ">=") else "bound",
     )
 
 

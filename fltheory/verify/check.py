@@ -90,7 +90,7 @@ def check(
     if not isinstance(setting, Setting):
         raise ValueError(f"setting must be a Setting for {theorem.id}, got {setting!r}")
     if isinstance(theorem, DirectionClaim):
-        return _check_direction(theorem, setting, sampling)
+        return direction_verdict(theorem, worst_of(read_axes(theorem, setting, sampling)))
     if isinstance(theorem, RateClaim):
         return rate_verdict(theorem, read_axes(theorem, setting, sampling))
     if isinstance(theorem, PointClaim):
@@ -207,6 +207,7 @@ class AxisReading:
     axis: RateAxis
     grid: tuple[int, ...]
     comparisons: tuple[Comparison, ...]
+    orders: tuple[float, ...]
     truth_slope: float
     bound_slope: float
     claimed_slope: float
@@ -303,22 +304,21 @@ def rate_verdict(claim: RateClaim, readings: Sequence[AxisReading]) -> Verdict:
     )
 
 
-def _check_direction(claim: DirectionClaim, setting: Setting, sampling: Sampling) -> Verdict:
-    """Compare the truth at successive values of the variable.
+def direction_verdict(claim: RateClaim, reading: AxisReading) -> Verdict:
+    """Judge a claimed direction by the truth at successive values of the variable.
 
     The claim holds if every step goes in the claimed direction, beyond the errors of both truths,
     and is refuted if one goes the other way; between them it is undecided.
     """
-    (axis,) = claim.axes
-    comparisons, orders = _compared_along(claim, axis, setting, sampling)
-    hypotheses = _worst_hypotheses(comparisons)
+    axis, comparisons, orders = reading.axis, reading.comparisons, reading.orders
+    hypotheses = reading.hypotheses
     steps = list(pairwise(comparisons))
     if orders[0] > orders[-1]:
         steps = [(after, before) for before, after in steps]
     worst = max(steps, key=lambda step: step[0].truth / step[1].truth)
     error = math.fsum(side.evidence.error for side in worst)
     truths = ", ".join(f"{comparison.truth:.4g}" for comparison in comparisons)
-    values = ", ".join(str(value) for value in axis.grid(setting))
+    values = ", ".join(str(value) for value in reading.grid)
     return Verdict(
         theorem=claim.id,
         reading=claim.reading,
@@ -383,6 +383,7 @@ def _read_axis(
         axis=axis,
         grid=tuple(grid),
         comparisons=tuple(comparisons),
+        orders=tuple(orders),
         truth_slope=slope([comparison.truth for comparison in comparisons]),
         bound_slope=slope([comparison.bound for comparison in comparisons]),
         claimed_slope=slope(orders),

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fltheory.engines import Setting
 from fltheory.learnability import LearningSetting
 from fltheory.theorems.statement import DirectionClaim, RateClaim, Statement, Theorem
+from fltheory.verify.bound_curve import BoundCurve
 from fltheory.verify.check import (
     AxisReading,
+    Comparison,
     check,
     left_side,
     rate_verdict,
     read_axes,
     worst_of,
 )
+from fltheory.verify.curve_samples import sides_of
 from fltheory.verify.evaluation import evaluate, theorem_values
 from fltheory.verify.shorter_runs import beginning
 from fltheory.verify.truth import Sampling, truth_of
@@ -25,32 +29,9 @@ from fltheory.verify.verdict import Verdict
 _POINTS = 24
 
 
-@dataclass(frozen=True)
-class Curve:
-    """Both sides of an inequality at several values of one variable.
-
-    Attributes
-    ----------
-    variable : str
-        What varies: ``"rounds"``, or the variable of a claimed order.
-    at : tuple of int
-        Its values, in increasing order.
-    truth, bound : tuple of float
-        Both sides at each; infinite or NaN where they are so.
-    error : tuple of float
-        Half-width of the interval around each truth.
-    """
-
-    variable: str
-    at: tuple[int, ...]
-    truth: tuple[float, ...]
-    bound: tuple[float, ...]
-    error: tuple[float, ...]
-
-
 def check_with_curve(
     statement: Statement, setting: Setting | LearningSetting, sampling: Sampling
-) -> tuple[Verdict, Curve | None]:
+) -> tuple[Verdict, BoundCurve | None]:
     """Check a statement as `check` does, and return its curve along with the verdict.
 
     The truth behind both is computed once. What is claimed without a run has no curve.
@@ -73,7 +54,7 @@ def check_with_curve(
     return verdict, None
 
 
-def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Curve:
+def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> BoundCurve:
     """Return both sides of a theorem for runs of 1 up to the setting's number of rounds.
 
     A shorter run is the beginning of the longer one: hyper-parameters stay as they are. Rounds
@@ -81,16 +62,16 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Curve
     at all, or of which the theorem does not speak, are left out.
     """
     truth = truth_of(setting, theorem.observe(setting), sampling)
-    points = []
+    comparisons: dict[int, Comparison] = {}
     for rounds in _rounds_between(1, setting.rounds):
         first = beginning(truth, rounds)
         if theorem.quantity.rounds.of(first.trajectory.squared_distance).size:
             shorter = replace(setting, rounds=rounds)
             bound = _bound(theorem, shorter)
             if bound is not None:
-                points.append((rounds, *left_side(theorem, first, shorter), bound))
-    at, truths, errors, bounds = zip(*points, strict=True) if points else ((), (), (), ())
-    return Curve("rounds", at, truths, bounds, errors)
+                left, error = left_side(theorem, first, shorter)
+                comparisons[rounds] = Comparison(left, bound, truth.evidence(error), ())
+    return _curve("rounds", tuple(comparisons), tuple(comparisons.values()))
 
 
 def _rounds_between(first: int, last: int) -> list[int]:
@@ -105,11 +86,16 @@ def _bound(theorem: Theorem, setting: Setting) -> float | None:
     return float(evaluate(theorem.bound, values))
 
 
-def _curve_of(reading: AxisReading) -> Curve:
-    return Curve(
-        variable=str(reading.axis.variable),
-        at=reading.grid,
-        truth=tuple(item.truth for item in reading.comparisons),
-        bound=tuple(item.bound for item in reading.comparisons),
-        error=tuple(item.evidence.error for item in reading.comparisons),
+def _curve_of(reading: AxisReading) -> BoundCurve:
+    return _curve(str(reading.axis.variable), reading.grid, reading.comparisons)
+
+
+def _curve(variable: str, values: Sequence[int], sides: Sequence[Comparison]) -> BoundCurve:
+    return BoundCurve(
+        "",
+        variable,
+        "",
+        np.array(values, dtype=np.float64),
+        np.array([one.bound for one in sides]),
+        **sides_of(sides),
     )

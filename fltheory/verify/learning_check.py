@@ -119,7 +119,7 @@ def check_decay(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
     sizes: tuple[int, ...] = setting.sizes
     sampled = claim.quantity.is_sampled(setting)
     replicas = max(2, sampling.replicas // len(sizes))
-    measured = _measurements(claim.quantity, setting, replicas, sampling.seed)
+    measured = measurements(claim.quantity, setting, replicas, sampling.seed)
     slope = fitted_slope(sizes, measured, replicas, sampling.error_probability)
     claimed = _claimed_slope(claim, constants, sizes)
     return Verdict(
@@ -142,7 +142,7 @@ def check_decay(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
 
 
 @lru_cache(maxsize=32)
-def _measurements(
+def measurements(
     quantity: DecayQuantity, setting: Any, replicas: int, seed: int
 ) -> tuple[Measurement, ...]:
     """Measure at every size; the last ones are kept, as readings share them."""

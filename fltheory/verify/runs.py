@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fltheory.progress import Progress
 from fltheory.theorems.statement import Statement
-from fltheory.verify.curve import Curve, check_with_curve
+from fltheory.verify.bound_curve import BoundCurve
+from fltheory.verify.curve import check_with_curve
 from fltheory.verify.truth import Sampling
 from fltheory.verify.verdict import Verdict
 
@@ -22,13 +23,13 @@ class Cell:
     ----------
     regime : str
     verdict : Verdict
-    curve : Curve or None
+    curve : BoundCurve or None
         Truth and bound over the rounds, where the statement is about a run.
     """
 
     regime: str
     verdict: Verdict
-    curve: Curve | None = None
+    curve: BoundCurve | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:

@@ -1,7 +1,8 @@
-"""Figures of a theorem's two sides, and of runs side by side."""
+"""Figures of a statement's two sides."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +10,8 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 
 from fltheory import theorems
-from fltheory.engines import RoundArrays, Trajectory
-from fltheory.report import bound_figure, lines_figure, trajectory_figure, write_bound
-from fltheory.report.bound_figure import _PART_STYLES, _RUN_STYLES, _label
+from fltheory.report import bound_figure, write_bound
+from fltheory.report.figure_axes import label
 from fltheory.verify import BoundCurve, Outcome
 
 X = np.array([1.0, 10.0, 100.0])
@@ -32,9 +32,9 @@ CURVE = BoundCurve(
 )
 
 
-def lightness(colour: str) -> float:
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+def named(figure) -> dict[str, object]:
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    return dict(zip(labels, handles, strict=True))
 
 
 def test_bound_truth_sample_and_parts_stand_on_one_axis() -> None:
@@ -50,11 +50,36 @@ def test_bound_truth_sample_and_parts_stand_on_one_axis() -> None:
     assert bars.get_label() == "sampled mean, 7 runs; all intervals hold with 99.9 %"
 
 
+def test_the_legend_is_below_the_axes() -> None:
+    figure = bound_figure(CURVE)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().y1 < figure.axes[0].get_window_extent().y0
+    shown = {text.get_text() for text in legend.get_texts()}
+    assert {"bound", "exact truth", "first term", "refuted", "a hypothesis fails"} < shown
+
+
 def test_the_title_names_the_verdict_and_the_axes_the_symbols() -> None:
-    (axes,) = bound_figure(CURVE, title="more").axes
-    assert axes.get_title() == ("t/1 (printed): HOLDS at 1, REFUTED at 1, INAPPLICABLE at 1\nmore")
+    (axes,) = bound_figure(replace(CURVE, note="slope"), title="more").axes
+    assert axes.get_title() == (
+        "t/1 (printed): HOLDS at 1, REFUTED at 1, INAPPLICABLE at 1\nslope\nmore"
+    )
     assert axes.get_xlabel() == "$R$"
     assert axes.get_ylabel() == r"$\mathbb{E}\|x_R-x_*\|^2$"
+
+
+def test_a_verdict_from_a_sample_says_so_and_so_does_a_truth_of_some_rounds() -> None:
+    part = replace(
+        CURVE, truth=np.array([1.0, 0.3, np.nan]), truth_error=None, error_probability=1e-9
+    )
+    figure = bound_figure(replace(part, outcomes=(Outcome.HOLDS,) * 3))
+    assert figure.axes[0].get_title() == "t/1 (printed): HOLDS (sampled, 99.9999999 % intervals)"
+    assert "exact truth, computed up to 10" in named(figure)
+
+
+def test_a_sample_of_the_first_rounds_says_how_far_it_goes() -> None:
+    figure = bound_figure(replace(CURVE, sampled=np.array([1.0, 0.4, np.nan])))
+    assert "sampled mean up to 10, 7 runs; all intervals hold with 99.9 %" in named(figure)
 
 
 def test_stretches_that_do_not_hold_are_marked() -> None:
@@ -63,12 +88,33 @@ def test_stretches_that_do_not_hold_are_marked() -> None:
     assert set(spans) == {"a hypothesis fails", "refuted"}
 
 
-def test_lines_differ_without_colour() -> None:
-    for styles in (_PART_STYLES, _RUN_STYLES):
-        assert len({str(style[0]) for style in styles}) == len(styles)
-    markers = [marker for _, marker, _ in _RUN_STYLES]
-    assert len(set(markers)) == len(markers)
-    assert lightness("#D55E00") - lightness("#0072B2") > 0.02
+def test_choices_and_limits_are_marked() -> None:
+    figure = bound_figure(CURVE, points={"best": (10.0, 0.3)}, levels={"in the end": 1e-4})
+    handles = named(figure)
+    assert handles["best"].get_xydata().tolist() == [[10.0, 0.3]]
+    assert list(handles["in the end"].get_ydata()) == [1e-4, 1e-4]
+    assert figure.axes[0].get_ylim()[0] < 1e-4
+
+
+def test_cases_are_dashes_over_their_names() -> None:
+    cases = replace(CURVE, values=np.arange(3.0), labels=("a", "b", "c"), variable="")
+    (axes,) = bound_figure(cases).axes
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b", "c"]
+    drawn = {group.get_label(): group.get_segments() for group in axes.collections[:2]}
+    heights = [segment[0][1] for segment in drawn["exact truth"]]
+    np.testing.assert_allclose(heights, CURVE.truth)
+    assert [float(s[1][0] - s[0][0]) for s in drawn["exact truth"]] == pytest.approx([0.6] * 3)
+
+
+def test_what_has_no_bound_has_no_line_for_it() -> None:
+    figure = bound_figure(replace(CURVE, bound=np.full(3, np.nan), outcomes=()))
+    assert "bound" not in named(figure)
+    assert figure.axes[0].get_title() == "t/1 (printed): no claim"
+
+
+def test_a_small_part_of_a_bound_does_not_stretch_the_scale() -> None:
+    figure = bound_figure(replace(CURVE, parts={"tiny": 1e-30 * X}))
+    assert figure.axes[0].get_ylim()[0] > 1e-3
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png"])
@@ -81,56 +127,9 @@ def test_the_same_curve_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("latex", "shown"),
-    [
-        (r"$\frac1R\sum_{r=1}^{R}$", r"$\frac{1}{R}\sum_{r=1}^{R}$"),
-        (r"$\bar w_{T,0}$", r"$\bar{w}_{T,0}$"),
-        (r"$\frac1{W_T}\sum_r$", r"$\frac{1}{W_T}\sum_r$"),
-        ("F(w) - F*", "F(w) - F*"),
-    ],
-)
-def test_labels_are_read_by_matplotlib(latex: str, shown: str) -> None:
-    assert _label(latex) == shown
-
-
-@pytest.mark.parametrize(
     "statement",
-    [s for s in theorems.registered() if isinstance(s, theorems.Theorem)],
+    [s for s in theorems.registered() if getattr(getattr(s, "quantity", None), "latex", "")],
     ids=lambda statement: f"{statement.id} {statement.reading}",
 )
-def test_every_registered_quantity_is_a_label(statement: theorems.Theorem) -> None:
-    MathTextParser("path").parse(_label(f"${statement.quantity.latex}$"))
-
-
-def run(values: list[float], error: float | None = None) -> Trajectory:
-    array = np.array(values)
-    spread = None
-    if error is not None:
-        errors = np.full(array.size, error)
-        spread = RoundArrays(errors, errors, errors)
-    return Trajectory(array, array, array, standard_error=spread)
-
-
-def test_runs_are_drawn_with_their_samples_and_limits() -> None:
-    figure = trajectory_figure(
-        {"a": run([4.0, 2.0, 1.0])},
-        {"a": run([4.0, 2.1, 0.9], error=0.1), "b": run([3.0, 2.0, 1.0])},
-        limits={"a": 0.5},
-        title="both",
-    )
-    (axes,) = figure.axes
-    assert axes.get_title() == "both"
-    assert axes.lines[0].get_ydata().tolist() == [4.0, 2.0, 1.0]
-    lowest = [segment[0, 1] for segment in axes.containers[0].lines[2][0].get_segments()]
-    np.testing.assert_allclose(lowest, [3.7, 1.8, 0.6])
-    assert axes.texts[0].xy == (1.0, 0.5)
-    assert {text.get_text() for text in axes.get_legend().get_texts()} == {"a", "b"}
-
-
-def test_lines_and_points_are_named() -> None:
-    figure = lines_figure(
-        X, {"up": X, "down": 1 / X}, variable="$x$", quantity="$y$", points={"here": (2.0, 3.0)}
-    )
-    (axes,) = figure.axes
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["up", "down", "here"]
-    assert axes.lines[-1].get_xydata().tolist() == [[2.0, 3.0]]
+def test_every_registered_quantity_is_a_label(statement) -> None:
+    MathTextParser("path").parse(label(f"${statement.quantity.latex}$"))

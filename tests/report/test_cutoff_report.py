@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from fltheory.fedau import BestCutoff, CutoffError, best_cutoff
+from fltheory.fedau import BestCutoff, CutoffError, best_cutoff, weight_errors
 from fltheory.report import cutoff_table, write_cutoffs
 from fltheory.report.cutoff_report import cutoff_figure
 
@@ -30,13 +31,31 @@ def test_table() -> None:
     assert any("none" in row and "inf" in row and "4" in row for row in words)
 
 
-def test_figure_marks_the_choices_on_the_curve() -> None:
+def test_figure_shows_bound_truth_and_sample_and_marks_the_choices() -> None:
     found = best_cutoff(0.2, 60)
-    (axes,) = cutoff_figure(0.2, 60, found).axes
-    points = [line.get_xydata()[0].tolist() for line in axes.lines[2:]]
-    assert points == [[c.cutoff, c.error] for c in (found.best, found.corollary, found.experiments)]
-    curve = axes.lines[0].get_ydata()
-    assert curve.min() >= found.best.error * (1 - 1e-12)
+    (axes,) = cutoff_figure(0.2, 60, found, replicas=4000).axes
+    lines = {line.get_label(): line for line in axes.lines}
+    choices = [lines[name].get_xydata()[0].tolist() for name in lines if ": K = " in name]
+    marks = (found.best, found.corollary, found.experiments)
+    assert choices == [[mark.cutoff, mark.error] for mark in marks]
+    truth, bound = (lines[name].get_ydata() for name in ("exact truth", "bound"))
+    cutoffs = lines["exact truth"].get_xdata()
+    np.testing.assert_allclose(truth, weight_errors(0.2, 60, cutoffs), rtol=1e-12)
+    harmonic = sum(1 / t for t in range(1, 60))
+    expected = (0.8**2 + 2 * cutoffs * 0.8 * harmonic) / 60 + 0.8 ** (2 * cutoffs)
+    np.testing.assert_allclose(bound, expected, rtol=1e-12)
+    (bars,) = axes.containers
+    ends = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
+    assert (ends[:, 0] <= truth + 1e-12).all()
+    assert (truth <= ends[:, 1] + 1e-12).all()
+    assert axes.get_title() == "fedau/3 (derived): HOLDS\nT = 60"
+    assert list(lines["no cut-off"].get_ydata()) == [found.none.error] * 2
+
+
+def test_what_would_take_too_long_is_not_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fltheory.report.cutoff_report._MOST_DRAWN", 1000)
+    (axes,) = cutoff_figure(0.2, 60, best_cutoff(0.2, 60)).axes
+    assert not axes.containers
 
 
 def test_files(tmp_path: Path) -> None:

@@ -59,3 +59,8 @@ def test_the_same_map_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"out must end in .png or .svg, got"):
         write_region(REGION, tmp_path / "map.pdf")
+
+
+def test_axes_can_bear_the_symbols_of_the_paper() -> None:
+    (axes,) = region_figure(REGION, x_label="$q$", y_label="$R$").axes
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("$q$", "$R$")

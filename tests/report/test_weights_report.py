@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from fltheory.report import weights_figure, weights_summary, weights_table, write_weights
+from fltheory.verify import BoundCurve, Outcome
 from fltheory.weights import TradeOff, solve
 
 
@@ -60,7 +61,7 @@ def test_the_figure_shows_every_client() -> None:
     assert heights == pytest.approx(problem.availability.tolist())
     assert [bar.get_height() for bar in upper.patches] == pytest.approx([0.25] * 8)
     assert [bar.get_height() for bar in lower.patches] == pytest.approx([0.25] * 4)
-    assert lower.get_xlabel() == "client"
+    assert lower.get_xlabel() == "client $k$"
 
 
 def test_the_figure_of_many_clients_has_dots_in_order_of_availability(tmp_path: Path) -> None:
@@ -75,6 +76,34 @@ def test_the_figure_of_many_clients_has_dots_in_order_of_availability(tmp_path: 
     path = tmp_path / "many.svg"
     write_weights(problem, solve(problem), path)
     assert path.stat().st_size < 500_000
+
+
+def test_beside_the_weights_stands_what_is_said_of_their_error() -> None:
+    curve = BoundCurve(
+        "t/1 (printed)",
+        "",
+        "$y$",
+        np.arange(2.0),
+        np.array([8.0, 9.0]),
+        (Outcome.HOLDS,) * 2,
+        truth=np.array([2.0, 3.0]),
+        truth_error=np.zeros(2),
+        sampled=np.array([2.1, 2.9]),
+        interval=np.array([0.2, 0.3]),
+        replicas=10,
+        error_probability=1e-3,
+        labels=("equal", "optimal"),
+    )
+    figure = weights_figure(alike(4), solve(alike(4)), curve)
+    errors = figure.axes[-1]
+    assert errors.get_title() == "t/1 (printed): HOLDS"
+    assert [text.get_text() for text in errors.get_xticklabels()] == ["equal", "optimal"]
+    dashes = {c.get_label(): c.get_segments() for c in errors.collections if c.get_label()}
+    assert [segment[0][1] for segment in dashes["exact truth"]] == [2.0, 3.0]
+    assert [segment[0][1] for segment in dashes["bound"]] == [8.0, 9.0]
+    (bars,) = errors.containers
+    ends = [segment[:, 1].tolist() for segment in bars.lines[2][0].get_segments()]
+    assert ends == [pytest.approx([1.9, 2.3]), pytest.approx([2.6, 3.2])]
 
 
 @pytest.mark.parametrize("name", ["weights.svg", "weights.png"])

@@ -8,12 +8,20 @@ import numpy as np
 import pytest
 
 from fltheory import theorems
-from fltheory.algorithms import Safari
-from fltheory.engines import Setting
-from fltheory.participation import UniformSubset
+from fltheory.algorithms import FedAU, FedAvg, Safari
+from fltheory.engines import Setting, conditional, weight_error
+from fltheory.learnability import FederatedSystem, impossibility
+from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import sa_fl
-from fltheory.verify import BoundCurve, Outcome, check, rounds_curve, sweep_curve
+from fltheory.verify import (
+    Outcome,
+    cases_curve,
+    check,
+    quantity_curve,
+    rounds_curve,
+    sweep_curve,
+)
 
 THEOREM = theorems.get("sa-fl/5", reading="derived")
 
@@ -110,13 +118,6 @@ def test_rounds_of_which_the_theorem_does_not_speak_are_left_out() -> None:
         rounds_curve(late, server_alone(rounds=3), replicas=0)
 
 
-def test_several_verdicts_are_counted() -> None:
-    ones = np.ones(3)
-    outcomes = (Outcome.HOLDS, Outcome.REFUTED, Outcome.HOLDS)
-    curve = BoundCurve("t (printed)", "$R$", "$y$", ones, ones, outcomes, truth=ones)
-    assert curve.verdict == "HOLDS at 2, REFUTED at 1"
-
-
 def test_bad_arguments_are_named() -> None:
     rate = theorems.get("sa-fl/corollary-1")
     with pytest.raises(ValueError, match=r"theorem must be an inequality over rounds"):
@@ -127,6 +128,84 @@ def test_bad_arguments_are_named() -> None:
         sweep_curve(THEOREM, server_alone, [], variable="x")
     with pytest.raises(ValueError, match=r"points must be a whole number of at least 2, got 1"):
         rounds_curve(THEOREM, server_alone(), points=1)
-    curve = rounds_curve(THEOREM, server_alone(), points=2, replicas=0)
-    with pytest.raises(ValueError, match=r"truth must be given where sampled is not"):
-        replace(curve, truth=None)
+
+
+def test_of_a_long_run_only_the_beginning_may_be_sampled() -> None:
+    curve = rounds_curve(THEOREM, server_alone(), points=4, replicas=30, sampled_rounds=5)
+    assert np.isnan(curve.sampled[-2:]).all()
+    np.testing.assert_allclose(curve.sampled[:2], curve.truth[:2], rtol=1e-12)
+
+
+def test_intervals_of_a_sampled_verdict_are_those_it_rests_on() -> None:
+    theorem = theorems.get("sa-fl/4")
+    setting = replace(theorem.regimes["nonconvex"].setting, rounds=20)
+    curve = rounds_curve(theorem, setting, points=3, replicas=50)
+    single = check(theorem, setting, replicas=50, error_probability=1e-9 / 3)
+    assert curve.sampled[-1] == single.truth
+    assert curve.interval[-1] == pytest.approx(single.evidence.error, rel=1e-12)
+    assert curve.error_probability == pytest.approx(1e-9 / 3)
+    assert curve.truth is None
+
+
+def test_the_first_rounds_of_what_is_sampled_are_computed_where_they_can_be() -> None:
+    """FedAU without noise: eight sets a round, so five rounds; conditional moments agree."""
+    theorem = theorems.get("fedau/2-option-2", reading="derived")
+    setting = theorem.regimes["FedAU"].setting
+    curve = rounds_curve(theorem, setting, points=12, replicas=50)
+    early = curve.values <= 5
+    assert np.isnan(curve.truth[~early]).all()
+    run = conditional(
+        setting.algorithm, setting.problem, setting.participation, 4, setting.x0
+    ).squared_gradient
+    for rounds, truth in zip(curve.values[early], curve.truth[early], strict=True):
+        assert truth == pytest.approx(run[: int(rounds)].mean(), rel=1e-12)
+    assert not curve.is_computed
+
+
+def test_a_quantity_is_followed_without_a_claim() -> None:
+    """FedAvg of one client alone: x_r = (1 - 1/4)^r x_0."""
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    setting = Setting(FedAvg(0.25, 1), problem, UniformSubset(1, 1), 16, [2.0])
+    curve = quantity_curve(THEOREM, setting, points=4, replicas=20)
+    np.testing.assert_allclose(curve.truth, 4 * 0.75 ** (2 * curve.values), rtol=1e-13)
+    np.testing.assert_allclose(curve.sampled, curve.truth, rtol=1e-12)
+    assert np.isnan(curve.bound).all()
+    assert curve.verdict == "no claim"
+
+
+def test_cases_have_names() -> None:
+    alone = THEOREM.regimes["q = 0"].setting
+    cases = {"q = 0": alone, "large": server_alone(2.5)}
+    curve = cases_curve(THEOREM, cases, replicas=0)
+    assert curve.labels == ("q = 0", "large")
+    assert [one.name for one in curve.outcomes] == ["HOLDS", "INAPPLICABLE"]
+    assert curve.truth[0] == check(THEOREM, alone).truth
+    assert curve.truth[1] == pytest.approx(4 * 1.5**32)
+
+
+def test_a_claim_on_learning_is_swept_and_drawn() -> None:
+    claim = theorems.get("pac/1", reading="derived")
+    sizes = [1, 5, 20]
+    curve = sweep_curve(
+        claim, lambda n: FederatedSystem(10, int(n), 5), sizes, variable="$n$", replicas=4000
+    )
+    known = [float(impossibility(10, n, 5).minimax_probability) for n in sizes]
+    assert curve.truth.tolist() == known
+    assert curve.bound.tolist() == [0.05] * 3
+    assert curve.bound_name == "bound from below"
+    assert (np.abs(curve.sampled - known) <= curve.interval).all()
+
+
+def test_weights_are_drawn_by_running_their_algorithm() -> None:
+    claim = theorems.get("fedau/3", reading="derived")
+    clients = QuadraticProblem([[1.0]], [[0.0], [0.0]])
+
+    def setting(cutoff: float) -> Setting:
+        fedau = FedAU(0.1, 1, cutoff=int(cutoff))
+        return Setting(fedau, clients, Bernoulli([0.2, 0.6]), 30, [0.0])
+
+    curve = sweep_curve(claim, setting, [1, 4, 16], variable="$K$", replicas=300)
+    known = [weight_error([0.2, 0.6], K, 30).values.mean() for K in (1, 4, 16)]
+    np.testing.assert_allclose(curve.truth, known, rtol=1e-12)
+    assert (np.abs(curve.sampled - known) <= curve.interval + 1e-12).all()
+    assert curve.replicas == 300

@@ -32,15 +32,15 @@ def test_each_point_is_the_verdict_on_a_shorter_run(identifier: str, regime: str
     assert isinstance(theorem, Theorem)
     setting = theorem.regimes[regime].setting
     curve = over_rounds(theorem, setting, SAMPLING)
-    assert curve.at[0] == 1
-    assert curve.at[-1] == setting.rounds
-    assert list(curve.at) == sorted(set(curve.at))
-    for place in (0, len(curve.at) // 2, -1):
-        verdict = check(theorem, shorter(setting, curve.at[place]), replicas=20)
-        slack = curve.error[place] + verdict.evidence.error
-        assert abs(curve.truth[place] - verdict.truth) <= slack
+    assert curve.values[0] == 1
+    assert curve.values[-1] == setting.rounds
+    assert (np.diff(curve.values) > 0).all()
+    for place in (0, len(curve.values) // 2, -1):
+        verdict = check(theorem, shorter(setting, int(curve.values[place])), replicas=20)
+        slack = curve.judged_error[place] + verdict.evidence.error
+        assert abs(curve.judged[place] - verdict.truth) <= slack
         assert curve.bound[place] == verdict.bound
-        assert curve.error[place] == pytest.approx(verdict.evidence.error, rel=1e-6)
+        assert curve.judged_error[place] == pytest.approx(verdict.evidence.error, rel=1e-6)
 
 
 def test_rounds_without_a_quantity_are_left_out() -> None:
@@ -49,7 +49,7 @@ def test_rounds_without_a_quantity_are_left_out() -> None:
     quantity = replace(theorem.quantity, rounds=replace(theorem.quantity.rounds, first=4))
     setting = shorter(theorem.regimes["q small"].setting, 30)
     curve = over_rounds(replace(theorem, quantity=quantity), setting, SAMPLING)
-    assert curve.at[0] == 4
+    assert curve.values[0] == 4
 
 
 def test_rounds_that_the_theorem_does_not_speak_of_are_left_out() -> None:
@@ -63,8 +63,8 @@ def test_rounds_that_the_theorem_does_not_speak_of_are_left_out() -> None:
 
     setting = shorter(theorem.regimes["q small"].setting, 30)
     curve = over_rounds(replace(theorem, constants=constants), setting, SAMPLING)
-    assert curve.at[0] >= 10
-    assert curve.at[-1] == 30
+    assert curve.values[0] >= 10
+    assert curve.values[-1] == 30
 
 
 def test_the_curve_of_an_order_is_that_of_its_worst_variable() -> None:
@@ -75,9 +75,9 @@ def test_the_curve_of_an_order_is_that_of_its_worst_variable() -> None:
     assert verdict.is_rate
     assert curve is not None
     assert curve.variable == "R"
-    assert curve.at[-1] >= 1000 * curve.at[0]
-    last = np.array(curve.at) >= curve.at[-1] / 10
-    slope = np.polyfit(np.log(np.array(curve.at)[last]), np.log(np.array(curve.truth)[last]), 1)[0]
+    assert curve.values[-1] >= 1000 * curve.values[0]
+    last = curve.values >= curve.values[-1] / 10
+    slope = np.polyfit(np.log(curve.values[last]), np.log(curve.judged[last]), 1)[0]
     assert slope == pytest.approx(verdict.truth, abs=1e-9)
 
 

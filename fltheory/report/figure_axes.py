@@ -1,0 +1,124 @@
+"""What figures of bounds have in common: axes, labels, scales, and styles legible in grey.
+
+Lines differ in style and marker as well as in colour (Okabe and Ito's), so that figures are
+legible in grey and to the colour-blind.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fltheory.validation import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# (marker, colour) of one of several curves on an axis; neighbours differ in lightness as well.
+CURVE_STYLES = (
+    ("o", "#0072B2"),
+    ("s", "#D55E00"),
+    ("^", "#000000"),
+    ("D", "#CC79A7"),
+    ("v", "#009E73"),
+    ("P", "#E69F00"),
+)
+# (line style, colour) of a level or a part of a bound.
+PART_STYLES: tuple[tuple[Any, str], ...] = (
+    (":", "#009E73"),
+    ("-.", "#CC79A7"),
+    ((0, (3, 1, 1, 1, 1, 1)), "#E69F00"),
+)
+MARKS = ("*", "X", "p", "h", "d", "8")
+_SIZE = (6.8, 5.0)
+_MARGIN = 1.6
+_TITLE_WIDTH = 84
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_MOST_NAMED_TICKS, _SHORT_RANGE = 8, 100.0
+
+
+def blank() -> tuple[Figure, Axes]:
+    """Return a figure with one empty axis."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    axes = figure.add_subplot()
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def set_title(axes: Axes, *lines: str, width: int = _TITLE_WIDTH) -> None:
+    """Write what there is of some lines above the axes, broken where they are too long."""
+    axes.set_title("\n".join(_wrapped(line, width) for line in lines if line), fontsize=9.5)
+
+
+def _wrapped(line: str, width: int) -> str:
+    """Break a line where it is too long, but not within mathematics."""
+    whole = re.sub(r"\$[^$]*\$", lambda found: found[0].replace(" ", _NO_BREAK), line)
+    return textwrap.fill(whole, width).replace(_NO_BREAK, " ")
+
+
+def label(text: str) -> str:
+    """Return LaTeX as matplotlib's own mathematics reads it: arguments of a letter in braces."""
+    text = re.sub(r"\\(mathbb|mathrm|bar)\s*([A-Za-z])(?![A-Za-z])", r"\\\1{\2}", text)
+    text = re.sub(r"\\frac\s*(\w)", r"\\frac{\1}", text)
+    return re.sub(r"(\\frac\{[^{}]*\})(\w)", r"\1{\2}", text)
+
+
+def cycled(styles: Sequence[Any], count: int) -> list[Any]:
+    """Return so many styles, from the first again where there are fewer."""
+    return [styles[index % len(styles)] for index in range(count)]
+
+
+def set_scales(axes: Axes, x: FloatArray, y: FloatArray, *, log_x: bool) -> None:
+    """Use logarithms where all that is drawn has one; intervals may end below the axis."""
+    if log_x and x.min() > 0 and np.unique(x).size > 1:
+        axes.set_xscale("log")
+        _name_few(axes, np.unique(x))
+    finite = y[np.isfinite(y)]
+    if finite.size and finite.min() > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(finite.min() / _MARGIN, finite.max() * _MARGIN)
+    elif finite.size and finite.max() > 0:
+        axes.set_yscale("symlog", linthresh=float(np.abs(finite[finite != 0]).min()))
+
+
+def _name_few(axes: Axes, values: FloatArray) -> None:
+    """Put ticks at the values themselves where powers of ten would be too far apart."""
+    if values.size <= _MOST_NAMED_TICKS and values[-1] < _SHORT_RANGE * values[0]:
+        axes.set_xticks(values, [f"{value:.3g}" for value in values])
+        axes.set_xticks([], minor=True)
+
+
+def draw_levels(axes: Axes, levels: Mapping[str, float]) -> None:
+    """Draw named heights across the whole axis."""
+    styles = cycled(PART_STYLES, len(levels))
+    for (name, height), (style, colour) in zip(levels.items(), styles, strict=True):
+        axes.axhline(height, linestyle=style, color=colour, linewidth=1.2, label=name)
+
+
+def draw_points(axes: Axes, points: Mapping[str, tuple[float, float]]) -> None:
+    """Draw named points, each with a mark of its own."""
+    for (name, (x, y)), mark in zip(points.items(), cycled(MARKS, len(points)), strict=True):
+        axes.plot(
+            x,
+            y,
+            linestyle="none",
+            marker=mark,
+            markersize=11,
+            markerfacecolor="#F0E442",
+            markeredgecolor="black",
+            zorder=4,
+            label=name,
+        )
+
+
+def legend_below(figure: Figure, handles: Sequence[Any] | None = None) -> None:
+    """Put the legend below the axes, where it hides nothing."""
+    given = {} if handles is None else {"handles": handles}
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8, **given)

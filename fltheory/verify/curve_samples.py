@@ -1,0 +1,139 @@
+"""The sampled means of a figure, with intervals that hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from fltheory.engines import Observable, Setting, Trajectory, monte_carlo
+from fltheory.engines.trajectory import FIELDS
+from fltheory.theorems.statement import Theorem
+from fltheory.validation import FloatArray
+from fltheory.verify.check import Comparison, left_side
+from fltheory.verify.shorter_runs import shorter
+from fltheory.verify.truth import Sampling, Truth
+from fltheory.verify.verdict import Grade
+
+FIGURE_ERROR_PROBABILITY = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class CurveSample:
+    """Sampled means, the half-widths of their intervals, and how they were drawn.
+
+    Attributes
+    ----------
+    means, intervals : array, (n,)
+        NaN where nothing was sampled.
+    replicas : int
+    error_probability : float
+        That any of the intervals misses.
+    """
+
+    means: FloatArray
+    intervals: FloatArray
+    replicas: int
+    error_probability: float
+
+    def fields(self) -> dict[str, Any]:
+        """Return them as fields of a `BoundCurve`."""
+        return {
+            "sampled": self.means,
+            "interval": self.intervals,
+            "replicas": self.replicas,
+            "error_probability": self.error_probability,
+        }
+
+
+def sides_of(comparisons: Sequence[Comparison]) -> dict[str, Any]:
+    """Return the truths that were judged as fields of a `BoundCurve`: computed, or sampled."""
+    truth = np.array([one.truth for one in comparisons])
+    error = np.array([one.evidence.error for one in comparisons])
+    if all(one.evidence.replicas is None for one in comparisons):
+        return {"truth": truth, "truth_error": error}
+    chance = sum(one.evidence.error_probability for one in comparisons)
+    replicas = max(one.evidence.replicas or 0 for one in comparisons)
+    return CurveSample(truth, error, replicas, chance).fields()
+
+
+def sampled_run(
+    theorem: Theorem, setting: Setting, replicas: int, seed: int, rounds: int | None = None
+) -> Truth:
+    """Sample a setting's first rounds, all by default; intervals over all of them hold together."""
+    first = replace(setting, rounds=min(rounds or setting.rounds, setting.rounds))
+    observe = () if theorem.quantity.field in FIELDS else tuple(theorem.observe(first))
+    run = _run(first, replicas, seed, observe)
+    return Truth(run, Grade.STATISTICAL, Sampling(replicas, seed, FIGURE_ERROR_PROBABILITY))
+
+
+@lru_cache(maxsize=8)
+def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, ...]) -> Trajectory:
+    """Keep the last ones, as readings of a theorem share them."""
+    return monte_carlo(
+        setting.algorithm,
+        setting.problem,
+        setting.participation,
+        setting.rounds,
+        setting.x0,
+        replicas=replicas,
+        seed=seed,
+        observe=observe,
+    )
+
+
+def along(theorem: Theorem, drawn: Truth, settings: Sequence[Setting]) -> CurveSample:
+    """Return the quantity's means over the beginnings of one sampled run; NaN beyond its end."""
+    assert drawn.sampling is not None
+    quantity, run = theorem.quantity, drawn.trajectory
+    errors = drawn.error(quantity.field)
+    points = [
+        (
+            quantity.of(shorter(run, one.rounds), one),
+            quantity.error(errors[: one.rounds + 1], one),
+        )
+        if one.rounds <= run.rounds
+        else (np.nan, np.nan)
+        for one in settings
+    ]
+    return _sample(points, drawn.sampling)
+
+
+def at_values(theorem: Theorem, runs: Sequence[Truth], settings: Sequence[Setting]) -> CurveSample:
+    """Return the quantity's means over runs of their own, whose intervals hold together."""
+    sampling = runs[0].sampling
+    assert sampling is not None
+    share = replace(sampling, error_probability=sampling.error_probability / len(runs))
+    points = [
+        left_side(theorem, replace(run, sampling=share), setting)
+        for run, setting in zip(runs, settings, strict=True)
+    ]
+    return _sample(points, sampling)
+
+
+def of_draws(draws: Sequence[FloatArray]) -> CurveSample:
+    """Return means of independent draws at each value, with Student's intervals."""
+    replicas = draws[0].size
+    means = np.array([draw.mean() for draw in draws])
+    errors = np.array([draw.std(ddof=1) / np.sqrt(draw.size) for draw in draws])
+    return of_errors(means, errors, replicas)
+
+
+def of_errors(
+    means: FloatArray,
+    errors: FloatArray,
+    replicas: int,
+    error_probability: float = FIGURE_ERROR_PROBABILITY,
+) -> CurveSample:
+    """Return means with Student's intervals from their standard errors."""
+    quantile = -float(stdtrit(replicas - 1, error_probability / (2 * means.size)))
+    return CurveSample(means, quantile * errors, replicas, error_probability)
+
+
+def _sample(points: Sequence[tuple[float, float]], sampling: Sampling) -> CurveSample:
+    means, intervals = np.array(points, dtype=np.float64).T
+    return CurveSample(means, intervals, sampling.replicas, sampling.error_probability)
