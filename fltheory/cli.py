@@ -526,6 +526,7 @@ def train(
                 device=device,
                 checkpoint_every=checkpoint_every,
                 progress=advance,
+                notice=lambda line: print(f"fltheory: {line}", file=sys.stderr),
             )
     except ImportError as error:
         raise ValueError(str(error)) from error

@@ -21,7 +21,7 @@ class Checkpoint:
     Attributes
     ----------
     settings : str
-        The run's key: a checkpoint of another is never gone on from.
+        The run's identity: a checkpoint of another is never gone on from.
     done : int
         Rounds that have been run.
     state : mapping of str to Tensor
@@ -63,7 +63,7 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
     Raises
     ------
     ValueError
-        If the file is damaged, or of another run.
+        If the file is damaged, of another run, or of other code.
     """
     if not path.exists():
         return None
@@ -78,5 +78,8 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
             "remove it to start that run anew"
         ) from error
     if checkpoint.settings != settings:
-        raise ValueError(f"{path} must be of the run {settings}, got one of {checkpoint.settings}")
+        raise ValueError(
+            f"{path} must be of the run {settings}, got one of {checkpoint.settings}: other "
+            "settings, other code, or another torch or NumPy made it; move it away to start anew"
+        )
     return checkpoint

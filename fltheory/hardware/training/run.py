@@ -18,6 +18,7 @@ from fltheory.algorithms.contract import State
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from fltheory.hardware.training.curve import Curve, evaluated
+from fltheory.hardware.training.fingerprint import fingerprint
 from fltheory.hardware.training.prepared import Prepared, prepared
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation.base import Masks
@@ -42,6 +43,11 @@ class Finished:
     curve: Curve
     model: Tensor
     about: dict[str, str]
+
+
+def identity(settings: RunSettings, seed: int) -> str:
+    """Return the name of all that determines a run: settings, seed, code and libraries."""
+    return f"{settings.key(seed)}-{fingerprint()}"
 
 
 def train(
@@ -73,10 +79,11 @@ def train(
     Raises
     ------
     ValueError
-        For what `prepared` refuses, a damaged checkpoint, or a model or loss that becomes NaN
-        or infinite: then the checkpoint is of the last round in which it was not.
+        For what `prepared` refuses, a checkpoint that is damaged, of another run or of other
+        code, or a model or loss that becomes NaN or infinite: then the checkpoint is of the
+        last round in which it was not.
     """
-    key = settings.key(seed)
+    key = identity(settings, seed)
     before = read_checkpoint(file, key) if file is not None else None
     if before is not None and before.done == settings.training.rounds:
         if round_done is not None:
