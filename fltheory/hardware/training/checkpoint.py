@@ -43,13 +43,29 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint in one go, so that a kill leaves the one before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a checkpoint in one go, so that a kill leaves the one before.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be written; then, too, the one before is left.
+    """
+    fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
+    state = {name: array.cpu() for name, array in checkpoint.state.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replaced(path, {"format": _FORMAT, **fields, "state": state})
+    except (OSError, RuntimeError) as error:  # torch has its own for a file that it cannot write
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path} must be a file that can be written, with room for it, got {reason}"
+        ) from error
+
+
+def _replaced(path: Path, content: Mapping[str, Any]) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
-        state = {name: array.cpu() for name, array in checkpoint.state.items()}
-        torch.save({"format": _FORMAT, **fields, "state": state}, unfinished)
+        torch.save(content, unfinished)
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         unfinished.replace(path)

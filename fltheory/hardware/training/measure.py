@@ -75,7 +75,7 @@ def measure(
     Raises
     ------
     ValueError
-        For what `train` refuses.
+        For a folder that cannot be written to, and for what `train` refuses.
     """
     wanted = {
         run.key(seed): (run, seed)
@@ -83,6 +83,12 @@ def measure(
         for run in experiment.runs
         for seed in experiment.seeds
     }
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"out must be a folder, or a name where one can be made, got {str(out)!r}"
+        ) from error
     files = {
         key: out / f"{identity(run, seed)}{_ending(device)}" for key, (run, seed) in wanted.items()
     }

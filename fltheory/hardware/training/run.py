@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 
 import numpy as np
@@ -164,16 +164,18 @@ def _checked(
     after: Checkpoint, before: Checkpoint, seed: int, settings: RunSettings, file: Path | None
 ) -> Checkpoint:
     """Return ``after`` if model and loss are finite; else say so, and where ``before`` is."""
-    model = bool(torch.isfinite(after.state["x"]).all())
+    x = after.state["x"]
+    model = bool(torch.isfinite(x).all())
     loss = float(after.curve[-1, 2]) if len(after.curve) else 0.0
     if model and isfinite(loss):
         return after
+    nan = isnan(loss) if model else bool(torch.isnan(x).any())
     kept = "nothing was kept"
     if file is not None and before.done:
         kept = f"the checkpoint of round {before.done} is in {file}"
     raise ValueError(
-        f"{'loss' if model else 'model'} must stay finite, got {loss if model else 'NaN'} in round "
-        f"{after.done} of {settings.method.name}, seed {seed}, with "
+        f"{'loss' if model else 'model'} must stay finite, got {'NaN' if nan else 'infinity'} "
+        f"in round {after.done} of {settings.method.name}, seed {seed}, with "
         f"client_lr = {settings.training.client_lr:g}: {kept}"
     )
 
