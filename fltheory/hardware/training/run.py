@@ -83,7 +83,7 @@ def train(
         code, or a model or loss that becomes NaN or infinite: then the checkpoint is of the
         last round in which it was not.
     """
-    key = identity(settings, seed)
+    key = identity(settings, seed) if file is not None else "kept nowhere"
     before = read_checkpoint(file, key) if file is not None else None
     if before is not None and before.done == settings.training.rounds:
         if round_done is not None:
