@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = (DOCS / "sa-fl-mnist.md").read_text(encoding="utf-8")
 TEXT = (DOCS / "training.md").read_text(encoding="utf-8")
@@ -16,8 +18,29 @@ def test_its_figures_are_the_pages() -> None:
     )
     figures = re.findall(r"\d+\.\d\d", section)
     assert len(figures) >= 20
-    elsewhere = {"0.74", "57.09", "0.04"}  # the paper's Table 8
+    papers = {"0.22", "0.74", "77.82", "86.34", "0.92", "57.09", "0.04"}  # Table 8
+    shares = {"58.25", "60.20"}  # test_papers_images
+    by_seed = {"72.97", "73.98", "80.58", "81.35", "81.18", "86.66", "88.96"}
+    by_branch = {"87.99", "0.56", "47.97", "5.69", "88.73", "0.46", "79.38", "3.64"}
+    between = {"0.16", "1.39"}  # Table 10's figures of SAFARI and means by branch
+    elsewhere = papers | shares | by_seed | by_branch | between
     assert not [figure for figure in figures if figure not in PAGE and figure not in elsewhere]
+
+
+def test_ca_feds_figures_are_its_pages() -> None:
+    page = (DOCS / "ca-fed-mnist.md").read_text(encoding="utf-8")
+    (section,) = re.findall(r"## CA-Fed's MNIST column\n(.*?)\n## ", TEXT, flags=re.DOTALL)
+    figures = re.findall(r"\d+\.\d\d", section)
+    assert len(figures) >= 8
+    differences = {"0.16", "0.34", "0.18", "1.37"}  # seed by seed, and the paper's
+    elsewhere = differences | {"2.32", "7.37"}  # docs/ca-fed-experiment.md
+    assert not [figure for figure in figures if figure not in page and figure not in elsewhere]
+    *_, unbiased, _, _, ca_fed = (
+        [float(entry.split()[0]) for entry in row.split("|")[2:5]]
+        for row in page.splitlines()
+        if "±" in row and row.startswith("|")
+    )
+    assert ca_fed[1] - unbiased[1] == pytest.approx((-0.16 + 0.34 - 0.18) / 3, abs=0.011)
 
 
 def test_the_page_is_of_files_that_are_there() -> None:

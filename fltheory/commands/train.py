@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -48,6 +49,7 @@ def command(
                 device=device,
                 checkpoint_every=checkpoint_every,
                 progress=advance,
+                notice=lambda line: print(f"fltheory: {line}", file=sys.stderr),
             )
     for results in measured:
         table_console().print(training_table(results))

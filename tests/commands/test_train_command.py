@@ -111,6 +111,10 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
             "model must stay finite, got NaN in round 1",
         ),
         (
+            [DIGITS, "--set", "data.training_fraction=0.001"],
+            "partition must leave every client images, got none for client 0 where 1 of 1442",
+        ),
+        (
             [DIGITS, "--set", "partition.n_clients=9"],
             r"p n_clients must be at least 10, so that every class is somebody's, got 1 \* 9",
         ),
@@ -124,6 +128,33 @@ def test_bad_input_is_one_line(
     assert (status, out) == (2, "")
     assert re.search(message, err)
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("out", ["file", "file/below"])
+def test_a_folder_that_cannot_be_made(train_command, tmp_path: Path, out: str) -> None:
+    (tmp_path / "file").write_text("kept")
+    status, shown, err = train_command(DIGITS, "--out", tmp_path / out)
+    assert (status, shown) == (2, "")
+    assert err.startswith("fltheory: out must be a folder, or a name where one can be made, got ")
+    assert err.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_model_that_is_no_number_any_more(train_command, tmp_path: Path) -> None:
+    """Figures of the rounds before it are kept, and the line says where."""
+    changes = ["seeds=[0]", "training.rounds=60", "training.client_lr=10.0"]
+    options = [part for change in changes for part in ("--set", change)]
+    decay = ["--set", "training.weight_decay=100.0"]
+    status, shown, err = train_command(DIGITS, *options, *decay, "--out", tmp_path)
+    assert (status, shown) == (2, "")
+    found = re.search(r"must stay finite, got (?:NaN|infinity) in round (\d+) of FedAvg", err)
+    assert found
+    assert err.count("\n") == 1
+    (kept,) = tmp_path.glob("*.pt")
+    checkpoint = torch.load(kept, weights_only=True)
+    assert checkpoint["done"] == int(found[1]) - 1 >= 1
+    assert torch.isfinite(checkpoint["state"]["x"]).all()
+    assert f"the checkpoint of round {checkpoint['done']} is in {kept}" in err
 
 
 def test_cuda_asked_for_and_absent(train_command, tmp_path: Path, monkeypatch) -> None:

@@ -66,7 +66,7 @@ class ImageData:
     Raises
     ------
     ValueError
-        If a label is no class, or training and test images differ in shape.
+        If a label is no class, training and test images differ in shape, or there are none.
     """
 
     train: Labelled
@@ -81,7 +81,9 @@ class ImageData:
                 f"test images of {self.name} must have the training images' shape "
                 f"{self.train.images.shape[1:]}, got {self.test.images.shape[1:]}"
             )
-        for part in (self.train, self.test):
+        for kind, part in (("training", self.train), ("test", self.test)):
+            if not len(part):
+                raise ValueError(f"{kind} images of {self.name} must be at least one, got none")
             check_labels(self.name, part.labels, self.n_classes)
 
     def __repr__(self) -> str:

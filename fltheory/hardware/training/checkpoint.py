@@ -21,7 +21,7 @@ class Checkpoint:
     Attributes
     ----------
     settings : str
-        The run's key: a checkpoint of another is never gone on from.
+        The run's identity: a checkpoint of another is never gone on from.
     done : int
         Rounds that have been run.
     state : mapping of str to Tensor
@@ -43,13 +43,29 @@ class Checkpoint:
 
 
 def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Write a checkpoint in one go, so that a kill leaves the one before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write a checkpoint in one go, so that a kill leaves the one before.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be written; then, too, the one before is left.
+    """
+    fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
+    state = {name: array.cpu() for name, array in checkpoint.state.items()}
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replaced(path, {"format": _FORMAT, **fields, "state": state})
+    except (OSError, RuntimeError) as error:  # torch has its own for a file that it cannot write
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{path} must be a file that can be written, with room for it, got {reason}"
+        ) from error
+
+
+def _replaced(path: Path, content: Mapping[str, Any]) -> None:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
-        state = {name: array.cpu() for name, array in checkpoint.state.items()}
-        torch.save({"format": _FORMAT, **fields, "state": state}, unfinished)
+        torch.save(content, unfinished)
         with unfinished.open("rb") as file:
             os.fsync(file.fileno())
         unfinished.replace(path)
@@ -63,7 +79,7 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
     Raises
     ------
     ValueError
-        If the file is damaged, or of another run.
+        If the file is damaged, of another run, or of other code.
     """
     if not path.exists():
         return None
@@ -78,5 +94,8 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
             "remove it to start that run anew"
         ) from error
     if checkpoint.settings != settings:
-        raise ValueError(f"{path} must be of the run {settings}, got one of {checkpoint.settings}")
+        raise ValueError(
+            f"{path} must be of the run {settings}, got one of {checkpoint.settings}: other "
+            "settings, other code, or another torch or NumPy made it; move it away to start anew"
+        )
     return checkpoint

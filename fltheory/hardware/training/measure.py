@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from fltheory.hardware.training.curve import FIGURES
-from fltheory.hardware.training.run import Finished, train
+from fltheory.hardware.training.run import Finished, identity, train
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.hardware.training.table import Cell, Experiment
 from fltheory.progress import Progress
@@ -49,11 +49,13 @@ def measure(
     device: str = "cpu",
     checkpoint_every: int = 25,
     progress: Progress | None = None,
+    notice: Callable[[str], None] | None = None,
 ) -> list[Measured]:
     """Run what experiments need, or read it from ``out`` where it is there already.
 
     Every run has a file of its own in ``out``, named by all that determines it, so that
-    experiments share runs and an interrupted one goes on where it was.
+    experiments share runs and an interrupted one goes on where it was. Files that other code,
+    or another torch or NumPy, left there are neither used nor removed.
 
     Parameters
     ----------
@@ -67,11 +69,13 @@ def measure(
         Rounds.
     progress : callable, optional
         Called with (rounds done, rounds in all, what is being run).
+    notice : callable, optional
+        Called with a line where files of other code or versions are left aside.
 
     Raises
     ------
     ValueError
-        For what `train` refuses.
+        For a folder that cannot be written to, and for what `train` refuses.
     """
     wanted = {
         run.key(seed): (run, seed)
@@ -79,6 +83,21 @@ def measure(
         for run in experiment.runs
         for seed in experiment.seeds
     }
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"out must be a folder, or a name where one can be made, got {str(out)!r}"
+        ) from error
+    files = {
+        key: out / f"{identity(run, seed)}{_ending(device)}" for key, (run, seed) in wanted.items()
+    }
+    aside = _left_aside(out, files.items(), device)
+    if aside and notice is not None:
+        notice(
+            f"{aside} of {len(files)} runs in {out} were made by other code, or another torch or "
+            "NumPy: they are run again, and their files kept"
+        )
     total = sum(run.training.rounds for run, _ in wanted.values())
     behind, runs = 0, {}
     for place, (key, (settings, seed)) in enumerate(wanted.items(), start=1):
@@ -91,7 +110,7 @@ def measure(
         runs[key] = train(
             settings,
             seed,
-            file=out / f"{key}-{device.partition(':')[0]}.pt",
+            file=files[key],
             folder=folder,
             device=device,
             checkpoint_every=checkpoint_every,
@@ -99,3 +118,14 @@ def measure(
         )
         behind += settings.training.rounds
     return [Measured(experiment, runs) for experiment in experiments]
+
+
+def _ending(device: str) -> str:
+    return f"-{device.partition(':')[0]}.pt"
+
+
+def _left_aside(out: Path, files: Iterable[tuple[str, Path]], device: str) -> int:
+    """Return how many runs have files of other code or versions only."""
+    return sum(
+        not file.exists() and any(out.glob(f"{key}-*{_ending(device)}")) for key, file in files
+    )

@@ -188,7 +188,10 @@ def _kept(parts: Partition, used: NDArray[np.bool_]) -> Partition:
     kept = tuple(part[used[part]] for part in parts)
     for client, part in enumerate(kept):
         if not part.size:
-            raise ValueError(f"partition must leave every client images, got none for {client}")
+            raise ValueError(
+                f"partition must leave every client images, got none for client {client} where "
+                f"{used.sum()} of {used.size} training images are in use"
+            )
     return kept
 
 

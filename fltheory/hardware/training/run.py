@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from math import isfinite
+from math import isfinite, isnan
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from fltheory.algorithms.contract import State
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from fltheory.hardware.training.curve import Curve, evaluated
+from fltheory.hardware.training.fingerprint import fingerprint
 from fltheory.hardware.training.prepared import Prepared, prepared
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation.base import Masks
@@ -42,6 +43,11 @@ class Finished:
     curve: Curve
     model: Tensor
     about: dict[str, str]
+
+
+def identity(settings: RunSettings, seed: int) -> str:
+    """Return the name of all that determines a run: settings, seed, code and libraries."""
+    return f"{settings.key(seed)}-{fingerprint()}"
 
 
 def train(
@@ -73,10 +79,11 @@ def train(
     Raises
     ------
     ValueError
-        For what `prepared` refuses, a damaged checkpoint, or a model or loss that becomes NaN
-        or infinite: then the checkpoint is of the last round in which it was not.
+        For what `prepared` refuses, a checkpoint that is damaged, of another run or of other
+        code, or a model or loss that becomes NaN or infinite: then the checkpoint is of the
+        last round in which it was not.
     """
-    key = settings.key(seed)
+    key = identity(settings, seed) if file is not None else "kept nowhere"
     before = read_checkpoint(file, key) if file is not None else None
     if before is not None and before.done == settings.training.rounds:
         if round_done is not None:
@@ -157,16 +164,18 @@ def _checked(
     after: Checkpoint, before: Checkpoint, seed: int, settings: RunSettings, file: Path | None
 ) -> Checkpoint:
     """Return ``after`` if model and loss are finite; else say so, and where ``before`` is."""
-    model = bool(torch.isfinite(after.state["x"]).all())
+    x = after.state["x"]
+    model = bool(torch.isfinite(x).all())
     loss = float(after.curve[-1, 2]) if len(after.curve) else 0.0
     if model and isfinite(loss):
         return after
+    nan = isnan(loss) if model else bool(torch.isnan(x).any())
     kept = "nothing was kept"
     if file is not None and before.done:
         kept = f"the checkpoint of round {before.done} is in {file}"
     raise ValueError(
-        f"{'loss' if model else 'model'} must stay finite, got {loss if model else 'NaN'} in round "
-        f"{after.done} of {settings.method.name}, seed {seed}, with "
+        f"{'loss' if model else 'model'} must stay finite, got {'NaN' if nan else 'infinity'} "
+        f"in round {after.done} of {settings.method.name}, seed {seed}, with "
         f"client_lr = {settings.training.client_lr:g}: {kept}"
     )
 

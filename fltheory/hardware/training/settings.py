@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-import fltheory
 from fltheory import validation
 from fltheory.hardware.datasets import NAMES as DATA_NAMES
 from fltheory.hardware.training.dealing import DEALINGS, Dealing
@@ -219,7 +218,7 @@ class RunSettings:
 
     def key(self, seed: int) -> str:
         """Return a name that tells a run from all that differ from it in any setting."""
-        text = json.dumps([fltheory.__version__, self.table, seed], sort_keys=True)
+        text = json.dumps([self.table, seed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 

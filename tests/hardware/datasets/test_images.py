@@ -43,6 +43,14 @@ def test_one_shape():
         ImageData(part, other, 3, "it")
 
 
+def test_no_images():
+    part, nothing = Labelled(IMAGES, LABELS), Labelled(IMAGES[:0], LABELS[:0])
+    with pytest.raises(ValueError, match=r"^test images of it must be at least one, got none$"):
+        ImageData(part, nothing, 3, "it")
+    with pytest.raises(ValueError, match=r"^training images of it must be at least one, got none$"):
+        ImageData(nothing, part, 3, "it")
+
+
 def test_bytes_scale_to_one():
     found = from_bytes(np.array([0, 51, 255], dtype=np.uint8))
     assert found.dtype == np.float32

@@ -56,6 +56,26 @@ def test_a_failed_write_leaves_the_one_before(
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_what_cannot_be_written_is_a_line_and_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "run.pt"
+    write_checkpoint(file, checkpoint())
+    before = file.read_bytes()
+    with pytest.raises(ValueError, match=r"must be a file that can be written, .* File exists"):
+        write_checkpoint(file / "run.pt", checkpoint())
+
+    def full(fields: Any, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise RuntimeError("[enforce fail] write failed\nand where in the library")
+
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(ValueError, match=r"run.pt must be .*, got \[enforce fail\] write failed$"):
+        write_checkpoint(file, checkpoint())
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
 class Harmful:
     def __reduce__(self) -> Any:
         return Path.touch, (Path("harm-was-done"),)

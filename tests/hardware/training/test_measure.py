@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
+from fltheory.algorithms import FedAvg  # noqa: E402
 from fltheory.hardware.training import experiment, measure, train  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
@@ -41,3 +42,66 @@ def test_tables_share_runs(tmp_path: Path) -> None:
     assert seen[-1][1] == 48
     cell = table.rows[0][1][0]
     np.testing.assert_array_equal(both[0].values(cell), both[1].values(cell))
+
+
+def test_runs_of_other_code_are_run_again_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = experiment(document())
+    notices: list[str] = []
+    (first,) = measure([table], tmp_path, notice=notices.append)
+    (again,) = measure([table], tmp_path, notice=notices.append)
+    assert notices == []
+    kept = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(kept) == 8
+    monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
+    (anew,) = measure([table], tmp_path, notice=notices.append)
+    assert notices == [
+        f"8 of 8 runs in {tmp_path} were made by other code, or another torch or NumPy: they are "
+        "run again, and their files kept"
+    ]
+    now = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert len(now) == 16
+    assert {name: now[name] for name in kept} == kept
+    for key, run in first.runs.items():
+        for other in (again.runs[key], anew.runs[key]):
+            assert torch.equal(other.model, run.model)
+            np.testing.assert_array_equal(other.curve.accuracy, run.curve.accuracy)
+    measure([table], tmp_path, notice=notices.append)
+    assert len(notices) == 1
+
+
+def test_a_changed_algorithm_changes_the_figures_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fault that fingerprints are against: figures of the code as it was."""
+    table = experiment(document(rows=document()["rows"][:1]))
+    cell = table.rows[0][1][0]
+    (before,) = measure([table], tmp_path)
+    plain = FedAvg.round
+
+    def doubled(self, state, *others, **options):  # type: ignore[no-untyped-def]
+        after = plain(self, state, *others, **options)
+        return {**after, "x": 2 * after["x"] - state["x"]}
+
+    monkeypatch.setattr(FedAvg, "round", doubled)
+    monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
+    (after,) = measure([table], tmp_path)
+    assert (before.values(cell) != after.values(cell)).all()
+
+
+def test_a_file_of_other_code_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = experiment(document()).runs[0]
+    file = tmp_path / "run.pt"
+    train(run, 0, file=file)
+    before = file.read_bytes()
+    monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
+    with pytest.raises(
+        ValueError, match=r"run.pt must be of the run .*-0123456789ab, got"
+    ) as error:
+        train(run, 0, file=file)
+    assert "other code, or another torch or NumPy made it; move it away" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert file.read_bytes() == before

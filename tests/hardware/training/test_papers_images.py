@@ -14,8 +14,8 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.datasets import DATA_FOLDER  # noqa: E402
-from fltheory.hardware.training import measure, read_experiment, train  # noqa: E402
+from fltheory.hardware.datasets import DATA_FOLDER, load  # noqa: E402
+from fltheory.hardware.training import measure, prepared, read_experiment, train  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 FOLDER = Path(os.environ.get(DATA_FOLDER, ROOT / "data"))
@@ -37,6 +37,24 @@ def test_a_missing_class_costs_its_share_on_mnist(tmp_path: Path) -> None:
     best = {label: [measured.values(cell)[0] for cell in cells] for label, cells in table.rows}
     assert best["s = 4"][3] < 66
     assert min(row[0] for row in best.values()) > 80
+
+
+def test_what_is_left_of_mnist_where_clients_never_take_part() -> None:
+    """How many classes go missing, and the shares of test images, that docs/training.md names."""
+    needs("mnist")
+    data = load("mnist", FOLDER / "mnist")
+    table = read_experiment(ROOT / "experiments" / "sa-fl-table8.toml")
+    cells = dict(table.rows)
+
+    def present(excluded: int, column: int) -> list[np.ndarray]:
+        settings = cells[f"s = {excluded}, FedAvg"][column].settings
+        runs = [prepared(settings, seed, folder=FOLDER / "mnist") for seed in table.seeds]
+        return [np.unique(data.train.labels[np.concatenate(run.parts[excluded:])]) for run in runs]
+
+    assert [10 - kinds.size for kinds in present(4, 2)] == [2, 2, 2, 1, 1]
+    assert [10 - kinds.size for kinds in present(2, 2)] == [1, 0, 0, 0, 0]
+    shares = [100 * np.isin(data.test.labels, kinds).mean() for kinds in present(4, 3)]
+    np.testing.assert_allclose([min(shares), max(shares)], [58.25, 60.20], rtol=0, atol=0.005)
 
 
 def test_cifar_10_from_end_to_end(tmp_path: Path) -> None:

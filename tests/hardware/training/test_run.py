@@ -13,6 +13,7 @@ torch = pytest.importorskip(
 )
 from fltheory.hardware.training import Finished, run_settings, train  # noqa: E402
 from fltheory.hardware.training.checkpoint import read_checkpoint  # noqa: E402
+from fltheory.hardware.training.run import identity  # noqa: E402
 from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 SAFARI = {"name": "SAFARI", "q": 0.5}
@@ -59,7 +60,7 @@ def test_a_run_that_is_broken_off_twice_ends_the_same(name: str, tmp_path: Path)
     for rounds in (2, 4):
         with pytest.raises(Stop):
             train(settings, 3, file=file, round_done=stops_after(rounds))
-        kept = read_checkpoint(file, settings.key(3))
+        kept = read_checkpoint(file, identity(settings, 3))
         assert kept is not None
         assert kept.done == rounds
     whole = train(settings, 3)
@@ -83,7 +84,7 @@ def test_after_a_kill_it_goes_on_from_the_last_checkpoint(tmp_path: Path) -> Non
         train(settings, 0, file=file, checkpoint_every=2, round_done=round_done)
     done, left = seen[-1]
     file.write_bytes(left)
-    kept = read_checkpoint(file, settings.key(0))
+    kept = read_checkpoint(file, identity(settings, 0))
     assert kept is not None
     assert (done, kept.done) == (5, 4)
     rounds: list[int] = []
@@ -145,7 +146,7 @@ def test_a_model_that_is_no_number_any_more(tmp_path: Path) -> None:
     message = str(error.value)
     assert "\n" not in message
     assert "of FedAvg, seed 0, with client_lr = 10" in message
-    kept = read_checkpoint(file, settings.key(0))
+    kept = read_checkpoint(file, identity(settings, 0))
     assert kept is not None
     assert f"the checkpoint of round {kept.done} is in {file}" in message
     assert f"in round {kept.done + 1} of" in message
