@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -97,6 +99,16 @@ class ImageData:
         """(channels, height, width)."""
         channels, height, width = self.train.images.shape[1:]
         return channels, height, width
+
+    @cached_property
+    def digest(self) -> str:
+        """A short name that changes with any image or label."""
+        content = hashlib.sha256()
+        for part in (self.train, self.test):
+            content.update(repr(part.images.shape).encode())
+            content.update(np.ascontiguousarray(part.images))
+            content.update(np.ascontiguousarray(part.labels))
+        return content.hexdigest()[:12]
 
 
 def check_labels(name: str, labels: Labels, n_classes: int) -> None:

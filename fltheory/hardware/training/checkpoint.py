@@ -96,6 +96,7 @@ def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:
     if checkpoint.settings != settings:
         raise ValueError(
             f"{path} must be of the run {settings}, got one of {checkpoint.settings}: other "
-            "settings, other code, or another torch or NumPy made it; move it away to start anew"
+            "settings, other code, another torch or NumPy, or other images made it; "
+            "move it away to start anew"
         )
     return checkpoint

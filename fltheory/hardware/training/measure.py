@@ -55,7 +55,7 @@ def measure(
 
     Every run has a file of its own in ``out``, named by all that determines it, so that
     experiments share runs and an interrupted one goes on where it was. Files that other code,
-    or another torch or NumPy, left there are neither used nor removed.
+    another torch or NumPy, or other images left there are neither used nor removed.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def measure(
     progress : callable, optional
         Called with (rounds done, rounds in all, what is being run).
     notice : callable, optional
-        Called with a line where files of other code or versions are left aside.
+        Called with a line where such files are left aside.
 
     Raises
     ------
@@ -90,13 +90,14 @@ def measure(
             f"out must be a folder, or a name where one can be made, got {str(out)!r}"
         ) from error
     files = {
-        key: out / f"{identity(run, seed)}{_ending(device)}" for key, (run, seed) in wanted.items()
+        key: out / f"{identity(run, seed, folder)}{_ending(device)}"
+        for key, (run, seed) in wanted.items()
     }
     aside = _left_aside(out, files.items(), device)
     if aside and notice is not None:
         notice(
-            f"{aside} of {len(files)} runs in {out} were made by other code, or another torch or "
-            "NumPy: they are run again, and their files kept"
+            f"{aside} of {len(files)} runs in {out} were made by other code, another torch or "
+            "NumPy, or of other images: they are run again, and their files kept"
         )
     total = sum(run.training.rounds for run, _ in wanted.values())
     behind, runs = 0, {}
@@ -125,7 +126,7 @@ def _ending(device: str) -> str:
 
 
 def _left_aside(out: Path, files: Iterable[tuple[str, Path]], device: str) -> int:
-    """Return how many runs have files of other code or versions only."""
+    """Return how many runs have files of other code, versions or images only."""
     return sum(
         not file.exists() and any(out.glob(f"{key}-*{_ending(device)}")) for key, file in files
     )

@@ -19,7 +19,7 @@ from fltheory.engines.simulation import simulate
 from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from fltheory.hardware.training.curve import Curve, evaluated
 from fltheory.hardware.training.fingerprint import fingerprint
-from fltheory.hardware.training.prepared import Prepared, prepared
+from fltheory.hardware.training.prepared import Prepared, images, prepared
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation.base import Masks
 
@@ -45,9 +45,16 @@ class Finished:
     about: dict[str, str]
 
 
-def identity(settings: RunSettings, seed: int) -> str:
-    """Return the name of all that determines a run: settings, seed, code and libraries."""
-    return f"{settings.key(seed)}-{fingerprint()}"
+def identity(settings: RunSettings, seed: int, folder: Path | None = None) -> str:
+    """Return the name of all that determines a run: settings, seed, code, libraries, images.
+
+    Images count by what they are where their files need not be the published ones; files in
+    ``folder`` are then read.
+    """
+    name = f"{settings.key(seed)}-{fingerprint()}"
+    if settings.data.published:
+        return name
+    return f"{name}-{images(settings.data, folder, 'cpu').data.digest}"
 
 
 def train(
@@ -83,7 +90,7 @@ def train(
         code, or a model or loss that becomes NaN or infinite: then the checkpoint is of the
         last round in which it was not.
     """
-    key = identity(settings, seed) if file is not None else "kept nowhere"
+    key = identity(settings, seed, folder) if file is not None else "kept nowhere"
     before = read_checkpoint(file, key) if file is not None else None
     if before is not None and before.done == settings.training.rounds:
         if round_done is not None:

@@ -34,6 +34,24 @@ def test_labels_are_classes():
         ImageData(part, negative, 3, "it")
 
 
+def test_digest_knows_every_image_and_label():
+    def digest(images=IMAGES, labels=LABELS, test_labels=LABELS):
+        return ImageData(Labelled(images, labels), Labelled(IMAGES, test_labels), 3, "it").digest
+
+    brighter, turned = IMAGES.copy(), IMAGES.reshape(2, 1, 4, 3)
+    brighter[1, 0, 2, 3] = 1
+    assert digest() == digest(IMAGES.copy(), LABELS.copy())
+    parts = [Labelled(turned, LABELS)] * 2
+    found = {
+        digest(),
+        digest(images=brighter),
+        digest(labels=LABELS[::-1]),
+        digest(test_labels=LABELS[::-1]),
+        ImageData(*parts, 3, "it").digest,
+    }
+    assert len(found) == 5
+
+
 def test_one_shape():
     part = Labelled(IMAGES, LABELS)
     other = Labelled(IMAGES.swapaxes(2, 3), LABELS)

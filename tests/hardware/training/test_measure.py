@@ -12,6 +12,7 @@ torch = pytest.importorskip(
 )
 from fltheory.algorithms import FedAvg  # noqa: E402
 from fltheory.hardware.training import experiment, measure, train  # noqa: E402
+from tests.hardware.datasets.written_files import write_idx  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 
@@ -57,8 +58,8 @@ def test_runs_of_other_code_are_run_again_and_kept(
     monkeypatch.setattr("fltheory.hardware.training.run.fingerprint", lambda: "0123456789ab")
     (anew,) = measure([table], tmp_path, notice=notices.append)
     assert notices == [
-        f"8 of 8 runs in {tmp_path} were made by other code, or another torch or NumPy: they are "
-        "run again, and their files kept"
+        f"8 of 8 runs in {tmp_path} were made by other code, another torch or NumPy, or of other "
+        "images: they are run again, and their files kept"
     ]
     now = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     assert len(now) == 16
@@ -69,6 +70,30 @@ def test_runs_of_other_code_are_run_again_and_kept(
             np.testing.assert_array_equal(other.curve.accuracy, run.curve.accuracy)
     measure([table], tmp_path, notice=notices.append)
     assert len(notices) == 1
+
+
+def test_runs_on_other_images_are_run_again(tmp_path: Path) -> None:
+    """Unless published checksums say which images they are, a run is known by them, too."""
+    out, notices = tmp_path / "out", list[str]()
+    folders = [tmp_path / name for name in ("these", "same", "others")]
+    for folder in folders:
+        folder.mkdir()
+        write_idx(folder)
+    labels = folders[2] / "t10k-labels-idx1-ubyte"
+    labels.write_bytes(labels.read_bytes()[:-1] + b"\0")
+    table = experiment(
+        document(
+            data={"name": "mnist", "published": False},
+            partition={"kind": "dirichlet", "n_clients": 2, "concentration": 100.0},
+            participation={"kind": "uniform", "size": 1},
+            seeds=[0],
+            columns=[{"label": "it"}],
+            rows=[{"label": "FedAvg", "paper": [50]}],
+        )
+    )
+    for folder, files, noticed in zip(folders, (1, 1, 2), (0, 0, 1), strict=True):
+        measure([table], out, folder=folder, notice=notices.append)
+        assert (len(list(out.iterdir())), len(notices)) == (files, noticed)
 
 
 def test_a_changed_algorithm_changes_the_figures_at_once(
@@ -102,6 +127,6 @@ def test_a_file_of_other_code_is_refused_by_name(
         ValueError, match=r"run.pt must be of the run .*-0123456789ab, got"
     ) as error:
         train(run, 0, file=file)
-    assert "other code, or another torch or NumPy made it; move it away" in str(error.value)
+    assert "other code, another torch or NumPy, or other images made it" in str(error.value)
     assert "\n" not in str(error.value)
     assert file.read_bytes() == before
