@@ -106,8 +106,8 @@ class ImageData:
         content = hashlib.sha256()
         for part in (self.train, self.test):
             content.update(repr(part.images.shape).encode())
-            content.update(np.ascontiguousarray(part.images))
-            content.update(np.ascontiguousarray(part.labels))
+            content.update(np.ascontiguousarray(part.images).data)
+            content.update(np.ascontiguousarray(part.labels).data)
         return content.hexdigest()[:12]
 
 
