@@ -68,8 +68,8 @@ def bounds_figure(
     ...     setting = theorem.regimes["other units"].setting
     ...     curves[reading] = rounds_curve(theorem, setting, points=3, replicas=0)
     >>> print(bounds_figure(curves).axes[0].get_title())
-    printed: sa-fl/5 (printed) HOLDS at 2, REFUTED at 1; derived: sa-fl/5 (derived) HOLDS at
-    2, INAPPLICABLE at 1
+    printed: sa-fl/5 (printed) HOLDS at 2, REFUTED at 1; derived: sa-fl/5 (derived)
+    HOLDS at 2, INAPPLICABLE at 1
     """
     if not curves:
         raise ValueError("curves must be one or more, got none")

@@ -241,7 +241,9 @@ class AxisReading:
 def slope_of_last_decade(
     grid: Sequence[int], values: Sequence[float] | Sequence[FloatArray]
 ) -> FloatArray:
-    """Fit log(value) to log(variable) over the last decade; NaN where a value has no logarithm.
+    """Fit log(value) to log(variable) over the last decade.
+
+    NaN where a value has no logarithm, or the last decade has no two values.
 
     Parameters
     ----------
@@ -254,7 +256,9 @@ def slope_of_last_decade(
     logs = np.log(np.array(grid)[last_decade])
     with np.errstate(divide="ignore", invalid="ignore"):
         heights = np.log(np.array(values, dtype=np.float64)[last_decade])
-    finite = np.isfinite(heights).all(axis=0)
+    finite = np.isfinite(heights).all(axis=0) & (logs.size > 1)
+    if not finite.any():
+        return np.full(finite.shape, np.nan)
     slopes = np.polyfit(logs, np.where(finite, heights, 0.0), 1)[0]
     return np.where(finite, slopes, np.nan)
 

@@ -53,7 +53,7 @@ def killed_midway(out: Path, arguments: list[str]) -> None:
         [*COMMAND, *arguments, "--out", str(out)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     deadline = time.monotonic() + 60
     while process.poll() is None and len(list(out.glob("*.pt"))) < 2:

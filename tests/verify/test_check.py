@@ -28,6 +28,7 @@ from fltheory.theorems import (
     Theorem,
 )
 from fltheory.verify import Grade, Outcome, check
+from fltheory.verify.check import slope_of_last_decade
 
 c, s, g, R = sp.symbols("c s g R", nonnegative=True)
 WIDE = sp.Symbol("w", extended_nonnegative=True)
@@ -267,3 +268,16 @@ def test_truth_is_exact_along_a_chain_of_few_states(n_clients: int, grade: Grade
 def replace_algorithm(setting: Setting) -> Setting:
     other = FedAvg(0.1, 1, server_lr=0.5)
     return Setting(other, setting.problem, setting.participation, setting.rounds, setting.x0)
+
+
+def test_slope_of_the_last_decade_is_that_of_its_power() -> None:
+    grid = [1, 10, 20, 100]
+    values = [5.0, *(3 * R**-0.5 for R in grid[1:])]
+    assert slope_of_last_decade(grid, values) == pytest.approx(-0.5)
+    apart = slope_of_last_decade(grid, [np.array([value, -1.0]) for value in values])
+    np.testing.assert_allclose(apart, [-0.5, math.nan])
+
+
+def test_one_value_has_no_slope() -> None:
+    assert math.isnan(slope_of_last_decade([1, 100], [1.0, 2.0]))
+    assert np.isnan(slope_of_last_decade([1, 100], [np.ones(3), np.ones(3)])).all()
