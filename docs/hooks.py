@@ -5,7 +5,6 @@ The build fails if a name in a public ``__all__`` has no docstring or no entry i
 
 from __future__ import annotations
 
-import importlib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from mkdocs.structure.files import File
 
 from fltheory import theorems
 from fltheory.report import paper_name, paper_page, papers
-from fltheory.report.public_names import public_names, undocumented
+from fltheory.report.public_names import description, public_names, undocumented
 from fltheory.verify import read_baseline
 
 if TYPE_CHECKING:
@@ -81,9 +80,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def _reference(package: str) -> str:
-    module = importlib.import_module(f"fltheory.{package}")
-    names = public_names()[package]
-    lines = [f"# fltheory.{package}", "", (module.__doc__ or "").strip(), ""]
-    for name in names:
+    lines = [f"# fltheory.{package}", "", description(package), ""]
+    for name in public_names()[package]:
         lines += [f"::: fltheory.{package}.{name}", ""]
     return "\n".join(lines)

@@ -1,35 +1,46 @@
-"""The package's public names: what every public module lists in ``__all__``."""
+"""The package's public names: what every public module lists in ``__all__``.
+
+Names are read off the source, so that modules that need an extra are listed without it.
+"""
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import fltheory
 
-_OPTIONAL = ("hardware",)
-_NESTED = ("hardware.datasets", "hardware.partitions")  # public too, and without torch
+_OPTIONAL = ("hardware", "hardware.models", "hardware.training")
+_NESTED = ("hardware.datasets", "hardware.models", "hardware.partitions", "hardware.training")
 
 
 @lru_cache(maxsize=1)
 def public_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the public names of each subpackage; of one without ``__all__`` its own functions.
+    """Return the public names of each module; of one without ``__all__`` its own definitions.
 
     Examples
     --------
     >>> "check" in public_names()["verify"]
     True
     """
-    found = {}
-    for name in (*fltheory.__all__, *_NESTED):
-        if name.startswith("_"):
-            continue
-        module = importlib.import_module(f"fltheory.{name}")
-        listed = getattr(module, "__all__", None) or _own(module)
-        found[name] = tuple(sorted(listed))
-    return found
+    public = [name for name in fltheory.__all__ if not name.startswith("_")]
+    return {name: tuple(sorted(_listed(_parsed(name)))) for name in sorted([*public, *_NESTED])}
+
+
+def description(name: str) -> str:
+    """Return the docstring of a public module.
+
+    Examples
+    --------
+    >>> description("fedau")[:5]
+    'FedAU'
+    """
+    return ast.get_docstring(_parsed(name)) or ""
 
 
 def undocumented() -> tuple[str, ...]:
@@ -37,12 +48,11 @@ def undocumented() -> tuple[str, ...]:
 
     What needs an extra that is not installed (torch) is passed over.
     """
-    missing = []
+    missing = [f"fltheory.{package}" for package in public_names() if not description(package)]
     for package, names in public_names().items():
-        module = importlib.import_module(f"fltheory.{package}")
         for name in names:
             try:
-                thing = getattr(module, name)
+                thing = getattr(importlib.import_module(f"fltheory.{package}"), name)
             except ImportError:
                 if package not in _OPTIONAL:
                     raise
@@ -53,10 +63,23 @@ def undocumented() -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _own(module: object) -> list[str]:
-    name = getattr(module, "__name__", "")
-    return [
-        key
-        for key, thing in vars(module).items()
-        if not key.startswith("_") and getattr(thing, "__module__", "") == name
-    ]
+@cache
+def _parsed(name: str) -> ast.Module:
+    found = find_spec(f"fltheory.{name}")
+    if found is None or found.origin is None:
+        raise ValueError(f"name must be of a module of fltheory, got {name!r}")
+    return ast.parse(Path(found.origin).read_text(encoding="utf-8"))
+
+
+def _listed(module: ast.Module) -> list[str]:
+    """Return what a module lists in ``__all__``, else the functions and classes that it defines."""
+    for statement in module.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=names):
+                return list(ast.literal_eval(names))
+    defined = (
+        statement.name
+        for statement in module.body
+        if isinstance(statement, ast.FunctionDef | ast.ClassDef)
+    )
+    return [name for name in defined if not name.startswith("_")]

@@ -8,7 +8,7 @@ import pytest
 
 import fltheory
 from fltheory.report import public_names as module
-from fltheory.report.public_names import public_names, undocumented
+from fltheory.report.public_names import description, public_names, undocumented
 
 
 def test_every_public_name_has_a_docstring() -> None:
@@ -40,12 +40,28 @@ def test_what_needs_a_missing_extra_is_passed_over(monkeypatch: pytest.MonkeyPat
 
 def test_every_public_subpackage_is_covered() -> None:
     names = {name for name in fltheory.__all__ if not name.startswith("_")}
-    assert names | {"hardware.datasets", "hardware.partitions"} == set(public_names())
+    inside = {"datasets", "models", "partitions", "training"}
+    assert names | {f"hardware.{name}" for name in inside} == set(public_names())
     assert "two_classes" in public_names()["hardware.partitions"]
+    assert "read_experiment" in public_names()["hardware.training"]
+    assert public_names()["hardware.models"] == ("build",)
     assert {"best_cutoff", "weight_errors"} <= set(public_names()["fedau"])
     assert "check" in public_names()["verify"]
 
 
-def test_what_is_imported_is_not_a_modules_own() -> None:
-    assert "np" not in public_names()["fedau"]
-    assert "annotations" not in module._own(importlib.import_module("fltheory.fedau"))
+def test_names_are_those_of_the_module() -> None:
+    for package in ("algorithms", "fedau", "problems", "report", "theorems", "verify", "weights"):
+        module = importlib.import_module(f"fltheory.{package}")
+        listed = getattr(module, "__all__", None)
+        own = [
+            name
+            for name, thing in vars(module).items()
+            if not name.startswith("_") and getattr(thing, "__module__", "") == module.__name__
+        ]
+        assert public_names()[package] == tuple(sorted(listed or own))
+        assert description(package) == (module.__doc__ or "").strip()
+
+
+def test_other_modules_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"name must be of a module of fltheory, got 'nothing'"):
+        description("nothing")
