@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 HEAVY = ("torch", "cvxpy", "sympy", "scipy.stats", "matplotlib", "pandas")
 PROBE = f"""
@@ -29,3 +30,25 @@ def test_import_is_light() -> None:
     runs = [measure() for _ in range(3)]
     assert [loaded for _, loaded in runs] == [[], [], []]
     assert min(seconds for seconds, _ in runs) < 0.3
+
+
+WITHOUT_TORCH = """
+import sys, pytest
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("torch", "sklearn"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"]))
+"""
+
+
+def test_every_test_is_found_without_the_torch_extra() -> None:
+    """Tests that need torch say so by skipping, instead of failing where they are imported."""
+    root = Path(__file__).parents[1]
+    found = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False, cwd=root
+    )
+    assert found.returncode == 0, found.stdout[-2000:]

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
+pytest.importorskip("torch", reason="torch is an optional extra: pip install 'fltheory[torch]'")
+
 from fltheory import validation
 from fltheory.hardware.training.strict import (
     checked_flag,
