@@ -71,7 +71,7 @@ def quadratic(
     n_clients = validation.whole_number("n_clients", n_clients, at_least=1)
     dim = validation.whole_number("dim", dim, at_least=1)
     L, mu = validation.positive("L", L), validation.positive("mu", mu)
-    sigma_G = validation.nonnegative("sigma_G", sigma_G)
+    sigma_G = _with_finite_gap(sigma_G, mu)
     seed = validation.whole_number("seed", seed, at_least=0)
     _check_curvatures(dim, L, mu)
     weights = checked_target_weights(target_weights, n_clients)
@@ -90,6 +90,17 @@ def quadratic(
         server_sigma=server_sigma,
         target_weights=weights,
     )
+
+
+def _with_finite_gap(sigma_G: float, mu: float) -> float:
+    """Return sigma_G if the largest Gamma that it allows is a number."""
+    most = math.sqrt(np.finfo(np.float64).max) * min(1.0, math.sqrt(mu))
+    if validation.nonnegative("sigma_G", sigma_G) > most:
+        raise ValueError(
+            f"sigma_G must be at most {most:.3g}, so that sigma_G**2 / (2 mu) is finite, "
+            f"got {sigma_G:g}"
+        )
+    return float(sigma_G)
 
 
 def _check_curvatures(dim: int, L: float, mu: float) -> None:

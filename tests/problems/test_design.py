@@ -134,6 +134,8 @@ GOOD = {"n_clients": 4, "dim": 3, "L": 4.0, "mu": 1.0, "sigma_G": 2.0, "Gamma": 
         ({"mu": 0.0}, r"mu must be a finite number above 0, got 0\.0"),
         ({"mu": np.nan}, r"mu must be a finite number above 0, got nan"),
         ({"sigma_G": -2.0}, r"sigma_G must be a finite number of at least 0, got -2\.0"),
+        ({"sigma_G": 1e160}, r"sigma_G must be at most 1\.34e\+154, .* got 1e\+160"),
+        ({"sigma_G": 1e150, "mu": 1e-10}, r"sigma_G must be at most 1\.34e\+149, .* got 1e\+150"),
         ({"Gamma": np.nan}, r"Gamma must be a finite number of at least 0, got nan"),
         ({"mu": 5.0}, r"mu must be at most L, got mu=5 with L=4"),
         ({"dim": 1}, r"mu must equal L when dim=1 \(one curvature only\), got mu=1 with L=4"),
