@@ -17,7 +17,7 @@ from fltheory.engines.participant_paths import all_paths
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import round_by_branch
 from fltheory.engines.stepped_clients import SteppedClients
-from fltheory.engines.trajectory import FIELDS, Trajectory, round_arrays
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 
@@ -88,5 +88,4 @@ def enumerated(
         names = [name for name, _ in now.branches]
         state = round_by_branch(now, state, clients, masks[:, index], names, coins[:, index])
         means.append([weights @ sample for sample in standard_samples(problem, state["x"])])
-    arrays = round_arrays(dict(zip(FIELDS, np.array(means).T, strict=True)))
-    return Trajectory(arrays.squared_distance, arrays.squared_gradient, arrays.excess_loss)
+    return Trajectory.of(dict(zip(FIELDS, np.array(means).T, strict=True)))

@@ -77,7 +77,6 @@ class Impossibility:
         ValueError
             For a negative number of samples.
         """
-        validation.whole_number("n_server", n_server, at_least=0)
         return float(self.minimax_expected_error) * self._unseen(n_server)
 
     def minimax_failure_with_server(self, n_server: int) -> float:
@@ -88,10 +87,11 @@ class Impossibility:
         ValueError
             For a negative number of samples.
         """
-        validation.whole_number("n_server", n_server, at_least=0)
         return float(self.minimax_probability) * self._unseen(n_server)
 
     def _unseen(self, n_server: int) -> float:
+        """Return the chance that none of the server's samples is at x_2."""
+        validation.whole_number("n_server", n_server, at_least=0)
         return (1.0 - float(self.rare_probability)) ** n_server
 
     def _exceeding(self, probability: Fraction) -> Fraction:

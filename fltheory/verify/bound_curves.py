@@ -20,13 +20,14 @@ from fltheory.theorems.learning_claim import LearningClaim
 from fltheory.theorems.statement import PointClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.bound_curve import BoundCurve, quantity_label
-from fltheory.verify.check import compare_at_point, compare_with, left_side
-from fltheory.verify.curve_samples import CurveSample, along, at_values, of_draws, sampled_run
+from fltheory.verify.check import Comparison, compare_at_point, compare_with, left_side
+from fltheory.verify.curve_samples import CurveSample, along, at_values, drawn_at, sampled_run
 from fltheory.verify.evaluation import evaluate, theorem_values
 from fltheory.verify.exact_beginnings import exact_beginning
 from fltheory.verify.learning_check import check_learning_claim
 from fltheory.verify.shorter_runs import beginning, shorter
 from fltheory.verify.truth import Sampling, Truth, truth_of
+from fltheory.verify.verdict import Verdict
 
 VERDICT_ERROR_PROBABILITY = 1e-9
 _NAMES_OF_ROUNDS = ("T", "R")
@@ -90,7 +91,7 @@ def rounds_curve(
     values = [one.rounds for one in settings]
     drawn = None if whole.drawn is None else along(theorem, whole.drawn, settings)
     name = variable or _name_of_rounds(theorem)
-    curve = _curve(theorem, name, values, settings, judged, drawn, parts or {})
+    curve = _theorem_curve(theorem, name, values, settings, judged, drawn, parts)
     if whole.judged.sampling is None:
         return curve
     return replace(curve, truth=_beginning(theorem, setting, settings))
@@ -188,15 +189,20 @@ def sweep_curve(
         raise ValueError("values must hold at least one value, got none")
     settings = [make(value) for value in values]
     if isinstance(theorem, LearningClaim):
-        return _learning_curve(theorem, variable, values, settings, replicas, seed)
+        verdicts = [check_learning_claim(theorem, one) for one in settings]
+        drawn = drawn_at(theorem.quantity.sample, settings, replicas, seed)
+        bound_name = _FROM_BELOW if theorem.direction in (">", ">=") else "bound"
+        return _curve(theorem, variable, values, verdicts, drawn, bound_name=bound_name)
     if isinstance(theorem, PointClaim):
-        drawn = _drawn_at(theorem.quantity.sample, settings, replicas, seed)
-        return _point_curve(theorem, variable, values, settings, drawn, parts or {})
+        judged = [compare_at_point(theorem, one) for one in settings]
+        drawn = drawn_at(theorem.quantity.sample, settings, replicas, seed)
+        shown = _parts(theorem, settings, parts)
+        return _curve(theorem, variable, values, judged, drawn, parts=shown)
     runs = [_Truths.of(theorem, one, replicas, seed, len(values)) for one in settings]
     samples = [run.drawn for run in runs if run.drawn is not None]
     drawn = at_values(theorem, samples, settings) if len(samples) == len(runs) else None
     truths = [run.judged for run in runs]
-    return _curve(theorem, variable, values, settings, truths, drawn, parts or {})
+    return _theorem_curve(theorem, variable, values, settings, truths, drawn, parts)
 
 
 def cases_curve(
@@ -324,100 +330,58 @@ def _beginning(
 
 
 def _curve(
+    statement: Theorem | PointClaim | LearningClaim,
+    variable: str,
+    values: Sequence[float] | FloatArray,
+    judged: Sequence[Comparison] | Sequence[Verdict],
+    drawn: CurveSample | None,
+    *,
+    computed: bool = True,
+    bound_name: str = "bound",
+    parts: Mapping[str, FloatArray] | None = None,
+) -> BoundCurve:
+    """Return the curve of what was judged at each value; ``computed`` says that it is the truth."""
+    sides: dict[str, Any] = {}
+    if computed:
+        sides["truth"] = np.array([one.truth for one in judged])
+        sides["truth_error"] = np.array([one.evidence.error for one in judged])
+    if drawn is not None:
+        sides |= drawn.fields()
+    return BoundCurve(
+        _name(statement),
+        variable,
+        quantity_label(statement.quantity),
+        np.asarray(values, dtype=np.float64),
+        np.array([one.bound for one in judged]),
+        tuple(one.outcome for one in judged),
+        **sides,
+        bound_name=bound_name,
+        parts=parts or {},
+    )
+
+
+def _theorem_curve(
     theorem: Theorem,
     variable: str,
     values: Sequence[float] | FloatArray,
     settings: Sequence[Setting],
     truths: Sequence[Truth],
     drawn: CurveSample | None,
-    parts: Mapping[str, sp.Expr],
+    parts: Mapping[str, sp.Expr] | None,
 ) -> BoundCurve:
-    judged = [compare_with(t, theorem, s) for t, s in zip(truths, settings, strict=True)]
-    computed = all(truth.sampling is None for truth in truths)
-    return BoundCurve(
-        _name(theorem),
+    return _curve(
+        theorem,
         variable,
-        quantity_label(theorem.quantity),
-        np.asarray(values, dtype=np.float64),
-        np.array([one.bound for one in judged]),
-        tuple(one.outcome for one in judged),
-        truth=np.array([one.truth for one in judged]) if computed else None,
-        truth_error=np.array([one.evidence.error for one in judged]) if computed else None,
-        **_fields(drawn),
+        values,
+        [compare_with(t, theorem, s) for t, s in zip(truths, settings, strict=True)],
+        drawn,
+        computed=all(truth.sampling is None for truth in truths),
         parts=_parts(theorem, settings, parts),
     )
 
 
-def _fields(drawn: CurveSample | None) -> dict[str, Any]:
-    return {} if drawn is None else drawn.fields()
-
-
-def _drawn_at(
-    sample: Callable[[Any, int, np.random.Generator], FloatArray] | None,
-    settings: Sequence[Any],
-    replicas: int,
-    seed: int,
-) -> CurveSample | None:
-    if sample is None or replicas == 0:
-        return None
-    seeds = np.random.SeedSequence(seed).spawn(len(settings))
-    return of_draws(
-        [
-            sample(setting, replicas, np.random.default_rng(child))
-            for setting, child in zip(settings, seeds, strict=True)
-        ]
-    )
-
-
-def _point_curve(
-    claim: PointClaim,
-    variable: str,
-    values: Sequence[float] | FloatArray,
-    settings: Sequence[Setting],
-    drawn: CurveSample | None,
-    parts: Mapping[str, sp.Expr],
-) -> BoundCurve:
-    judged = [compare_at_point(claim, setting) for setting in settings]
-    return BoundCurve(
-        _name(claim),
-        variable,
-        quantity_label(claim.quantity),
-        np.asarray(values, dtype=np.float64),
-        np.array([one.bound for one in judged]),
-        tuple(one.outcome for one in judged),
-        truth=np.array([one.truth for one in judged]),
-        truth_error=np.array([one.evidence.error for one in judged]),
-        **_fields(drawn),
-        parts=_parts(claim, settings, parts),
-    )
-
-
-def _learning_curve(
-    claim: LearningClaim,
-    variable: str,
-    values: Sequence[float] | FloatArray,
-    settings: Sequence[Any],
-    replicas: int,
-    seed: int,
-) -> BoundCurve:
-    judged = [check_learning_claim(claim, setting) for setting in settings]
-    drawn = _drawn_at(claim.quantity.sample, settings, replicas, seed)
-    return BoundCurve(
-        _name(claim),
-        variable,
-        quantity_label(claim.quantity),
-        np.asarray(values, dtype=np.float64),
-        np.array([one.bound for one in judged]),
-        tuple(one.outcome for one in judged),
-        truth=np.array([one.truth for one in judged]),
-        truth_error=np.array([one.evidence.error for one in judged]),
-        **_fields(drawn),
-        bound_name=_FROM_BELOW if claim.direction in (">", ">=") else "bound",
-    )
-
-
 def _parts(
-    theorem: Theorem | PointClaim, settings: Sequence[Setting], parts: Mapping[str, sp.Expr]
+    theorem: Theorem | PointClaim, settings: Sequence[Setting], parts: Mapping[str, sp.Expr] | None
 ) -> Mapping[str, FloatArray]:
     if not parts:
         return {}

@@ -89,10 +89,8 @@ def check(
         return check_decay(theorem, _learning(setting), sampling)
     if not isinstance(setting, Setting):
         raise ValueError(f"setting must be a Setting for {theorem.id}, got {setting!r}")
-    if isinstance(theorem, DirectionClaim):
-        return direction_verdict(theorem, worst_of(read_axes(theorem, setting, sampling)))
     if isinstance(theorem, RateClaim):
-        return rate_verdict(theorem, read_axes(theorem, setting, sampling))
+        return axes_verdict(theorem, read_axes(theorem, setting, sampling))
     if isinstance(theorem, PointClaim):
         comparison = compare_at_point(theorem, setting)
     else:
@@ -286,7 +284,14 @@ def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
     return min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
 
 
-def rate_verdict(claim: RateClaim, readings: Sequence[AxisReading]) -> Verdict:
+def axes_verdict(claim: RateClaim, readings: Sequence[AxisReading]) -> Verdict:
+    """Judge a claimed order, or direction, by what was read along its variables."""
+    if isinstance(claim, DirectionClaim):
+        return _direction_verdict(claim, worst_of(readings))
+    return _rate_verdict(claim, readings)
+
+
+def _rate_verdict(claim: RateClaim, readings: Sequence[AxisReading]) -> Verdict:
     """Judge a claimed order by its slopes.
 
     A slope is fitted over the last decade. An excess over the claimed slope of at most
@@ -308,7 +313,7 @@ def rate_verdict(claim: RateClaim, readings: Sequence[AxisReading]) -> Verdict:
     )
 
 
-def direction_verdict(claim: RateClaim, reading: AxisReading) -> Verdict:
+def _direction_verdict(claim: RateClaim, reading: AxisReading) -> Verdict:
     """Judge a claimed direction by the truth at successive values of the variable.
 
     The claim holds if every step goes in the claimed direction, beyond the errors of both truths,

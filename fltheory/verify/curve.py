@@ -9,14 +9,14 @@ import numpy as np
 
 from fltheory.engines import Setting
 from fltheory.learnability import LearningSetting
-from fltheory.theorems.statement import DirectionClaim, RateClaim, Statement, Theorem
+from fltheory.theorems.statement import RateClaim, Statement, Theorem
 from fltheory.verify.bound_curve import BoundCurve
 from fltheory.verify.check import (
     AxisReading,
     Comparison,
+    axes_verdict,
     check,
     left_side,
-    rate_verdict,
     read_axes,
     worst_of,
 )
@@ -36,10 +36,9 @@ def check_with_curve(
 
     The truth behind both is computed once. What is claimed without a run has no curve.
     """
-    is_order = isinstance(statement, RateClaim) and not isinstance(statement, DirectionClaim)
-    if isinstance(statement, RateClaim) and is_order and isinstance(setting, Setting):
+    if isinstance(statement, RateClaim) and isinstance(setting, Setting):
         readings = read_axes(statement, setting, sampling)
-        return rate_verdict(statement, readings), _curve_of(worst_of(readings))
+        return axes_verdict(statement, readings), _curve_of(worst_of(readings))
     verdict = check(
         statement,
         setting,
@@ -49,8 +48,6 @@ def check_with_curve(
     )
     if isinstance(statement, Theorem) and isinstance(setting, Setting):
         return verdict, over_rounds(statement, setting, sampling)
-    if isinstance(statement, DirectionClaim) and isinstance(setting, Setting):
-        return verdict, _curve_of(worst_of(read_axes(statement, setting, sampling)))
     return verdict, None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -113,6 +113,24 @@ def at_values(theorem: Theorem, runs: Sequence[Truth], settings: Sequence[Settin
         for run, setting in zip(runs, settings, strict=True)
     ]
     return _sample(points, sampling)
+
+
+def drawn_at(
+    sample: Callable[[Any, int, np.random.Generator], FloatArray] | None,
+    settings: Sequence[Any],
+    replicas: int,
+    seed: int,
+) -> CurveSample | None:
+    """Draw a quantity in each setting, from a stream of its own; None where it is not drawn."""
+    if sample is None or replicas == 0:
+        return None
+    seeds = np.random.SeedSequence(seed).spawn(len(settings))
+    return of_draws(
+        [
+            sample(setting, replicas, np.random.default_rng(child))
+            for setting, child in zip(settings, seeds, strict=True)
+        ]
+    )
 
 
 def of_draws(draws: Sequence[FloatArray]) -> CurveSample:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from fltheory.theorems.learning_claim import DecayClaim
 from fltheory.theorems.statement import DirectionClaim, RateClaim, Statement, Theorem
 from fltheory.validation import FloatArray
 from fltheory.verify.bound_curve import BoundCurve, quantity_label
-from fltheory.verify.check import AxisReading, direction_verdict, rate_verdict, read_axes, worst_of
+from fltheory.verify.check import AxisReading, axes_verdict, read_axes, worst_of
 from fltheory.verify.curve_samples import (
     CurveSample,
     at_values,
-    of_draws,
+    drawn_at,
     of_errors,
     sampled_run,
     sides_of,
@@ -76,8 +77,7 @@ def order_curve(
     readings = read_axes(claim, setting, sampling)
     reading = worst_of(readings)
     is_direction = isinstance(claim, DirectionClaim)
-    verdict = direction_verdict(claim, reading) if is_direction else rate_verdict(claim, readings)
-    curve = _truth_along(claim, reading, verdict)
+    curve = _truth_along(claim, reading, axes_verdict(claim, readings))
     if curve.is_computed and replicas:
         drawn = _sample(claim, reading, setting, replicas, seed)
         curve = replace(curve, **({} if drawn is None else drawn.fields()))
@@ -116,16 +116,7 @@ def _sample(
     if isinstance(theorem, Theorem):
         runs = [sampled_run(theorem, one, replicas, seed) for one in settings]
         return at_values(theorem, runs, settings)
-    sample = theorem.quantity.sample
-    if sample is None:
-        return None
-    seeds = np.random.SeedSequence(seed).spawn(len(settings))
-    return of_draws(
-        [
-            sample(one, replicas, np.random.default_rng(child))
-            for one, child in zip(settings, seeds, strict=True)
-        ]
-    )
+    return drawn_at(theorem.quantity.sample, settings, replicas, seed)
 
 
 def _before(reading: AxisReading) -> str:
@@ -148,15 +139,9 @@ def _decay_curve(claim: DecayClaim, problem: Any, sampling: Sampling, *, draw: b
         errors = np.array([item.standard_error for item in measured])
         sides = of_errors(means, errors, replicas, sampling.error_probability).fields()
     elif draw and claim.quantity.sample is not None:
-        seeds = np.random.SeedSequence(sampling.seed).spawn(len(sizes))
-        sides |= of_draws(
-            [
-                claim.quantity.sample(
-                    problem, size, sampling.replicas, np.random.default_rng(child)
-                )
-                for size, child in zip(sizes, seeds, strict=True)
-            ]
-        ).fields()
+        sample = partial(claim.quantity.sample, problem)
+        drawn = drawn_at(sample, sizes, sampling.replicas, sampling.seed)
+        sides |= {} if drawn is None else drawn.fields()
     constants = claim.constants(problem)
     orders = np.array(
         [float(evaluate(claim.order, {**constants, claim.variable: n})) for n in sizes]
