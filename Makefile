@@ -3,13 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASELINE := verification/baseline.csv
 
-.PHONY: verify test lint docs notebooks clean
+.PHONY: verify test lint docs notebooks soundness clean
 
 verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(VERDICTS),--verdicts=$(VERDICTS))
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff format --check
@@ -18,6 +18,10 @@ lint: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+soundness: $(VENV)/.installed
+	$(BIN)/python benchmarks/soundness.py --seconds 300
+	$(BIN)/python benchmarks/forged_certificates.py --count 25000
 
 notebooks: $(VENV)/.installed
 	$(BIN)/python notebooks/run.py

@@ -7,17 +7,19 @@ from cases import clients
 from measure import in_fresh_processes, report
 
 from fltheory.algorithms import Safari
-from fltheory.engines import exact
+from fltheory.engines import Setting, exact
 from fltheory.participation import UniformSubset
 
 
 def run(*, shared: bool) -> None:
     exact(
-        Safari(0.6, 0.02, 0.1, 5),
-        clients(100, 20, shared=shared),
-        UniformSubset(100, 10),
-        rounds=1000,
-        x0=np.ones(20),
+        Setting(
+            Safari(0.6, 0.02, 0.1, 5),
+            clients(100, 20, shared=shared),
+            UniformSubset(100, 10),
+            rounds=1000,
+            x0=np.ones(20),
+        )
     )
 
 

@@ -7,7 +7,7 @@ from cases import clients
 from measure import in_fresh_processes, report
 
 from fltheory.algorithms import AveragedIterate, FedAvg, Harmonic, Scheduled, WeightedFedAvg
-from fltheory.engines import exact, stationary
+from fltheory.engines import Setting, exact, stationary
 from fltheory.participation import FiniteChain, MarkovOnOff
 
 N_STATES, N_CLIENTS, DIM, ROUNDS = 256, 20, 10, 500
@@ -23,27 +23,30 @@ def chain() -> FiniteChain:
 
 
 def own_hessians() -> None:
-    exact(ALGORITHM, clients(N_CLIENTS, DIM, shared=False), chain(), ROUNDS, np.ones(DIM))
+    exact(Setting(ALGORITHM, clients(N_CLIENTS, DIM, shared=False), chain(), ROUNDS, np.ones(DIM)))
 
 
 def averaged_schedule() -> None:
     algorithm = AveragedIterate(Scheduled(ALGORITHM, Harmonic(1.0, 9.0)))
-    exact(algorithm, clients(N_CLIENTS, DIM, shared=True), chain(), ROUNDS, np.ones(DIM))
+    exact(Setting(algorithm, clients(N_CLIENTS, DIM, shared=True), chain(), ROUNDS, np.ones(DIM)))
 
 
 def product_of_chains() -> None:
     algorithm = WeightedFedAvg((0.1,) * 12, 0.1, 5)
     exact(
-        algorithm,
-        clients(12, DIM, shared=False),
-        MarkovOnOff([0.5] * 12, 0.9),
-        50,
-        np.ones(DIM),
+        Setting(
+            algorithm,
+            clients(12, DIM, shared=False),
+            MarkovOnOff([0.5] * 12, 0.9),
+            50,
+            np.ones(DIM),
+        )
     )
 
 
 def limit() -> None:
-    stationary(ALGORITHM, clients(N_CLIENTS, DIM, shared=False), chain())
+    problem = clients(N_CLIENTS, DIM, shared=False)
+    stationary(Setting(ALGORITHM, problem, chain(), 1, problem.x_star))
 
 
 CASES = {

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +28,20 @@ def measured(case: Callable[[], None]) -> dict[str, float]:
         start = time.perf_counter()
         case()
         seconds.append(time.perf_counter() - start)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"seconds": statistics.median(seconds), "megabytes": peak}
+    return {"seconds": statistics.median(seconds), "megabytes": _peak()}
+
+
+def measured_cold(prepare: Callable[[], Callable[[], object]]) -> dict[str, float]:
+    """Return seconds of one run of what is prepared, with nothing held from before, and memory."""
+    case = prepare()
+    start = time.perf_counter()
+    case()
+    seconds = time.perf_counter() - start
+    return {"seconds": seconds, "megabytes": _peak()}
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def in_turn(cases: Mapping[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
@@ -48,11 +61,13 @@ def in_turn(cases: Mapping[str, Callable[[], None]], rounds: int) -> dict[str, l
 
 
 def in_fresh_processes(
-    script: str, cases: Mapping[str, Callable[[], None]]
+    script: str,
+    cases: Mapping[str, Any],
+    measure: Callable[[Any], dict[str, float]] = measured,
 ) -> dict[str, dict[str, float]]:
     """Measure every case in a process of its own; call it from the script's main block."""
     if CASE in sys.argv:
-        print(json.dumps(measured(cases[sys.argv[-1]])))
+        print(json.dumps(measure(cases[sys.argv[-1]])))
         sys.exit(0)
     results = {}
     for name in cases:

@@ -9,7 +9,7 @@ from cases import clients
 from measure import in_fresh_processes, report
 
 from fltheory.algorithms import Algorithm, FedVarp, Scaffold
-from fltheory.engines import exact, monte_carlo
+from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.participation import Bernoulli, Participation, UniformSubset
 
 ALGORITHMS = {"SCAFFOLD": Scaffold(0.05, 3), "FedVARP": FedVarp(0.05, 3)}
@@ -21,20 +21,22 @@ PARTICIPANTS, REPLICAS, ROUNDS = 10, 1000, 200
 
 
 def enumerated(algorithm: Algorithm) -> None:
-    exact(algorithm, clients(8, 4, shared=False), UniformSubset(8, 3), 500, np.ones(4))
+    exact(Setting(algorithm, clients(8, 4, shared=False), UniformSubset(8, 3), 500, np.ones(4)))
 
 
 def structured(algorithm: Algorithm, participation: Participation) -> None:
-    exact(algorithm, clients(50, 5, shared=False), participation, 200, np.ones(5))
+    exact(Setting(algorithm, clients(50, 5, shared=False), participation, 200, np.ones(5)))
 
 
 def sampled(algorithm: Algorithm) -> None:
     monte_carlo(
-        algorithm,
-        clients(50, 20, shared=False),
-        UniformSubset(50, PARTICIPANTS),
-        rounds=ROUNDS,
-        x0=np.ones(20),
+        Setting(
+            algorithm,
+            clients(50, 20, shared=False),
+            UniformSubset(50, PARTICIPANTS),
+            rounds=ROUNDS,
+            x0=np.ones(20),
+        ),
         replicas=REPLICAS,
         seed=0,
     )

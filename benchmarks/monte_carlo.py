@@ -7,7 +7,7 @@ from cases import clients
 from measure import in_fresh_processes, report
 
 from fltheory.algorithms import FedAvg
-from fltheory.engines import monte_carlo
+from fltheory.engines import Setting, monte_carlo
 from fltheory.participation import UniformSubset
 
 PARTICIPANTS, REPLICAS, ROUNDS = 10, 1000, 500
@@ -16,11 +16,13 @@ MANY_REPLICAS, FEW_ROUNDS = 50_000, 10
 
 def run(*, shared: bool, replicas: int = REPLICAS, rounds: int = ROUNDS) -> None:
     monte_carlo(
-        FedAvg(0.05, 10),
-        clients(50, 20, shared=shared),
-        UniformSubset(50, PARTICIPANTS),
-        rounds=rounds,
-        x0=np.ones(20),
+        Setting(
+            FedAvg(0.05, 10),
+            clients(50, 20, shared=shared),
+            UniformSubset(50, PARTICIPANTS),
+            rounds=rounds,
+            x0=np.ones(20),
+        ),
         replicas=replicas,
         seed=0,
     )

@@ -6,7 +6,7 @@ import numpy as np
 from measure import in_fresh_processes, report
 
 from fltheory.algorithms import FedAU
-from fltheory.engines import conditional, monte_carlo
+from fltheory.engines import Setting, monte_carlo, paths
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 
@@ -24,12 +24,12 @@ def setting(sigma: float):
 
 def plain(sigma: float):
     """Sample models."""
-    return monte_carlo(*setting(sigma), replicas=DRAWS, seed=0)
+    return monte_carlo(Setting(*setting(sigma)), replicas=DRAWS, seed=0)
 
 
 def given_participation(sigma: float):
     """Sample participation; moments of the model are exact."""
-    return conditional(*setting(sigma), paths=DRAWS, seed=1)
+    return paths(Setting(*setting(sigma)), paths=DRAWS, seed=1)
 
 
 def variance_saved(sigma: float) -> float:

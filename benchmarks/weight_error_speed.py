@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from measure import in_fresh_processes, report
 
-from fltheory.engines import weight_error
+from fltheory.engines.fedau_weights.weight_error import weight_error
 
 CASES = {
     "clients": lambda: weight_error(np.linspace(0.02, 1.0, 100), 50, 1_001),

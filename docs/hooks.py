@@ -14,9 +14,9 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 from fltheory import theorems
-from fltheory.report import paper_name, paper_page, papers
-from fltheory.report.public_names import description, public_names, undocumented
-from fltheory.verify import read_baseline
+from fltheory.report.pages.paper_page import paper_name, paper_page, papers
+from fltheory.report.pages.public_names import description, public_names, undocumented
+from fltheory.verify.baseline import read_baseline
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

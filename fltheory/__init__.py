@@ -1,7 +1,22 @@
 """Tell whether a convergence theorem is true as printed, where it applies, how loose it is.
 
-A theory-verification toolkit for federated learning under partial participation. The
-subpackages load when they are used:
+A theory-verification toolkit for federated learning under partial participation. What most people
+need is here (``import fltheory as fl``):
+
+>>> import fltheory as fl
+>>> theorem = fl.theorem("sa-fl/5", reading="derived")
+>>> fl.check(theorem, theorem.regimes["q = 0"].setting).outcome.name
+'HOLDS'
+
+- `fl.theorem`, `fl.check`, `fl.falsify`, `fl.map_region`: a statement, its verdict on a setting,
+  a search for a refutation, a map of where it applies
+- `fl.Setting`, `fl.quadratic`: problem, algorithm, participation, rounds and start together;
+  quadratic clients with constants that you prescribe
+- `fl.truth`, `fl.exact`, `fl.paths`, `fl.stationary`, `fl.monte_carlo`: what a run's error really
+  is, by an engine that is chosen, or by the one that you name
+- `fl.optimal_weights`: CA-Fed's aggregation weights for given availability
+
+The rest is in subpackages, which load when they are used:
 
 - `fltheory.problems`, `fltheory.participation`: analytic client losses, and who shows up
 - `fltheory.algorithms`: the papers' algorithms
@@ -9,8 +24,9 @@ subpackages load when they are used:
 - `fltheory.engines`: the truth, exact or sampled
 - `fltheory.learnability`: PAC learnability, what is impossible and what a server's data revives
 - `fltheory.fedau`: FedAU's best cut-off
-- `fltheory.experiments`: papers' experiments, run again
+- `fltheory.reproduce`: what makes this project's own pages: papers' experiments, findings
 - `fltheory.theorems`: the papers' statements as data
+- `fltheory.worst_case`: bounds proved for every client loss of a class
 - `fltheory.verify`: verdicts
 - `fltheory.report`: tables, pages and figures
 - `fltheory.strategies`: settings drawn by Hypothesis
@@ -20,7 +36,17 @@ subpackages load when they are used:
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fltheory.engines import Setting, exact, monte_carlo, stationary
+    from fltheory.engines.history.paths import paths
+    from fltheory.problems import quadratic
+    from fltheory.theorems import get as theorem
+    from fltheory.verify import falsify, map_region, truth
+    from fltheory.verify.check import check
+    from fltheory.weights import optimal as optimal_weights
 
 __version__ = "0.1.0"
 
@@ -28,7 +54,7 @@ _SUBPACKAGES = (
     "algorithms",
     "engines",
     "fedau",
-    "experiments",
+    "reproduce",
     "hardware",
     "learnability",
     "participation",
@@ -38,14 +64,44 @@ _SUBPACKAGES = (
     "theorems",
     "verify",
     "weights",
+    "worst_case",
 )
+# Where a name here comes from, and what it is called there.
+_NAMES: Mapping[str, tuple[str, str]] = {
+    **{
+        name: ("engines", name)
+        for name in ("Setting", "exact", "monte_carlo", "paths", "stationary")
+    },
+    **{name: ("verify", name) for name in ("check", "falsify", "map_region", "truth")},
+    "quadratic": ("problems", "quadratic"),
+    "theorem": ("theorems", "get"),
+    "optimal_weights": ("weights", "optimal"),
+}
 
-__all__ = ["__version__", *_SUBPACKAGES]
+__all__ = [
+    "Setting",
+    "__version__",
+    "check",
+    "exact",
+    "falsify",
+    "map_region",
+    "monte_carlo",
+    "optimal_weights",
+    "paths",
+    "quadratic",
+    "stationary",
+    "theorem",
+    "truth",
+    *_SUBPACKAGES,
+]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     if name in _SUBPACKAGES:
         return importlib.import_module(f"fltheory.{name}")
+    if name in _NAMES:
+        package, there = _NAMES[name]
+        return getattr(importlib.import_module(f"fltheory.{package}"), there)
     raise AttributeError(f"module 'fltheory' has no attribute {name!r}")
 
 

@@ -17,24 +17,25 @@ COMMANDS = (
     "derive",
     "verify",
     "falsify",
+    "prove",
     "certify",
     "map",
     "repair",
-    "power",
-    "findings",
     "weights",
     "cutoff",
     "train",
-    "bias",
-    "drift",
-    "experiment ca-fed",
-    "experiment shapley",
     "pac impossible",
-    "pac figures",
+    "reproduce findings",
+    "reproduce power",
+    "reproduce bias",
+    "reproduce drift",
+    "reproduce ca-fed",
+    "reproduce shapley",
+    "reproduce pac-figures",
 )
 FAMILIES = {
-    "experiment": "Run a paper's experiment again.",
     "pac": "PAC learnability, exactly.",
+    "reproduce": "Make this project's own pages: findings, papers' experiments, power, biases.",
 }
 
 
@@ -64,8 +65,8 @@ def module_name(words: str) -> str:
 
     Examples
     --------
-    >>> module_name("experiment ca-fed")
-    'experiment_ca_fed'
+    >>> module_name("reproduce ca-fed")
+    'reproduce_ca_fed'
     """
     return words.replace(" ", "_").replace("-", "_")
 

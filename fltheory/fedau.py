@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.engines import weight_error
+from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.progress import Progress, within
 from fltheory.validation import FloatArray
+
+__all__ = ["best_cutoff", "weight_errors"]
 
 _NEVER_REACHED = 1e-12
 _REFINED_BY = 1.25

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from typing import TypeVar
 
 from fltheory.progress import Progress
@@ -38,7 +39,8 @@ def as_they_come(
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent)
     try:
-        futures: list[Future[Result]] = [pool.submit(function, item) for item in items]
+        with _interrupts_later():
+            futures: list[Future[Result]] = [pool.submit(function, item) for item in items]
         for future in as_completed(futures):
             yield future.result()
     except BaseException:
@@ -82,6 +84,16 @@ def rest_as_they_come(
         if progress is not None:
             progress(ready, len(items), about(result))
         yield result
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Put an interrupt off: while processes are started it would be lost, or end one of them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave_interrupts_to_the_parent() -> None:

@@ -98,31 +98,3 @@ def within(progress: Progress | None, before: int, total: int, prefix: str = "")
         shared(before + done, total, f"{prefix}{name}")
 
     return advance
-
-
-def share_of(progress: Progress | None, index: int, pieces: int, name: str) -> Progress | None:
-    """Return a callback for one of several pieces that count alike, however many steps each has.
-
-    Parameters
-    ----------
-    progress : callable or None
-        The bar that is shared.
-    index : int
-        Pieces done before this one.
-    pieces : int
-    name : str
-        Of this piece, shown in front.
-
-    Examples
-    --------
-    >>> share_of(lambda *shown: print(*shown), 1, 4, "second of four")(5, 10, "searching")
-    1.5 4 second of four: searching
-    """
-    if progress is None:
-        return None
-    shared = progress
-
-    def advance(done: float, total: float, what: str) -> None:
-        shared(index + done / total if total else index, pieces, f"{name}: {what}")
-
-    return advance

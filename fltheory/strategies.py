@@ -24,6 +24,8 @@ from fltheory.participation import (
 )
 from fltheory.problems import QuadraticProblem, quadratic
 
+__all__ = ["bernoullis", "quadratic_problems", "settings", "uniform_subsets"]
+
 SMALLEST_STEP = 1e-4
 
 

@@ -12,7 +12,6 @@ from fltheory.algorithms import (
     Algorithm,
     AveragedIterate,
     CAFed,
-    CappedLinear,
     ClusterFedVarp,
     F3ast,
     FedAR,
@@ -26,13 +25,14 @@ from fltheory.algorithms import (
     Projected,
     Safari,
     Scaffold,
-    Schedule,
     Scheduled,
     ServerMomentum,
     Unbiased,
     WarmStarted,
     WeightedFedAvg,
 )
+from fltheory.algorithms.contract import Schedule
+from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.participation import (
     AtMost,
     Bernoulli,

@@ -8,8 +8,8 @@ import numpy as np
 
 from fltheory.algorithms import Algorithm
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem
 
 

@@ -11,6 +11,7 @@ from pkgutil import iter_modules
 
 import pytest
 
+import fltheory.reproduce.power
 import fltheory.verify
 from fltheory import cli, commands
 
@@ -79,13 +80,13 @@ def test_every_file_with_a_command_is_registered() -> None:
         (("verify", "--replicas", "1"), "replicas must be a whole number of at least 2, got 1"),
         (("verify", "--seed", "-1"), "seed must be a whole number of at least 0, got -1"),
         (("verify", "--replicas", "many"), "'--replicas': Input should be a valid integer"),
-        (("experiment", "ca-fed", "--rounds", "1"), "rounds must be a whole number of at least 2"),
-        (("experiment", "ca-fed", "--seeds", "0"), "seeds must be a whole number of at least 1"),
-        (("experiment", "sa-fl"), "sa-fl"),
+        (("reproduce", "ca-fed", "--rounds", "1"), "rounds must be a whole number of at least 2"),
+        (("reproduce", "ca-fed", "--seeds", "0"), "seeds must be a whole number of at least 1"),
+        (("reproduce", "sa-fl"), "sa-fl"),
         (("pac", "impossible", "10", "20", "10"), "m must be below M = 10"),
         (("pac", "impossible", "10", "0", "5"), "n must be a whole number of at least 1, got 0"),
         (("verify", "--unknown"), "--unknown"),
-        (("prove",), "prove"),
+        (("disprove",), "disprove"),
     ],
 )
 def test_bad_input_is_one_line_and_status_two(fltheory_command, arguments, message) -> None:
@@ -105,11 +106,11 @@ def test_bad_input_is_one_line_and_status_two(fltheory_command, arguments, messa
         ("falsify", "sa-fl/5", "--out"),
         ("map", "sa-fl/5", "--out"),
         ("cutoff", "0.5", "--out"),
-        ("power", "--out"),
-        ("power", "--page"),
-        ("findings", "--out"),
-        ("experiment", "ca-fed", "--out"),
-        ("experiment", "ca-fed", "--page"),
+        ("reproduce", "power", "--out"),
+        ("reproduce", "power", "--page"),
+        ("reproduce", "findings", "--out"),
+        ("reproduce", "ca-fed", "--out"),
+        ("reproduce", "ca-fed", "--page"),
     ],
     ids=" ".join,
 )
@@ -119,8 +120,9 @@ def test_a_place_that_cannot_be_written_to_is_named_before_the_work(
     def begun(*arguments: object, **options: object) -> None:
         raise AssertionError("the work was begun")
 
-    for name in ("check_regimes", "judge_all", "map_region"):
+    for name in ("check_regimes", "map_region"):
         monkeypatch.setattr(fltheory.verify, name, begun)
+    monkeypatch.setattr(fltheory.reproduce.power, "judge_all", begun)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
     status, out, err = fltheory_command(*arguments, "taken/new.svg")

@@ -13,7 +13,7 @@ pytest.importorskip("mkdocs")
 
 from mkdocs.exceptions import PluginError
 
-from fltheory.report.public_names import public_names
+from fltheory.report.pages.public_names import public_names
 
 ROOT = Path(__file__).parent.parent
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.engines import rational_weight_error
+from fltheory.engines.fedau_weights.weight_error import rational_weight_error
 from fltheory.fedau import best_cutoff, corollary_cutoff, weight_errors
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -13,25 +13,33 @@ import fltheory
 
 ROOT = Path(fltheory.__file__).parent
 FLOORS = {
+    "read_only": 0,
     "validation": 0,
+    "decimals": 0,
+    "exact_or_float": 0,
     "parallel": 0,
     "progress": 0,
     "problems": 1,
     "participation": 1,
     "algorithms": 2,
     "weights": 2,
-    "engines": 3,
     "learnability": 2,
+    "engines": 3,
     "hardware": 3,
     "fedau": 4,
-    "experiments": 4,
     "strategies": 4,
-    "theorems": 4,
-    "verify": 5,
-    "report": 6,
-    "commands": 7,
-    "cli": 8,
-    "__main__": 8,
+    "grammar": 4,
+    "derivations": 4,
+    "evidence": 5,
+    "claims": 6,
+    "theorems": 7,
+    "worst_case": 8,
+    "verify": 8,
+    "report": 9,
+    "reproduce": 10,
+    "commands": 11,
+    "cli": 12,
+    "__main__": 12,
 }
 FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
@@ -94,6 +102,25 @@ def test_units_do_not_import_in_circles() -> None:
         unit = unit_of(path)
         graph.setdefault(unit, set()).update(units_imported(path) - {unit})
     TopologicalSorter(graph).prepare()
+
+
+def test_files_do_not_import_each_other_in_circles() -> None:
+    names = {
+        ".".join(["fltheory", *path.relative_to(ROOT).with_suffix("").parts]): path
+        for path in FILES
+        if path.name != "__init__.py"
+    }
+    graph = {
+        name: {found for imported in imports_of(path) if (found := _file(imported, names))} - {name}
+        for name, path in names.items()
+    }
+    TopologicalSorter(graph).prepare()
+
+
+def _file(imported: str, names: Container[str]) -> str | None:
+    """Return the file that an imported name is, or is defined in, if it is one of the package's."""
+    candidates = (imported, imported.rpartition(".")[0])
+    return next((name for name in candidates if name in names), None)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HEAVY = ("torch", "cvxpy", "sympy", "scipy.stats", "matplotlib", "pandas")
 PROBE = f"""
 import json, sys, time
@@ -32,6 +34,21 @@ def test_import_is_light() -> None:
     assert min(seconds for seconds, _ in runs) < 0.3
 
 
+def test_what_most_people_need_is_here() -> None:
+    import fltheory as fl
+    from fltheory import engines, problems, theorems, verify, weights
+
+    assert fl.theorem is theorems.get
+    assert (fl.check, fl.falsify) == (verify.check, verify.falsify)
+    assert (fl.map_region, fl.truth) == (verify.map_region, verify.truth)
+    assert (fl.Setting, fl.exact, fl.paths) == (engines.Setting, engines.exact, engines.paths)
+    assert (fl.stationary, fl.monte_carlo) == (engines.stationary, engines.monte_carlo)
+    assert (fl.quadratic, fl.optimal_weights) == (problems.quadratic, weights.optimal)
+    assert {name for name in fl.__all__ if getattr(fl, name, None) is None} == set()
+    with pytest.raises(AttributeError, match="has no attribute 'chekc'"):
+        fl.chekc  # noqa: B018
+
+
 WITHOUT_TORCH = """
 import sys, pytest
 
@@ -41,7 +58,7 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Absent())
-sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider"]))
+sys.exit(pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "--assert=plain"]))
 """
 
 

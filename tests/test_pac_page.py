@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.learnability import alike_clients, drawn_clients, impossibility, split_clients
+from fltheory.learnability import impossibility
+from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
 from fltheory.theorems import ids
-from fltheory.verify import read_baseline
+from fltheory.verify.baseline import read_baseline
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "pac.md").read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fltheory.progress import share_of, shown_progress, within
+from fltheory.progress import shown_progress, within
 
 BAR = "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
 
@@ -41,7 +41,8 @@ def test_a_terminal_shows_what_how_far_and_how_long(monkeypatch) -> None:
     assert BAR in line
     assert re.search(r"\d:\d\d:\d\d.* left .*-:--:--", line)
     assert "[cell] long" in line
-    assert shown.count("3/8") == shown.count("\n"), "a long text must not break the line"
+    # However often the clock redraws the bar, one line ends: the last one.
+    assert shown.count("\n") == 1, "a long text must not break the line"
 
 
 def test_a_piece_of_unknown_length_has_no_end(monkeypatch) -> None:
@@ -80,18 +81,11 @@ def test_pieces_share_a_bar() -> None:
         part = within(note, 10 * index, 20, "reading: ")
         assert part is not None
         part(5, 10, "half")
-    share = share_of(note, 2, 4, "third")
-    assert share is not None
-    share(1, 4, "a quarter")
-    share(0, 0, "nobody knows how much")
     assert seen == [
         (5, 20, "reading: half"),
         (15, 20, "reading: half"),
-        (2.25, 4, "third: a quarter"),
-        (2, 4, "third: nobody knows how much"),
     ]
     assert within(None, 0, 1) is None
-    assert share_of(None, 0, 1, "none") is None
 
 
 def in_a_terminal(arguments: Sequence[str], until: str) -> tuple[int, str]:
@@ -133,7 +127,7 @@ def _take_the_terminal() -> None:
     ("arguments", "until"),
     [
         (("verify", "sa-fl/4"), "sa-fl/4 printed: "),
-        (("power", "sa-fl/4", "--out", "{}/power.json"), "searching"),
+        (("reproduce", "power", "sa-fl/4", "--out", "{}/power.json"), "searching"),
     ],
     ids=["verify", "power"],
 )

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
-from fltheory.report import certified_text
-from fltheory.report.verdict_table import ratio_text, remark
-from fltheory.verify import Outcome, check, read_certificate
+from fltheory.report.terminal.verdict_table import ratio_text, remark
+from fltheory.verify import Outcome, check
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -36,7 +35,7 @@ def test_the_example_has_ten_lines() -> None:
 
 
 def test_the_figure_shows_what_its_description_says() -> None:
-    (low, high) = re.findall(r"refuted where eta_c L is between ([\d.]+) and ([\d.]+)\]", README)[0]
+    (low, high) = re.findall(r"refuted where q is between ([\d.]+) and ([\d.]+)\]", README)[0]
     curve = runpy.run_path(str(ROOT / "docs" / "examples" / "refutation_figure.py"))["curve"]
     refuted = [
         value
@@ -70,9 +69,3 @@ def test_named_commands_exist(target: str) -> None:
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#]+)\)", README))
 def test_links_lead_somewhere(path: str) -> None:
     assert (ROOT / path).exists()
-
-
-def test_the_certified_witness_is_the_stored_one() -> None:
-    (block,) = re.findall(r"```text\n(sa-fl/5 .*?)```", README, flags=re.DOTALL)
-    stored = ROOT / "verification" / "witnesses" / "sa-fl-5.json"
-    assert block.strip() == certified_text(read_certificate(stored))

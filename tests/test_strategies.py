@@ -9,7 +9,8 @@ from hypothesis import settings as options
 from hypothesis import strategies as st
 
 from fltheory import strategies, theorems
-from fltheory.engines import Setting, exact, weight_error_under
+from fltheory.engines import Setting, exact
+from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.verify import Outcome, check
@@ -65,9 +66,7 @@ def test_settings_keep_steps_in_proportion(name: str) -> None:
 @given(strategies.settings(algorithm="safari", max_rounds=8))
 def test_a_law_holds_on_every_setting_drawn(setting: Setting) -> None:
     """E||x - x*||^2 lies between 2(F - F*)/L and 2(F - F*)/mu."""
-    run = exact(
-        setting.algorithm, setting.problem, setting.participation, setting.rounds, setting.x0
-    )
+    run = exact(setting)
     L, mu = setting.problem.L, setting.problem.mu
     slack = 1e-9 * (1 + run.squared_distance) + run.rounding_error.squared_distance
     assert (run.squared_distance >= 2 * run.excess_loss / L - slack).all()
@@ -85,9 +84,7 @@ def test_shrinking_finds_a_small_setting_for_a_false_claim() -> None:
     """Claim: FedAvg with steps up to 4/L never moves away. Beyond 2/L it soon does."""
 
     def moves_away(setting: Setting) -> bool:
-        run = exact(
-            setting.algorithm, setting.problem, setting.participation, setting.rounds, setting.x0
-        )
+        run = exact(setting)
         gain = run.squared_distance[-1] - run.squared_distance[0]
         return bool(gain > 1 and np.isfinite(gain))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
 from fltheory import validation
+from fltheory.algorithms import FedAvg
+from fltheory.problems import QuadraticProblem
 
 
 def test_real_array_is_a_read_only_copy() -> None:
@@ -92,3 +95,64 @@ def test_choices_are_of_the_same_type_too(value: Any) -> None:
     with pytest.raises(ValueError, match=r"option must be one of 1, 2, got "):
         validation.one_of("option", value, (1, 2))
     validation.one_of("option", 2, (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("check", "accepted", "refused", "message"),
+    [
+        (validation.text, "a", " ", "it must be a string that is not empty, got ' '"),
+        (validation.text, "a", None, "it must be a string that is not empty, got None"),
+        (validation.is_callable, len, 3, "it must be callable, got 3"),
+        (
+            lambda name, value: validation.instance_of(name, value, (int, str), "an id"),
+            "a",
+            0.5,
+            "it must be an id, got 0.5",
+        ),
+        (
+            lambda name, value: validation.tuple_of(name, value, int),
+            (1, 2),
+            [1],
+            r"it must be a tuple of int, got \[1\]",
+        ),
+        (
+            lambda name, value: validation.tuple_of(name, value, int),
+            (),
+            (1, "2"),
+            "it must be a tuple of int, got '2'",
+        ),
+        (
+            lambda name, value: validation.mapping_of(name, value, str, int),
+            {},
+            {"a": 1, "b": "c"},
+            "it must be a mapping of str to int, got 'b': 'c' in it",
+        ),
+        (
+            lambda name, value: validation.mapping_of(name, value, str, int),
+            {"a": 1},
+            [("a", 1)],
+            "it must be a mapping of str to int, got",
+        ),
+    ],
+)
+def test_checks_of_other_things(
+    check: Callable[[str, Any], None], accepted: object, refused: object, message: str
+) -> None:
+    check("it", accepted)
+    with pytest.raises(ValueError, match=message):
+        check("it", refused)
+
+
+def test_fractions_keep_their_digits_or_are_refused() -> None:
+    """A tenth is what 0.1 stands for; a third is no float, nor are 0.1's own binary digits.
+
+    Hyper-parameters stay what they are, and so keep all digits.
+    """
+    problem = QuadraticProblem([[Fraction(1, 10)]], [[0.0]], sigma=Fraction(1, 4))
+    assert problem.hessians[0, 0] == 0.1
+    for lost in (Fraction(1, 3), Fraction(0.1)):
+        with pytest.raises(ValueError, match=r"hessians must be written in decimals, got Fraction"):
+            QuadraticProblem([[lost]], [[0.0]])
+        with pytest.raises(ValueError, match=r"sigma must be written in decimals, got Fraction"):
+            QuadraticProblem([[1.0]], [[0.0]], sigma=lost)
+        assert FedAvg(lost, 1).client_lr == lost

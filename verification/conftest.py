@@ -1,15 +1,19 @@
 """Bound-regression tests: verdicts and ratios against the recorded ones.
 
-``pytest verification/ --update-baseline`` renews the record of the cells that ran.
+``pytest verification/ --update-baseline`` renews the record of the cells that ran;
+``--verdicts=FILE`` takes the cells from what ``fltheory verify --json FILE`` has just written.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from recorded_cells import Recorder
+from recorded_cells import PaperCells, Recorder
 
-from fltheory.verify import Cell, Verdict, departure, read_baseline, write_baseline
-from fltheory.verify.baseline import Baseline
+from fltheory.theorems import Statement
+from fltheory.verify import Verdict
+from fltheory.verify.baseline import Baseline, departure, read_baseline, write_baseline
+from fltheory.verify.runs import Cell, CellKey
 
 BASELINE = Path(__file__).parent / "baseline.csv"
 _CELLS = pytest.StashKey[list[Cell]]()
@@ -20,6 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-baseline",
         action="store_true",
         help="record the verdicts and ratios of this run instead of comparing with the record",
+    )
+    parser.addoption(
+        "--verdicts",
+        help="compare what fltheory verify wrote to this file, instead of checking cells again",
     )
 
 
@@ -45,14 +53,33 @@ def record(pytestconfig: pytest.Config, baseline: Baseline) -> Baseline:
     return baseline
 
 
+@pytest.fixture(scope="session")
+def known(pytestconfig: pytest.Config) -> Mapping[CellKey, Cell] | None:
+    """Return the cells of ``--verdicts``, None without."""
+    path = pytestconfig.getoption("--verdicts")
+    if path is None:
+        return None
+    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.files.verdict_file import read_verdicts
+
+    return {cell.key: cell for cell in read_verdicts(Path(path), MadeBy())}
+
+
 @pytest.fixture
-def as_recorded(pytestconfig: pytest.Config, baseline: Baseline) -> Recorder:
+def as_recorded(
+    pytestconfig: pytest.Config, baseline: Baseline, known: Mapping[CellKey, Cell] | None
+) -> Recorder:
     """Return a function that fails if a cell departs from its record, and returns its verdict.
 
-    With ``--update-baseline`` the cell is recorded instead.
+    With ``--update-baseline`` the cell is recorded instead. Cells of ``--verdicts`` that are not
+    in the file fail, too.
     """
 
-    def compare(cell: Cell) -> Verdict:
+    def compare(paper: PaperCells, statement: Statement, regime: str) -> Verdict:
+        if known is None:
+            cell = paper.checked(statement, regime)
+        else:
+            cell = known[statement.id, statement.reading, regime]
         pytestconfig.stash[_CELLS].append(cell)
         if not _updating(pytestconfig):
             message = departure(cell, baseline)

@@ -6,7 +6,7 @@ A paper's file needs no more than ::
 
     @CELLS.each
     def test_verdict_and_ratio_are_as_recorded(statement, regime, as_recorded):
-        as_recorded(CELLS.checked(statement, regime))
+        as_recorded(CELLS, statement, regime)
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pytest
 from fltheory import theorems
 from fltheory.engines import Setting
 from fltheory.theorems import Statement
-from fltheory.verify import Cell, Verdict, check
+from fltheory.verify import Verdict, check
 from fltheory.verify.baseline import Baseline, Record
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, shared_settings_together
+from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, shared_settings_together
 
 
 class PaperCells:
@@ -56,4 +56,4 @@ class PaperCells:
         return {key: row for key, row in record.items() if key[0].startswith(self._beginning)}
 
 
-Recorder = Callable[[Cell], Verdict]
+Recorder = Callable[[PaperCells, Statement, str], Verdict]

@@ -17,7 +17,7 @@ from scipy.special import stdtrit
 from fltheory import theorems
 from fltheory.algorithms import FedAU
 from fltheory.engines import NotAffineError, Setting, exact, monte_carlo
-from fltheory.engines.projection import without_idle_projection
+from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem
 
@@ -35,7 +35,7 @@ OF_MEMORY = {
 def is_affine(setting: Setting) -> bool:
     """Whether the clients are quadratic, weights known, and no projection may move a model.
 
-    FedAU's weights come from the past: `tests/engines/test_conditional_moments.py`.
+    FedAU's weights come from the past: `tests/engines/history/test_paths.py`.
     """
     if not isinstance(setting.problem, QuadraticProblem) or isinstance(setting.algorithm, FedAU):
         return False
@@ -78,8 +78,8 @@ def test_sampled_trajectory_agrees_with_the_exact_one(name: str) -> None:
         rounds,
         setting.x0,
     )
-    truth = exact(*arguments, observe=observe)
-    sample = monte_carlo(*arguments, replicas=REPLICAS, seed=20, observe=observe)
+    truth = exact(Setting(*arguments), observe=observe)
+    sample = monte_carlo(Setting(*arguments), replicas=REPLICAS, seed=20, observe=observe)
     fields = ["squared_distance", "squared_gradient", "excess_loss", *truth.observed]
     tests = len(SETTINGS) * len(fields) * (rounds + 1)
     quantile = -float(stdtrit(REPLICAS - 1, FALSE_ALARM / tests / 2))

@@ -19,7 +19,7 @@ CELLS = PaperCells("fedau")
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = as_recorded(CELLS.checked(statement, regime))
+    verdict = as_recorded(CELLS, statement, regime)
     if not isinstance(statement.regimes[regime].setting.participation, Bernoulli):
         assert verdict.outcome is Outcome.INAPPLICABLE
         assert verdict.failed[0].name == "participation independent of the past"
@@ -43,8 +43,11 @@ def test_a_derived_reading_is_never_refuted(record: Baseline) -> None:
         if reading == "derived"
     }
     held = {theorem for theorem, outcome in outcomes if outcome == "HOLDS"}
-    assert held == {s.id for s in CELLS.statements if s.reading == "derived"}
-    assert {outcome for _, outcome in outcomes} == {"HOLDS", "INAPPLICABLE"}
+    # Corollary 4's slopes are sampled over three decades, where what is unseen leaves them open.
+    undecided = {theorem for theorem, outcome in outcomes if outcome == "UNDECIDED"}
+    assert undecided == {"fedau/corollary-4"}
+    assert held == {s.id for s in CELLS.statements if s.reading == "derived"} - undecided
+    assert "REFUTED" not in {outcome for _, outcome in outcomes}
 
 
 def test_without_independent_rounds_theorem_3_would_be_wrong(record: Baseline) -> None:

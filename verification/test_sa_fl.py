@@ -15,7 +15,7 @@ CELLS = PaperCells("sa-fl")
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    as_recorded(CELLS.checked(statement, regime))
+    as_recorded(CELLS, statement, regime)
 
 
 @pytest.mark.parametrize("identifier", sorted({s.id for s in CELLS.statements}))

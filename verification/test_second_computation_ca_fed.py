@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -220,6 +220,29 @@ def test_chi_square_is_not_convex_in_fractions() -> None:
     assert check(statement, setting).outcome is Outcome.REFUTED
 
 
+@pytest.mark.parametrize("regime", ["two clients, one rare", "equal weights", "rare majority"])
+def test_a_summand_is_not_convex_in_fractions(regime: str) -> None:
+    """Of (alpha_k - p_k)^2 / p_k, p_k = pi_k q_k / pi'q, at the middle of two weights."""
+    statement = theorems.get("ca-fed/appendix-e-summands")
+    setting = statement.regimes[regime].setting
+    pi = [Fraction(str(p)) for p in setting.participation.marginals]
+    alpha = [Fraction(float(a)).limit_denominator(10_000) for a in setting.problem.alpha]
+
+    def summands(parts: tuple[int, ...]) -> list[Fraction]:
+        shown = [a * b for a, b in zip(pi, parts, strict=True)]
+        p = [one / sum(shown) for one in shown]
+        return [(a - b) ** 2 / b for a, b in zip(alpha, p, strict=True)]
+
+    def bends_down(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+        between = tuple((a + b) // 2 for a, b in zip(one, other, strict=True))
+        sides = zip(summands(between), summands(one), summands(other), strict=True)
+        return any(middle > (first + second) / 2 for middle, first, second in sides)
+
+    even = [w for w in product(range(2, 40, 2), repeat=len(pi)) if sum(w) == 40]
+    assert any(bends_down(one, other) for one, other in combinations(even, 2))
+    assert check(statement, setting).outcome is Outcome.REFUTED
+
+
 def test_every_refuted_cell_is_among_these(baseline) -> None:
     refuted = {key for key, record in baseline.items() if record.outcome == "REFUTED"}
     assert {key for key in refuted if key[0].startswith("ca-fed")} == {
@@ -228,4 +251,7 @@ def test_every_refuted_cell_is_among_these(baseline) -> None:
         ("ca-fed/2", "printed", "small server step"),
         ("ca-fed/appendix-d", "printed", "noisy gradients"),
         ("ca-fed/appendix-e", "printed", "rare majority"),
+        ("ca-fed/appendix-e-summands", "printed", "two clients, one rare"),
+        ("ca-fed/appendix-e-summands", "printed", "equal weights"),
+        ("ca-fed/appendix-e-summands", "printed", "rare majority"),
     }

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,12 +18,7 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.verify import Outcome, check
-from fltheory.verify.weight_certificate import (
-    check_weight_certificate,
-    read_weight_certificate,
-)
 
-CERTIFICATE = Path(__file__).parent / "weight_witnesses" / "fedau-3-step.json"
 _p = sp.Symbol("p")
 
 
@@ -93,9 +87,6 @@ def test_the_step_of_the_proof_fails_in_fractions() -> None:
     """With p = 1/2, K = 3, t = 1: omega_1 is 1, the error 1/4, the step's bound 3/16."""
     assert error_over_histories(Fraction(1, 2), 3, 1) == Fraction(1, 4)
     assert counted(Fraction(1, 2), 3, 1) == Fraction(3, 16)
-    stored = read_weight_certificate(CERTIFICATE)
-    assert stored is not None
-    assert check_weight_certificate(stored) == (Fraction(1, 4), Fraction(3, 16))
     statement = theorems.get("fedau/3-step")
     verdict = check(statement, statement.regimes["before an interval ends"].setting)
     assert verdict.outcome is Outcome.REFUTED

@@ -4,14 +4,14 @@ from fltheory.algorithms.adafed import AdaFed
 from fltheory.algorithms.averaged_iterate import AveragedIterate
 from fltheory.algorithms.ca_fed import CAFed
 from fltheory.algorithms.cluster_fedvarp import ClusterFedVarp
-from fltheory.algorithms.contract import Algorithm, Clients, Schedule, State
+from fltheory.algorithms.contract import Algorithm, Clients
 from fltheory.algorithms.f3ast import F3ast
 from fltheory.algorithms.fedar import FedAR
 from fltheory.algorithms.fedau import FedAU
 from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.fedavg_is import FedAvgIS
 from fltheory.algorithms.fedvarp import FedVarp
-from fltheory.algorithms.inactivity_weights import CappedLinear, InactivityWeight
+from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.algorithms.local_sgd import LocalSgd
 from fltheory.algorithms.mifa import Mifa
 from fltheory.algorithms.projected import Projected
@@ -19,7 +19,7 @@ from fltheory.algorithms.safari import Safari
 from fltheory.algorithms.scaffold import Scaffold
 from fltheory.algorithms.scheduled import Scheduled
 from fltheory.algorithms.server_momentum import ServerMomentum
-from fltheory.algorithms.step_sizes import Constant, Harmonic, StepSizes
+from fltheory.algorithms.step_sizes import Constant, Harmonic
 from fltheory.algorithms.unbiased import Unbiased
 from fltheory.algorithms.warm_started import WarmStarted
 from fltheory.algorithms.weighted_fedavg import WeightedFedAvg
@@ -40,17 +40,13 @@ __all__ = [
     "FedAvgIS",
     "FedVarp",
     "Harmonic",
-    "InactivityWeight",
     "LocalSgd",
     "Mifa",
     "Projected",
     "Safari",
     "Scaffold",
-    "Schedule",
     "Scheduled",
     "ServerMomentum",
-    "State",
-    "StepSizes",
     "Unbiased",
     "WarmStarted",
     "WeightedFedAvg",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
 from fltheory.algorithms.scheduled import Scheduled
 from fltheory.algorithms.step_sizes import Constant, StepSizes
+from fltheory.exact_or_float import is_exact
+from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 
 _ITERATE = "iterate"
@@ -42,24 +45,42 @@ class AveragedIterate:
 
     def at(self, round_index: int) -> Algorithm:
         """Return the algorithm as it is in a round, the first being 1."""
-        weights = self._weights
-        upto = max(_FEWEST_TOTALS, 1 << (round_index - 1).bit_length())
-        share = weights.at(round_index) / float(_totals(weights, upto)[round_index - 1])
-        return _AveragingRound(in_round(self.algorithm, round_index), share)
+        weights = self.used_weights
+        value, total = self._weight_and_total(weights, round_index)
+        return _AveragingRound(in_round(self.algorithm, round_index), value, total)
 
     @property
-    def _weights(self) -> StepSizes:
+    def used_weights(self) -> StepSizes:
+        """eta: those given, or those of what is averaged."""
         if self.weights is not None:
             return self.weights
-        return self.algorithm.step_sizes if isinstance(self.algorithm, Scheduled) else Constant(1.0)
+        return self.algorithm.step_sizes if isinstance(self.algorithm, Scheduled) else Constant(1)
+
+    def _weight_and_total(self, weights: StepSizes, round_index: int) -> tuple[Any, Any]:
+        """Return eta_t and ``sum_{s<=t} eta_s``."""
+        value: Any = weights.at(round_index)
+        if is_exact(value):
+            for t in range(len(self._exact_totals) + 1, round_index + 1):
+                before = self._exact_totals[-1] if self._exact_totals else 0
+                self._exact_totals.append(weights.at(t) + before)
+            return value, self._exact_totals[round_index - 1]
+        upto = max(_FEWEST_TOTALS, 1 << (round_index - 1).bit_length())
+        total = float(_totals(weights, upto)[round_index - 1])
+        return value, int(total) if isinstance(value, int) else total
+
+    @cached_property
+    def _exact_totals(self) -> list[Any]:
+        """eta_1, eta_1 + eta_2, ... as far as they have been asked for."""
+        return []
 
 
 @dataclass(frozen=True)
 class _AveragingRound:
-    """A round that takes the model it starts from into the average with a given share."""
+    """A round that takes the model it starts from into the average, ``weight / total`` of it."""
 
     algorithm: Algorithm
-    share: float
+    weight: float
+    total: float
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
@@ -74,7 +95,7 @@ class _AveragingRound:
         after = self.algorithm.round({**before, "x": iterate}, clients, who, branch)
         return {
             **after,
-            "x": average + self.share * (iterate - average),
+            "x": average + self.weight * (iterate - average) / self.total,
             _ITERATE: after["x"],
         }
 
@@ -83,4 +104,4 @@ class _AveragingRound:
 def _totals(weights: StepSizes, upto: int) -> FloatArray:
     """Return eta_1, eta_1 + eta_2, ...; long sums in longer numbers, to lose nothing."""
     values = np.array([weights.at(t) for t in range(1, upto + 1)], dtype=np.longdouble)
-    return np.asarray(np.cumsum(values), dtype=np.float64)
+    return read_only(np.asarray(np.cumsum(values), dtype=np.float64))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
@@ -16,13 +18,15 @@ from fltheory.algorithms.client_constants import (
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.exclusion import kept_after_exclusion
+from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class CAFed:
+class CAFed(ReadOnlyArrays):
     """Correlation-aware federated averaging.
 
     Each round the clients present report their losses, estimates are updated, clients are
@@ -136,6 +140,18 @@ class CAFed:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound weights by the least pi_hat of a client that is there, in this round at least.
+
+        Who is left out depends on the model: nothing is known of the sum but the sum of all.
+        """
+        pi = self.availability
+        if pi is None:
+            pi = np.full(n_clients, (1 + self.prior[0]) / (round_index + sum(self.prior)))
+        largest = self.server_lr * self.target_weights / pi
+        total = float(largest.sum())
+        return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the state before the first round.

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_numpy_array
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
@@ -74,6 +74,8 @@ def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
     """
     if is_numpy_array(like):
         return array.astype(dtype)
+    if not is_torch_array(like):
+        return array_namespace(like).asarray(array, dtype=dtype)
     where = array_namespace(like), dtype, device(like)
     return _brought(array.tobytes(), array.shape, array.dtype.str, *where)
 

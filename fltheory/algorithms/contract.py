@@ -6,8 +6,8 @@ does arithmetic on them and never asks which backend it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 Array: TypeAlias = Any
 State: TypeAlias = Mapping[str, Array]
@@ -99,7 +99,9 @@ class Schedule(Protocol):
 
 def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:
     """Return what runs in a round, the first being 1: the algorithm itself unless scheduled."""
-    return algorithm.at(round_index) if isinstance(algorithm, Schedule) else algorithm
+    # Asked in every round, so by a look-up: isinstance of a protocol takes 20 microseconds.
+    at: Callable[[int], Algorithm] | None = getattr(algorithm, "at", None)
+    return cast("Algorithm", algorithm) if at is None else at(round_index)
 
 
 CLIENTS = "clients"

@@ -75,6 +75,6 @@ def kept_after_exclusion(
         share = xp.where(goes, other_share, share)
         loss = xp.where(goes, other_loss, loss)
         epsilon = xp.where(goes, without, epsilon)
-        count = count - 1.0 * goes
+        count = count - xp.astype(goes, gap.dtype)
     back = xp.argsort(order, axis=1, stable=True)
     return xp.take_along_axis(xp.stack(left, axis=1), back, axis=1) > 0

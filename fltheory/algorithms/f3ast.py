@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
@@ -14,12 +16,14 @@ from fltheory.algorithms.client_constants import (
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class F3ast:
+class F3ast(ReadOnlyArrays):
     """At most ``size`` present clients a round, by greedy descent on ``sum_k alpha_k^2 / r_k``.
 
     ``r_k`` estimates how often client k is chosen. A round chooses the ``size`` present
@@ -101,6 +105,15 @@ class F3ast:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
 
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Divide by the least rates: those learned have at worst decayed until they are chosen."""
+        known = self.availability
+        before = self.target_weights * (1.0 - self.smoothing) ** (round_index - 1)
+        rate = self._smoothed(before if known is None else known, np.ones(n_clients))
+        largest = self.server_lr * self.target_weights / rate
+        total = float(np.sort(largest)[-self.size :].sum())
+        return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
+
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the model, and ``"rate"``, r, where it is learned."""
         check_n_clients(self.target_weights, n_clients)
@@ -128,7 +141,7 @@ class F3ast:
         return {"x": x + self.server_lr * update, **memory}
 
     def _smoothed(self, rate: Array, indicator: Array) -> Array:
-        return (1.0 - self.smoothing) * rate + self.smoothing * indicator
+        return (1 - self.smoothing) * rate + self.smoothing * indicator
 
     def _chosen(self, urgency: Array, who: Array) -> Array:
         """Return the ``size`` present clients of largest ``urgency``, as a mask."""

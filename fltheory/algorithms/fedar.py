@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import weighted_sum
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.inactivity_weights import (
     CappedLinear,
     Cutoff,
@@ -19,6 +21,7 @@ from fltheory.algorithms.inactivity_weights import (
     latest,
 )
 from fltheory.algorithms.memory import blank, renewed
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class FedAR:
     - Return after whatever absence: the update is fresh, of weight 1, and counts again.
 
     Ages are no affine part of the state, but given who takes part they are known: moments are
-    exact with `engines.conditional`.
+    exact with `engines.paths`.
 
     Parameters
     ----------
@@ -80,6 +83,13 @@ class FedAR:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound the mean of at least one update by psi's largest value."""
+        most = self.server_lr * self.weight.largest
+        largest = np.full(n_clients, most)
+        updates = UpdateBounds(self.local_steps, self.client_lr, largest, most, stale=True)
+        return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model, the updates G, tau, who has appeared (1 or 0), and rounds run."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class FedAU:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound omega by the longest interval that can have ended before the round."""
+        longest = min(self.cutoff, max(1, round_index - 1))
+        largest = np.full(n_clients, self.server_lr * longest / n_clients)
+        total = float(largest.sum())
+        return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model, and for each client omega, ended intervals and the open one's age."""

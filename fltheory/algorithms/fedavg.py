@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,12 @@ class FedAvg:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound weights that add up to the server's factor where anybody takes part."""
+        largest = np.full(n_clients, self.server_lr)
+        updates = UpdateBounds(self.local_steps, self.client_lr, largest, self.server_lr)
+        return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

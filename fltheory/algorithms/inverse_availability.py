@@ -16,11 +16,12 @@ from fltheory.algorithms.client_constants import (
     on_backend,
 )
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class InverseAvailability(ABC):
+class InverseAvailability(ReadOnlyArrays, ABC):
     """``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)``, w from ``alpha_k / pi_k``.
 
     A round in which nobody is present changes nothing.

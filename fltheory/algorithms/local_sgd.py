@@ -13,6 +13,7 @@ from fltheory.algorithms.client_constants import held_on_backend
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.memory import blank
 from fltheory.algorithms.step_sizes import StepSizes
+from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 
 _SUM_TOLERANCE = 1e-9
@@ -46,12 +47,12 @@ class LocalSgd:
     Examples
     --------
     >>> from fltheory.algorithms import Harmonic
-    >>> from fltheory.engines import exact
+    >>> from fltheory.engines import Setting, exact
     >>> from fltheory.participation import UniformSubset
     >>> from fltheory.problems import QuadraticProblem
     >>> clients = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     >>> method = LocalSgd(Harmonic(0.5), local_steps=2, aggregation_weights=(0.5, 0.5))
-    >>> run = exact(method, clients, UniformSubset(2, 2), 2, [1.0])
+    >>> run = exact(Setting(method, clients, UniformSubset(2, 2), 2, [1.0]))
     >>> run.squared_distance.round(12).tolist()
     [1.0, 0.25, 0.140625]
     """
@@ -106,7 +107,7 @@ class _Step:
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         x = state["x"]
         xp = array_namespace(x)
-        mixing = held_on_backend(_mixing(self.aggregation_weights), x, x.dtype)
+        mixing = held_on_backend(_mixing_of(self.aggregation_weights), x, x.dtype)
         local = xp.matmul(mixing, xp.concat([x[:, None, :], state["apart"]], axis=1))
         numbers = held_on_backend(np.arange(who.shape[1]), x, xp.int64)
         moved = local
@@ -120,7 +121,11 @@ class _Step:
         return {"x": after[:, 0, :], "apart": xp.zeros_like(apart) if self.averages else apart}
 
 
-@lru_cache(maxsize=32)
+def _mixing_of(weights: tuple[float, ...]) -> FloatArray:
+    """Return `_mixing`, remembered where the weights are floats."""
+    return _remembered(weights) if isinstance(weights[0], float) else _mixing(weights)
+
+
 def _mixing(weights: tuple[float, ...]) -> FloatArray:
     """Return M (N, N) that makes the clients' models of the mean and N - 1 numbers apart from it.
 
@@ -131,9 +136,12 @@ def _mixing(weights: tuple[float, ...]) -> FloatArray:
     """
     root = np.sqrt(np.array(weights))
     normal = root.copy()
-    normal[0] -= 1.0
-    length = float(normal @ normal)
-    reflection = np.eye(root.size)
+    normal[0] -= 1
+    length = normal @ normal
+    reflection = np.eye(root.size, dtype=np.int64)
     if length > 0:
-        reflection -= 2 * np.outer(normal, normal) / length
-    return np.asarray(reflection / root[:, None])
+        reflection = reflection - 2 * np.outer(normal, normal) / length
+    return read_only(np.asarray(reflection / root[:, None]))
+
+
+_remembered = lru_cache(maxsize=32)(_mixing)

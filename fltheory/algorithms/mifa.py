@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.memory import blank, renewed
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 STARTS = ("wait", "zero")
 
@@ -32,7 +35,7 @@ class Mifa:
       contributes nothing, and the sum is still divided by N, as in the code.
 
     A schedule of step sizes counts rounds of waiting too, unlike the code. From zero its moments
-    are exact with `engines.exact`; where it waits, given who takes part: `engines.conditional`.
+    are exact with `engines.exact`; where it waits, given who takes part: `engines.paths`.
 
     Parameters
     ----------
@@ -67,6 +70,14 @@ class Mifa:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound the mean of the table, in which all updates count alike."""
+        largest = np.full(n_clients, self.server_lr / n_clients)
+        updates = UpdateBounds(
+            self.local_steps, self.client_lr, largest, self.server_lr, stale=True
+        )
+        return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and an empty table; if it waits, who has appeared (1) or not (0)."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.contract import CLIENTS, SERVER, Array, Clients, State
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,13 @@ class Safari:
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
         """A clients' round with probability q, the server's own step otherwise."""
-        return ((CLIENTS, self.q), (SERVER, 1.0 - self.q))
+        return ((CLIENTS, self.q), (SERVER, 1 - self.q))
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound the clients' weights, which add up to one; the server takes a whole step."""
+        clients = UpdateBounds(self.local_steps, self.client_lr, np.ones(n_clients), 1.0)
+        server = UpdateBounds(1, self.assist_lr, np.ones(1), 1.0, by_server=True)
+        return {CLIENTS: clients, SERVER: server}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
 from fltheory.algorithms.memory import blank, renewed
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 OPTIONS = (1, 2)
 
@@ -66,6 +69,14 @@ class Scaffold:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound weights that add up to the server's factor; steps are corrected."""
+        largest = np.full(n_clients, self.server_lr)
+        updates = UpdateBounds(
+            self.local_steps, self.client_lr, largest, self.server_lr, corrected=True
+        )
+        return {CLIENTS: updates}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and the clients' controls c_i."""

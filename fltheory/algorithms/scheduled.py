@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, cast
 
 from fltheory.algorithms.contract import Algorithm
 from fltheory.algorithms.step_sizes import StepSizes
+from fltheory.exact_or_float import is_exact
 
 
 @dataclass(frozen=True)
@@ -41,5 +43,10 @@ class Scheduled:
 
     def at(self, round_index: int) -> Algorithm:
         """Return the algorithm as it is in a round, the first being 1."""
-        scheduled = replace(cast(Any, self.algorithm), client_lr=self.step_sizes.at(round_index))
-        return cast(Algorithm, scheduled)
+        client_lr = self.step_sizes.at(round_index)
+        if not is_exact(client_lr):
+            return cast(Algorithm, replace(cast(Any, self.algorithm), client_lr=client_lr))
+        # The checks of a constructor make floats.
+        scheduled = copy(self.algorithm)
+        object.__setattr__(scheduled, "client_lr", client_lr)
+        return scheduled

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from array_api_compat import array_namespace
 
-from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.scaffold import Scaffold
+from fltheory.algorithms.update_bounds import UpdateBounds
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ class _WarmRound:
     def branches(self) -> tuple[tuple[str, float], ...]:
         return self.scaffold.branches
 
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Bound nothing but the controls, means of gradients at the model: it does not move."""
+        nothing = np.zeros(n_clients)
+        return {CLIENTS: UpdateBounds(1, 1.0, nothing, 0.0, corrected=True)}
+
     def init(self, x0: Array, n_clients: int) -> State:
         return self.scaffold.init(x0, n_clients)
 
@@ -58,5 +66,5 @@ class _WarmRound:
         everybody = array_namespace(who).ones_like(who)
         steps = self.scaffold.local_steps
         # A single step of size one changes a model by minus its gradient.
-        gradients = [-clients.local_sgd(x, everybody, steps=1, lr=1.0) for _ in range(steps)]
-        return {**state, "c_i": sum(gradients[1:], gradients[0]) / steps}
+        changes = [clients.local_sgd(x, everybody, steps=1, lr=1.0) for _ in range(steps)]
+        return {**state, "c_i": -sum(changes[1:], changes[0]) / steps}

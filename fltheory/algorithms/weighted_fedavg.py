@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.client_constants import on_backend
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.validation import FloatArray
 
 
@@ -100,6 +102,12 @@ class WeightedFedAvg:
     def branches(self) -> tuple[tuple[str, float], ...]:
         """Every round is a clients' round."""
         return EVERY_ROUND_CLIENTS
+
+    def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
+        """Return the weights as given: absent clients have none."""
+        largest = self.server_lr * np.array(self.aggregation_weights)
+        total = float(largest.sum())
+        return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

@@ -11,17 +11,38 @@ from fltheory.progress import shown_progress
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A certificate, as written by falsify.")],
+    file: Annotated[Path, typer.Argument(help="A certificate, as written by falsify or prove.")],
 ) -> None:
-    """Check a certificate of refutation in exact arithmetic, by code of its own."""
-    from fltheory.report import certified_text, weight_certified_text
-    from fltheory.verify import read_certificate
-    from fltheory.verify.weight_certificate import read_weight_certificate
-
+    """Check a certificate of refutation or proof in exact arithmetic, by an independent program."""
     with shown_progress(f"checking {file} in exact arithmetic"):
-        of_weights = read_weight_certificate(file)
-        certified = None if of_weights is not None else read_certificate(file)
-    if of_weights is not None:
-        print(weight_certified_text(of_weights))
-    elif certified is not None:
-        print(certified_text(certified))
+        text = _proof(file) or _refutation(file)
+    print(text)
+
+
+def _proof(file: Path) -> str | None:
+    """Return what a proof shows, None for a file that is none."""
+    from fltheory.report.terminal.proof_text import averaging_text, lyapunov_text, proof_text
+    from fltheory.worst_case import read_proof
+    from fltheory.worst_case.averaging import read_averaging_proof
+    from fltheory.worst_case.lyapunov import read_lyapunov_proof
+
+    certificate = read_proof(file)
+    if certificate is not None:
+        certificate.verify()
+        return proof_text(certificate)
+    averaging = read_averaging_proof(file)
+    if averaging is not None:
+        averaging.verify()
+        return averaging_text(averaging)
+    function = read_lyapunov_proof(file)
+    if function is not None:
+        function.verify()
+        return lyapunov_text(function)
+    return None
+
+
+def _refutation(file: Path) -> str:
+    from fltheory.report.terminal.refutation_text import certified_text
+    from fltheory.verify import read_certificate
+
+    return certified_text(read_certificate(file))

@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
     from fltheory.fedau import best_cutoff
-    from fltheory.report import cutoff_table, write_cutoffs
+    from fltheory.report.terminal.cutoff_report import cutoff_table, write_cutoffs
 
     check_figures(out=out)
     with shown_progress("trying cut-offs") as advance:

@@ -18,9 +18,12 @@ def command(
     ] = None,
 ) -> None:
     """Check the last steps of a theorem's proof symbolically, and the units of its formulas."""
-    from fltheory.report import derivation_text
+    from fltheory.report.terminal.derivation_text import derivation_text
 
-    for statement in in_readings(theorem, reading):
+    statements = in_readings(theorem, reading)
+    if not reading and all(statement.derivation is None for statement in statements):
+        print(f"no steps of a proof of {theorem} are recorded: --reading checks units alone")
+    for statement in statements:
         if reading or statement.derivation is not None:
             with shown_progress("checking steps") as advance:
                 text = derivation_text(statement, progress=advance)

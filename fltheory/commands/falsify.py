@@ -12,8 +12,9 @@ from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
-    from fltheory.theorems import RateClaim, Theorem
-    from fltheory.verify import Witness
+    from fltheory.engines.setting import Setting
+    from fltheory.theorems import Statement
+    from fltheory.verify.safari.witness import Witness
 
 
 def command(
@@ -26,15 +27,14 @@ def command(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
 ) -> None:
-    """Search for a setting that refutes a theorem; one about SAFARI is certified in fractions."""
+    """Search for a setting that refutes a theorem, and certify it where that is possible."""
     from fltheory import theorems as registry
     from fltheory.report import falsification_text
-    from fltheory.theorems import RateClaim, Theorem
-    from fltheory.verify import Witness
     from fltheory.verify import falsify as search
+    from fltheory.verify.safari.witness import Witness
 
     statement = registry.get(theorem, reading)
-    if isinstance(statement, RateClaim):
+    if statement.axes:
         if out is not None:
             raise ValueError(f"out must be left out for {theorem}, an order has no certificate")
         _falsify_order(statement, budget, seed)
@@ -43,16 +43,20 @@ def command(
     with shown_progress() as advance:
         found = search(statement, budget, seed, progress=advance)
     print(falsification_text(found))
-    if isinstance(statement, Theorem) and isinstance(found.witness, Witness):
-        _certify(statement, found.witness, out)
-    elif out is not None:
-        reason = "nothing was found" if found.witness is None else "it is not in fractions"
-        print(f"nothing written to {out}: {reason}")
+    witness = found.witness
+    if witness is None:
+        if out is not None:
+            print(f"nothing written to {out}: nothing was found")
+        return
+    try:
+        _certify(statement, witness if isinstance(witness, Witness) else witness.setting(), out)
+    except ValueError as error:
+        print(f"not certified, nothing written: {error}")
 
 
-def _falsify_order(statement: RateClaim, budget: int | None, seed: int) -> None:
-    from fltheory.report import rate_falsification_text
-    from fltheory.verify import rate_falsification
+def _falsify_order(statement: Statement, budget: int | None, seed: int) -> None:
+    from fltheory.report.terminal.refutation_text import rate_falsification_text
+    from fltheory.verify.safari import rate_falsification
 
     effort = rate_falsification.DEFAULT_BUDGET if budget is None else budget
     with shown_progress() as advance:
@@ -60,12 +64,13 @@ def _falsify_order(statement: RateClaim, budget: int | None, seed: int) -> None:
     print(rate_falsification_text(worst))
 
 
-def _certify(statement: Theorem, witness: Witness, out: Path | None) -> None:
-    from fltheory.verify import certificate, write_certificate
+def _certify(statement: Statement, witness: Witness | Setting, out: Path | None) -> None:
+    from fltheory.verify import certificate
+    from fltheory.verify.certificates.certificate import write_certificate
 
-    with shown_progress("replaying the witness in fractions"):
+    with shown_progress("certifying the witness in fractions"):
         document = certificate(statement, witness)
-    print("certified: replayed in fractions, every hypothesis holds and the bound is broken")
+    print("certified: checked in fractions, every hypothesis holds and the bound is broken")
     if out is not None:
         write_certificate(out, document)
         tell_written(out)

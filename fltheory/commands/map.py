@@ -24,28 +24,34 @@ def command(
     x: Annotated[
         str | None,
         typer.Option(
-            help="Along the x axis, say problem.sigma; by default q, or a family's first parameter."
+            help="Along the x axis, say problem.sigma; q, client_lr or a family's first by default."
         ),
     ] = None,
     y: Annotated[
         str | None, typer.Option(help="Along the y axis; by default rounds, or a family's second.")
     ] = None,
-    reading: Annotated[str, typer.Option(help="Which reading to map.")] = "printed",
+    reading: Annotated[
+        str | None,
+        typer.Option(help="Which reading to map; by default the first that is an inequality."),
+    ] = None,
     regime: Annotated[
         str | None,
-        typer.Option(help="Regime whose other parameters stay; a family's defaults if it has one."),
+        typer.Option(
+            help="Regime whose other parameters stay; by default a family's, or the first."
+        ),
     ] = None,
     out: FigureFile = None,
 ) -> None:
     """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
     from fltheory import theorems as registry
-    from fltheory.report import region_heading, region_table, write_region
+    from fltheory.report.figures.region_figure import region_heading, region_table, write_region
     from fltheory.verify import default_axis, map_region
+    from fltheory.verify.region.map_parameters import default_axis_names
 
     check_figures(out=out)
-    statement = registry.get(theorem, reading)
+    statement = registry.get(theorem, reading or _mapped_reading(theorem))
     start = _starting_point(statement, regime)
-    first, second = _axes_of(start)
+    first, second = default_axis_names(start)
     axes = default_axis(start, x or first), default_axis(start, y or second)
     with shown_progress() as advance:
         region = map_region(statement, start, *axes, progress=advance)
@@ -55,14 +61,23 @@ def command(
     tell_written(out)
 
 
+def _mapped_reading(theorem: str) -> str:
+    """Return the first reading that is no claimed order, the printed one if all are."""
+    from fltheory import theorems as registry
+
+    known = registry.readings(theorem)
+    return next((one for one in known if not registry.get(theorem, one).axes), "printed")
+
+
 def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
     """Return what a map varies: a regime's setting, or the statement's family."""
     from fltheory.engines import Setting
-    from fltheory.theorems import PointClaim, Theorem
 
-    if regime is None and isinstance(statement, Theorem | PointClaim) and statement.family:
+    if regime is None and statement.family:
         return statement.family
-    name = _USUAL_REGIME if regime is None else regime
+    first = next(iter(statement.regimes), "")
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
+    name = usual if regime is None else regime
     if name not in statement.regimes:
         known = ", ".join(statement.regimes)
         raise ValueError(f"regime must be one of {known}, got {name!r}")
@@ -72,12 +87,3 @@ def _starting_point(statement: Statement, regime: str | None) -> Setting | Famil
             f"theorem must be about runs of an algorithm to be mapped, got {statement.id}"
         )
     return setting
-
-
-def _axes_of(start: Setting | Family) -> tuple[str, str]:
-    from fltheory.theorems import Family
-
-    if not isinstance(start, Family):
-        return "q", "rounds"
-    first, *rest = start.defaults
-    return first, rest[0] if rest else first

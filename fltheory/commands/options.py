@@ -23,4 +23,4 @@ FurtherPage: TypeAlias = Annotated[Path | None, typer.Option(help="Write the pag
 Check: TypeAlias = Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")]
 
 WITNESSES = Path("verification/witnesses")
-WEIGHT_WITNESSES = Path("verification/weight_witnesses")
+CERTIFICATES = Path("verification/certificates")

@@ -15,6 +15,6 @@ def command(
     m: Annotated[int, typer.Argument(help="Clients who take part.")],
 ) -> None:
     """Show how surely every learner fails if clients stay away: SA-FL's Theorem 1."""
-    from fltheory.report import impossibility_table
+    from fltheory.reproduce.learnability_report import impossibility_table
 
     table_console().print(impossibility_table(M, n, m))

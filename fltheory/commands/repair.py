@@ -17,8 +17,8 @@ def command(
 ) -> None:
     """Search for a refutation of a repaired statement, whole and with each mend left out."""
     from fltheory import theorems as registry
-    from fltheory.report import survival_text
-    from fltheory.verify import survival
+    from fltheory.report.terminal.survival_text import survival_text
+    from fltheory.verify.search.survival import survival
 
     statement = registry.get(theorem, "repaired")
     with shown_progress() as advance:

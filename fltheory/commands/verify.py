@@ -10,15 +10,20 @@ import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.exit_status import as_bad_input
-from fltheory.commands.options import WEIGHT_WITNESSES, WITNESSES, SampleSeed, TheoremIds
+from fltheory.commands.options import (
+    CERTIFICATES,
+    WITNESSES,
+    SampleSeed,
+    TheoremIds,
+)
 from fltheory.commands.selection import selected
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fltheory.verify import Cell
     from fltheory.verify.baseline import Baseline
+    from fltheory.verify.runs import Cell
 
 _REPLICAS = 2000
 _RUNS_OF_AN_EXPERIMENT = 20
@@ -56,21 +61,32 @@ def command(
         _verify_on(on, theorems or ["sa-fl/5"], runs, seed, data)
         return
     replicas = _REPLICAS if replicas is None else replicas
-    from fltheory.report import MadeBy, VerdictOutputs, certificates_in, summary, verdict_table
-    from fltheory.verify import check_regimes, read_baseline
+    from fltheory.report import summary
+    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.files.verdict_outputs import VerdictOutputs
+    from fltheory.report.html.html_report import certificates_in
+    from fltheory.report.terminal.verdict_table import reasons, verdict_table, what_is_refuted
+    from fltheory.verify import Outcome, check_regimes
+    from fltheory.verify.baseline import read_baseline
 
     outputs = VerdictOutputs(json, csv, html)
     statements = selected(theorems or [])
     recorded = read_baseline(_existing(baseline)) if baseline else {}
-    folders = witnesses or [f for f in (WITNESSES, WEIGHT_WITNESSES) if f.is_dir()]
+    kept = (WITNESSES, CERTIFICATES)
+    folders = witnesses or [folder for folder in kept if folder.is_dir()]
     with shown_progress("reading certificates") as advance:
         certificates = [c for f in folders if html for c in certificates_in(f, statements)]
-        cells = check_regimes(statements, replicas=replicas, seed=seed, progress=advance)
+        cells = check_regimes(
+            statements, replicas=replicas, seed=seed, processes=None, progress=advance
+        )
         made_by = MadeBy(seed, replicas)
         outputs.write(statements, cells, certificates, made_by, progress=advance)
     console = table_console()
     console.print(verdict_table(cells))
     console.print(summary(cells))
+    refuted = {cell.key[:2] for cell in cells if cell.verdict.outcome is Outcome.REFUTED}
+    for line in (*what_is_refuted(statements, refuted), *reasons(statements, cells)):
+        console.print(line, soft_wrap=True, markup=False)
     for path in outputs.files.values():
         console.print(f"written to {path}")
     if baseline and _report_changes(console, cells, recorded):
@@ -80,7 +96,7 @@ def command(
 def _verify_on(
     file: Path, theorems: Sequence[str], replicas: int, seed: int, data: Path | None
 ) -> None:
-    from fltheory.report import hardware_text
+    from fltheory.report.terminal.hardware_report import hardware_text
     from fltheory.verify.on_hardware import check_experiment
 
     statements = selected(theorems)
@@ -96,7 +112,7 @@ def _verify_on(
 
 
 def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline) -> bool:
-    from fltheory.verify import departure, verdict_changed
+    from fltheory.verify.baseline import departure, verdict_changed
 
     for cell in cells:
         message = departure(cell, recorded)

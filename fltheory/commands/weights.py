@@ -20,8 +20,13 @@ def command(
     out: FigureFile = None,
 ) -> None:
     """Find the aggregation weights that minimise CA-Fed's bound on the error."""
-    from fltheory.report import weights_summary, weights_table, write_weights
-    from fltheory.weights import read_trade_off, solve
+    from fltheory.report.terminal.weights_report import (
+        weights_summary,
+        weights_table,
+        write_weights,
+    )
+    from fltheory.weights import solve
+    from fltheory.weights.problem_file import read_trade_off
 
     check_figures(out=out)
     problem = read_trade_off(file)

@@ -6,29 +6,39 @@ engines, and how to sample it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+from flint import arb_mat, fmpq_mat
 
 from fltheory.algorithms.averaging import participant_average
-from fltheory.engines.probe import UNIT_ROUNDOFF
-from fltheory.engines.probing import random_affine_map
-from fltheory.engines.quadratic_clients import QuadraticClients
-from fltheory.engines.random_affine_map import RandomAffineMap
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines.affine.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.forms import AffineArray, Space
+from fltheory.engines.affine.numbers import RATIONAL, Entries, entries, with_parameters
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF, noise_covariance
+from fltheory.engines.affine.probing import random_affine_map
+from fltheory.engines.affine.random_affine_map import RandomAffineMap
+from fltheory.engines.clients.pulls import Pulls
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems.base import Problem
+from fltheory.problems.gradient_split import HasGradientSplit
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 AnalyticClients = QuadraticClients | SteppedClients
+ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticForm:
+class QuadraticForm(ReadOnlyArrays):
     """``s' matrix s + 2 vector's + constant`` in the offset ``s = x - x*``.
 
     ``relative_error`` bounds the rounding in its own coefficients.
@@ -71,6 +81,33 @@ class QuadraticForm:
         )
 
 
+@dataclass(frozen=True)
+class Envelope:
+    """``0 <= V <= (slope ||x - x*|| + level + noise)^2``, whoever takes part.
+
+    Attributes
+    ----------
+    slope, level : float
+    noise, spread : float
+        A bound on the mean of the noise that V has besides that of x, and its Lipschitz constant
+        in a standard Gaussian vector.
+    """
+
+    slope: float
+    level: float
+    noise: float = 0.0
+    spread: float = 0.0
+
+
+@runtime_checkable
+class HasEnvelope(Protocol):
+    """An observable that knows how large it can be."""
+
+    def envelope(self, problem: Problem) -> Envelope | None:
+        """Return its envelope on a problem, None where there is none."""
+        ...
+
+
 class Observable(Protocol):
     """A number that a round attaches to its initial model, in expectation over the round."""
 
@@ -87,6 +124,14 @@ class Observable(Protocol):
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
         """Return one draw for each replica, shape (replicas,)."""
+        ...
+
+    def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
+        """Return its expectation given the model, as a matrix of the quadratic form in (s, 1).
+
+        Shape (d + 1, d + 1), in the arithmetic of the problem's numbers; ``sets`` are the
+        participant sets with their probabilities.
+        """
         ...
 
 
@@ -135,7 +180,47 @@ class ParticipantGradientSum:
         average = self._average(x, clients, who)
         return np.einsum("ra,ra->r", average, average)
 
-    def _average(self, x: FloatArray, clients: AnalyticClients, who: Masks) -> FloatArray:
+    def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
+        """Return ``E||A s + b + noise||^2`` from the averaged gradient sum on affine forms."""
+        space = Space(numbers.arithmetic, x_star.size)
+        identity = entries(numbers.arithmetic, np.eye(x_star.size, dtype=np.int64))
+        x = AffineArray(space, np.concatenate([x_star[:, None], identity], axis=1)[None])
+        total = np.full((x_star.size + 1, x_star.size + 1), space.zero)
+        exact = with_parameters(self, numbers.arithmetic)
+        masks = np.array([mask for _, mask in sets])
+        every = space.namespace.tile(x, (len(masks), 1))
+        image = exact._average(every, FormClients(numbers, space), masks)
+        spread = noise_covariance(image).trace(axis1=1, axis2=2)
+        maps = np.concatenate([image.linear(x_star.size), image.constant[:, :, None]], axis=2)
+        for (chance, _), linear, noise in zip(sets, maps, spread, strict=True):
+            square = linear.T @ linear
+            square[-1, -1] = square[-1, -1] + noise
+            total = total + numbers.arithmetic.entry(chance) * square
+        return total
+
+    def envelope(self, problem: Problem) -> Envelope | None:
+        """Bound every participant's gradients along its local steps.
+
+        ``||y_k - x*||`` is at most ``g^k ||x - x*||`` and what k steps have pushed, and
+        ``||grad F_i(y)|| <= ||A_i|| ||y - x*|| + ||v_i|| + rest``.
+        """
+        if not isinstance(problem, HasGradientSplit):
+            return None
+        split, lr = problem.gradient_split, self.client_lr
+        curvatures = np.linalg.eigvalsh(split.hessians)
+        steepest, growth = float(curvatures.max()), float(np.abs(1 - lr * curvatures).max())
+        constant = float(np.linalg.norm(split.pulls, axis=1).max()) + split.rest
+        before = [Pulls.of(split, k, lr) for k in range(1, self.local_steps)]
+        sigma = steepest * problem.sigma
+        return Envelope(
+            slope=steepest * sum(growth**k for k in range(self.local_steps)),
+            level=self.local_steps * constant
+            + steepest * sum(float(pulls.push.max()) for pulls in before),
+            noise=sigma * sum(pulls.noise for pulls in before),
+            spread=sigma / math.sqrt(problem.dim) * sum(pulls.spread for pulls in before),
+        )
+
+    def _average(self, x: Any, clients: Any, who: Masks) -> Any:
         return clients.summed_local_gradients(
             x, who, participant_average(who, x), steps=self.local_steps, lr=self.client_lr
         )
@@ -178,6 +263,13 @@ class ParticipantExcessLoss:
             constant=0.0,
         )
 
+    def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
+        """Return the same, each set's clients with equal shares."""
+        shares = np.full(numbers.problem.n_clients, numbers.arithmetic.entry(0))
+        for chance, mask in sets:
+            shares = shares + numbers.arithmetic.entry(chance / int(mask.sum())) * mask.astype(int)
+        return _excess_form(numbers, x_star, shares)
+
     def sample(
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
@@ -206,6 +298,28 @@ class BiasedExcessLoss:
             relative_error=16 * size * problem.L / problem.mu * UNIT_ROUNDOFF,
         )
 
+    def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
+        """Return ``F_B(x* + s) - F_B(x*)`` plus ``F_B(x*) - F_B*``, half a gradient's H^-1 norm."""
+        weights = entries(numbers.arithmetic, np.array(self.weights, dtype=object))
+        form = _excess_form(numbers, x_star, weights)
+        matrix: Any = fmpq_mat if numbers.arithmetic is RATIONAL else arb_mat
+        size = x_star.size
+        hessian = matrix(size, size, [2 * item for item in form[:-1, :-1].flat])
+        gradient = matrix(size, 1, [2 * item for item in form[:-1, -1]])
+        reach = hessian.solve(gradient)
+        form[-1, -1] = sum(
+            (gradient[i, 0] * reach[i, 0] for i in range(size)), numbers.arithmetic.entry(0)
+        ) / numbers.arithmetic.entry(2)
+        return form
+
+    def envelope(self, problem: Problem) -> Envelope | None:
+        """Bound the excess by F_B's curvature and the distance between the two minimisers."""
+        if not isinstance(problem, QuadraticProblem):
+            return None
+        objective = WeightedObjective(problem, self.weights)
+        slope = math.sqrt(float(np.linalg.norm(objective.hessian, ord=2)) / 2)
+        return Envelope(slope, slope * float(np.linalg.norm(problem.x_star - objective.minimiser)))
+
     def sample(
         self, problem: Problem, clients: AnalyticClients, x: FloatArray, who: Masks
     ) -> FloatArray:
@@ -213,3 +327,15 @@ class BiasedExcessLoss:
         if not isinstance(problem, QuadraticProblem):
             raise ValueError(f"problem must be a QuadraticProblem, got {problem!r}")
         return WeightedObjective(problem, self.weights).excess_loss(x)
+
+
+def _excess_form(numbers: ClientNumbers, x_star: Entries, weights: Entries) -> Entries:
+    """Return ``sum_i w_i [F_i(x* + s) - F_i(x*)]`` as a form in (s, 1), (d + 1, d + 1)."""
+    size = x_star.size
+    half = numbers.arithmetic.entry(1) / numbers.arithmetic.entry(2)
+    form = np.full((size + 1, size + 1), numbers.arithmetic.entry(0))
+    each = np.broadcast_to(numbers.hessians, (len(weights), size, size))
+    gradients = np.matmul(each, (x_star - numbers.optima)[:, :, None])[:, :, 0]
+    form[:size, :size] = half * (weights[:, None, None] * each).sum(axis=0)
+    form[:size, size] = form[size, :size] = half * (weights[:, None] * gradients).sum(axis=0)
+    return form

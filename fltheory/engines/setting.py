@@ -10,11 +10,12 @@ from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class Setting(ReadOnlyArrays):
     """What an engine runs and a theorem is checked on.
 
     Parameters

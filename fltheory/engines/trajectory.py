@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
@@ -14,7 +15,7 @@ OVERFLOW = 1e300
 
 
 @dataclass(frozen=True, eq=False)
-class RoundArrays:
+class RoundArrays(ReadOnlyArrays):
     """One array of length rounds + 1 for each quantity, also by name: ``arrays["..."]``."""
 
     squared_distance: FloatArray
@@ -55,12 +56,16 @@ class Trajectory(RoundArrays):
     diverged_at : int or None
         First round whose errors exceed the floating-point range; from there on they are
         infinite.
+    enclosed : bool
+        Whether the truth, for the decimals that the setting was written in, is surely within
+        ``rounding_error``.
     """
 
     standard_error: RoundArrays | None = None
     rounding_error: RoundArrays | None = None
     replicas: int | None = None
     diverged_at: int | None = None
+    enclosed: bool = False
 
     @classmethod
     def of(
@@ -71,6 +76,7 @@ class Trajectory(RoundArrays):
         rounding_error: Mapping[str, FloatArray] | None = None,
         replicas: int | None = None,
         diverged_at: int | None = None,
+        enclosed: bool = False,
     ) -> Trajectory:
         """Return a trajectory of arrays by name: the standard quantities and what was observed."""
         arrays = round_arrays(values)
@@ -83,6 +89,7 @@ class Trajectory(RoundArrays):
             rounding_error=None if rounding_error is None else round_arrays(rounding_error),
             replicas=replicas,
             diverged_at=diverged_at,
+            enclosed=enclosed,
         )
 
     @property

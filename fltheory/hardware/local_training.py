@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.hardware.batches import SAMPLINGS, Sampling, checked_batch_size
+from fltheory.read_only import ReadOnlyArrays
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class LocalTraining:
 
 
 @dataclass(frozen=True, eq=False)
-class ServerData:
+class ServerData(ReadOnlyArrays):
     """The server's own samples, and what one round of its own does with them.
 
     Parameters

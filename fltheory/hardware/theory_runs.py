@@ -19,13 +19,14 @@ from torch import Tensor
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.engines.measured_run import MeasuredRun, Sampling, Server, measure_run
+from fltheory.engines.measured.measured_run import MeasuredRun, Sampling, Server, measure_run
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.partitions import Indices
 from fltheory.hardware.training.prepared import Prepared, prepared
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation import Participation
 from fltheory.problems import MultinomialProblem
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 RoundDone = Callable[[int], None]
@@ -50,7 +51,7 @@ class Premise:
 
 
 @dataclass(frozen=True, eq=False)
-class TheoryRun:
+class TheoryRun(ReadOnlyArrays):
     """A cell of an experiment, run many times and measured.
 
     Attributes

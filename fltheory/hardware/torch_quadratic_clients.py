@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fltheory.engines.noise import NoiseSource, ReplicaIndices
+from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
 from fltheory.problems import QuadraticProblem
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.engines.noise import GaussianNoise
+from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.learnability.arrays import excess_at
 from fltheory.learnability.population import Population, Source
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 LEFT_OUT = 1e-16
@@ -34,7 +35,7 @@ _LARGEST_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
-class ErmSample:
+class ErmSample(ReadOnlyArrays):
     """Excess errors of the worst empirical minimiser, one for each replica.
 
     Attributes

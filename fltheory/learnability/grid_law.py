@@ -19,6 +19,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.learnability.arrays import disagreement_at, excess_at
 from fltheory.learnability.population import Population
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _FAR_ENOUGH = 25.0
@@ -27,7 +28,7 @@ _LEVELS = 64
 _ROUNDING = 1e-9
 
 
-class GridLaw:
+class GridLaw(ReadOnlyArrays):
     """Law of the largest excess error on P among all empirical minimisers, on a grid.
 
     Parameters

@@ -20,6 +20,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.learnability.marginal import Rational, rational
 from fltheory.learnability.population import Population
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NODES = 24
@@ -27,7 +28,7 @@ _OCTAVES = 64
 _HALVINGS = 200
 
 
-class NoiselessLaw:
+class NoiselessLaw(ReadOnlyArrays):
     """Law of the largest excess error on P among all empirical minimisers.
 
     Parameters
@@ -44,7 +45,8 @@ class NoiselessLaw:
 
     Examples
     --------
-    >>> from fltheory.learnability import Source, as_population, uniform
+    >>> from fltheory.learnability import Source, uniform
+    >>> from fltheory.learnability.population import as_population
     >>> p = as_population(Source(uniform(0, 1), Fraction(1, 2)))
     >>> NoiselessLaw(p, [(p, 2)]).survival(Fraction(1, 4))
     Fraction(7, 8)

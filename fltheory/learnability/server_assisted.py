@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.learnability.arrays import excess_at
 from fltheory.learnability.population import Population, mixture
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _LARGEST_BATCH = 1 << 20
 
 
 @dataclass(frozen=True)
-class ServerAssisted:
+class ServerAssisted(ReadOnlyArrays):
     """What SA-FL and the server alone arrive at, one entry a replica.
 
     Attributes
@@ -115,7 +116,7 @@ def draw(
 
 
 @dataclass(frozen=True)
-class Minimiser:
+class Minimiser(ReadOnlyArrays):
     """The empirical minimiser with the largest excess error, one entry a replica.
 
     Attributes

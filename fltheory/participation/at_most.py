@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
+from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
 from fltheory.participation.bernoulli import Bernoulli
+from fltheory.participation.exact_law import ExactLaw, independent_law
+from fltheory.participation.inclusions import Inclusions, of_available
 from fltheory.participation.independent_clients import law_of_number, weighted_pairs
+from fltheory.participation.like_clients import LikeClients
 from fltheory.participation.subset_of_available import SubsetOfAvailable
 from fltheory.participation.subsets import of_size
 from fltheory.validation import FloatArray
@@ -50,15 +56,18 @@ class AtMost(SubsetOfAvailable):
     @cached_property
     def marginals(self) -> FloatArray:
         """(N,) probability that a client takes part: ``p_i E min(1, S/(1 + others there))``."""
-        others = np.where(np.eye(self.n_clients, dtype=bool), 0.0, self.availability)
-        there = np.arange(1, self.n_clients + 2)
-        drawn = np.minimum(1.0, self.size / there)
-        return np.asarray(self.availability * (law_of_number(others) @ drawn))
+        like = LikeClients.of(self.availability)
+        drawn = np.minimum(1.0, self.size / np.arange(1, self.n_clients + 1))
+        return np.asarray(self.availability * like.without_one(drawn)[like.group])
 
     @cached_property
     def pair_inclusions(self) -> FloatArray:
-        """(N, N) probability that two clients take part together; time grows with N^4."""
+        """(N, N) probability that two clients take part together."""
         return self.weighted_inclusions(np.ones(self.n_clients + 1))
+
+    def inclusions(self, weight: FloatArray) -> Inclusions:
+        """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,)."""
+        return of_available(self.availability, weight, self.size)
 
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
@@ -100,9 +109,36 @@ class AtMost(SubsetOfAvailable):
             drawn = [1 / math.comb(self.size + more, self.size) for more in range(others.size)]
             yield float(p[mask].prod() * (others @ drawn)), mask
 
+    def exact_law(self) -> ExactLaw:
+        """Return every participant set: fewer than S with whoever is there, S of a draw."""
+        p = [as_fraction(chance) for chance in self.availability]
+        everybody = np.ones(self.n_clients, dtype=bool)
+        found = []
+        for size in range(self.size + 1):
+            for mask in of_size(size, everybody):
+                there = [q for q, here in zip(p, mask, strict=True) if here]
+                others = [q for q, here in zip(p, mask, strict=True) if not here]
+                law = _number_there(others) if size == self.size else _number_there(others)[:1]
+                drawn = [Fraction(1, math.comb(size + k, size)) for k in range(len(law))]
+                chance = math.prod(there) * sum(map(operator.mul, law, drawn), Fraction(0))
+                if chance > 0:
+                    found.append((Fraction(chance), mask))
+        return independent_law(found)
+
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
         for available in Bernoulli(self.availability).masks(rng, replicas):
             keys = np.where(available, rng.random(available.shape), np.inf)
             last = np.partition(keys, self.size - 1, axis=1)[:, self.size - 1 : self.size]
             yield available & (keys <= last)
+
+
+def _number_there(chances: list[Fraction]) -> list[Fraction]:
+    """Return the law of how many of some independent clients are there."""
+    law = [Fraction(1)]
+    for p in chances:
+        law = [
+            (1 - p) * stay + p * come
+            for stay, come in zip([*law, Fraction(0)], [Fraction(0), *law], strict=True)
+        ]
+    return law

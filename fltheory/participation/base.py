@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.validation import FloatArray
-
-if TYPE_CHECKING:
-    from fltheory.participation.chain_structure import Mixing
-    from fltheory.participation.finite_chain import FiniteChain
-    from fltheory.participation.states import States
 
 Masks = NDArray[np.bool_]
 
@@ -72,31 +67,4 @@ class SizedInclusions(Participation, Protocol):
 
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
-        ...
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """Participation by a state that determines who is present and is a finite Markov chain."""
-
-    @property
-    def n_states(self) -> int:
-        """M, the number of states."""
-        ...
-
-    def states(self) -> States:
-        """Return the states and how they follow one another; memory grows with M."""
-        ...
-
-
-class MarkovParticipation(Participation, Protocol):
-    """Participants that follow an irreducible, aperiodic chain: CA-Fed's Assumption 1."""
-
-    @property
-    def mixing(self) -> Mixing:
-        """lambda_2(P), lambda(P), C_P and T_P of CA-Fed's equation (5)."""
-        ...
-
-    def as_chain(self) -> FiniteChain:
-        """Return the chain with its transition matrix, the sets of its states, and its start."""
         ...

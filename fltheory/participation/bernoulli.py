@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
+from fltheory.participation.exact_law import ExactLaw, independent_law
+from fltheory.participation.inclusions import Inclusions, check_paired, of_available
 from fltheory.participation.independent_clients import pairs_present, sets_present, weighted_pairs
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli:
+class Bernoulli(ReadOnlyArrays):
     """Client n takes part with probability p_n, independently of all else (FedAU, A4).
 
     Parameters
@@ -69,7 +75,12 @@ class Bernoulli:
     @cached_property
     def pair_inclusions(self) -> FloatArray:
         """(N, N) probability that two clients take part together."""
+        check_paired(self.n_clients)
         return pairs_present(self.availability)
+
+    def inclusions(self, weight: FloatArray) -> Inclusions:
+        """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,)."""
+        return of_available(self.availability, weight)
 
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
@@ -89,11 +100,21 @@ class Bernoulli:
         """Every participant set of positive probability."""
         yield from sets_present(self.availability)
 
+    def exact_law(self) -> ExactLaw:
+        """Return every participant set with the product of the clients' probabilities."""
+        p = [as_fraction(chance) for chance in self.availability]
+        return independent_law([(_chance(p, mask), mask) for _, mask in self.outcomes()])
+
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         while True:
             yield rng.random((replicas, self.n_clients)) < self.availability
+
+
+def _chance(availability: Sequence[Fraction], mask: Masks) -> Fraction:
+    chances = (p if here else 1 - p for p, here in zip(availability, mask, strict=True))
+    return prod(chances, start=Fraction(1))
 
 
 def correlated_availability(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fltheory.decimals import normalised
 from fltheory.validation import FloatArray
 
 
@@ -93,6 +96,21 @@ def stationary_law(transition: FloatArray) -> FloatArray:
     for state in range(1, size):
         law[state] = law[:state] @ rest[:state, state]
     return np.asarray(law / law.sum())
+
+
+def exact_stationary_law(transition: Sequence[Sequence[Fraction]]) -> list[Fraction]:
+    """Return the same in fractions, from rows of fractions that sum to one."""
+    rest = [list(row) for row in transition]
+    for last in range(len(rest) - 1, 0, -1):
+        leaves = sum(rest[last][:last], Fraction(0))
+        for state in range(last):
+            rest[state][last] /= leaves
+            for other in range(last):
+                rest[state][other] += rest[state][last] * rest[last][other]
+    law = [Fraction(1)]
+    for state in range(1, len(rest)):
+        law.append(sum((law[i] * rest[i][state] for i in range(state)), Fraction(0)))
+    return normalised(law)
 
 
 def mixing(transition: FloatArray, law: FloatArray) -> Mixing:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import binom
 
 from fltheory import validation
-from fltheory.participation.finite_chain import FiniteChain
+from fltheory.participation.chains import FiniteChain
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

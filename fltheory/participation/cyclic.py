@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -12,14 +13,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.states import LoopStates, States
+from fltheory.participation.chains import LoopStates, States
+from fltheory.participation.exact_law import ExactLaw, chain_law
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _MOST_OUTCOMES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Cyclic:
+class Cyclic(ReadOnlyArrays):
     """Client n takes part in round t (from 0) if ``(t + offset_n) mod period_n < active_n``.
 
     Nothing is random. `fedau_cycles` draws offsets as FedAU's experiments do.
@@ -136,6 +139,13 @@ class Cyclic:
                 f"got {self.n_outcomes}"
             )
         return np.array([self._mask(t) for t in range(self.n_outcomes)])
+
+    def exact_law(self) -> ExactLaw:
+        """Return the rounds as states that follow one another."""
+        masks = self._repetition()
+        return chain_law(
+            ((0, Fraction(1)),), masks, lambda state: (((state + 1) % len(masks), Fraction(1)),)
+        )
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Yield round after round, the same for all replicas; ``rng`` is not used."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.known_path import known_path
@@ -31,7 +34,7 @@ def inactive_rounds(masks: Masks) -> FloatArray:
     return counts
 
 
-def chance_of_longer_absence(participation: Participation, limits: ArrayLike, rounds: int) -> float:
+def chance_of_longer_absence(participation: Participation, limits: ArrayLike, rounds: int) -> Any:
     """Return the probability that some client is ever inactive for longer than allowed.
 
     ``tau_{i,t} > limits_t`` for some client i and some round t of the first ``rounds``, exactly:
@@ -58,9 +61,15 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
     allowed = _checked_limits(limits, rounds)
     masks = known_path(participation, rounds)
     if masks is not None:
-        return float((inactive_rounds(masks) > allowed[:, None]).any())
+        return int((inactive_rounds(masks) > allowed[:, None]).any())
     come, stay, first = _on_off(participation)
     longest = int(min(allowed.max(), rounds))
+    if is_exact(come):
+        each = [
+            _exact_chance(*numbers, allowed, longest)
+            for numbers in zip(come, stay, first, strict=True)
+        ]
+        return 1 - np.prod([1 - failed for failed in each])
     law = np.zeros((longest + 2, come.size))
     law[0], law[1] = first, 1 - first
     failed = np.zeros(come.size)
@@ -75,6 +84,27 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
         law[beyond:] = 0.0
     with np.errstate(divide="ignore"):
         return max(0.0, float(-np.expm1(np.log1p(-np.minimum(failed, 1.0)).sum())))
+
+
+def _exact_chance(come: Any, stay: Any, first: Any, allowed: FloatArray, longest: int) -> Any:
+    """Return the probability that one client fails, in exact numbers.
+
+    Absences are known by the round in which they began: those that began k rounds ago go on with
+    probability ``(1 - come)^k``.
+    """
+    come, stay, first = (number.widened() for number in (come, stay, first))
+    goes_on = [(1 - come) ** k for k in range(longest + 2)]
+    began = [1 - first]
+    present, absent, failed, oldest = first, began[0], 0 * first, 0
+    for index, limit in enumerate(allowed):
+        if index > 0:
+            began.append((1 - stay) * present)
+            present = stay * present + come * absent
+            absent = goes_on[1] * absent + began[-1]
+        while index - oldest + 1 > limit:
+            over = began[oldest] * goes_on[index - oldest]
+            failed, absent, oldest = failed + over, absent - over, oldest + 1
+    return failed
 
 
 def _checked_limits(limits: ArrayLike, rounds: int) -> FloatArray:
@@ -92,8 +122,8 @@ def _on_off(participation: Participation) -> tuple[FloatArray, FloatArray, Float
         p = participation.availability
         return p, p, p
     if isinstance(participation, MarkovOnOff):
-        start = participation.start
-        first = participation.marginals if start is None else np.asarray(start, dtype=np.float64)
+        start, p = participation.start, participation.comes
+        first = participation.marginals if start is None else start * (p / p)
         return participation.comes, participation.stays, first
     raise ValueError(
         "participation must be Bernoulli, MarkovOnOff or known beforehand for chances of "

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from fltheory.participation.base import Masks
+from fltheory.participation.inclusions import check_paired
+from fltheory.participation.like_clients import LikeClients
 from fltheory.participation.subsets import between
 from fltheory.validation import FloatArray
 
@@ -16,7 +18,8 @@ def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
     varying = (availability > 0) & (availability < 1)
     p = availability[varying]
     for mask in between(availability == 1, varying):
-        yield float(np.where(mask[varying], p, 1 - p).prod()), mask
+        chance = np.where(mask[varying], p, 1 - p).prod()
+        yield chance if p.dtype == object else float(chance), mask
 
 
 def pairs_present(availability: FloatArray) -> FloatArray:
@@ -40,16 +43,16 @@ def law_of_number(availability: FloatArray) -> FloatArray:
 def weighted_pairs(
     availability: FloatArray, of_pairs: FloatArray, of_ones: FloatArray
 ) -> FloatArray:
-    """Return ``E[1{i and j there} of_pairs[how many]]``, (N, N); time grows with N^4.
+    """Return ``E[1{i and j there} of_pairs[how many]]``, (N, N).
 
-    Both weights are (N + 1,); the diagonal holds ``E[1{i there} of_ones[how many]]``.
+    Both weights are (N + 1,); the diagonal holds ``E[1{i there} of_ones[how many]]``. Time grows
+    with the square of the number of distinct availabilities, and with N for each pair of them.
     """
     n_clients = availability.size
-    others = np.where(np.eye(n_clients, dtype=bool), 0.0, availability)
-    together = np.outer(availability, availability)
-    for client in range(n_clients):
-        without = others.copy()
-        without[:, client] = 0.0
-        together[client] *= law_of_number(without)[:, :-2] @ of_pairs[2:]
-    np.fill_diagonal(together, availability * (law_of_number(others)[:, :-1] @ of_ones[1:]))
+    check_paired(n_clients)
+    like = LikeClients.of(availability)
+    pairs = like.without_two(of_pairs[2 : n_clients + 1])[np.ix_(like.group, like.group)]
+    together = np.outer(availability, availability) * pairs
+    ones = like.without_one(of_ones[1 : n_clients + 1])[like.group]
+    np.fill_diagonal(together, availability * ones)
     return together

@@ -35,5 +35,7 @@ def known_path(participation: Participation, rounds: int) -> Masks | None:
     )
     if not is_known:
         return None
+    if participation.fixed_size == participation.n_clients:
+        return np.ones((rounds, participation.n_clients), dtype=bool)
     drawn = participation.masks(np.random.default_rng(0), 1)
     return np.concatenate([mask.copy() for mask in islice(drawn, rounds)])

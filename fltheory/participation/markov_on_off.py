@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property, reduce
+from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fltheory import validation
+from fltheory import exact_or_float, validation
+from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
-from fltheory.participation.finite_chain import FiniteChain
+from fltheory.participation.chains import FiniteChain, ProductStates, States
+from fltheory.participation.exact_law import ExactLaw, chain_law
+from fltheory.participation.inclusions import Inclusions, check_paired, of_available
 from fltheory.participation.independent_clients import pairs_present, sets_present, weighted_pairs
-from fltheory.participation.states import ProductStates, States
 from fltheory.participation.subsets import between
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
@@ -24,7 +30,7 @@ _ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovOnOff:
+class MarkovOnOff(ReadOnlyArrays):
     """N independent chains: a client that is there stays with probability nu + (1 - nu) pi.
 
     One that is not there comes with probability ``(1 - nu) pi``, so that pi is the stationary
@@ -119,8 +125,9 @@ class MarkovOnOff:
         [0, 1], whose difference is at most the sum of the factors' differences:
         ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
         """
-        second = float(np.abs(self.correlation[self._varies]).max(initial=0.0))
-        factor = float(np.maximum(self.availability, 1 - self.availability).sum())
+        nothing = 0 * self.correlation[:1]
+        second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))
+        factor = exact_or_float.number(np.maximum(self.availability, 1 - self.availability).sum())
         return Mixing(second, (second + 1) / 2, factor, 0)
 
     @property
@@ -131,7 +138,12 @@ class MarkovOnOff:
     @cached_property
     def pair_inclusions(self) -> FloatArray:
         """(N, N) stationary probability that two clients are there together."""
+        check_paired(self.n_clients)
         return pairs_present(self.availability)
+
+    def inclusions(self, weight: FloatArray) -> Inclusions:
+        """Return the stationary moments of ``1{i there} weight[|S|]``, for ``weight`` (N + 1,)."""
+        return of_available(self.availability, weight)
 
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return the stationary ``E[1{i and j there} weight[|S|]]``, for ``weight`` (N + 1,)."""
@@ -220,6 +232,29 @@ class MarkovOnOff:
         )
         return ProductStates(factors, masks, initial, limit)
 
+    def exact_law(self) -> ExactLaw:
+        """Return who of those that move is there, with each client's chain in fractions."""
+        moves = self._moves.tolist()
+        moving = np.zeros(self.n_clients, dtype=bool)
+        moving[moves] = True
+        masks = np.array(list(between(self.availability == 1, moving)))
+        pi = [as_fraction(self.availability[i]) for i in moves]
+        nu = [as_fraction(self.correlation[i]) for i in moves]
+        comes = [(1 - n) * p for n, p in zip(nu, pi, strict=True)]
+        stays = [n + c for n, c in zip(nu, comes, strict=True)]
+
+        def following(state: int) -> list[tuple[int, Fraction]]:
+            here = masks[state, moves]
+            there = [s if h else c for h, s, c in zip(here, stays, comes, strict=True)]
+            return list(_chances_of_sets(there))
+
+        if self.start is None:
+            initial = list(_chances_of_sets(pi))
+        else:
+            (state,) = np.flatnonzero((masks == self.start).all(axis=1))
+            initial = [(int(state), Fraction(1))]
+        return chain_law(initial, masks, following)
+
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
@@ -232,6 +267,14 @@ class MarkovOnOff:
         while True:
             yield present
             present = rng.random(shape) < np.where(present, stays, comes)
+
+
+def _chances_of_sets(chances: Sequence[Fraction]) -> Iterator[tuple[int, Fraction]]:
+    """Yield every set that is possible, in the order of `between`, with its probability."""
+    for number, present in enumerate(product((False, True), repeat=len(chances))):
+        chance = prod((p if here else 1 - p) for p, here in zip(chances, present, strict=True))
+        if chance > 0:
+            yield number, Fraction(chance)
 
 
 def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOnOff:

@@ -8,11 +8,12 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.participation.bernoulli import Bernoulli
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class SubsetOfAvailable:
+class SubsetOfAvailable(ReadOnlyArrays):
     """Clients are available independently, and ``size`` of them are wanted.
 
     Parameters

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import combinations, product
 
 import numpy as np
 
 from fltheory.participation.base import Masks
+
+_MOST_DIGITS = 30
+
+
+def counted(number: int) -> str:
+    """Return a whole number, or about how large it is where it has very many digits."""
+    digits = number.bit_length() * math.log10(2)
+    return str(number) if digits < _MOST_DIGITS else f"about 10^{digits:.0f}"
 
 
 def of_size(size: int, among: Masks) -> Iterator[Masks]:

@@ -6,6 +6,7 @@ import csv
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
@@ -14,14 +15,15 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.finite_chain import checked_masks
+from fltheory.participation.chains import LoopStates, States, checked_masks
+from fltheory.participation.exact_law import ExactLaw, chain_law
 from fltheory.participation.markov_on_off import MarkovOnOff
-from fltheory.participation.states import LoopStates, States
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trace(ReadOnlyArrays):
     """The rounds of a record in their order; after the last comes the first.
 
     Each run begins at a round drawn uniformly, so that its law does not change over time and
@@ -188,6 +190,17 @@ class Trace:
         else:
             initial = np.asarray(np.arange(self.n_rounds) == self.start, dtype=np.float64)
         return LoopStates(self.recorded, initial)
+
+    def exact_law(self) -> ExactLaw:
+        """Return the rounds as states that follow one another."""
+        count, start = self.n_rounds, self.start
+        begins = range(count) if start is None else (start,)
+        chance = Fraction(1, len(begins))
+        return chain_law(
+            tuple((state, chance) for state in begins),
+            self.recorded,
+            lambda state: (((state + 1) % count, Fraction(1)),),
+        )
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Play the record for ``replicas`` runs, without end."""

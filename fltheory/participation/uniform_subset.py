@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -12,12 +13,15 @@ from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
+from fltheory.participation.exact_law import ExactLaw, independent_law
+from fltheory.participation.inclusions import Inclusions, check_paired, of_uniform_subset
 from fltheory.participation.subsets import of_size
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class UniformSubset:
+class UniformSubset(ReadOnlyArrays):
     """``size`` clients a round, drawn uniformly from those not excluded.
 
     Parameters
@@ -76,7 +80,9 @@ class UniformSubset:
     @cached_property
     def eligible(self) -> NDArray[np.intp]:
         """Clients that may take part, in order."""
-        return np.setdiff1d(np.arange(self.n_clients), np.array(self.excluded, dtype=int))
+        eligible = np.ones(self.n_clients, dtype=bool)
+        eligible[np.array(self.excluded, dtype=np.intp)] = False
+        return np.flatnonzero(eligible)
 
     @cached_property
     def marginals(self) -> FloatArray:
@@ -88,6 +94,7 @@ class UniformSubset:
     @cached_property
     def pair_inclusions(self) -> FloatArray:
         """(N, N) probability that two clients take part together."""
+        check_paired(self.n_clients)
         pool = self.eligible.size
         together = np.zeros((self.n_clients, self.n_clients))
         if pool > 1:
@@ -95,6 +102,10 @@ class UniformSubset:
             together[np.ix_(self.eligible, self.eligible)] = pair
         np.fill_diagonal(together, self.marginals)
         return together
+
+    def inclusions(self, weight: FloatArray) -> Inclusions:
+        """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,)."""
+        return of_uniform_subset(self.eligible, self.n_clients, self.size, float(weight[self.size]))
 
     @property
     def fixed_size(self) -> int:
@@ -114,6 +125,11 @@ class UniformSubset:
         for mask in of_size(self.size, eligible):
             yield probability, mask
 
+    def exact_law(self) -> ExactLaw:
+        """Return every subset, all equally likely."""
+        chance = Fraction(1, self.n_outcomes)
+        return independent_law([(chance, mask) for _, mask in self.outcomes()])
+
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw subsets for ``replicas`` independent runs, round after round.
 
@@ -123,14 +139,14 @@ class UniformSubset:
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         pool = self.eligible.size
         drawn = min(self.size, pool - self.size)
-        rows = np.arange(replicas)
+        firsts = pool * np.arange(replicas)
         while True:
             chosen = np.zeros((replicas, pool), dtype=bool)
+            # One index is faster than two.
+            flat = chosen.reshape(-1)
             for last in range(pool - drawn, pool):
-                candidate = rng.integers(0, last + 1, size=replicas)
-                taken = chosen[rows, candidate]
-                candidate[taken] = last
-                chosen[rows, candidate] = True
+                candidate = firsts + rng.integers(0, last + 1, size=replicas)
+                flat[np.where(flat.take(candidate), firsts + last, candidate)] = True
             if drawn < self.size:
                 chosen = ~chosen
             if not self.excluded:

@@ -12,7 +12,7 @@ import numpy as np
 from fltheory.participation.base import Masks
 from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.chain_structure import stationary_law
-from fltheory.participation.states import MatrixStates, States
+from fltheory.participation.chains import MatrixStates, States
 from fltheory.participation.subset_of_available import SubsetOfAvailable
 from fltheory.participation.subsets import between
 from fltheory.participation.uniform_subset import UniformSubset

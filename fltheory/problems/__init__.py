@@ -8,9 +8,6 @@ from fltheory.problems.logistic_problem import LogisticProblem
 from fltheory.problems.multinomial_problem import MultinomialProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.rippled_problem import RippledProblem
-from fltheory.problems.sample_problem import SampleProblem
-from fltheory.problems.tilted_problem import TiltedProblem
-from fltheory.problems.weighted_objective import WeightedObjective
 
 __all__ = [
     "Ball",
@@ -20,9 +17,6 @@ __all__ = [
     "Problem",
     "QuadraticProblem",
     "RippledProblem",
-    "SampleProblem",
-    "TiltedProblem",
-    "WeightedObjective",
     "nonconvex",
     "quadratic",
 ]

@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from fltheory import validation
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NO_PULL = 1e-100  # against a largest curvature of one, on the unit sphere
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class Ball(ReadOnlyArrays):
     """The points within ``radius`` of ``centre``.
 
     Raises
@@ -37,6 +38,7 @@ class Ball:
         point = validation.real_array("centre", centre, shape="(dim,)")
         if point.ndim != 1:
             raise ValueError(f"centre must have shape (dim,), got {point.shape}")
+        validation.keeps_its_digits("radius", radius)
         object.__setattr__(self, "centre", point)
         object.__setattr__(self, "radius", validation.positive("radius", radius))
 
@@ -64,6 +66,46 @@ def largest_affine_norm(slope: FloatArray, offset: FloatArray, radius: float) ->
     pull = rotation @ (slope.T @ offset) / (scale * scale * radius)
     step = _boundary_maximiser(curvature, pull)
     return float(np.linalg.norm(slope @ (rotation.T @ (step * radius)) + offset))
+
+
+def quadratic_maximiser(hessian: FloatArray, gradient: FloatArray, radius: float) -> FloatArray:
+    """Return a y, (d,), that maximises ``y' hessian y/2 + gradient'y`` over ``||y|| <= radius``.
+
+    With curvatures of either sign: ``(lam I - hessian) y = gradient`` for a ``lam >= 0`` that is at
+    least the largest eigenvalue, and zero inside the ball.
+
+    Parameters
+    ----------
+    hessian : array, (d, d), symmetric
+    gradient : array, (d,)
+    radius : float
+
+    Examples
+    --------
+    >>> quadratic_maximiser(np.diag([-1.0, 2.0]), np.array([0.5, 1.0]), 10.0).round(3).tolist()
+    [0.161, 9.999]
+    """
+    values, vectors = np.linalg.eigh(hessian)
+    pull = vectors.T @ gradient
+    if values[-1] < 0 and np.linalg.norm(pull / values) <= radius:
+        return np.asarray(vectors @ (pull / -values))
+    low = max(values[-1], 0.0)
+    top = values >= low - 1e-12 * max(abs(values[0]), low)
+    rest = np.divide(pull, low - values, out=np.zeros_like(pull), where=~top)
+    if np.linalg.norm(pull[top]) <= 1e-12 * np.linalg.norm(pull) and top.any():
+        missing = radius**2 - float(rest @ rest)
+        if missing >= 0:
+            rest[-1] = np.sqrt(missing)
+            return np.asarray(vectors @ rest)
+    size = float(np.linalg.norm(pull))
+
+    below = low - values
+
+    def excess(gap: float) -> float:
+        return float(np.linalg.norm(pull / (gap + below))) - radius
+
+    gap = brentq(excess, 1e-15 * size / radius, 2 * size / radius + 2 * abs(low))
+    return np.asarray(vectors @ (pull / (gap + below)))
 
 
 def _boundary_maximiser(curvature: FloatArray, pull: FloatArray) -> FloatArray:

@@ -88,6 +88,11 @@ class LogCoshProblem(TiltedProblem):
         """The supremum of ``||grad F||``, not attained."""
         return self.curvature * self.width * math.sqrt(self.dim)
 
+    @property
+    def bowl(self) -> tuple[float, float]:
+        """No affine part: the gradient is bounded."""
+        return 0.0, self.largest_gradient
+
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""
         away = np.abs(x - self.x_star) / self.width

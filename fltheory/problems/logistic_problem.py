@@ -13,6 +13,7 @@ from scipy.special import expit
 from fltheory import validation
 from fltheory.problems.client_data import check_label_shapes, check_shapes
 from fltheory.problems.sample_problem import SampleProblem
+from fltheory.read_only import read_only
 from fltheory.validation import ClientIndices, FloatArray
 
 _TOLERANCE = 1e-12
@@ -59,7 +60,7 @@ class LogisticProblem(SampleProblem):
     ) -> None:
         data = _checked_features(features)
         marks = _checked_labels(labels, [len(part) for part in data])
-        self._set(data, ridge, target_weights, signs=2 * np.concatenate(marks) - 1)
+        self._set(data, ridge, target_weights, signs=read_only(2 * np.concatenate(marks) - 1))
 
     def __repr__(self) -> str:
         return (

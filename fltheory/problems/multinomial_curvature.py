@@ -12,22 +12,19 @@ import math
 import numpy as np
 from scipy.linalg import eigvalsh
 
-from fltheory.problems.multinomial_problem import (
-    MultinomialProblem,
-    probabilities,
-    with_intercept,
-)
+from fltheory.problems.multinomial_losses import MultinomialLosses, probabilities, with_intercept
+from fltheory.problems.multinomial_optimum import Hessian
 from fltheory.validation import FloatArray
 
 _MOST = 0.5
 
 
-def curvature_bound(problem: MultinomialProblem, centre: FloatArray, radius: float) -> float:
+def curvature_bound(problem: MultinomialLosses, centre: FloatArray, radius: float) -> float:
     """Bound the curvature of every client on a ball.
 
     Parameters
     ----------
-    problem : MultinomialProblem
+    problem : MultinomialLosses
     centre : array, (dim,)
     radius : float
 
@@ -50,14 +47,12 @@ def curvature_bound(problem: MultinomialProblem, centre: FloatArray, radius: flo
     return min(max(found) + problem.ridge, problem.L)
 
 
-def curvature_at(problem: MultinomialProblem, x: FloatArray) -> float:
+def curvature_at(problem: MultinomialLosses, x: FloatArray) -> float:
     """Return the largest curvature of any client at a point, from below, to a millionth.
 
     By Lanczos' method on products with the Hessians, whose values never exceed the true one.
     """
     from scipy.sparse.linalg import LinearOperator, eigsh
-
-    from fltheory.problems.multinomial_optimum import Hessian
 
     shape = (problem.dim, problem.dim)
     found = []

@@ -11,18 +11,15 @@ Nothing of this is trusted: F is strongly convex with the ridge, so ``||x - x*||
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from fltheory.problems.multinomial_problem import (
-    MultinomialProblem,
-    Optimum,
-    probabilities,
-    with_intercept,
-)
+from fltheory.problems.multinomial_losses import MultinomialLosses, probabilities, with_intercept
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _EXTENDED = np.longdouble
@@ -33,7 +30,28 @@ _MOST_INNER_STEPS = 1000
 Operator = Callable[[FloatArray], FloatArray]
 
 
-def minimise(problem: MultinomialProblem) -> Optimum:
+@dataclass(frozen=True)
+class Optimum(ReadOnlyArrays):
+    """A point near the minimiser, and how near it certainly is.
+
+    Attributes
+    ----------
+    x : array, (dim,)
+    gradient_norm : float
+        Upper bound on ``||grad F(x)||``, rounding included.
+    distance : float
+        Upper bound on ``||x - x*||``: gradient_norm over the ridge.
+    excess_loss : float
+        Upper bound on ``F(x) - F*``: gradient_norm^2 over twice the ridge.
+    """
+
+    x: FloatArray
+    gradient_norm: float
+    distance: float
+    excess_loss: float
+
+
+def minimise(problem: MultinomialLosses) -> Optimum:
     """Return the minimiser, certainly within 1e-8 of the true one.
 
     Raises
@@ -51,7 +69,7 @@ def minimise(problem: MultinomialProblem) -> Optimum:
     return found
 
 
-def certify(problem: MultinomialProblem, x: FloatArray) -> Optimum:
+def certify(problem: MultinomialLosses, x: FloatArray) -> Optimum:
     """Bound how far a point is from the minimiser, rounding errors included.
 
     The gradient is summed in NumPy's extended precision, of unit u. To first order a logit is
@@ -78,7 +96,7 @@ def certify(problem: MultinomialProblem, x: FloatArray) -> Optimum:
     return Optimum(x, norm, norm / problem.ridge, norm**2 / (2 * problem.ridge))
 
 
-def _rounding(problem: MultinomialProblem, x: FloatArray, samples: FloatArray) -> float:
+def _rounding(problem: MultinomialLosses, x: FloatArray, samples: FloatArray) -> float:
     """Return the sum over samples of a bound on their gradients' errors, in units of u."""
     weights, intercepts = problem.split(abs(x)[None])
     both = np.concatenate([weights[0], intercepts[0][:, None]], axis=1)
@@ -88,7 +106,7 @@ def _rounding(problem: MultinomialProblem, x: FloatArray, samples: FloatArray) -
     return float(np.linalg.norm(samples, axis=1) @ (logit_errors + 1.5 * summed))
 
 
-def _newton(problem: MultinomialProblem, goal: float) -> FloatArray:
+def _newton(problem: MultinomialLosses, goal: float) -> FloatArray:
     """Take Newton steps, halved until the gradient's norm falls, to a gradient below goal.
 
     The direction lowers the norm of the gradient for any convex loss, and norms can be told
@@ -120,7 +138,7 @@ def _newton(problem: MultinomialProblem, goal: float) -> FloatArray:
 class Hessian:
     """Products with the Hessian of F at one point; points are (dim,)."""
 
-    def __init__(self, problem: MultinomialProblem, x: FloatArray) -> None:
+    def __init__(self, problem: MultinomialLosses, x: FloatArray) -> None:
         self._problem = problem
         self._chances = [
             probabilities(problem.logits(x[None], rows)[:, 0]) for _, rows in problem.blocks()
@@ -152,7 +170,7 @@ class Hessian:
 class _Spectrum:
     """Eigenvalues and eigenvectors of the data's second moments."""
 
-    def __init__(self, problem: MultinomialProblem) -> None:
+    def __init__(self, problem: MultinomialLosses) -> None:
         self._problem = problem
         gram = sum(
             weight * problem.gram(client) for client, weight in enumerate(problem.alpha.tolist())

@@ -1,71 +1,17 @@
-"""Multinomial logistic regression with a ridge penalty, every client on data of its own.
-
-A sample ``a`` of class y costs ``log(sum_c exp(z_c)) - z_y`` with logits ``z = W a + b``. Its
-gradient in (W, b) is ``(p - e_y) (a, 1)'`` with p the softmax of z, its Hessian the Kronecker
-product of ``diag(p) - p p'`` and ``(a, 1) (a, 1)'``.
-"""
+"""Multinomial logistic regression with a ridge penalty, every client on data of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, softmax
-
-from fltheory import validation
-from fltheory.problems.client_data import checked_features, checked_labels
-from fltheory.problems.sample_problem import SampleProblem
+from fltheory.problems.multinomial_losses import MultinomialLosses
+from fltheory.problems.multinomial_optimum import Optimum, minimise
 from fltheory.validation import FloatArray
 
-_ROWS = 2048
 
-
-@dataclass(frozen=True)
-class Optimum:
-    """A point near the minimiser, and how near it certainly is.
-
-    Attributes
-    ----------
-    x : array, (dim,)
-    gradient_norm : float
-        Upper bound on ``||grad F(x)||``, rounding included.
-    distance : float
-        Upper bound on ``||x - x*||``: gradient_norm over the ridge.
-    excess_loss : float
-        Upper bound on ``F(x) - F*``: gradient_norm^2 over twice the ridge.
-    """
-
-    x: FloatArray
-    gradient_norm: float
-    distance: float
-    excess_loss: float
-
-
-@dataclass(frozen=True)
-class ClientSums:
-    """What one pass over all data says of k points.
-
-    Attributes
-    ----------
-    losses : array, (k, N)
-        ``F_i(x)``.
-    gradients : array, (k, N, dim)
-        ``grad F_i(x)``.
-    variances : array, (k, N)
-        ``mean_j ||grad f_ij(x) - grad F_i(x)||^2`` over client i's samples: the variance of the
-        gradient of one random sample.
-    """
-
-    losses: FloatArray
-    gradients: FloatArray
-    variances: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class MultinomialProblem(SampleProblem):
+@dataclass(frozen=True, eq=False, init=False, repr=False)
+class MultinomialProblem(MultinomialLosses):
     """``F_i(W, b) = mean_j f_ij(W, b) + ridge/2 ||(W, b)||^2`` over client i's samples.
 
     A point x is W row after row and then b, which is the order of the parameters of a linear
@@ -91,198 +37,12 @@ class MultinomialProblem(SampleProblem):
         a ridge that is not positive.
     """
 
-    samples: NDArray[np.floating]
-    labels: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    n_classes: int
-    ridge: float
-    alpha: FloatArray
-
-    def __init__(
-        self,
-        features: Sequence[ArrayLike],
-        labels: Sequence[ArrayLike],
-        *,
-        n_classes: int,
-        ridge: float,
-        target_weights: ArrayLike | None = None,
-    ) -> None:
-        data = checked_features(features)
-        n_classes = validation.whole_number("n_classes", n_classes, at_least=2)
-        marks = checked_labels(labels, [len(part) for part in data], n_classes)
-        self._set(data, ridge, target_weights, labels=np.concatenate(marks), n_classes=n_classes)
-
-    def __repr__(self) -> str:
-        return (
-            f"MultinomialProblem({self.n_clients} clients, {self.n_classes} classes, "
-            f"dim {self.dim}, {len(self.samples)} samples, ridge {self.ridge})"
-        )
-
-    @property
-    def n_features(self) -> int:
-        """d, the size of a sample."""
-        return int(self.samples.shape[1])
-
-    @property
-    def dim(self) -> int:
-        """C (d + 1), the size of a point."""
-        return self.n_classes * (self.n_features + 1)
-
-    @cached_property
-    def smoothness(self) -> FloatArray:
-        """(N,) ``lambda_max(sum_j (a_j, 1) (a_j, 1)' / n_i) / 2 + ridge`` of every client.
-
-        The largest eigenvalue of ``diag(p) - p p'`` is at most 1/2, which is p = (1/2, 1/2, 0,
-        ...); intercepts (t, t, -t, ...) bring every sample there as t grows, so that nothing
-        smaller holds.
-        """
-        from scipy.linalg import eigvalsh
-
-        largest = []
-        for client in range(self.n_clients):
-            gram = self.gram(client)
-            last = len(gram) - 1
-            largest.append(float(eigvalsh(gram, subset_by_index=[last, last])[0]))
-        return np.array(largest) / 2 + self.ridge
-
-    @cached_property
-    def L(self) -> float:
-        """Smoothness of every client: the largest of `smoothness`."""
-        return float(self.smoothness.max())
-
-    @property
-    def mu(self) -> float:
-        """The smallest curvature of any client: the ridge, whatever the data, at every point.
-
-        Adding one vector to all rows of W changes no probability, so the data have no curvature
-        in that direction.
-        """
-        return self.ridge
-
     @cached_property
     def optimum(self) -> Optimum:
-        """The minimiser of F, certified: see `fltheory.problems.multinomial_optimum`."""
-        from fltheory.problems.multinomial_optimum import minimise
-
+        """The minimiser of F, certified."""
         return minimise(self)
 
     @property
     def x_star(self) -> FloatArray:
         """(dim,) minimiser of F, to within ``optimum.distance``."""
         return self.optimum.x
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """``grad F`` at points (k, dim)."""
-        return np.einsum("i,kia->ka", self.alpha, self.client_sums(x).gradients)
-
-    def client_losses(self, x: FloatArray) -> FloatArray:
-        """``F_i(x)`` of every client, (..., N), at points (..., dim)."""
-        points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
-        losses = np.zeros((len(points), self.n_clients))
-        for client, rows in self.blocks():
-            logs = log_softmax(self.logits(points, rows), axis=2)
-            losses[:, client] -= self._of_label(logs, rows).sum(axis=0)
-        losses = losses / self.sizes + 0.5 * self.ridge * np.square(points).sum(axis=1)[:, None]
-        return losses.reshape(*np.shape(x)[:-1], self.n_clients)
-
-    def client_sums(self, x: FloatArray) -> ClientSums:
-        """Return losses, gradients and variances of all clients at points (k, dim)."""
-        points = np.asarray(x, dtype=np.float64)
-        shape = (len(points), self.n_clients)
-        losses, squares = np.zeros(shape), np.zeros(shape)
-        gradients = np.zeros((*shape, self.n_classes, self.n_features + 1))
-        for client, rows in self.blocks():
-            samples = self.samples[rows].astype(np.float64)
-            logs = log_softmax(self.logits(points, rows), axis=2)
-            losses[:, client] -= self._of_label(logs, rows).sum(axis=0)
-            pull = np.exp(logs)
-            pull[np.arange(len(samples)), :, self.labels[rows]] -= 1
-            summed = pull.reshape(len(samples), -1).T @ samples
-            gradients[:, client, :, :-1] += summed.reshape(len(points), self.n_classes, -1)
-            gradients[:, client, :, -1] += pull.sum(axis=0)
-            lengths = 1 + np.square(samples).sum(axis=1)
-            squares[:, client] += lengths @ np.square(pull).sum(axis=2)
-        gradients /= self.sizes[:, None, None]
-        means = np.square(gradients).sum(axis=(2, 3))
-        return ClientSums(
-            losses / self.sizes + 0.5 * self.ridge * np.square(points).sum(axis=1)[:, None],
-            _flat(gradients) + self.ridge * points[:, None],
-            np.maximum(squares / self.sizes - means, 0.0),
-        )
-
-    def accuracy(self, x: FloatArray) -> FloatArray:
-        """Share of samples, by client weighted by alpha, whose largest logit is their class's."""
-        points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
-        right = np.zeros((len(points), self.n_clients))
-        for client, rows in self.blocks():
-            chosen = self.logits(points, rows).argmax(axis=2)
-            right[:, client] += (chosen == self.labels[rows][:, None]).sum(axis=0)
-        return np.asarray(right / self.sizes @ self.alpha).reshape(np.shape(x)[:-1])
-
-    def is_same_as(self, other: MultinomialProblem) -> bool:
-        """Return whether both have the same clients, samples and constants."""
-        numbers = (self.n_classes, self.ridge) == (other.n_classes, other.ridge)
-        pairs = (
-            (self.starts, other.starts),
-            (self.alpha, other.alpha),
-            (self.labels, other.labels),
-            (self.samples, other.samples),
-        )
-        return numbers and all(np.array_equal(mine, theirs) for mine, theirs in pairs)
-
-    def of_client(self, client: int) -> MultinomialProblem:
-        """Return the problem with one client alone."""
-        rows = self.rows_of(client)
-        return MultinomialProblem(
-            [self.samples[rows]], [self.labels[rows]], n_classes=self.n_classes, ridge=self.ridge
-        )
-
-    def gram(self, client: int) -> FloatArray:
-        """Return ``sum_j (a_j, 1) (a_j, 1)' / n_i`` of a client, (d + 1, d + 1)."""
-        total = np.zeros((self.n_features + 1, self.n_features + 1))
-        for rows in _blocks(self.rows_of(client)):
-            samples = with_intercept(self.samples[rows].astype(np.float64))
-            total += samples.T @ samples
-        return total / self.sizes[client]
-
-    def blocks(self) -> Iterator[tuple[int, slice]]:
-        """Yield clients with slices of their samples, few enough to be held in float64."""
-        for client in range(self.n_clients):
-            for rows in _blocks(self.rows_of(client)):
-                yield client, rows
-
-    def logits(self, points: FloatArray, rows: slice) -> FloatArray:
-        """Return z at points (k, dim) of a slice of samples, (samples, k, C)."""
-        weights, intercepts = self.split(points)
-        samples = self.samples[rows].astype(points.dtype)
-        products = samples @ weights.reshape(-1, self.n_features).T
-        return np.asarray(products.reshape(len(samples), *intercepts.shape) + intercepts)
-
-    def split(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return W (k, C, d) and b (k, C) of points (k, dim)."""
-        end = self.n_classes * self.n_features
-        return points[:, :end].reshape(-1, self.n_classes, self.n_features), points[:, end:]
-
-    def _of_label(self, logs: FloatArray, rows: slice) -> FloatArray:
-        return logs[np.arange(len(logs)), :, self.labels[rows]]
-
-
-def with_intercept(samples: FloatArray) -> FloatArray:
-    """Return (a, 1) for every sample."""
-    return np.concatenate([samples, np.ones((len(samples), 1), samples.dtype)], axis=1)
-
-
-def probabilities(logits: FloatArray) -> FloatArray:
-    """Return the softmax over the last axis."""
-    return np.asarray(softmax(logits, axis=-1))
-
-
-def _flat(gradients: FloatArray) -> FloatArray:
-    """Turn gradients (..., C, d + 1) in (W, b) into points (..., dim)."""
-    weights = gradients[..., :-1].reshape(*gradients.shape[:-2], -1)
-    return np.concatenate([weights, gradients[..., -1]], axis=-1)
-
-
-def _blocks(rows: slice) -> Iterator[slice]:
-    for start in range(rows.start, rows.stop, _ROWS):
-        yield slice(start, min(start + _ROWS, rows.stop))

@@ -10,7 +10,8 @@ Definitions
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,14 +19,16 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.problems.ball import Ball, largest_affine_norm
+from fltheory.problems.gradient_split import GradientSplit
 from fltheory.problems.weights import checked_target_weights, weighted_mean, weights_or_uniform
+from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import ClientIndices, FloatArray
 
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, eq=False)
-class QuadraticProblem:
+class QuadraticProblem(ReadOnlyArrays):
     """Clients with quadratic losses and additive Gaussian gradient noise.
 
     Parameters
@@ -74,6 +77,8 @@ class QuadraticProblem:
         if optima.ndim != 2 or optima.size == 0:
             raise ValueError(f"optima must have shape (n_clients, dim), got {optima.shape}")
         n_clients, dim = optima.shape
+        validation.keeps_its_digits("sigma", sigma)
+        validation.keeps_its_digits("server_sigma", server_sigma)
         fields = {
             "optima": optima,
             "hessians": _checked_hessians(hessians, n_clients, dim),
@@ -114,6 +119,27 @@ class QuadraticProblem:
         values, vectors = np.linalg.eigh(self.hessians)
         return np.asarray(values, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
 
+    def clients_at_zero(self, clients: slice) -> QuadraticProblem:
+        """Return some of the clients with optima zero, each with a Hessian of its own.
+
+        Of a shared Hessian there is one such client. The server has no noise. What the Hessians
+        have been decomposed into serves again.
+        """
+        d = self.dim
+        hessians = self.hessians.reshape(-1, d, d)[clients]
+        other = object.__new__(QuadraticProblem)
+        fields = {
+            "hessians": hessians,
+            "optima": np.zeros((len(hessians), d)),
+            "sigma": self.sigma,
+            "server_sigma": 0.0,
+            "target_weights": None,
+        }
+        values, vectors = self.eigenbasis
+        basis = values.reshape(-1, d)[clients], vectors.reshape(-1, d, d)[clients]
+        other.__setstate__({**fields, "eigenbasis": basis})
+        return other
+
     @cached_property
     def L(self) -> float:
         """Smoothness: the largest eigenvalue of any client's Hessian."""
@@ -142,14 +168,24 @@ class QuadraticProblem:
 
     @cached_property
     def x_star_error(self) -> float:
-        """Bound, to first order, on the rounding error of ``x_star`` (Euclidean norm)."""
-        offsets = self.optima - self.x_star
-        if not offsets.any():
-            return 0.0
-        spread = float(np.linalg.norm(offsets, axis=1).max())
+        """Bound on how far ``x_star`` is from the optimum of the numbers as they were written.
+
+        The gradient of F there is at most what it was computed to be, and what was lost in that:
+        a few roundings of each product of a Hessian and a difference, both of numbers that stand
+        for their decimals. Divided by a lower bound on the curvature of F, that is the distance.
+        """
         unit = float(np.finfo(np.float64).eps)
-        solve = 1.0 if self.shared_hessian else self.dim * self.L / self.mu
-        return unit * (float(np.linalg.norm(self.x_star)) + (self.n_clients + 2) * solve * spread)
+        offsets = self.x_star - self.optima
+        far = np.linalg.norm(np.abs(self.optima) + np.abs(self.x_star), axis=1)
+        norms = np.linalg.norm(self.hessians, axis=(-2, -1))
+        each = norms * (2 * far + (self.dim + 4) * np.linalg.norm(offsets, axis=1))
+        # Sums over clients, and weights that are decimals.
+        summed = (self.n_clients + 4) * norms * np.linalg.norm(offsets, axis=1)
+        residual = float(np.linalg.norm(self.alpha @ self._hessian_times(offsets)))
+        lost = unit * float(self.alpha @ (each + summed))
+        curvatures = np.linalg.eigvalsh(self.mean_hessian)
+        least = curvatures[0] - unit * (self.n_clients + 8 * self.dim) * curvatures[-1]
+        return (residual + lost) / least if least > 0 else float("inf")
 
     def _hessian_times(self, vectors: FloatArray) -> FloatArray:
         if self.shared_hessian:
@@ -160,6 +196,13 @@ class QuadraticProblem:
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) client gradients at x*, whose target-weighted sum is zero."""
         return self._hessian_times(self.x_star - self.optima)
+
+    @property
+    def gradient_split(self) -> GradientSplit:
+        """All of a gradient is affine."""
+        shape = (self.n_clients, self.dim, self.dim)
+        hessians = np.broadcast_to(self.hessians, shape)
+        return GradientSplit(hessians, self.gradients_at_optimum, self.mean_hessian, 0.0)
 
     @cached_property
     def _losses_at_optimum(self) -> FloatArray:
@@ -212,6 +255,32 @@ class QuadraticProblem:
             for slope, offset in zip(slopes, at_centre, strict=True)
         )
 
+    def with_target_weights(self, weights: FloatArray) -> QuadraticProblem:
+        """Return the same clients with another objective."""
+        return replace(self, target_weights=weights)
+
+    def largest_gradients_on(self, ball: Ball) -> FloatArray:
+        """(N,) the largest ``||grad F_i||`` on a ball."""
+        return np.array(
+            [
+                largest_affine_norm(hessian, hessian @ offset, ball.radius)
+                for hessian, offset in self._around(ball)
+            ]
+        )
+
+    def largest_losses_on(self, ball: Ball) -> FloatArray:
+        """(N,) the largest ``F_i`` on a ball."""
+        largest = []
+        for hessian, offset in self._around(ball):
+            root = np.asarray(np.linalg.cholesky(hessian).T, dtype=np.float64)
+            largest.append(0.5 * largest_affine_norm(root, root @ offset, ball.radius) ** 2)
+        return np.array(largest)
+
+    def _around(self, ball: Ball) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """Yield each client's Hessian, and how far the ball's centre is from its optimum."""
+        hessians = np.broadcast_to(self.hessians, (self.n_clients, self.dim, self.dim))
+        yield from zip(hessians, ball.centre - self.optima, strict=True)
+
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""
         return self.excess_loss(x) + self.F_star
@@ -257,5 +326,4 @@ def _checked_hessians(hessians: ArrayLike, n_clients: int, dim: int) -> FloatArr
         raise ValueError(
             f"hessians must be positive definite, got a smallest eigenvalue of {smallest:.6g}"
         )
-    symmetric.flags.writeable = False
-    return symmetric
+    return read_only(symmetric)

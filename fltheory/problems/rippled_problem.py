@@ -11,6 +11,7 @@ curvature along a coordinate, ``a + b w^2 cos(.)``, has supremum ``L = a + b w^2
 
 from __future__ import annotations
 
+import math
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
@@ -84,6 +85,11 @@ class RippledProblem(TiltedProblem):
     def mu(self) -> float:
         """The infimum of the curvature: negative where the clients are nonconvex."""
         return self.curvature - self.amplitude * self.frequency**2
+
+    @property
+    def bowl(self) -> tuple[float, float]:
+        """a, and the ripples' steepest gradient: ``b w`` along each coordinate."""
+        return self.curvature, self.amplitude * self.frequency * math.sqrt(self.dim)
 
     def loss(self, x: FloatArray) -> FloatArray:
         """F at points ``x`` of shape (..., d)."""

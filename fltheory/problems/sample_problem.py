@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.problems.weights import checked_target_weights, weights_or_uniform
+from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 
 
-class SampleProblem(ABC):
+class SampleProblem(ReadOnlyArrays, ABC):
     """``F_i(x) = mean_j f_ij(x) + ridge/2 ||x||^2`` over client i's samples.
 
     Such losses have no noise level or dissimilarity in closed form, so this is not a `Problem` for
@@ -48,7 +49,7 @@ class SampleProblem(ABC):
         """Set the fields from each client's checked samples, and further ones as they are."""
         weights = checked_target_weights(target_weights, len(data))
         fields = {
-            "samples": np.concatenate(data),
+            "samples": read_only(np.concatenate(data)),
             "starts": np.cumsum([0, *(len(part) for part in data)]),
             "ridge": validation.positive("ridge", ridge),
             "alpha": weights_or_uniform(weights, len(data)),

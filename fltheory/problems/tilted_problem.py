@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 
@@ -9,11 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.problems.gradient_split import GradientSplit
 from fltheory.problems.weights import checked_target_weights, weights_or_uniform
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 
-class TiltedProblem(ABC):
+class TiltedProblem(ReadOnlyArrays, ABC):
     """``F_i(x) = F(x) + t_i'(x - x*)``, with F smallest at x* and zero there.
 
     The tilts ``t_i`` cancel under the target weights. ``grad F_i - grad F = t_i`` everywhere, so
@@ -105,6 +108,19 @@ class TiltedProblem(ABC):
     def sigma_G(self) -> float:
         """Gradient dissimilarity, the same at every point: the longest tilt."""
         return float(np.linalg.norm(self.tilts, axis=1).max())
+
+    @property
+    def bowl(self) -> tuple[float, float]:
+        """(a, rest) such that ``||grad F(x) - a (x - x*)|| <= rest`` everywhere; infinite here."""
+        return 0.0, math.inf
+
+    @property
+    def gradient_split(self) -> GradientSplit:
+        """The bowl's affine gradient, the tilts, and a bound on the rest."""
+        curvature, rest = self.bowl
+        hessian = curvature * np.eye(self.dim)
+        shape = (self.n_clients, self.dim, self.dim)
+        return GradientSplit(np.broadcast_to(hessian, shape), self.tilts, hessian, rest)
 
     @abstractmethod
     def loss(self, x: FloatArray) -> FloatArray:

@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.exact_or_float import is_exact, solve
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.weights import weighted_mean
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class WeightedObjective:
+class WeightedObjective(ReadOnlyArrays):
     """``F_B = sum_k p_k F_k``, what weighted averaging of the clients who show up minimises.
 
     CA-Fed's equation (4). Some p may be zero, unlike target weights.
@@ -42,6 +44,11 @@ class WeightedObjective:
     weights: FloatArray
 
     def __init__(self, problem: QuadraticProblem, weights: ArrayLike) -> None:
+        if is_exact(weights):
+            # Made from exact numbers by the package itself; checks want floats.
+            object.__setattr__(self, "problem", problem)
+            object.__setattr__(self, "weights", weights)
+            return
         array = validation.real_array("weights", weights, shape=f"({problem.n_clients},)")
         if array.shape != (problem.n_clients,):
             raise ValueError(f"weights must have shape ({problem.n_clients},), got {array.shape}")
@@ -64,13 +71,23 @@ class WeightedObjective:
     def minimiser(self) -> FloatArray:
         """(d,) minimiser, CA-Fed's ``w_B*``."""
         optima = self.problem.optima
+        if is_exact(self.weights):
+            return solve(self.hessian, self.hessian_times_optima)
         centre = weighted_mean(optima, self.weights)
         if self.problem.shared_hessian:
             return centre
         pull = np.einsum("i,iab,ib->a", self.weights, self.problem.hessians, optima - centre)
         return centre + np.linalg.solve(self.hessian, pull)
 
+    @property
+    def hessian_times_optima(self) -> FloatArray:
+        """(d,) ``sum_k p_k H_k c_k``."""
+        problem = self.problem
+        if problem.shared_hessian:
+            return np.asarray(problem.hessians @ (self.weights @ problem.optima))
+        return np.einsum("i,iab,ib->a", self.weights, problem.hessians, problem.optima)
+
     def excess_loss(self, x: FloatArray) -> FloatArray:
         """``F_B(x) - F_B*`` at points of shape (..., d), without cancellation."""
         offset = x - self.minimiser
-        return 0.5 * np.einsum("...a,...a->...", offset, offset @ self.hessian)
+        return (offset * (offset @ self.hessian)).sum(axis=-1) / 2

@@ -1,78 +1,32 @@
 """The papers' statements as data: hypotheses, bounded quantity, bound, source."""
 
-from fltheory.theorems.derivation import (
-    Derivation,
-    Equal,
-    FiniteLimit,
-    Implied,
-    Step,
-    StepOutcome,
-    StepResult,
-)
-from fltheory.theorems.derivation_check import check_derivation, check_step
-from fltheory.theorems.family import Family, Parameter
-from fltheory.theorems.learning_claim import (
-    DecayClaim,
-    DecayQuantity,
-    LearningClaim,
-    LearningQuantity,
-    LearningRegime,
-    Measurement,
-)
-from fltheory.theorems.regime import Regime
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.direction import DirectionClaim
+from fltheory.claims.order import RateAxis, RateClaim
+from fltheory.claims.statement import Statement
+from fltheory.claims.statement_units import unit_flags
+from fltheory.grammar.family import Family, Parameter
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange, RoundSymbol
+from fltheory.grammar.regime import Regime
 from fltheory.theorems.registry import get, ids, load, readings, register, registered
-from fltheory.theorems.repair import Mend, Repair
-from fltheory.theorems.statement import (
-    BoundedQuantity,
-    DirectionClaim,
-    Hypothesis,
-    PointClaim,
-    PointQuantity,
-    RateAxis,
-    RateClaim,
-    RoundRange,
-    RoundSymbol,
-    Statement,
-    Theorem,
-)
-from fltheory.theorems.statement_units import StatementFlag, unit_flags
-from fltheory.theorems.units import Unit, UnitFlag, unit_of
 
 __all__ = [
     "BoundedQuantity",
-    "DecayClaim",
-    "DecayQuantity",
-    "Derivation",
     "DirectionClaim",
-    "Equal",
     "Family",
-    "FiniteLimit",
     "Hypothesis",
-    "Implied",
-    "LearningClaim",
-    "LearningQuantity",
-    "LearningRegime",
-    "Measurement",
-    "Mend",
     "Parameter",
     "PointClaim",
     "PointQuantity",
     "RateAxis",
     "RateClaim",
     "Regime",
-    "Repair",
     "RoundRange",
     "RoundSymbol",
     "Statement",
-    "StatementFlag",
-    "Step",
-    "StepOutcome",
-    "StepResult",
     "Theorem",
-    "Unit",
-    "UnitFlag",
-    "check_derivation",
-    "check_step",
     "get",
     "ids",
     "load",
@@ -80,5 +34,4 @@ __all__ = [
     "register",
     "registered",
     "unit_flags",
-    "unit_of",
 ]

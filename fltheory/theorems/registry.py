@@ -8,20 +8,18 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-from fltheory.theorems import (
-    ca_fed,
-    ca_fed_weights,
-    cited_lemmas,
-    fedar,
-    fedau,
-    fedau_weights,
-    sa_fl,
-    sa_fl_impossibility,
-    sa_fl_pac,
-    sa_fl_repairs,
-    scaffold,
-)
-from fltheory.theorems.statement import Statement
+from fltheory.claims.statement import Statement
+from fltheory.theorems.ca_fed import statements as ca_fed
+from fltheory.theorems.ca_fed import weights as ca_fed_weights
+from fltheory.theorems.cited_lemmas import statements as cited_lemmas
+from fltheory.theorems.fedar import statements as fedar
+from fltheory.theorems.fedau import statements as fedau
+from fltheory.theorems.fedau import weights as fedau_weights
+from fltheory.theorems.pac import impossibility as sa_fl_impossibility
+from fltheory.theorems.pac import statements as sa_fl_pac
+from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
+from fltheory.theorems.sa_fl import statements as sa_fl
+from fltheory.theorems.scaffold import statements as scaffold
 
 PAPERS = (
     sa_fl.STATEMENTS,

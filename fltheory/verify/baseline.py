@@ -11,19 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fltheory.evidence.verdict import Grade
 from fltheory.verify.runs import Cell
-from fltheory.verify.verdict import Grade
 
-COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio")
+COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio", "evidence")
+_WITHOUT_EVIDENCE = COLUMNS[:-1]
 _EXACT_DRIFT = 1e-6
 
 
 @dataclass(frozen=True)
 class Record:
-    """What was recorded for one cell."""
+    """What was recorded for one cell; an empty grade of evidence is compared with none."""
 
     outcome: str
     ratio: float
+    evidence: str = ""
 
 
 Baseline = Mapping[tuple[str, str, str], Record]
@@ -41,12 +43,17 @@ def read_baseline(path: Path) -> Baseline:
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = tuple(next(reader, ()))
-        if header != COLUMNS:
-            raise ValueError(f"{path}: the header must be {','.join(COLUMNS)}, got {header}")
+        if header not in (COLUMNS, _WITHOUT_EVIDENCE):
+            raise ValueError(
+                f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, or that and evidence, "
+                f"got {header}"
+            )
         for line, row in enumerate(reader, start=2):
             try:
-                theorem, reading, regime, outcome, ratio = row
-                records[theorem, reading, regime] = Record(outcome, float(ratio))
+                theorem, reading, regime, outcome, ratio, *evidence = row
+                if len(row) != len(header):
+                    raise ValueError("a row of another length than the header")
+                records[theorem, reading, regime] = Record(outcome, float(ratio), *evidence)
             except ValueError as error:
                 raise ValueError(f"{path}, line {line}: not a recorded cell: {row}") from error
     return records
@@ -56,13 +63,15 @@ def write_baseline(path: Path, cells: Sequence[Cell], kept: Baseline | None = No
     """Record the cells' verdicts and ratios, keeping other cells' records from ``kept``."""
     records = dict(kept or {})
     for cell in cells:
-        records[cell.key] = Record(cell.verdict.outcome.name, cell.verdict.ratio)
+        verdict = cell.verdict
+        grade = verdict.evidence.grade.name.lower()
+        records[cell.key] = Record(verdict.outcome.name, verdict.ratio, grade)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for key, record in sorted(records.items()):
-            writer.writerow([*key, record.outcome, f"{record.ratio:.9g}"])
+            writer.writerow([*key, record.outcome, f"{record.ratio:.9g}", record.evidence])
 
 
 def departure(cell: Cell, baseline: Baseline) -> str | None:
@@ -76,6 +85,9 @@ def departure(cell: Cell, baseline: Baseline) -> str | None:
             f"{cell.name}: the verdict changed from {record.outcome} to {verdict.outcome.name}, "
             f"the ratio from {record.ratio:.9g} to {verdict.ratio:.9g}"
         )
+    grade = verdict.evidence.grade.name.lower()
+    if record.evidence not in ("", grade):
+        return f"{cell.name}: the evidence changed from {record.evidence} to {grade}"
     drift, allowed = _drift(verdict.ratio, record.ratio), _allowed_drift(cell)
     if drift > allowed:
         return (

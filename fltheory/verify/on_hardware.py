@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import sympy as sp
 
+from fltheory.claims.comparison import Comparison
 from fltheory.engines import Setting
-from fltheory.engines.measured_problem import MeasuredProblem
-from fltheory.engines.measured_run import Bracket
+from fltheory.engines.measured.measured_problem import MeasuredProblem
+from fltheory.engines.measured.measured_run import Bracket
+from fltheory.evidence.evaluation import evaluate
+from fltheory.evidence.truths import Sampling, Truth
+from fltheory.evidence.verdict import Grade, HypothesisCheck, Outcome
 from fltheory.theorems import Statement, Theorem
-from fltheory.theorems.sa_fl_symbols import L
-from fltheory.verify.check import Comparison, compare_with
-from fltheory.verify.evaluation import evaluate
-from fltheory.verify.truth import Sampling, Truth
-from fltheory.verify.verdict import Grade, HypothesisCheck, Outcome
+from fltheory.theorems.sa_fl.symbols import L
 
 if TYPE_CHECKING:
     from fltheory.hardware.theory_runs import Premise, TheoryRun
-    from fltheory.hardware.training import Experiment
+    from fltheory.hardware.training.table import Experiment
 
 Progress = Callable[[int, int, str], None]
 
@@ -191,21 +191,19 @@ def check_experiment(
 
 def _measurable(statement: Statement) -> Theorem:
     known = {"squared_distance", "squared_gradient", "excess_loss", "participant_excess_loss"}
-    if not isinstance(statement, Theorem) or not known >= {
-        statement.quantity.field,
-        *(symbol.field for symbol in statement.round_symbols),
-    }:
+    fields = statement.fields_of_run()
+    if not fields or not fields <= known:
         raise ValueError(
             f"theorems must be ones whose quantities are measured on runs, as sa-fl/5, "
             f"got {statement.id}"
         )
-    return statement
+    return cast("Theorem", statement)
 
 
 def _compare(
     theorem: Theorem, run: TheoryRun, truth: Truth, smoothness: float, end: str
 ) -> Comparison:
-    return compare_with(truth, theorem, _setting(run, smoothness, end))
+    return theorem.compared_with(truth, _setting(run, smoothness, end))
 
 
 def _setting(run: TheoryRun, smoothness: float, end: str) -> Setting:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import TypeAlias
 
+from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.statement import Statement
+from fltheory.evidence.truths import Sampling
+from fltheory.evidence.verdict import Outcome, Verdict
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.parallel import as_they_come
 from fltheory.progress import Progress
-from fltheory.theorems.statement import Statement
-from fltheory.verify.bound_curve import BoundCurve
-from fltheory.verify.curve import check_with_curve
-from fltheory.verify.truth import Sampling
-from fltheory.verify.verdict import Verdict
+from fltheory.theorems.registry import get
 
 FAMILY_ERROR_PROBABILITY = 1e-7
+
+CellKey: TypeAlias = tuple[str, str, str]
+"""(theorem, reading, regime)."""
 
 
 @dataclass(frozen=True)
@@ -25,16 +33,27 @@ class Cell:
     verdict : Verdict
     curve : BoundCurve or None
         Truth and bound over the rounds, where the statement is about a run.
+    kind : StatementKind
+        What kind of sentence of its paper the statement is.
+    faults : tuple of Refutation
+        Why it is refuted, where it is: the statement's known faults that this regime shows.
     """
 
     regime: str
     verdict: Verdict
     curve: BoundCurve | None = None
+    kind: StatementKind = StatementKind.THEOREM
+    faults: tuple[Refutation, ...] = ()
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def key(self) -> CellKey:
         """(theorem, reading, regime)."""
         return self.verdict.theorem, self.verdict.reading, self.regime
+
+    @property
+    def weight(self) -> Weight | None:
+        """The weight of the heaviest fault that it shows, None where it shows none."""
+        return Weight.heaviest(fault.weight for fault in self.faults) if self.faults else None
 
     @property
     def name(self) -> str:
@@ -48,6 +67,7 @@ def check_regimes(
     replicas: int = 2000,
     seed: int = 0,
     family_error_probability: float = FAMILY_ERROR_PROBABILITY,
+    processes: int | None = 1,
     progress: Progress | None = None,
 ) -> list[Cell]:
     """Check every statement in every one of its regimes.
@@ -60,20 +80,67 @@ def check_regimes(
     family_error_probability : float
         Allowed for all sampled intervals of the whole table together; each cell gets an
         equal share.
+    processes : int, optional
+        How many share the work; as many as there are processors for None. More than one takes
+        statements that are registered.
     progress : callable, optional
-        Called with (cells done, cells, name of the next cell).
+        Called with (cells done, cells, name of the next cell, or of the last where several
+        processes share the work).
     """
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))
-    cells: dict[tuple[str, str, str], Cell] = {}
-    for statement, name in shared_settings_together(pairs):
-        if progress is not None:
-            progress(len(cells), len(pairs), f"{statement.id} {statement.reading}: {name}")
-        verdict, curve = check_with_curve(statement, statement.regimes[name].setting, sampling)
-        cells[statement.id, statement.reading, name] = Cell(name, verdict, curve)
+    cells: dict[CellKey, Cell] = {}
+    if processes == 1:
+        for statement, name in shared_settings_together(pairs):
+            if progress is not None:
+                progress(len(cells), len(pairs), _label(statement.id, statement.reading, name))
+            cells[statement.id, statement.reading, name] = _checked(statement, name, sampling)
+    else:
+        groups = _groups_of_one_setting(pairs)
+        if progress is not None and groups:
+            progress(0, len(pairs), _label(*groups[0][0]))
+        for found in as_they_come(partial(_all_checked, sampling=sampling), groups, processes):
+            cells |= {cell.key: cell for cell in found}
+            if progress is not None:
+                progress(len(cells), len(pairs), _label(*found[-1].key))
     if progress is not None:
         progress(len(cells), len(pairs), "done")
     return [cells[statement.id, statement.reading, name] for statement, name in pairs]
+
+
+def _label(identifier: str, reading: str, name: str) -> str:
+    return f"{identifier} {reading}: {name}"
+
+
+def _checked(statement: Statement, name: str, sampling: Sampling) -> Cell:
+    return cell_of(
+        statement, name, *statement.verdict_and_curve(statement.regimes[name].setting, sampling)
+    )
+
+
+def cell_of(
+    statement: Statement, regime: str, verdict: Verdict, curve: BoundCurve | None = None
+) -> Cell:
+    """Return a verdict's cell, with those of the statement's faults that its regime shows."""
+    shown = verdict.outcome is Outcome.REFUTED
+    faults = tuple(fault for fault in statement.refutations if shown and regime in fault.regimes)
+    return Cell(regime, verdict, curve, statement.kind, faults)
+
+
+def _groups_of_one_setting(pairs: Sequence[tuple[Statement, str]]) -> list[tuple[CellKey, ...]]:
+    """Return what shares a truth, by names: statements hold functions, which cannot be sent."""
+    together = shared_settings_together(pairs)
+    by_setting = groupby(together, key=lambda pair: id(pair[0].regimes[pair[1]]))
+    return [
+        tuple((statement.id, statement.reading, name) for statement, name in group)
+        for _, group in by_setting
+    ]
+
+
+def _all_checked(keys: Sequence[CellKey], sampling: Sampling) -> list[Cell]:
+    return [
+        _checked(get(identifier, reading), name, sampling) for identifier, reading, name in keys
+    ]
 
 
 def shared_settings_together(

@@ -7,6 +7,8 @@ quadratic; the right m is the largest for which the last client still gets a pos
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fltheory.validation import FloatArray
@@ -15,21 +17,29 @@ from fltheory.weights.trade_off import TradeOff
 
 def importance(problem: TradeOff) -> FloatArray:
     """Return p (N,) that minimises ``(1/2 q'Aq + b) / (pi'q)``; needs positive ``a``."""
-    order = np.argsort(-problem.availability, kind="stable")
-    shown = problem.availability[order]
-    flexibility = 1.0 / problem.a[order]
+    q = fastest(problem.availability, problem.a, problem.b, problem.total)
+    p = problem.availability * q
+    return np.asarray(p / p.sum())
+
+
+def fastest(availability: Any, a: Any, b: Any, total: Any) -> Any:
+    """Return the minimiser q (N,) itself; from exact numbers, in exact numbers."""
+    order = np.argsort(-availability, kind="stable")
+    shown = availability[order]
+    flexibility = 1 / a[order]
     mass = np.cumsum(flexibility)
     # Counted from the largest, the mean of those alike is exact: they are always in use.
     mean = shown[0] + np.cumsum((shown - shown[0]) * flexibility) / mass
     # Summed over joining clients, the spread about the mean is free of cancellation.
     joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (shown[1:] - mean[:-1]) ** 2
-    spread = np.concatenate([[0.0], np.cumsum(joins)])
-    even = problem.total / mass
-    load = problem.total * even + 2 * problem.b
-    middle = problem.total * mean
+    spread = np.concatenate([0 * mass[:1], np.cumsum(joins)])
+    even = total / mass
+    load = total * even + 2 * b
+    middle = total * mean
     ratio = load / (middle + np.sqrt(middle**2 + spread * load))
     last = int(np.flatnonzero(ratio * (shown - mean) + even > 0)[-1])
-    q = flexibility * np.maximum(ratio[last] * (shown - mean[last]) + even[last], 0.0)
-    p = np.empty(problem.n_clients)
-    p[order] = shown * q
-    return p / p.sum()
+    price = ratio[last] * (shown - mean[last]) + even[last]
+    q = np.empty_like(price)
+    # Zero of the same kind of number; what is added makes 0.0 of -0.0.
+    q[order] = flexibility * np.where(np.asarray(price > 0, dtype=bool), price, 0 * price + 0)
+    return q

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 Method = Literal["newton", "cvxpy", "closed form"]
 
 
 @dataclass(frozen=True, eq=False)
-class OptimalWeights:
+class OptimalWeights(ReadOnlyArrays):
     """Aggregation weights that minimise a bound, and the evidence that they do.
 
     Attributes

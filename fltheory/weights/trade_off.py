@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class TradeOff:
+class TradeOff(ReadOnlyArrays):
     """``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over the weights q.
 
     In the variables ``p_k = pi_k q_k / (pi'q)`` of the simplex, ``s = 1/(pi'q)`` is linear,

@@ -13,8 +13,8 @@ from fltheory.algorithms import CAFed, Unbiased
 from fltheory.algorithms import availability_estimate as estimate
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.algorithms.exclusion import kept_after_exclusion
-from fltheory.engines.noise import GaussianNoise
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import quadratic

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from replay import replay
 
-from fltheory.algorithms import CappedLinear, FedAR, Mifa
+from fltheory.algorithms import FedAR, Mifa
+from fltheory.algorithms.inactivity_weights import CappedLinear
 
 WEIGHT = CappedLinear(growth=0.5, largest=2.0)
 

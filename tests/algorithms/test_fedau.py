@@ -10,9 +10,10 @@ import pytest
 
 from fltheory.algorithms import FedAU, FedAvg, Unbiased, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import NotAffineError, exact, monte_carlo, weight_error
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines import NotAffineError, Setting, exact, monte_carlo
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 
@@ -119,14 +120,16 @@ def test_sampled_weights_have_the_exact_error() -> None:
 
 
 def test_always_there_is_fedavg_over_all() -> None:
-    run = monte_carlo(FedAU(0.1, 3), PROBLEM, Bernoulli([1, 1]), 20, [3.0], replicas=2, seed=0)
+    run = monte_carlo(
+        Setting(FedAU(0.1, 3), PROBLEM, Bernoulli([1, 1]), 20, [3.0]), replicas=2, seed=0
+    )
     expected = (3.0 - 1.0) * (0.9**3) ** np.arange(21)
     np.testing.assert_allclose(run.squared_distance, expected**2, rtol=1e-12)
 
 
 def test_no_exact_moments_with_weights_from_the_past() -> None:
     with pytest.raises(NotAffineError):
-        exact(FedAU(0.1, 1), PROBLEM, Bernoulli([0.5, 1.0]), 5, [3.0])
+        exact(Setting(FedAU(0.1, 1), PROBLEM, Bernoulli([0.5, 1.0]), 5, [3.0]))
 
 
 def test_torch_gives_the_same() -> None:

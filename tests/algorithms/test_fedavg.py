@@ -14,9 +14,9 @@ from oracles import random_problem
 from fltheory.algorithms import FedAvg
 from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import exact
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines import Setting, exact
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
 
@@ -69,7 +69,7 @@ def test_one_client_is_local_sgd(curvature: float, step: float, steps: int, sigm
     """R rounds of K steps are RK steps: ``E s^2 = a^{2RK} s_0^2 + lr^2 sigma^2 sum a^{2j}``."""
     lr = step / curvature
     problem = QuadraticProblem([[curvature]], [[2.0]], sigma=sigma)
-    run = exact(FedAvg(lr, steps), problem, UniformSubset(1, 1), 4, [5.0])
+    run = exact(Setting(FedAvg(lr, steps), problem, UniformSubset(1, 1), 4, [5.0]))
     total = steps * np.arange(5)
     decay = (1 - step) ** 2
     noise = (lr * sigma) ** 2 * (1 - decay**total) / (1 - decay)
@@ -82,8 +82,8 @@ def test_server_step_of_one_is_the_default() -> None:
     problem = random_problem(0, 4, 2)
     arguments = (problem, UniformSubset(4, 2), 5, [1.0, 1.0])
     left, right = (
-        exact(FedAvg(0.1, 2), *arguments),
-        exact(FedAvg(0.1, 2, server_lr=1.0), *arguments),
+        exact(Setting(FedAvg(0.1, 2), *arguments)),
+        exact(Setting(FedAvg(0.1, 2, server_lr=1.0), *arguments)),
     )
     np.testing.assert_array_equal(left.squared_distance, right.squared_distance)
 
@@ -91,7 +91,7 @@ def test_server_step_of_one_is_the_default() -> None:
 def test_local_averages_ignore_target_weights() -> None:
     """Weights are uniform over participants; alpha = (3/4, 1/4) moves x* only."""
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]], target_weights=[0.75, 0.25])
-    run = exact(FedAvg(0.5, 1), problem, UniformSubset(2, 2), 50, [0.0])
+    run = exact(Setting(FedAvg(0.5, 1), problem, UniformSubset(2, 2), 50, [0.0]))
     np.testing.assert_allclose(run.squared_distance, 0.25, rtol=1e-12)
 
 

@@ -7,7 +7,7 @@ import pytest
 from replay import replay
 
 from fltheory.algorithms import FedAvgIS, WeightedFedAvg
-from fltheory.engines import exact
+from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 
@@ -34,8 +34,8 @@ def test_is_weighted_fedavg_with_these_weights() -> None:
     problem = QuadraticProblem([[1.0]], [[-2.0], [4.0]], sigma=0.5)
     p = (0.5, 0.25)
     arguments = (problem, Bernoulli(p), 10, [3.0])
-    found = exact(FedAvgIS(p, 0.1, 2, server_lr=0.7), *arguments)
-    expected = exact(WeightedFedAvg((1.0, 2.0), 0.1, 2, server_lr=0.7), *arguments)
+    found = exact(Setting(FedAvgIS(p, 0.1, 2, server_lr=0.7), *arguments))
+    expected = exact(Setting(WeightedFedAvg((1.0, 2.0), 0.1, 2, server_lr=0.7), *arguments))
     np.testing.assert_allclose(found.squared_distance, expected.squared_distance, rtol=1e-12)
 
 

@@ -10,7 +10,6 @@ import pytest
 from fltheory.algorithms import (
     AdaFed,
     Algorithm,
-    CappedLinear,
     ClusterFedVarp,
     F3ast,
     FedAR,
@@ -20,12 +19,13 @@ from fltheory.algorithms import (
     FedVarp,
     Mifa,
     Scaffold,
-    State,
     Unbiased,
 )
-from fltheory.engines.noise import GaussianNoise, Silence
+from fltheory.algorithms.contract import State
+from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.engines.clients.noise import GaussianNoise, Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.simulation import simulate
-from fltheory.engines.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem
 from tests.comparison import ALPHA, PROBLEM, PROCESSES, X0, P
 

@@ -18,7 +18,6 @@ from fltheory.algorithms import (
     AdaFed,
     Algorithm,
     CAFed,
-    CappedLinear,
     ClusterFedVarp,
     F3ast,
     FedAR,
@@ -29,13 +28,13 @@ from fltheory.algorithms import (
     Mifa,
     Safari,
     Scaffold,
-    State,
     Unbiased,
     WeightedFedAvg,
 )
-from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.algorithms.contract import CLIENTS, State
+from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem
 
 N, DIM, REPLICAS, ROUNDS = 4, 2, 30, 12

@@ -9,8 +9,7 @@ import pytest
 
 from fltheory.algorithms import Constant, Harmonic, LocalSgd, WeightedFedAvg
 from fltheory.algorithms.local_sgd import _mixing
-from fltheory.engines import Trajectory, exact, monte_carlo
-from fltheory.engines.path_moments import along_path
+from fltheory.engines import Setting, Trajectory, exact, monte_carlo, paths
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -19,8 +18,10 @@ EVERYBODY = UniformSubset(3, 3)
 
 
 def test_constant_steps_make_fedavg_after_every_average(mixed_hessians: QuadraticProblem) -> None:
-    steps = exact(LocalSgd(Constant(0.1), 4, P), mixed_hessians, EVERYBODY, 12, [2.0, -1.0])
-    rounds = exact(WeightedFedAvg(P, 0.1, 4), mixed_hessians, EVERYBODY, 3, [2.0, -1.0])
+    steps = exact(
+        Setting(LocalSgd(Constant(0.1), 4, P), mixed_hessians, EVERYBODY, 12, [2.0, -1.0])
+    )
+    rounds = exact(Setting(WeightedFedAvg(P, 0.1, 4), mixed_hessians, EVERYBODY, 3, [2.0, -1.0]))
     for name in ("squared_distance", "squared_gradient", "excess_loss"):
         np.testing.assert_allclose(steps[name][::4], rounds[name], rtol=1e-12)
 
@@ -32,7 +33,7 @@ def test_decaying_steps_inside_a_round_are_those_of_a_plain_loop(
         mixed_hessians.hessians, mixed_hessians.optima, target_weights=mixed_hessians.alpha
     )
     schedule = Harmonic(0.8, offset=1.0)
-    run = exact(LocalSgd(schedule, 3, P), noiseless, EVERYBODY, 7, [2.0, -1.0])
+    run = exact(Setting(LocalSgd(schedule, 3, P), noiseless, EVERYBODY, 7, [2.0, -1.0]))
     models = np.tile([2.0, -1.0], (3, 1))
     expected = []
     for t in range(1, 8):
@@ -45,11 +46,11 @@ def test_decaying_steps_inside_a_round_are_those_of_a_plain_loop(
     np.testing.assert_allclose(run.squared_distance[1:], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("engine", [exact, along_path])
+@pytest.mark.parametrize("engine", [exact, paths])
 def test_a_single_client_makes_plain_sgd(engine: Callable[..., Trajectory]) -> None:
     """With curvature 1 and noise of 1/2 the error follows e <- (1 - eta)^2 e + eta^2 / 4."""
     alone = QuadraticProblem([[1.0]], [[3.0]], sigma=0.5)
-    run = engine(LocalSgd(Harmonic(0.5), 2, (1.0,)), alone, UniformSubset(1, 1), 5, [1.0])
+    run = engine(Setting(LocalSgd(Harmonic(0.5), 2, (1.0,)), alone, UniformSubset(1, 1), 5, [1.0]))
     expected = [4.0]
     for t in range(1, 6):
         expected.append((1 - 0.5 / t) ** 2 * expected[-1] + (0.5 / t) ** 2 / 4)
@@ -62,8 +63,8 @@ def test_exact_moments_agree_with_sampled_ones_where_some_are_absent(
     """Each of 21 comparisons misses with probability 3e-12 or less (seven standard errors)."""
     who = UniformSubset(3, 2)
     arguments = (LocalSgd(Harmonic(0.5), 2, P), mixed_hessians, who, 6, [2.0, -1.0])
-    truth = exact(*arguments)
-    sample = monte_carlo(*arguments, replicas=4000, seed=5)
+    truth = exact(Setting(*arguments))
+    sample = monte_carlo(Setting(*arguments), replicas=4000, seed=5)
     assert sample.standard_error is not None
     for name in ("squared_distance", "squared_gradient", "excess_loss"):
         gap = np.abs(sample[name] - truth[name])[1:]
@@ -73,7 +74,7 @@ def test_exact_moments_agree_with_sampled_ones_where_some_are_absent(
 def test_the_bound_on_rounding_does_not_grow_with_the_steps(
     mixed_hessians: QuadraticProblem,
 ) -> None:
-    run = exact(LocalSgd(Constant(0.1), 5, P), mixed_hessians, EVERYBODY, 400, [2.0, -1.0])
+    run = exact(Setting(LocalSgd(Constant(0.1), 5, P), mixed_hessians, EVERYBODY, 400, [2.0, -1.0]))
     assert run.rounding_error is not None
     assert run.rounding_error.squared_distance[-1] < 1e-10
 
@@ -100,4 +101,4 @@ def test_other_bad_arguments_are_named(two_points: QuadraticProblem) -> None:
     with pytest.raises(ValueError, match=r"aggregation_weights must have shape"):
         LocalSgd(Constant(0.1), 1, ())
     with pytest.raises(ValueError, match=r"one for each of 2 clients, got 3"):
-        exact(LocalSgd(Constant(0.1), 1, P), two_points, UniformSubset(2, 2), 1, [0.0])
+        exact(Setting(LocalSgd(Constant(0.1), 1, P), two_points, UniformSubset(2, 2), 1, [0.0]))

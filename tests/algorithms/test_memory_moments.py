@@ -10,9 +10,9 @@ from oracles import random_problem
 
 from fltheory.algorithms import Algorithm, ClusterFedVarp, FedAR, FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import NotAffineError, exact, monte_carlo, stationary
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines import NotAffineError, Setting, exact, monte_carlo, stationary
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset
 
 ALGORITHMS = {
@@ -42,7 +42,7 @@ def test_noise_free_moments_are_sums_over_every_path(name: str, who: str) -> Non
     weights = np.array([np.prod([p for p, _ in path]) for path in paths])
     masks = np.array([[mask for _, mask in path] for path in paths])
     state = algorithm.init(np.tile(X0, (len(paths), 1)), 3)
-    truth = exact(algorithm, problem, participation, 4, X0)
+    truth = exact(Setting(algorithm, problem, participation, 4, X0))
     for index in range(5):
         squares = ((state["x"] - problem.x_star) ** 2).sum(axis=1)
         assert truth.squared_distance[index] == pytest.approx(weights @ squares, rel=1e-11)
@@ -63,8 +63,10 @@ def test_sampled_runs_agree_with_the_exact_moments(name: str, who: str) -> None:
     """
     algorithm, participation = ALGORITHMS[name], PARTICIPATIONS[who]
     problem = random_problem(6, 3, 2, sigma=0.7)
-    truth = exact(algorithm, problem, participation, ROUNDS, X0)
-    run = monte_carlo(algorithm, problem, participation, ROUNDS, X0, replicas=REPLICAS, seed=3)
+    truth = exact(Setting(algorithm, problem, participation, ROUNDS, X0))
+    run = monte_carlo(
+        Setting(algorithm, problem, participation, ROUNDS, X0), replicas=REPLICAS, seed=3
+    )
     assert run.standard_error is not None
     for field in FIELDS:
         slack = SIGMAS * run.standard_error[field] + 1e-12 * (1 + truth[field])
@@ -75,14 +77,14 @@ def test_sampled_runs_agree_with_the_exact_moments(name: str, who: str) -> None:
 @pytest.mark.parametrize("who", PARTICIPATIONS)
 def test_rounds_that_are_not_affine_are_refused(algorithm: Algorithm, who: str) -> None:
     with pytest.raises(NotAffineError, match=r"engines\.monte_carlo"):
-        exact(algorithm, random_problem(6, 3, 2), PARTICIPATIONS[who], 3, X0)
+        exact(Setting(algorithm, random_problem(6, 3, 2), PARTICIPATIONS[who], 3, X0))
 
 
 @pytest.mark.parametrize("who", PARTICIPATIONS)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_moments_approach_the_stationary_ones(name: str, who: str) -> None:
     arguments = (ALGORITHMS[name], random_problem(6, 3, 2, sigma=0.7), PARTICIPATIONS[who])
-    late = exact(*arguments, 600, X0).squared_distance
-    limit = stationary(*arguments).squared_distance
+    late = exact(Setting(*arguments, 600, X0)).squared_distance
+    limit = stationary(Setting(*arguments, 1, X0)).squared_distance
     assert late[-1] == pytest.approx(limit, rel=1e-8)
     assert abs(late[0] - limit) > 0.5

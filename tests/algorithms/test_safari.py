@@ -12,9 +12,9 @@ from oracles import random_problem
 
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.algorithms.contract import CLIENTS, SERVER
-from fltheory.engines import Trajectory, exact, monte_carlo
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines import Setting, Trajectory, exact, monte_carlo
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -40,8 +40,8 @@ def test_branches_have_probabilities_q_and_the_rest() -> None:
 def test_q_of_one_is_fedavg(seed: int, size: int, lr: float, steps: int) -> None:
     problem = random_problem(seed, 4, 2)
     arguments = (problem, UniformSubset(4, size), 6, [2.0, -1.0])
-    left = exact(Safari(1.0, lr, 0.3, steps), *arguments)
-    right = exact(FedAvg(lr, steps), *arguments)
+    left = exact(Setting(Safari(1.0, lr, 0.3, steps), *arguments))
+    right = exact(Setting(FedAvg(lr, steps), *arguments))
     for name in FIELDS:
         np.testing.assert_allclose(left[name], right[name], rtol=1e-13)
 
@@ -50,8 +50,8 @@ def test_q_of_one_samples_as_fedavg() -> None:
     """The same participants and the same noise: bit for bit."""
     problem = random_problem(0, 4, 2)
     arguments = (problem, UniformSubset(4, 2), 6, [2.0, -1.0])
-    left = monte_carlo(Safari(1.0, 0.2, 0.3, 2), *arguments, replicas=50, seed=3)
-    right = monte_carlo(FedAvg(0.2, 2), *arguments, replicas=50, seed=3)
+    left = monte_carlo(Setting(Safari(1.0, 0.2, 0.3, 2), *arguments), replicas=50, seed=3)
+    right = monte_carlo(Setting(FedAvg(0.2, 2), *arguments), replicas=50, seed=3)
     np.testing.assert_array_equal(left.squared_distance, right.squared_distance)
 
 
@@ -61,7 +61,7 @@ def test_q_of_zero_is_sgd_on_the_server(step: float, server_sigma: float) -> Non
     problem = QuadraticProblem(
         [[[0.5]], [[1.5]]], [[3.0], [-1.0]], sigma=9.0, server_sigma=server_sigma
     )
-    run = exact(Safari(0.0, 0.1, step, 3), problem, UniformSubset(2, 1), 5, [2.0])
+    run = exact(Setting(Safari(0.0, 0.1, step, 3), problem, UniformSubset(2, 1), 5, [2.0]))
     decay = (1 - step) ** 2
     powers = decay ** np.arange(5)
     expected = [4.0 * decay**r + (step * server_sigma) ** 2 * powers[:r].sum() for r in range(6)]
@@ -69,7 +69,7 @@ def test_q_of_zero_is_sgd_on_the_server(step: float, server_sigma: float) -> Non
 
 
 def one_round(q: float, problem: QuadraticProblem) -> Trajectory:
-    return exact(Safari(q, 0.2, 0.3, 2), problem, UniformSubset(4, 2), 1, [2.0, -1.0])
+    return exact(Setting(Safari(q, 0.2, 0.3, 2), problem, UniformSubset(4, 2), 1, [2.0, -1.0]))
 
 
 @given(st.integers(0, 1000), st.floats(0.0, 1.0))
@@ -90,8 +90,8 @@ def test_assistance_removes_the_bias_of_exclusion() -> None:
     """
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0], [3.0]])
     participation = UniformSubset(3, 2, excluded=(2,))
-    alone = exact(FedAvg(0.5, 1), problem, participation, 200, [5.0])
-    assisted = exact(Safari(0.5, 0.5, 0.5, 1), problem, participation, 200, [5.0])
+    alone = exact(Setting(FedAvg(0.5, 1), problem, participation, 200, [5.0]))
+    assisted = exact(Setting(Safari(0.5, 0.5, 0.5, 1), problem, participation, 200, [5.0]))
     np.testing.assert_allclose(alone.squared_distance[-1], 1.0, rtol=1e-12)
     second = (0.5 * 0.25 - 2 * 0.5 * 0.5 * 0.5 * -0.5) / 0.75
     np.testing.assert_allclose(assisted.squared_distance[-1], second, rtol=1e-12)

@@ -19,7 +19,7 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import in_round
-from fltheory.engines import exact, monte_carlo, stationary
+from fltheory.engines import Setting, exact, monte_carlo, stationary
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -76,7 +76,7 @@ SCHEDULED = Scheduled(FedAvg(9.0, 1), Harmonic(1.0, 2.0))
 
 
 def test_scheduled_steps_of_one_client() -> None:
-    run = exact(SCHEDULED, PROBLEM, UniformSubset(1, 1), ROUNDS, [2.0])
+    run = exact(Setting(SCHEDULED, PROBLEM, UniformSubset(1, 1), ROUNDS, [2.0]))
     expected = OneClient().squares(OneClient().models())
     np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-12)
 
@@ -93,7 +93,7 @@ def test_average_of_one_clients_models(
     algorithm: AveragedIterate, weights: tuple[Fraction, ...]
 ) -> None:
     """All covariances between rounds enter; rational, noise by noise."""
-    run = exact(algorithm, PROBLEM, UniformSubset(1, 1), ROUNDS, [2.0])
+    run = exact(Setting(algorithm, PROBLEM, UniformSubset(1, 1), ROUNDS, [2.0]))
     expected = OneClient().squares(OneClient().averages(weights))
     np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-12)
     assert run.rounding_error is not None
@@ -103,7 +103,7 @@ def test_average_of_one_clients_models(
 
 def test_average_of_an_algorithm_without_schedule_weighs_rounds_equally() -> None:
     problem = QuadraticProblem([[1.0]], [[0.0]])
-    run = exact(AveragedIterate(FedAvg(0.5, 1)), problem, UniformSubset(1, 1), 3, [1.0])
+    run = exact(Setting(AveragedIterate(FedAvg(0.5, 1)), problem, UniformSubset(1, 1), 3, [1.0]))
     expected = np.array([1.0, 1.0, 1.5 / 2, 1.75 / 3]) ** 2
     np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-13)
 
@@ -111,8 +111,8 @@ def test_average_of_an_algorithm_without_schedule_weighs_rounds_equally() -> Non
 def test_a_constant_schedule_is_none() -> None:
     problem = random_problem(3, 4, 2)
     arguments = (problem, UniformSubset(4, 2), 12, [1.0, -2.0])
-    left = exact(Scheduled(Safari(0.5, 9.0, 0.1, 2), Constant(0.2)), *arguments)
-    right = exact(Safari(0.5, 0.2, 0.1, 2), *arguments)
+    left = exact(Setting(Scheduled(Safari(0.5, 9.0, 0.1, 2), Constant(0.2)), *arguments))
+    right = exact(Setting(Safari(0.5, 0.2, 0.1, 2), *arguments))
     for name in FIELDS:
         np.testing.assert_array_equal(left[name], right[name])
 
@@ -129,8 +129,8 @@ def test_a_constant_schedule_is_none() -> None:
 def test_monte_carlo_agrees(algorithm: Scheduled | AveragedIterate) -> None:
     """4,000 runs; all t-intervals together miss with a probability below 1e-9."""
     arguments = (algorithm, random_problem(4, 4, 2), UniformSubset(4, 2), 8, [1.0, -2.0])
-    truth, replicas = exact(*arguments), 4000
-    sampled = monte_carlo(*arguments, replicas=replicas, seed=0)
+    truth, replicas = exact(Setting(*arguments)), 4000
+    sampled = monte_carlo(Setting(*arguments), replicas=replicas, seed=0)
     assert sampled.standard_error is not None
     quantile = -stdtrit(replicas - 1, 1e-9 / (2 * 9 * len(FIELDS)))
     for name in FIELDS:
@@ -146,7 +146,7 @@ def test_overflow_of_a_later_round_is_dated() -> None:
             return FedAvg(0.5 if round_index < 3 else 1e3, 120)
 
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=1.0)
-    run = exact(Growing(), problem, UniformSubset(2, 1), 5, [1.0])
+    run = exact(Setting(Growing(), problem, UniformSubset(2, 1), 5, [1.0]))
     assert run.diverged_at == 3
     assert run.rounding_error is not None
     assert np.isfinite(run.squared_distance[:3]).all()
@@ -157,7 +157,7 @@ def test_overflow_of_a_later_round_is_dated() -> None:
 @pytest.mark.parametrize("algorithm", [SCHEDULED, AveragedIterate(FedAvg(0.1, 1))], ids=str)
 def test_no_stationary_limit(algorithm: Scheduled | AveragedIterate) -> None:
     with pytest.raises(ValueError, match=r"the same in every round .*follow engines\.exact"):
-        stationary(algorithm, PROBLEM, UniformSubset(1, 1))
+        stationary(Setting(algorithm, PROBLEM, UniformSubset(1, 1), 1, PROBLEM.x_star))
 
 
 def test_what_has_no_client_lr_is_refused() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from fltheory.algorithms import CAFed, FedAvg, Safari, ServerMomentum
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem
 
 EVERYBODY = np.array([[True, True]])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from fltheory.algorithms import FedAvg, Unbiased
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import exact
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines import Setting, exact
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex, quadratic
 
@@ -115,6 +115,6 @@ def test_on_uniform_subsets_it_is_fedavg_in_the_exact_engine() -> None:
     """With alpha = 1/N and pi = m/N the weights are 1/m."""
     problem = quadratic(4, 2, 1.0, 0.2, 1.0, sigma=0.5)
     arguments = (problem, UniformSubset(4, 2), 6, [1.0, -1.0])
-    ours = exact(Unbiased(np.full(4, 0.25), 0.5, 0.1, 3), *arguments)
-    theirs = exact(FedAvg(0.1, 3), *arguments)
+    ours = exact(Setting(Unbiased(np.full(4, 0.25), 0.5, 0.1, 3), *arguments))
+    theirs = exact(Setting(FedAvg(0.1, 3), *arguments))
     np.testing.assert_allclose(ours.squared_distance, theirs.squared_distance, rtol=1e-12)

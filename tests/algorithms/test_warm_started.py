@@ -8,9 +8,9 @@ from oracles import random_problem
 
 from fltheory.algorithms import FedAvg, Scaffold, WarmStarted
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import exact
-from fltheory.engines.noise import GaussianNoise, Silence
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines import Setting, exact
+from fltheory.engines.clients.noise import GaussianNoise, Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -52,8 +52,8 @@ def test_exact_moments_start_at_the_gradients() -> None:
     """Noise-free at x*: c_i = grad f_i(x*), so that the model never moves again."""
     problem = random_problem(3, 3, 2, sigma=0.0)
     arguments = (problem, UniformSubset(3, 1), 8, problem.x_star)
-    warm = exact(WarmStarted(Scaffold(0.1, 3)), *arguments)
-    cold = exact(Scaffold(0.1, 3), *arguments)
+    warm = exact(Setting(WarmStarted(Scaffold(0.1, 3)), *arguments))
+    cold = exact(Setting(Scaffold(0.1, 3), *arguments))
     assert warm.squared_distance == pytest.approx(0, abs=1e-15)
     assert cold.squared_distance[-1] > 1e-3
 

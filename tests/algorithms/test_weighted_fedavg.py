@@ -11,9 +11,9 @@ import pytest
 
 from fltheory.algorithms import FedAvg, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import exact
-from fltheory.engines.noise import Silence
-from fltheory.engines.stepped_clients import SteppedClients
+from fltheory.engines import Setting, exact
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -54,7 +54,7 @@ def test_agrees_with_every_path_of_independent_clients() -> None:
     problem = QuadraticProblem([[[float(b)]] for b in h], [[float(b)] for b in c], sigma=1 / 3)
     algorithm = WeightedFedAvg(tuple(float(w) for w in q), float(lr), 1)
     chains = MarkovOnOff([float(p) for p in pi], 0.0)
-    run = exact(algorithm, problem, chains, 3, [3.0])
+    run = exact(Setting(algorithm, problem, chains, 3, [3.0]))
     np.testing.assert_allclose(
         run.squared_distance, np.array(expected, dtype=float), rtol=1e-12, atol=0
     )
@@ -63,8 +63,8 @@ def test_agrees_with_every_path_of_independent_clients() -> None:
 def test_equal_weights_of_a_fixed_number_are_the_average() -> None:
     problem = QuadraticProblem([[1.0]], [[-1.0], [0.5], [2.0], [4.0]], sigma=0.5)
     arguments = (problem, UniformSubset(4, 2), 7, [3.0])
-    weighted = exact(WeightedFedAvg((0.5,) * 4, 0.1, 3), *arguments)
-    plain = exact(FedAvg(0.1, 3), *arguments)
+    weighted = exact(Setting(WeightedFedAvg((0.5,) * 4, 0.1, 3), *arguments))
+    plain = exact(Setting(FedAvg(0.1, 3), *arguments))
     np.testing.assert_allclose(weighted.squared_distance, plain.squared_distance, rtol=1e-12)
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
-from fltheory.verify import certificate, write_certificate
+from fltheory.verify import certificate
+from fltheory.verify.certificates.certificate import write_certificate
 from tests.verify.witnesses import ONE_ROUND
 
 

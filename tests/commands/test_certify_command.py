@@ -2,39 +2,81 @@
 
 from __future__ import annotations
 
-import json
-from fractions import Fraction
 from pathlib import Path
 
-from fltheory.verify.weight_certificate import weight_certificate
+from fltheory import worst_case
+from fltheory.algorithms import FedVarp, WeightedFedAvg
+from fltheory.participation import Bernoulli, UniformSubset
+from fltheory.worst_case import ClientClass, lyapunov_bound
 
-
-def test_certify_checks_certificates_of_weights_too(fltheory_command, tmp_path: Path) -> None:
-    path = tmp_path / "weights.json"
-    document = weight_certificate(Fraction(1, 2), 3, 1)
-    path.write_text(json.dumps(document))
-    status, out, _ = fltheory_command("certify", str(path))
-    assert status == 0
-    assert "fedau/3-step (printed): REFUTED, checked in fractions" in out
-    assert "E[(p omega_t - 1)^2] = 1/4" in out
-    path.write_text(json.dumps({**document, "t": 2}))
-    status, _, err = fltheory_command("certify", str(path))
-    assert status == 2
-    assert "bound must be" in err or "truth must be" in err
+KEPT = Path(__file__).parents[2] / "verification" / "certificates"
 
 
 def test_certify_shows_what_is_refuted(fltheory_command, certificate_file: Path) -> None:
     status, out, _ = fltheory_command("certify", str(certificate_file))
     assert status == 0
     assert "sa-fl/5 (printed): REFUTED, checked in fractions" in out
-    assert "E||x_R - x*||^2 = 1/10 = 0.1" in out
+    assert "E||x_R - x*||^2 >= 67/1000 = 0.067" in out
+    assert "> 33/1000 = 0.033 >= bound; every hypothesis holds" in out
+
+
+def test_certify_checks_claims_about_a_setting_itself(fltheory_command) -> None:
+    status, out, _ = fltheory_command("certify", str(KEPT / "fedau-3-step.json"))
+    assert status == 0
+    assert "fedau/3-step (printed): REFUTED, checked in fractions" in out
+    assert "FedAU(client_lr = " in out
 
 
 def test_an_edited_certificate_is_refused_in_one_line(
     fltheory_command, certificate_file: Path
 ) -> None:
     text = certificate_file.read_text()
-    certificate_file.write_text(text.replace('"truth": "1/10"', '"truth": "1/9"'))
+    certificate_file.write_text(text.replace('"truth": "67/1000"', '"truth": "1/9"'))
     status, out, err = fltheory_command("certify", str(certificate_file))
     assert (status, out) == (2, "")
-    assert err == "fltheory: truth: must be 1/10, got 1/9\n"
+    assert err == "fltheory: truth: must be at most the quantity, got 1/9\n"
+
+
+def test_certify_shows_what_is_proved_of_weighted_averaging(
+    fltheory_command, tmp_path: Path
+) -> None:
+    available = [0.9, 0.9, 0.2]
+    algorithm = WeightedFedAvg((0.5, 0.5, 2.0), 0.1, 2)
+    played = worst_case.AveragingRound.of(algorithm, Bernoulli(available), [0.25, 0.25, 0.5])
+    bound = worst_case.best_averaging_bound(played, worst_case.ClientClass(1, "0.1"))
+    made, path = worst_case.averaging_certificate(bound), tmp_path / "proof.json"
+    made.write(path)
+    status, out, _ = fltheory_command("certify", str(path))
+    assert status == 0
+    assert out.startswith("PROVED for every client loss, checked in fractions\n")
+    assert "2 with probability 9/10 = 0.9, alpha = 1/4 = 0.25, weight 1/2 = 0.5" in out
+    path.write_text(made.text.replace(f'"rate": "{made.proof.rate}"', '"rate": "1/2"'))
+    status, out, err = fltheory_command("certify", str(path))
+    assert (status, out) == (2, "")
+    assert "the slack of means has a negative eigenvalue" in err
+
+
+def test_certify_shows_the_rate_that_a_lyapunov_function_proves(
+    fltheory_command, tmp_path: Path
+) -> None:
+    path = tmp_path / "saga.json"
+    saga = FedVarp(client_lr=0.25, local_steps=1)
+    made = lyapunov_bound(saga, UniformSubset(5, 1), ClientClass(1, "1/10"), rate="24/25")
+    assert made.certificate is not None
+    made.certificate.write(path)
+    status, out, _ = fltheory_command("certify", str(path))
+    assert status == 0
+    assert out.startswith("PROVED for every client loss, checked in fractions\n")
+    assert "E||x_R - x*||^2 <= 0.96^R (1.0" in out
+    assert "1 of 5 clients drawn uniformly, step = 1/4" in out
+    path.write_text(made.certificate.text.replace('"24/25"', '"9/10"'))
+    status, out, err = fltheory_command("certify", str(path))
+    assert (status, out) == (2, "")
+    assert err.startswith("fltheory: decrease: ")
+    assert err.count("\n") == 1
+
+
+def test_a_folder_is_no_certificate(fltheory_command, tmp_path: Path) -> None:
+    status, _, err = fltheory_command("certify", str(tmp_path))
+    assert status == 2
+    assert err.startswith("fltheory: certificate must be an existing file")

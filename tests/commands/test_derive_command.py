@@ -20,3 +20,9 @@ def test_derive_says_that_nothing_is_recorded(fltheory_command) -> None:
     status, out, _ = fltheory_command("derive", "pac/1", "--reading", "printed")
     assert status == 0
     assert "none are recorded" in out
+
+
+def test_a_statement_without_a_recorded_proof_says_so(fltheory_command) -> None:
+    status, out, _ = fltheory_command("derive", "pac/1")
+    assert (status, out.count("\n")) == (0, 1)
+    assert "no steps of a proof of pac/1 are recorded" in out

@@ -31,5 +31,5 @@ def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
     status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))
     assert status == 0
-    assert "certified: replayed in fractions" in out
+    assert "certified: checked in fractions" in out
     assert fltheory_command("certify", str(path))[0] == 0

@@ -19,6 +19,22 @@ def test_map_shows_a_table_and_writes_a_figure(fltheory_command, monkeypatch, tm
     assert path.read_text().startswith("<?xml")
 
 
+@pytest.mark.parametrize("statement", ["fedau/1", "ca-fed/2", "scaffold/strongly-convex"])
+def test_a_map_of_any_statement_needs_no_options(
+    fltheory_command, monkeypatch, statement: str
+) -> None:
+    whole = fltheory.verify.default_axis
+
+    def shortened(setting, name: str) -> MapAxis:
+        return MapAxis(name, whole(setting, name).values[:2])
+
+    monkeypatch.setattr(fltheory.verify, "default_axis", shortened)
+    status, out, _ = fltheory_command("map", statement)
+    assert status == 0
+    reading = "derived" if statement == "fedau/1" else "printed"
+    assert f"{statement} ({reading}): applies" in out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

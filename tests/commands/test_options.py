@@ -26,6 +26,6 @@ def test_several_commands_have_it(name: str) -> None:
     assert len(having) > 1
 
 
-@pytest.mark.parametrize("folder", [options.WITNESSES, options.WEIGHT_WITNESSES], ids=str)
+@pytest.mark.parametrize("folder", [options.WITNESSES, options.CERTIFICATES], ids=str)
 def test_the_usual_folders_hold_certificates(folder: Path) -> None:
     assert list((ROOT / folder).glob("*.json"))

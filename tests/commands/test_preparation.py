@@ -34,7 +34,7 @@ def test_its_family_is_searched_and_there_is_no_certificate(
     status, out, _ = fltheory_command("--load", FILE, *arguments)
     assert status == 0
     assert "own/false (printed): REFUTED; 100 settings tried" in out
-    assert "it is not in fractions" in out
+    assert "quantities of the statement must say which number of a setting D_0 is" in out
     assert not path.exists()
 
 

@@ -12,6 +12,6 @@ def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
 
 
 def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:
-    status, _, err = fltheory_command("repair", "sa-fl/corollary-1")
+    status, _, err = fltheory_command("repair", "sa-fl/corollary-2")
     assert status == 2
-    assert "reading of sa-fl/corollary-1 must be one of printed, derived" in err
+    assert "reading of sa-fl/corollary-2 must be one of printed, derived" in err

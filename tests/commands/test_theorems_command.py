@@ -10,3 +10,7 @@ def test_theorems_lists_all(fltheory_command) -> None:
         name in out
         for name in ("sa-fl/4", "sa-fl/5", "sa-fl-submission/4", "corollary-1", "corollary-2")
     )
+
+
+def test_brackets_of_a_title_are_no_markup(fltheory_command) -> None:
+    assert "Uniform P on [a, b]" in " ".join(fltheory_command("theorems")[1].split())

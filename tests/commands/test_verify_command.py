@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import fltheory.verify
 from fltheory import theorems
+from tests.fewer_regimes import with_regimes
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def two_quick_cells(monkeypatch) -> None:
     quick = theorems.get("sa-fl/5", "derived")
     regimes = {name: quick.regimes[name] for name in ("i.i.d.", "biased minority excluded")}
     monkeypatch.setattr(
-        "fltheory.commands.verify.selected", lambda names: [replace(quick, regimes=regimes)]
+        "fltheory.commands.verify.selected", lambda names: [with_regimes(quick, regimes)]
     )
 
 
@@ -78,14 +78,17 @@ def test_certificates_are_those_of_the_folder_given(
     printed = theorems.get("sa-fl/5")
     regimes = {"i.i.d.": printed.regimes["i.i.d."]}
     monkeypatch.setattr(
-        "fltheory.commands.verify.selected", lambda names: [replace(printed, regimes=regimes)]
+        "fltheory.commands.verify.selected", lambda names: [with_regimes(printed, regimes)]
     )
     page, options = tmp_path / "report.html", ("--witnesses", str(certificate_file.parent))
     assert fltheory_command("verify", "--html", str(page), *options)[0] == 0
-    assert "1 of 1 printed statements is refuted." in page.read_text()
+    assert (
+        "1 of 1 printed theorems, corollaries and lemmas refuted: 1 for a misprint."
+        in page.read_text()
+    )
     monkeypatch.chdir(tmp_path)
     assert fltheory_command("verify", "--html", str(page))[0] == 0
-    assert "None of 1 printed statements is refuted here." in page.read_text()
+    assert "0 of 1 printed theorems, corollaries and lemmas refuted." in page.read_text()
 
 
 def test_verify_shows_rational_verdicts_and_writes_them(fltheory_command, tmp_path: Path) -> None:
@@ -97,5 +100,5 @@ def test_verify_shows_rational_verdicts_and_writes_them(fltheory_command, tmp_pa
     cells = json.loads(path.read_text())["cells"]
     of_theorem = [cell for cell in cells if cell["theorem"] == "pac/1"]
     assert {cell["evidence"]["grade"] for cell in of_theorem} == {"rational"}
-    assert {cell["direction"] for cell in of_theorem} == {">"}
+    assert {cell["relation"] for cell in of_theorem} == {">"}
     assert {cell["outcome"] for cell in of_theorem} == {"HOLDS", "INAPPLICABLE"}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import fltheory.algorithms
-from fltheory.engines import NotAffineError, Trajectory, conditional, exact, monte_carlo
-from fltheory.engines.noise import GaussianNoise
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines import NotAffineError, Setting, Trajectory, exact, monte_carlo, paths
+from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
 from tests.comparison import ALGORITHMS, PROBLEM, PROCESSES, X0
 
@@ -29,9 +29,9 @@ def truth_of(name: str, who: str) -> Trajectory:
     """Return exact moments; where rounds depend on the path, over all paths."""
     setting = (ALGORITHMS[name], PROBLEM, PROCESSES[who], ROUNDS, X0)
     try:
-        return exact(*setting)
+        return exact(Setting(*setting))
     except NotAffineError:
-        return conditional(*setting)
+        return paths(Setting(*setting))
 
 
 @pytest.mark.parametrize(("name", "who"), CELLS)
@@ -46,7 +46,7 @@ def test_sampled_runs_agree(name: str, who: str) -> None:
     """
     truth = truth_of(name, who)
     run = monte_carlo(
-        ALGORITHMS[name], PROBLEM, PROCESSES[who], ROUNDS, X0, replicas=REPLICAS, seed=3
+        Setting(ALGORITHMS[name], PROBLEM, PROCESSES[who], ROUNDS, X0), replicas=REPLICAS, seed=3
     )
     assert run.standard_error is not None
     for field in FIELDS:
@@ -79,10 +79,10 @@ def test_samples_are_not_too_skew(name: str) -> None:
 
 @pytest.mark.parametrize("name", NOTHING_EXACT)
 def test_what_has_no_exact_moments_says_so(name: str) -> None:
-    setting = (ALGORITHMS[name], PROBLEM, PROCESSES["Bernoulli"], ROUNDS, X0)
-    for engine in (exact, conditional):
+    setting = Setting(ALGORITHMS[name], PROBLEM, PROCESSES["Bernoulli"], ROUNDS, X0)
+    for engine in (exact, paths):
         with pytest.raises(NotAffineError, match=r"engines\.monte_carlo"):
-            engine(*setting)
+            engine(setting)
 
 
 def test_the_table_has_every_algorithm() -> None:
@@ -90,8 +90,6 @@ def test_the_table_has_every_algorithm() -> None:
     runnable = {kind for kind in public if hasattr(kind, "round") or hasattr(kind, "at")}
     runnable -= {
         fltheory.algorithms.Algorithm,
-        fltheory.algorithms.Schedule,
-        fltheory.algorithms.StepSizes,
         fltheory.algorithms.Constant,
         fltheory.algorithms.Harmonic,
     }
@@ -103,5 +101,5 @@ def test_the_table_has_every_process() -> None:
 
     public = (getattr(package, name) for name in package.__all__)
     processes = {kind for kind in public if hasattr(kind, "masks")}
-    processes -= {package.Participation, package.MarkovParticipation}
+    processes -= {package.Participation}
     assert processes == {type(process) for process in PROCESSES.values()}

@@ -9,16 +9,17 @@ import pytest
 from oracles import random_problem
 
 from fltheory.algorithms import FedAvg
-from fltheory.engines import (
+from fltheory.engines import Setting, exact
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.observables import (
     Observable,
     ParticipantExcessLoss,
     ParticipantGradientSum,
     QuadraticForm,
-    exact,
+    standard_forms,
+    standard_samples,
 )
-from fltheory.engines.noise import Silence
-from fltheory.engines.observables import standard_forms, standard_samples
-from fltheory.engines.quadratic_clients import QuadraticClients
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -109,7 +110,7 @@ def test_standard_quantities_of_a_point(mixed_hessians: QuadraticProblem) -> Non
 
 def test_observed_quantities_are_found_by_name(two_points: QuadraticProblem) -> None:
     observe = [ParticipantGradientSum(1, 0.1, name="G_2"), ParticipantExcessLoss(name="G_4")]
-    run = exact(FedAvg(0.1, 1), two_points, UniformSubset(2, 1), 3, [1.0], observe=observe)
+    run = exact(Setting(FedAvg(0.1, 1), two_points, UniformSubset(2, 1), 3, [1.0]), observe=observe)
     assert set(run.observed) == {"G_2", "G_4"}
     assert run["G_2"].shape == run["squared_gradient"].shape == (4,)
     with pytest.raises(ValueError, match=r"name must be one of squared_distance.*G_4, got 'G_3'"):

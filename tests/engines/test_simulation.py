@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg, Safari
-from fltheory.engines.noise import Silence
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem

@@ -7,9 +7,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from fltheory.engines.noise import GaussianNoise
+from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.simulation import simulate
-from fltheory.engines.stepped_clients import SteppedClients
 from tests.comparison import ALGORITHMS, PROBLEM, PROCESSES, X0
 
 torch = pytest.importorskip(

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import AdaFed, CAFed, F3ast, Unbiased
-from fltheory.engines.noise import GaussianNoise
+from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.simulation import simulate
-from fltheory.engines.stepped_clients import SteppedClients
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import quadratic
 

@@ -37,8 +37,8 @@ from fltheory.algorithms import (
     WarmStarted,
     WeightedFedAvg,
 )
-from fltheory.engines.noise import Silence
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem

@@ -13,7 +13,6 @@ import pytest
 
 from fltheory.algorithms import (
     AveragedIterate,
-    CappedLinear,
     ClusterFedVarp,
     FedAR,
     FedAvg,
@@ -26,10 +25,11 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
-from fltheory.engines.noise import GaussianNoise, Silence
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.engines.clients.noise import GaussianNoise, Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.simulation import simulate
-from fltheory.engines.stepped_clients import SteppedClients
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 

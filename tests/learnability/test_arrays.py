@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fltheory.learnability import (
-    Marginal,
-    Population,
-    Source,
-    disagreement_at,
-    excess_at,
-    uniform,
-)
+from fltheory.learnability import Source, uniform
+from fltheory.learnability.arrays import disagreement_at, excess_at
+from fltheory.learnability.marginal import Marginal
+from fltheory.learnability.population import Population
 
 STEPS = Marginal((0, "1/4", "1/2", 1), ("1/2", "1/8", "3/8"))
 PARTS = [Source(STEPS, "1/4"), Source(uniform(0, 1), "3/4")]

@@ -6,8 +6,10 @@ import math
 
 import pytest
 
-from fltheory.learnability import NoiselessLaw, Source, as_population, uniform
+from fltheory.learnability import Source, uniform
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
+from fltheory.learnability.noiseless import NoiselessLaw
+from fltheory.learnability.population import as_population
 
 
 def test_values_by_hand() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.learnability import error_floor, impossibility
+from fltheory.learnability import impossibility
+from fltheory.learnability.impossibility import error_floor
 
 SYSTEMS = [(2, 1, 1), (3, 1, 1), (3, 1, 2), (2, 2, 1), (2, 3, 1), (4, 1, 3), (3, 2, 2)]
 systems = st.integers(2, 12).flatmap(

@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability import Marginal, uniform
+from fltheory.learnability import uniform
+from fltheory.learnability.marginal import Marginal
 
 STEPS = Marginal((0, 1, 3, 4), ("1/2", 0, "1/2"))
 

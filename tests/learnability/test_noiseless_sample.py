@@ -7,14 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability import (
-    Marginal,
-    NoiselessLaw,
-    Source,
-    as_population,
-    sample_noiseless,
-    uniform,
-)
+from fltheory.learnability import Source, uniform
+from fltheory.learnability.marginal import Marginal
+from fltheory.learnability.noiseless import NoiselessLaw
+from fltheory.learnability.noiseless_sample import sample_noiseless
+from fltheory.learnability.population import as_population
 
 HALF = Fraction(1, 2)
 WHOLE = as_population(Source(uniform(0, 1), HALF))

@@ -10,18 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fltheory.learnability import (
-    Marginal,
-    Population,
-    Source,
-    alpha_bounds,
-    as_population,
-    bernstein_constant,
-    excess_at,
-    mixture,
-    relate,
-    uniform,
-)
+from fltheory.learnability import Source, mixture, uniform
+from fltheory.learnability.arrays import excess_at
+from fltheory.learnability.marginal import Marginal
+from fltheory.learnability.population import Population, as_population
+from fltheory.learnability.relation import alpha_bounds, bernstein_constant, relate
 
 HALF = Fraction(1, 2)
 GAP = Marginal((0, "2/5", "3/5", 1), (HALF, 0, HALF))

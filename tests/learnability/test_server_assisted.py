@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from fltheory.learnability import (
-    NoiselessLaw,
-    Population,
-    Source,
-    as_population,
+from fltheory.learnability import Source, uniform
+from fltheory.learnability.noiseless import NoiselessLaw
+from fltheory.learnability.population import Population, as_population
+from fltheory.learnability.server_assisted import (
+    best_together,
+    draw,
     sample_server_assisted,
-    uniform,
+    worst_minimiser,
 )
-from fltheory.learnability.server_assisted import best_together, draw, worst_minimiser
 
 QUANTILE = -float(ndtri(0.5e-10))
 

@@ -6,17 +6,18 @@ from fractions import Fraction
 
 import pytest
 
-from fltheory.learnability import (
-    FederatedSystem,
+from fltheory.learnability import FederatedSystem, Source, uniform
+from fltheory.learnability.complexity import cited_complexity
+from fltheory.learnability.population import as_population
+from fltheory.learnability.system import (
     ServerAssistedSystem,
-    Source,
     TailCase,
     UniformPair,
-    as_population,
-    cited_complexity,
-    uniform,
+    clients_per_server,
+    fixed,
+    server_of,
+    share_of_server,
 )
-from fltheory.learnability.system import clients_per_server, fixed, server_of, share_of_server
 
 P = as_population(Source(uniform(0, 1), "1/2"))
 NOISY = as_population(Source(uniform(0, 1), "1/2", scale="1/2"))

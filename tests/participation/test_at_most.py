@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg
-from fltheory.engines import DependentRoundsError, exact, stationary
+from fltheory.engines import Setting, exact, stationary
+from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.participation import AtMost, UniformSubset, WaitingSubset
 from fltheory.problems import QuadraticProblem
 
@@ -62,7 +63,7 @@ def test_moments_with_at_most_one_by_hand() -> None:
     E x^2 = (1/4 + 2 (1/4) (3/4 - 1/4) + 1)/4 = 3/8.
     """
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-    run = exact(FedAvg(0.5, 1), problem, AtMost([0.5, 1.0], 1), 2, [0.0])
+    run = exact(Setting(FedAvg(0.5, 1), problem, AtMost([0.5, 1.0], 1), 2, [0.0]))
     assert run.squared_distance == pytest.approx([0, 0.25, 0.375], rel=1e-13)
 
 
@@ -125,8 +126,8 @@ def test_waits_are_drawn_as_they_should() -> None:
 
 def test_nothing_to_wait_for_is_a_uniform_subset() -> None:
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0], [3.0]])
-    run = exact(FedAvg(0.5, 1), problem, WaitingSubset([1.0] * 3, 2), 3, [0.0])
-    expected = exact(FedAvg(0.5, 1), problem, UniformSubset(3, 2), 3, [0.0])
+    run = exact(Setting(FedAvg(0.5, 1), problem, WaitingSubset([1.0] * 3, 2), 3, [0.0]))
+    expected = exact(Setting(FedAvg(0.5, 1), problem, UniformSubset(3, 2), 3, [0.0]))
     np.testing.assert_allclose(run.squared_distance, expected.squared_distance, rtol=1e-14)
 
 
@@ -137,7 +138,7 @@ def test_waiting_is_exact_along_its_states() -> None:
     x = 1/4, 1/2, 1/2 and 1 with probability 1/4 each.
     """
     problem = QuadraticProblem([[1.0]], [[0.0], [0.0]])
-    run = exact(FedAvg(0.5, 1), problem, WaitingSubset([0.5, 1.0], 2), 2, [1.0])
+    run = exact(Setting(FedAvg(0.5, 1), problem, WaitingSubset([0.5, 1.0], 2), 2, [1.0]))
     expected = [1.0, 5 / 8, (1 / 16 + 1 / 4 + 1 / 4 + 1) / 4]
     np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-14)
 
@@ -163,7 +164,7 @@ def test_a_model_does_not_know_how_long_it_waits() -> None:
     """The limit is that of uniform subsets, exactly."""
     problem = QuadraticProblem([[[1.0]], [[0.5]], [[2.0]]], [[-1.0], [1.0], [3.0]], sigma=0.5)
     found, expected = (
-        stationary(FedAvg(0.3, 2), problem, process)
+        stationary(Setting(FedAvg(0.3, 2), problem, process, 1, problem.x_star))
         for process in (WaitingSubset([0.3, 0.6, 0.9], 2), UniformSubset(3, 2))
     )
     assert found.squared_distance == pytest.approx(expected.squared_distance, rel=1e-10)
@@ -175,7 +176,7 @@ def test_too_many_waits_are_refused() -> None:
     assert process.n_states == 924 * 64
     problem = QuadraticProblem([[1.0]], np.zeros((12, 1)))
     with pytest.raises(DependentRoundsError, match=r"WaitingSubset.*engines\.monte_carlo"):
-        exact(FedAvg(0.5, 1), problem, process, 2, [1.0])
+        exact(Setting(FedAvg(0.5, 1), problem, process, 2, [1.0]))
 
 
 @pytest.mark.parametrize("make", [AtMost, WaitingSubset])

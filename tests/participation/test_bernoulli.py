@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg
-from fltheory.engines import exact
-from fltheory.participation import Bernoulli, correlated_availability
+from fltheory.engines import Setting, exact
+from fltheory.participation import Bernoulli
+from fltheory.participation.bernoulli import correlated_availability
 from fltheory.problems import QuadraticProblem
 
 
@@ -43,7 +44,7 @@ def test_always_there_is_a_fixed_size() -> None:
 def test_the_exact_engine_runs_on_it() -> None:
     """One client there half the time: x <- x/2 with probability 1/2, so E x^2 = (5/8)^r."""
     problem = QuadraticProblem([[1.0]], [[0.0]])
-    run = exact(FedAvg(0.5, 1), problem, Bernoulli([0.5]), 4, [1.0])
+    run = exact(Setting(FedAvg(0.5, 1), problem, Bernoulli([0.5]), 4, [1.0]))
     np.testing.assert_allclose(run.squared_distance, (5 / 8) ** np.arange(5), rtol=1e-14)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg, WeightedFedAvg
-from fltheory.engines import exact, stationary
+from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import MarkovOnOff, count_chain
 from fltheory.problems import QuadraticProblem
@@ -35,9 +35,11 @@ def test_models_have_the_same_law(
     chains = MarkovOnOff(PI, NU, start=start)
     counts = count_chain(chains, GROUPS)
     assert counts.n_states == 4 * 3
-    left = exact(algorithm, alike(), counts, 15, [1.0, 2.0])
-    right = exact(algorithm, alike(), chains, 15, [1.0, 2.0])
-    ends = [stationary(algorithm, alike(), process) for process in (counts, chains)]
+    settings = [
+        Setting(algorithm, alike(), process, 15, [1.0, 2.0]) for process in (counts, chains)
+    ]
+    left, right = map(exact, settings)
+    ends = [stationary(setting) for setting in settings]
     for name in FIELDS:
         np.testing.assert_allclose(left[name], right[name], rtol=1e-11)
         limits = [getattr(end, name) for end in ends]

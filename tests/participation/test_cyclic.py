@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from fltheory.algorithms import FedAvg
-from fltheory.engines import DependentRoundsError, exact
-from fltheory.participation import Cyclic, fedau_cycles
+from fltheory.engines import Setting, exact
+from fltheory.engines.affine.probe import DependentRoundsError
+from fltheory.participation import Cyclic
+from fltheory.participation.cyclic import fedau_cycles
 from fltheory.problems import QuadraticProblem
 
 
@@ -53,14 +55,14 @@ def test_dependent_unless_always_there() -> None:
 def test_exact_moments_round_by_round() -> None:
     """x <- (x + c)/2 towards the client that is there: 3, then 1, then 1, then 0."""
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-    run = exact(FedAvg(0.5, 1), problem, Cyclic([2, 2], [0, 1]), 4, [3.0])
+    run = exact(Setting(FedAvg(0.5, 1), problem, Cyclic([2, 2], [0, 1]), 4, [3.0]))
     np.testing.assert_allclose(run.squared_distance, [9.0, 1.0, 1.0, 0.0, 0.25], atol=1e-15)
 
 
 def test_too_long_a_cycle_is_refused_by_the_exact_engine() -> None:
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     with pytest.raises(DependentRoundsError, match=r"use .*engines\.monte_carlo"):
-        exact(FedAvg(0.5, 1), problem, Cyclic([101, 103], [0, 0]), 4, [1.0])
+        exact(Setting(FedAvg(0.5, 1), problem, Cyclic([101, 103], [0, 0]), 4, [1.0]))
 
 
 def test_cycles_of_the_experiments() -> None:

@@ -7,9 +7,12 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from flint import fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fltheory.engines.affine.numbers import Balls
+from fltheory.engines.enclosure.exact_setting import exact_participation
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.participation.inactivity import chance_of_longer_absence, inactive_rounds
 
@@ -98,3 +101,21 @@ def test_counts_go_up_and_back_to_zero() -> None:
 def test_bad_arguments(participation, limits, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         chance_of_longer_absence(participation, limits, 3)
+
+
+@given(
+    st.integers(1, 9),
+    st.integers(-1, 9),
+    st.lists(st.integers(0, 4), min_size=1, max_size=7),
+)
+def test_exact_chances_hold_every_path(tenths: int, nu: int, limits: list[int]) -> None:
+    """Two clients alike, in balls; limits that fall and rise again among them."""
+    p, correlation = Fraction(tenths, 10), Fraction(nu, 100)
+    come, stay = (1 - correlation) * p, correlation + (1 - correlation) * p
+    both = 1 - (1 - enumerated(p, come, stay, limits)) ** 2
+    with Balls(128).in_use():
+        twin = exact_participation(MarkovOnOff([tenths / 10] * 2, nu / 100))
+        chance = chance_of_longer_absence(twin, limits, len(limits))
+    with Balls(1000).in_use():
+        assert chance.value.contains(fmpq(both.numerator, both.denominator))
+        assert float(chance.value.rad()) < 1e-35

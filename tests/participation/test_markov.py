@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.participation import FiniteChain, MarkovOnOff, fedau_chains
+from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.participation.chain_structure import stationary_law
+from fltheory.participation.markov_on_off import fedau_chains
 
 DRAWS = 40_000
 

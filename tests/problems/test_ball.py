@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from fltheory.problems import Ball
-from fltheory.problems.ball import largest_affine_norm
+from fltheory.problems.ball import largest_affine_norm, quadratic_maximiser
 
 
 def dual_bound(slope: np.ndarray, offset: np.ndarray, radius: float) -> float:
@@ -139,3 +139,31 @@ def test_ball_holds_a_copy() -> None:
 def test_bad_input_is_named(centre: object, radius: float, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Ball(centre, radius)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_quadratics_of_either_sign_are_largest_where_said(seed: int) -> None:
+    """Against points of the ball, and their ascent: no point does better."""
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(3, 3))
+    hessian = root + root.T - seed % 3 * 3 * np.eye(3)
+    gradient = rng.normal(size=3) * (0.0 if seed % 5 == 4 else 10.0 ** (seed % 4 - 2))
+    radius = float(10.0 ** rng.uniform(-1, 1))
+    best = quadratic_maximiser(hessian, gradient, radius)
+    points = rng.normal(size=(20_000, 3))
+    points *= radius / np.linalg.norm(points, axis=1, keepdims=True)
+    points[::2] *= rng.random((10_000, 1)) ** (1 / 3)
+
+    def value(y: np.ndarray) -> np.ndarray:
+        return np.einsum("...i,ij,...j->...", y, hessian, y) / 2 + y @ gradient
+
+    assert np.linalg.norm(best) <= radius * (1 + 1e-9)
+    spread = np.ptp(value(points))
+    assert value(points).max() <= value(best) + 1e-9 * spread
+    assert value(points).max() >= value(best) - 0.02 * spread
+
+
+def test_a_pull_across_the_widest_direction_is_the_hard_case() -> None:
+    """Largest at (y, z) with z = 1/(2 - 1) and y to the boundary: hand-worked at radius 2."""
+    best = quadratic_maximiser(np.diag([1.0, 2.0]), np.array([1.0, 0.0]), 2.0)
+    np.testing.assert_allclose(np.abs(best), [1.0, np.sqrt(3.0)], rtol=1e-9)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from fltheory.problems import LogisticProblem, MultinomialProblem
-from fltheory.problems import multinomial_problem as module
+from fltheory.problems import multinomial_losses as module
 from tests.problems.multinomial_cases import hessian, of_client, points, problem
 
 

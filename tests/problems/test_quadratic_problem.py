@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -172,11 +173,13 @@ def test_error_of_the_optimum_is_within_its_bound(seed: int, shift: float) -> No
     assert error <= problem.x_star_error
 
 
-def test_equal_optima_leave_no_rounding_behind() -> None:
-    point = np.array([0.1, 1 / 3])
-    problem = QuadraticProblem(np.eye(2), np.tile(point, (7, 1)))
-    np.testing.assert_array_equal(problem.x_star, point)
-    assert problem.x_star_error == 0.0
+def test_equal_optima_leave_no_rounding_behind_but_that_of_their_decimals() -> None:
+    """The floats are the optimum; 0.1 and 0.3 as they were written are a little beside them."""
+    problem = QuadraticProblem(np.eye(2), np.tile([0.1, 0.3], (7, 1)))
+    np.testing.assert_array_equal(problem.x_star, [0.1, 0.3])
+    beside = [Fraction("0.1") - Fraction(0.1), Fraction("0.3") - Fraction(0.3)]
+    assert sum(gap**2 for gap in beside) <= Fraction(problem.x_star_error) ** 2
+    assert problem.x_star_error < 1e-15
     assert problem.sigma_G == 0.0
 
 
@@ -231,3 +234,22 @@ def test_bad_input_is_named(changed: dict[str, object], message: str) -> None:
 def test_ball_of_another_dimension(mixed_hessians: QuadraticProblem) -> None:
     with pytest.raises(ValueError, match=r"ball must have a centre of shape \(2,\), got \(3,\)"):
         mixed_hessians.sigma_G_on(Ball([0.0, 0.0, 0.0], 1.0))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_clients_at_zero_have_the_hessians_and_what_is_known_of_them(shared: bool) -> None:
+    each = np.array(
+        [[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 3.0]], [[1.5, 0.25], [0.25, 2.0]]]
+    )
+    hessians = each[0] if shared else each
+    problem = QuadraticProblem(hessians, np.arange(6.0).reshape(3, 2), sigma=0.5, server_sigma=1.0)
+    few = problem.clients_at_zero(slice(0, 2))
+    expected = QuadraticProblem(each[:1] if shared else each[:2], np.zeros((1 if shared else 2, 2)))
+    np.testing.assert_array_equal(few.hessians, expected.hessians)
+    np.testing.assert_array_equal(few.optima, expected.optima)
+    np.testing.assert_array_equal(few.x_star, np.zeros(2))
+    assert (few.sigma, few.server_sigma, few.L) == (0.5, 0.0, expected.L)
+    for found, known in zip(few.eigenbasis, expected.eigenbasis, strict=True):
+        np.testing.assert_allclose(found, known, rtol=1e-15)
+        assert not found.flags.writeable
+    assert not few.hessians.flags.writeable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.problems import QuadraticProblem, WeightedObjective
+from fltheory.problems import QuadraticProblem
+from fltheory.problems.weighted_objective import WeightedObjective
 
 HESSIANS = np.array([np.diag([2.0, 1.0]), [[1.0, 0.4], [0.4, 0.8]], np.diag([0.5, 3.0])])
 OPTIMA = np.array([[1.0, -1.0], [0.0, 2.0], [-3.0, 0.5]])

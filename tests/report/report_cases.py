@@ -11,14 +11,23 @@ from typing import Any
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.report import MadeBy, certificates_in
-from fltheory.report.report_view import CertificateView
+from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
+from fltheory.grammar.assertion import Assertion, Relation
+from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.units import PURE
+from fltheory.report.files.made_by import MadeBy
+from fltheory.report.html.html_report import certificates_in
+from fltheory.report.html.report_view import CertificateView
 from fltheory.theorems import Hypothesis, PointQuantity, Regime, Statement
-from fltheory.theorems.units import PURE
-from fltheory.verify import Cell, Evidence, Grade, HypothesisCheck, Outcome, Verdict, check_regimes
+from fltheory.verify import Outcome, Verdict, check_regimes
+from fltheory.verify.runs import Cell
+from tests.fewer_regimes import with_regimes
 
 WITNESSES = Path(__file__).parents[2] / "verification" / "witnesses"
 ATTACK = "</script><script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'>"
+
+
+COUNT = PointQuantity(lambda setting: (3.0, 0.0), "number of clients", PURE)
 
 
 @dataclass(frozen=True)
@@ -31,11 +40,26 @@ class NewKind:
     source: str
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
+    quantity: PointQuantity = COUNT
+    hypotheses: tuple[Hypothesis, ...] = ()
+    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    round_symbols: tuple[()] = ()
+    kind: StatementKind = StatementKind.REMARK
+    refutations: tuple[Refutation, ...] = ()
+
+    @property
+    def basis(self) -> NewKind:
+        return self
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        return (Assertion(self.quantity.text, "", Relation.AT_LEAST, sp.Integer(2)),)
 
 
 def _of_regimes(identifier: str, reading: str, *names: str) -> Statement:
     statement = theorems.get(identifier, reading)
-    return replace(statement, regimes={name: statement.regimes[name] for name in names})
+    return with_regimes(statement, {name: statement.regimes[name] for name in names})
 
 
 def _attacking() -> Statement:
@@ -54,6 +78,7 @@ def _attacking() -> Statement:
         meanings={sp.Symbol(ATTACK): ATTACK},
         definitions={sp.Symbol(ATTACK): sp.Symbol(ATTACK) + 1},
         regimes={ATTACK: regime},
+        refutations=(replace(known.refutations[0], regimes=(ATTACK,), change=ATTACK),),
     )
 
 

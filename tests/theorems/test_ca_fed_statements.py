@@ -18,11 +18,12 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.engines import Setting
+from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import Ball, QuadraticProblem, RippledProblem, nonconvex
-from fltheory.theorems import ca_fed
-from fltheory.theorems.ca_fed_setting import CaFedSetting
-from fltheory.verify.evaluation import evaluate, theorem_values
+from fltheory.theorems.ca_fed import statements as ca_fed
+from fltheory.theorems.ca_fed.setting import CaFedSetting
+from fltheory.verify import check
 
 CURVATURE, OPTIMA = (1.0, 0.5), (3.0, -4.0)
 ALPHA, PI, WEIGHTS, NU = (0.6, 0.4), (0.8, 0.3), (0.5, 0.9), 0.6
@@ -258,3 +259,36 @@ def test_states_of_a_general_chain() -> None:
     )
     s = CaFedSetting(Setting(good.algorithm, good.problem, chain, ROUNDS, [START]))
     assert s.states == 3
+
+
+@pytest.mark.parametrize("identifier", ["ca-fed/1", "ca-fed/3"])
+@pytest.mark.parametrize("regime", ["equal weights", "two clients", "rare majority"])
+def test_the_looseness_is_the_largest_ratio_over_w(identifier: str, regime: str) -> None:
+    """Against thousands of points of W, half of them on its boundary."""
+    claim = theorems.get(identifier)
+    setting = claim.regimes[regime].setting
+    s = CaFedSetting(setting)
+    problem, kappa = s.problem, s.problem.L / s.problem.mu
+    bias = {
+        "ca-fed/1": 2 * kappa**4 * s.chi_square * problem.Gamma,
+        "ca-fed/3": 8 * kappa**4 * s.total_variation**2 * s.Gamma_B,
+    }[identifier]
+    rng = np.random.default_rng(1)
+    steps = rng.normal(size=(4000, problem.dim))
+    steps *= s.ball.radius / np.linalg.norm(steps, axis=1, keepdims=True)
+    steps[::2] *= rng.random((2000, 1)) ** (1 / problem.dim)
+    points = s.ball.centre + steps
+    above = [problem.excess_loss(w) for w in points]
+    biased = [s.objective.excess_loss(w) for w in points]
+    ratios = np.array(above) / (2 * kappa**2 * np.array(biased) + bias)
+    largest = claim.quantity.looseness.largest_ratio(setting)
+    assert ratios.max() <= largest * (1 + 1e-9)
+    assert ratios.max() == pytest.approx(largest, rel=0.02)
+
+
+def test_theorem_1_is_about_eight_times_too_large_at_its_tightest() -> None:
+    """1/(2 kappa^2) at kappa = 2 far away, where the bias counts for nothing."""
+    claim = theorems.get("ca-fed/1")
+    verdict = check(claim, claim.regimes["equal weights"].setting)
+    assert verdict.detail == "largest truth/bound over W 0.12"
+    assert verdict.ratio < 0.003

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
+import sympy as sp
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fltheory import theorems
-from fltheory.theorems.ca_fed_setting import CaFedSetting
-from fltheory.theorems.ca_fed_weights import convexity_ratio
+from fltheory.engines.affine.numbers import Balls
+from fltheory.engines.enclosure.exact_setting import WIDENING
+from fltheory.theorems.ca_fed.setting import CaFedSetting
+from fltheory.theorems.ca_fed.weights import convexity_ratio, summand_curvature_ratio
 from fltheory.validation import FloatArray
 from fltheory.verify import Outcome, check
 from fltheory.weights import optimal_for_convergence
+from fltheory.weights.convergence import fastest
 
 
 def least_curvature(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> tuple[float, float]:
@@ -47,6 +53,52 @@ def test_criterion_has_the_sign_of_the_least_curvature(rows) -> None:
 def test_two_clients_are_always_convex(pi, alpha, q) -> None:
     target = np.array(alpha) / sum(alpha)
     assert convexity_ratio(np.array(pi), target, np.array(q)) <= 2 + 1e-9
+
+
+def _most_bent(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> float:
+    """Least eigenvalue over all summands of the Hessian on sum v = 0, by second differences."""
+    basis = np.linalg.svd(q[None] * 0 + 1)[2][1:]
+    size = 1e-3 * q.min()
+
+    def summand(k: int, at: FloatArray) -> float:
+        p = pi[k] * at[k] / (pi @ at)
+        return float((p - alpha[k]) ** 2 / p)
+
+    def second(k: int, v: FloatArray) -> float:
+        around = summand(k, q + size * v) + summand(k, q - size * v)
+        return (around - 2 * summand(k, q)) / size**2
+
+    least = np.inf
+    for k in range(q.size):
+        hessian = np.array(
+            [[(second(k, a + b) - second(k, a - b)) / 4 for a in basis] for b in basis]
+        )
+        least = min(least, np.linalg.eigvalsh(hessian)[0])
+    return float(least)
+
+
+@pytest.mark.parametrize("n_clients", [2, 3, 4])
+def test_criterion_of_summands_has_the_sign_of_the_least_curvature(n_clients: int) -> None:
+    rng = np.random.default_rng(n_clients)
+    signs = set()
+    for _ in range(40):
+        pi, q = rng.uniform(0.05, 1.0, n_clients), rng.uniform(0.1, 1.0, n_clients)
+        alpha = rng.dirichlet(np.ones(n_clients))
+        bent = summand_curvature_ratio(pi, alpha, q) > 1
+        assert bent == (_most_bent(pi, alpha, q) < 0)
+        signs.add(bent)
+    assert signs == ({True, False} if n_clients == 2 else {True})
+
+
+def test_summands_of_two_clients_are_not_all_convex() -> None:
+    """pi = (1, 1/10), alpha = (1/100, 99/100), equal weights: p_1 = 10/11, y = (9/11) z."""
+    pi, alpha, q = np.array([1.0, 0.1]), np.array([0.01, 0.99]), np.array([0.5, 0.5])
+    p, b = 10 / 11, 0.01**2 * 11 / 10
+    expected = (b + p) * (9 / 11) / (b + p * (9 / 11) ** 2)
+    assert summand_curvature_ratio(pi, alpha, q) == pytest.approx(expected, rel=1e-12)
+    assert convexity_ratio(pi, alpha, q) <= 2
+    equal = np.array([0.5, 0.5])
+    assert summand_curvature_ratio(equal, alpha, q) == 0.0
 
 
 def test_unbiased_weights_are_always_convex() -> None:
@@ -97,3 +149,42 @@ def test_printed_is_refuted_where_derived_does_not_apply(identifier: str, regime
     assert check(theorems.get(identifier), setting).outcome is Outcome.REFUTED
     derived = check(theorems.get(identifier, "derived"), setting)
     assert derived.outcome is Outcome.INAPPLICABLE
+
+
+def test_the_fastest_weights_in_exact_numbers_are_stationary() -> None:
+    """Two clients, b = 1/2: the derivative of ``(1/2 q'Aq + b)/(pi'q)`` on ``q_1 + q_2 = 2``.
+
+    ``a = (1, 2)``, ``pi = (9/10, 3/10)``: with x for q_1 the numerator of the derivative is
+    ``(3x - 4)(3/5 + 3x/5) - 3/5 (x^2/2 + (2 - x)^2 + 1/2)``, whose root is found with 40 digits.
+    """
+    pi, a = (np.array([WIDENING.parameter(x) for x in each]) for each in ((0.9, 0.3), (1.0, 2.0)))
+    with Balls(128).in_use(), mpmath.workdps(40):
+        q = fastest(pi, a, WIDENING.parameter(0.5), WIDENING.parameter(2.0))
+        root = mpmath.findroot(
+            lambda x: (3 * x - 4) * (1 + x) - (x**2 / 2 + (2 - x) ** 2 + mpmath.mpf(1) / 2), 1.9
+        )
+        for found, truth in zip(q, (root, 2 - root), strict=True):
+            assert found.value.overlaps(arb(mpmath.nstr(truth, 38)) + arb(0, 1e-35))
+            assert float(found.value.rad()) < 1e-35
+
+
+def test_the_convexity_ratio_in_exact_numbers() -> None:
+    """``<d, e> + |d| |e|`` by SymPy, for three clients with fractions."""
+    pi, alpha, q = (
+        [sp.Rational(n, 10) for n in each] for each in ((9, 5, 2), (2, 3, 5), (4, 4, 2))
+    )
+    p = [a * b / sum(x * y for x, y in zip(pi, q, strict=True)) for a, b in zip(pi, q, strict=True)]
+    nu = [a**2 / b for a, b in zip(alpha, p, strict=True)]
+    nu = [each / sum(nu) for each in nu]
+    d = [a - b for a, b in zip(p, nu, strict=True)]
+    e = [b - c for b, c in zip(nu, q, strict=True)]
+
+    def product(left: list[sp.Expr], right: list[sp.Expr]) -> sp.Expr:
+        return sum(x * y / n for x, y, n in zip(left, right, nu, strict=True))
+
+    expected = product(d, e) + sp.sqrt(product(d, d) * product(e, e))
+    exact = [np.array([WIDENING.parameter(float(x)) for x in each]) for each in (pi, alpha, q)]
+    with Balls(128).in_use():
+        found = convexity_ratio(*exact).value
+        assert found.overlaps(arb(str(sp.N(expected, 45))) + arb(0, 1e-40))
+        assert float(found.rad()) < 1e-33

@@ -8,13 +8,14 @@ from fractions import Fraction
 import pytest
 
 from fltheory import theorems
-from fltheory.algorithms import CappedLinear, FedAR, FedAvg, Harmonic, Scheduled
+from fltheory.algorithms import FedAR, FedAvg, Harmonic, Scheduled
+from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.engines import Setting
 from fltheory.participation import Bernoulli, Cyclic, Trace, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.report import explanation
-from fltheory.theorems import fedar
-from fltheory.theorems.fedar_setting import FedARPath, fedar_constants, fedar_of
+from fltheory.report.terminal.explanation import explanation
+from fltheory.theorems.fedar import statements as fedar
+from fltheory.theorems.fedar.setting import FedARPath, fedar_constants, fedar_of
 
 PROBLEM = QuadraticProblem([[2.0]], [[1.0], [-1.0]], sigma=0.3)
 HALF_TIME = Cyclic([1, 3], [0, 0])

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 import pytest
+from flint import fmpq
 
 from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import Setting, recorded_weights
-from fltheory.engines.noise import Silence
-from fltheory.engines.quadratic_clients import QuadraticClients
+from fltheory.engines import Setting
+from fltheory.engines.affine.numbers import Balls
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.enclosure.exact_setting import exact_setting
+from fltheory.engines.fedau_weights.dependent_weight_error import recorded_weights
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
-from fltheory.theorems.fedau_setting import FedAUSetting
+from fltheory.theorems.fedau.setting import FedAUSetting
+from fltheory.theorems.fedau.statements import constants_of_run
+from fltheory.theorems.fedau.symbols import F_0, G, Q, W, delta, e_max
+from tests.engines.fedau_weights.test_weight_error import over_all_paths
 
 P = (0.8, 0.3)
 PROBLEM = QuadraticProblem(np.diag([1.0, 0.4]), [[1.0, -2.0], [-3.0, 0.5]])
@@ -152,3 +160,30 @@ def test_what_only_one_kind_of_weights_has() -> None:
         _ = fedau(
             Bernoulli(P), 3, problem=bowl, x0=[1.0], algorithm=WeightedFedAvg((1, 1), 0.1, 1)
         ).weighted_problem
+
+
+def test_constants_in_exact_numbers_are_fractions_by_hand() -> None:
+    """``p = 9/10, 3/10``, K = 3, six rounds: weights of 3 at most; W over all paths."""
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    given = Setting(FedAU(0.1, 2, cutoff=3), problem, Bernoulli([0.9, 0.3]), 6, [3.0])
+    probabilities = Fraction(9, 10), Fraction(3, 10)
+    mean_error = sum(over_all_paths(p, 3, t) for p in probabilities for t in range(6)) / 12
+    with Balls(128).in_use():
+        exact = constants_of_run(exact_setting(given))
+        for symbol, truth in {
+            Q: sum(9 * p for p in probabilities) / 2,
+            # The rare client's weight of 1 is farther off than that of 3.
+            e_max: ((3 * Fraction(9, 10) - 1) ** 2 + (Fraction(3, 10) - 1) ** 2) / 2,
+            F_0: Fraction(9, 2),
+            delta: Fraction(1),
+            # A coordinate stays within its start, 3 away from x* = 0, as steps are small.
+            G: Fraction(3),
+        }.items():
+            assert exact[symbol].value == fmpq(truth.numerator, truth.denominator)
+        mean = exact[W].value
+    with Balls(1000).in_use():
+        assert mean.contains(fmpq(mean_error.numerator, mean_error.denominator))
+        assert float(mean.rad()) < 1e-35
+    plain = constants_of_run(given)
+    for symbol, value in plain.items():
+        assert float(exact[symbol]) == pytest.approx(float(value), rel=1e-12), symbol

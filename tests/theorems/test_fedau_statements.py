@@ -11,12 +11,14 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
-from fltheory.engines import Setting, stationary, weight_error
+from fltheory.engines import Setting, stationary
+from fltheory.engines.fedau_weights.weight_error import weight_error
+from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
-from fltheory.theorems import fedau, unit_flags
+from fltheory.theorems import unit_flags
+from fltheory.theorems.fedau import statements as fedau
 from fltheory.verify import Outcome, check
-from fltheory.verify.evaluation import evaluate, theorem_values
 
 P, N, STEPS, T, L = (0.9, 0.5), 2, 3, 40, 2.0
 SIGMA, GAMMA, ETA, K, START = 0.5, 0.004, 1.25, 4, 1.5
@@ -108,7 +110,7 @@ def test_theorem_1_by_hand() -> None:
     expected += GAMMA * ETA * L * Q / total * (17 * SIGMA**2 + 54 * STEPS * delta2)
     assert bound_of(statement, of) == pytest.approx(expected, rel=1e-12)
     value, error = statement.quantity.value(of)
-    limit = stationary(of.algorithm, of.problem, of.participation)
+    limit = stationary(Setting(of.algorithm, of.problem, of.participation, 1, of.problem.x_star))
     around_h = limit.squared_distance + (lowest - 1) ** 2 - 2 * (lowest - 1) * (limit.mean[0] - 1)
     assert value == pytest.approx(L**2 * around_h, rel=1e-9)
     assert 0 < error < 1e-10 * value

@@ -7,12 +7,13 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAU, WeightedFedAvg
-from fltheory.engines import Setting, weight_error
+from fltheory.engines import Setting
+from fltheory.engines.fedau_weights.weight_error import weight_error
+from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems.fedau_weights import counted, last_line
+from fltheory.theorems.fedau.weights import counted, last_line
 from fltheory.verify import Outcome, check
-from fltheory.verify.evaluation import evaluate, theorem_values
 
 P, K, T = np.array([0.2, 0.6]), 4, 50
 

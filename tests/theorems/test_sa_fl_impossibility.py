@@ -8,8 +8,9 @@ from fractions import Fraction
 import pytest
 
 from fltheory import theorems
+from fltheory.evidence.verdict import Grade
 from fltheory.learnability import FederatedSystem
-from fltheory.verify import Grade, Outcome, check
+from fltheory.verify import Outcome, check
 
 PROOF = ("pac/1-chernoff", "pac/1-rare", "pac/1-conditional", "pac/1")
 SMALLEST = FederatedSystem(2, 1, 1)
@@ -66,10 +67,14 @@ def test_a_learner_is_better_than_guessing() -> None:
 
 def test_selecting_samples_is_not_selecting_clients() -> None:
     """M = n = 2, m = 1: 243/256 against 1 - (1 - 9/16)^2 = 207/256."""
-    printed, derived = (theorems.get("pac/1-equivalence", r) for r in ("printed", "derived"))
+    same, derived = (theorems.get("pac/1-equivalence", r) for r in ("same data", "derived"))
     small = FederatedSystem(2, 2, 1)
-    verdict = check(printed, small)
+    verdict = check(same, small)
     assert (verdict.outcome, verdict.detail) == (Outcome.REFUTED, "243/256 against 207/256")
     assert check(derived, small).outcome is Outcome.INAPPLICABLE
+    # Neither is learnable: half of the time for the clients that split x_2 among them.
+    printed = check(theorems.get("pac/1-equivalence"), small)
+    assert (printed.outcome, printed.bound) == (Outcome.HOLDS, 1 / 20)
+    assert printed.truth == 243 / 512
     for system in (SMALLEST, FederatedSystem(9, 1, 4)):
         assert check(derived, system).ratio == 1

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import mpmath
 import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.learnability import (
-    ServerAssistedSystem,
-    UniformPair,
-    cited_complexity,
-    printed_complexity,
-)
-from fltheory.theorems import sa_fl_pac as pac
-from fltheory.theorems.sa_fl_pac_regimes import FOUR_DECADES, REMARK_2, THEOREM_2, THEOREM_3
-from fltheory.verify import Grade, Outcome, check
-from fltheory.verify.evaluation import evaluate
+from fltheory.evidence.evaluation import evaluate
+from fltheory.evidence.verdict import Grade
+from fltheory.learnability.complexity import cited_complexity, printed_complexity
+from fltheory.learnability.system import ServerAssistedSystem, UniformPair
+from fltheory.theorems.pac import statements as pac
+from fltheory.theorems.pac.regimes import FOUR_DECADES, REMARK_2, THEOREM_2, THEOREM_3
+from fltheory.verify import Outcome, check
 
 
 @pytest.mark.parametrize(
@@ -92,7 +90,7 @@ def test_lemma_1_in_fractions() -> None:
 
 def test_lemma_2_loses_a_root() -> None:
     verdict = check(pac.LEMMA_2, pac.LEMMA_2.regimes["apart"].setting)
-    assert (verdict.outcome, verdict.evidence.grade) == (Outcome.REFUTED, Grade.EXACT)
+    assert (verdict.outcome, verdict.evidence.grade) == (Outcome.REFUTED, Grade.FLOAT64)
     assert verdict.truth == pytest.approx(-0.5, abs=0.01)
 
 
@@ -118,3 +116,28 @@ def test_example_off_the_middle() -> None:
 def test_example_at_an_end_has_no_alpha() -> None:
     verdict = check(pac.EXAMPLE, UniformPair(0, 1, 0, "1/2", "1/2"))
     assert (verdict.outcome, verdict.truth) == (Outcome.REFUTED, float("inf"))
+
+
+@pytest.mark.parametrize(
+    ("regime", "constant"),
+    [
+        ("likely", "0.64"),
+        ("unlikely", "2.9"),
+        ("most unlikely", "11"),
+        ("exponentially unlikely", "77"),
+    ],
+)
+def test_the_least_constants_of_lemma_1(regime: str, constant: str) -> None:
+    """The u at which ``2 (1-u)^m - (1-2u)^m``, zero from 1/2 on, is delta, over A, by halving."""
+    claim = theorems.get("pac/lemma-1")
+    case = claim.regimes[regime].setting
+    with mpmath.workdps(400):
+        m, delta = case.m, mpmath.mpf(case.delta.numerator) / case.delta.denominator
+        low, high = mpmath.mpf(0), mpmath.mpf(1) / 2
+        for _ in range(300):
+            u = (low + high) / 2
+            low, high = (u, high) if 2 * (1 - u) ** m - (1 - 2 * u) ** m > delta else (low, u)
+        level = mpmath.log(m + mpmath.log(1 / delta) / m) / m
+        least = mpmath.nstr(high / level, 2, strip_zeros=True)
+    assert least.removesuffix(".0") == constant
+    assert constant in claim.note

@@ -3,73 +3,67 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.theorems import (
+from fltheory.derivations import derivation_check
+from fltheory.derivations.derivation import (
     Equal,
     FiniteLimit,
     Implied,
     Step,
     StepOutcome,
-    check_derivation,
-    check_step,
-    derivation_check,
-    sa_fl,
-    sa_fl_proof_4,
-    sa_fl_proof_5,
+    StepResult,
 )
-from fltheory.theorems.derivation_check import gap
-from fltheory.theorems.exact_points import rational_points
-from fltheory.verify.rational_values import rational_value, satisfied
+from fltheory.derivations.derivation_check import check_derivation, check_step, gap
+from fltheory.derivations.exact_points import rational_points
+from fltheory.theorems.sa_fl import (
+    proof_4 as sa_fl_proof_4,
+)
+from fltheory.theorems.sa_fl import (
+    proof_5 as sa_fl_proof_5,
+)
+from fltheory.theorems.sa_fl import (
+    statements as sa_fl,
+)
+from tests.theorems.not_following import NOT_FOLLOWING
+from tests.theorems.rational_values import rational_value, satisfied
 
 FOLLOWS, DIFFERS, FAILS = StepOutcome.FOLLOWS, StepOutcome.DIFFERS, StepOutcome.FAILS
 STATEMENTS = theorems.registered()
-RESULTS = {(s.id, s.reading): check_derivation(s.derivation) for s in STATEMENTS if s.derivation}
-IN_4 = {
-    "(26) to (27)": DIFFERS,
-    "needed in (47)": FAILS,
-    "needed in (41)": FAILS,
-    "needed in (55)": FAILS,
-    "telescoping": FAILS,
-    "(55) to the condition on q": DIFFERS,
-    "clearing the fraction, any D": FAILS,
-    "clearing the fraction, converse": FAILS,
-}
-IN_5 = {
-    "needed in (75)": FAILS,
-    "(80) to (81), G_3 of clients": DIFFERS,
-    "(81) to the condition on q, G_3 of server": DIFFERS,
-    "main text to appendix": DIFFERS,
-    "clearing the fraction, any D": FAILS,
-    "clearing the fraction, converse": FAILS,
-    "(84) to (85)": FAILS,
-}
-IN_COROLLARY_1 = {
-    "order in m K R, eta_s = 1/sqrt(R), sigma_s^2 = sigma^2/(mK)": FAILS,
-    "order in m K R, eta_s = 1/sqrt(R), q = 1 - 1/(mK)": FAILS,
-}
-NOT_FOLLOWING = {
-    ("sa-fl/4", "printed"): {**IN_4, "(55) to (54)": FAILS},
-    ("sa-fl-submission/4", "printed"): {**IN_4, "needed in (54)": FAILS},
-    ("sa-fl/5", "printed"): IN_5,
-    ("sa-fl/corollary-1", "printed"): IN_COROLLARY_1,
-    ("sa-fl/corollary-2", "printed"): {"order in R, etabar = 1/2 log(R)/R": FAILS},
-    **{(s.id, "derived"): {} for s in STATEMENTS if s.id.startswith("sa-fl") and s.derivation},
-}
+Key = tuple[str, str]
+
+
+@cache
+def checked(key: Key, index: int) -> StepResult:
+    """Check a step once, and only in the process that asks."""
+    return check_step(steps_of(key)[index])
+
+
+def steps_of(key: Key) -> tuple[Step, ...]:
+    return theorems.get(*key).derivation.steps
+
+
+def results_of(key: Key) -> list[StepResult]:
+    return [checked(key, index) for index in range(len(steps_of(key)))]
+
+
+def test_every_derivation_is_listed() -> None:
+    assert set(NOT_FOLLOWING) == {(s.id, s.reading) for s in STATEMENTS if s.derivation}
 
 
 @pytest.mark.parametrize(("key", "expected"), NOT_FOLLOWING.items(), ids=str)
 def test_which_steps_do_not_follow(key, expected) -> None:
-    outcomes = {result.step.label: result.outcome for result in RESULTS[key]}
-    assert len(outcomes) == len(RESULTS[key])
+    outcomes = {result.step.label: result.outcome for result in results_of(key)}
+    assert len(outcomes) == len(steps_of(key))
     assert {label: item for label, item in outcomes.items() if item is not FOLLOWS} == expected
 
 
-def result_of(key: tuple[str, str], label: str) -> theorems.StepResult:
-    return next(result for result in RESULTS[key] if result.step.label == label)
+def result_of(key: Key, label: str) -> StepResult:
+    return next(result for result in results_of(key) if result.step.label == label)
 
 
 L, mu, K, q, bar, eta_s = sa_fl.L, sa_fl.mu, sa_fl.K, sa_fl.q, sa_fl.eta_bar, sa_fl.eta_s
@@ -191,23 +185,42 @@ def test_the_last_step_ends_at_the_registered_bound(theorem) -> None:
     assert whole or in_a_difference
 
 
-def named(key: tuple[str, str], result: theorems.StepResult):
-    return pytest.param(result, id=f"{key[0]} {key[1]} {result.step.label}")
-
-
 # Readings and versions share steps, up to the noise's name; each is tried once.
 EVERY = list(
     {
-        repr(result.step).replace("sigma_s", "sigma"): named(key, result)
-        for key, results in RESULTS.items()
-        for result in results
+        repr(step).replace("sigma_s", "sigma"): (key, index)
+        for key in NOT_FOLLOWING
+        for index, step in enumerate(steps_of(key))
     }.values()
 )
-FOLLOWING = [item for item in EVERY if item.values[0].outcome is FOLLOWS]
 
 
-def of_kind(kind: type, params=FOLLOWING):
-    return [item for item in params if isinstance(item.values[0].step.claim, kind)]
+def step_of(place: tuple[Key, int]) -> Step:
+    key, index = place
+    return steps_of(key)[index]
+
+
+def does_follow(place: tuple[Key, int]) -> bool:
+    """Whether a step is listed to follow, which `test_which_steps_do_not_follow` checks."""
+    return step_of(place).label not in NOT_FOLLOWING[place[0]]
+
+
+FOLLOWING = [place for place in EVERY if does_follow(place)]
+
+
+@pytest.fixture
+def result(request) -> StepResult:
+    """Return the result of the step that a test is about."""
+    return checked(*request.param)
+
+
+def about(places: list[tuple[Key, int]]) -> pytest.MarkDecorator:
+    names = [" ".join((*key, steps_of(key)[index].label)) for key, index in places]
+    return pytest.mark.parametrize("result", places, ids=names, indirect=True)
+
+
+def of_kind(kind: type, places=FOLLOWING) -> list[tuple[Key, int]]:
+    return [place for place in places if isinstance(step_of(place).claim, kind)]
 
 
 def replaced(expression: sp.Expr, claim) -> sp.Expr:
@@ -218,7 +231,7 @@ def constants_of(expression: sp.Expr) -> list[sp.Rational]:
     return sorted(expression.atoms(sp.Rational) - {sp.Integer(0), sp.Integer(1), sp.Integer(-1)})
 
 
-@pytest.mark.parametrize("result", of_kind(Equal))
+@about(of_kind(Equal))
 def test_any_other_constant_breaks_an_equality(result, few_points) -> None:
     claim = result.step.claim
     constants = constants_of(claim.right)
@@ -228,7 +241,7 @@ def test_any_other_constant_breaks_an_equality(result, few_points) -> None:
         assert check_step(replace(result.step, claim=wrong)).outcome is not FOLLOWS
 
 
-@pytest.mark.parametrize("result", of_kind(Implied))
+@about(of_kind(Implied))
 def test_a_stronger_inequality_does_not_follow(result, few_points) -> None:
     """Every claim is sharp enough for the certificate: no room for one part in a hundred."""
     claim = result.step.claim
@@ -243,7 +256,7 @@ def test_a_stronger_inequality_does_not_follow(result, few_points) -> None:
         assert check_step(replace(result.step, claim=wrong)).outcome is not FOLLOWS
 
 
-@pytest.mark.parametrize("result", of_kind(Implied))
+@about(of_kind(Implied))
 def test_some_change_of_every_constant_breaks_an_inequality(result, few_points) -> None:
     claim = result.step.claim
     for constant in constants_of(gap(claim.claimed)):
@@ -264,10 +277,10 @@ def test_some_change_of_every_constant_breaks_an_inequality(result, few_points) 
         ), constant
 
 
-CERTIFIED = [item for item in of_kind(Implied) if item.values[0].step.claim.multipliers]
+CERTIFIED = [place for place in of_kind(Implied) if step_of(place).claim.multipliers]
 
 
-@pytest.mark.parametrize("result", CERTIFIED)
+@about(CERTIFIED)
 def test_a_wrong_or_negative_multiplier_is_no_certificate(result, few_points) -> None:
     claim = result.step.claim
     for index in range(len(claim.multipliers)):
@@ -292,7 +305,7 @@ def points_for(claim, count: int, *more: sp.Basic):
             yield values
 
 
-@pytest.mark.parametrize("result", of_kind(Equal))
+@about(of_kind(Equal))
 def test_equalities_that_follow_hold_in_fractions(result) -> None:
     claim = result.step.claim
     sides = replaced(claim.left, claim), replaced(claim.right, claim)
@@ -304,7 +317,7 @@ def test_equalities_that_follow_hold_in_fractions(result) -> None:
     assert seen >= 5
 
 
-@pytest.mark.parametrize("result", of_kind(Implied))
+@about(of_kind(Implied))
 def test_inequalities_that_follow_hold_in_fractions(result) -> None:
     claim = result.step.claim
     given = [
@@ -324,9 +337,7 @@ def test_inequalities_that_follow_hold_in_fractions(result) -> None:
     assert seen >= 3
 
 
-@pytest.mark.parametrize(
-    "result", [item for item in EVERY if item.values[0].outcome in (DIFFERS, FAILS)]
-)
+@about([place for place in EVERY if not does_follow(place)])
 def test_counterexamples_are_replayed_in_fractions(result) -> None:
     """By the evaluator of certificates, which shares no code with the search."""
     claim = result.step.claim
@@ -355,7 +366,7 @@ def without_extrema(expression: sp.Expr, values) -> sp.Expr:
     )
 
 
-@pytest.mark.parametrize("result", of_kind(FiniteLimit, EVERY))
+@about(of_kind(FiniteLimit, EVERY))
 def test_limits_are_what_large_numbers_show(result) -> None:
     """Between far and farther the value settles, or grows by a factor, in 60 digits."""
     claim = result.step.claim

@@ -13,19 +13,17 @@ from hypothesis import strategies as st
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Scaffold, WarmStarted
+from fltheory.derivations import derivation_check
+from fltheory.derivations.derivation import StepOutcome
+from fltheory.derivations.derivation_check import check_derivation, check_step
 from fltheory.engines import Setting
+from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import (
-    StepOutcome,
-    check_derivation,
-    derivation_check,
-    scaffold,
-    scaffold_proof,
-)
-from fltheory.theorems.scaffold_setting import geometric_weights, rounds_that_count
+from fltheory.theorems.scaffold import proof as scaffold_proof
+from fltheory.theorems.scaffold import statements as scaffold
+from fltheory.theorems.scaffold.setting import geometric_weights, rounds_that_count
 from fltheory.verify import Outcome, check
-from fltheory.verify.evaluation import evaluate, theorem_values
 
 N, S, K, T, ETA_L, ETA_G, SIGMA = 3, 2, 4, 25, 0.001, 2.0, 0.7
 OPTIMA = np.array([[1.0, 0.0], [-2.0, 1.0], [0.5, 3.0]])
@@ -128,7 +126,7 @@ def test_larger_steps_do_not_give_the_round(index: int, wrong, monkeypatch) -> N
     given = list(step.claim.given)
     given[index] = wrong(given[index])
     changed = replace(step, claim=replace(step.claim, given=tuple(given)))
-    assert theorems.check_step(changed).outcome is not StepOutcome.FOLLOWS
+    assert check_step(changed).outcome is not StepOutcome.FOLLOWS
 
 
 @settings(max_examples=40)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fltheory.verify import Cell, Evidence, Grade, HypothesisCheck, Outcome, Verdict
+from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
+from fltheory.grammar.assertion import Relation
+from fltheory.verify import Outcome, Verdict
+from fltheory.verify.runs import Cell
 
 
 def cell(
@@ -14,14 +17,14 @@ def cell(
     grade: Grade = Grade.EXACT,
     error: float = 1e-12,
     hypotheses: tuple[HypothesisCheck, ...] = (),
-    is_rate: bool = False,
+    relation: Relation = Relation.AT_MOST,
     theorem: str = "t/1",
     reading: str = "printed",
 ) -> Cell:
     evidence = Evidence(grade, error)
     return Cell(
         regime,
-        Verdict(theorem, reading, outcome, evidence, truth, bound, hypotheses, is_rate),
+        Verdict(theorem, reading, outcome, evidence, truth, bound, hypotheses, relation=relation),
     )
 
 

@@ -7,14 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.verify import (
-    Grade,
-    Outcome,
-    departure,
-    read_baseline,
-    verdict_changed,
-    write_baseline,
-)
+from fltheory.evidence.verdict import Grade
+from fltheory.verify import Outcome
+from fltheory.verify.baseline import departure, read_baseline, verdict_changed, write_baseline
 from tests.verify.cells import cell
 
 
@@ -65,11 +60,23 @@ def test_a_drifting_ratio_is_told_by_how_much(path: Path, drift: float, departs:
     assert not verdict_changed(now, read_baseline(path))
 
 
+def test_a_changed_grade_of_evidence_is_told(path: Path) -> None:
+    write_baseline(path, [cell()])
+    message = departure(cell(grade=Grade.FLOAT64), read_baseline(path))
+    assert message == "t/1 / printed / calm: the evidence changed from exact to float64"
+
+
+def test_a_record_without_evidence_is_compared_without(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text("theorem,reading,regime,outcome,ratio\nt/1,printed,calm,HOLDS,0.5\n")
+    assert departure(cell(grade=Grade.FLOAT64), read_baseline(path)) is None
+
+
 @pytest.mark.parametrize(("drift", "departs"), [(0.1, False), (0.3, True)])
 def test_a_sampled_ratio_may_drift_within_its_interval(
     path: Path, drift: float, departs: bool
 ) -> None:
-    write_baseline(path, [cell()])
+    write_baseline(path, [cell(grade=Grade.STATISTICAL)])
     now = cell(truth=1 + drift, grade=Grade.STATISTICAL, error=0.1)
     assert (departure(now, read_baseline(path)) is not None) == departs
 

@@ -1,12 +1,12 @@
 """Cells over all regimes: order, shared settings, shares of the error probability."""
 
 import itertools
-from dataclasses import replace
 
 from fltheory import theorems
+from fltheory.evidence.truths import _truth
 from fltheory.verify import check_regimes
 from fltheory.verify.runs import shared_settings_together
-from fltheory.verify.truth import _truth_of
+from tests.fewer_regimes import with_regimes
 
 
 def pairs(*identifiers: str) -> list:
@@ -30,9 +30,9 @@ def test_cells_come_in_the_order_of_the_statements() -> None:
         for s in theorems.registered()
         if s.id == "sa-fl/5"
     ]
-    statements = [replace(s, regimes=regimes) for s, regimes in short]
+    statements = [with_regimes(s, regimes) for s, regimes in short]
     seen: list[tuple[int, int, str]] = []
-    _truth_of.cache_clear()
+    _truth.cache_clear()
     cells = check_regimes(statements, progress=lambda *step: seen.append(step))
     assert [cell.key for cell in cells] == [
         ("sa-fl/5", reading, name)
@@ -41,6 +41,6 @@ def test_cells_come_in_the_order_of_the_statements() -> None:
     ]
     assert [step[0] for step in seen] == [0, 1, 2, 3, 4, 5, 6]
     assert {step[1] for step in seen} == {6}
-    assert _truth_of.cache_info().misses == 2
+    assert _truth.cache_info().misses == 2
     # Six verdicts and six curves ask for two truths.
-    assert _truth_of.cache_info().hits == 10
+    assert _truth.cache_info().hits == 10

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from fltheory.verify import Witness
+from fltheory.verify.safari.witness import Witness
 
 _ZERO = Fraction(0)
 _OTHER = (Fraction(-1, 4), _ZERO)

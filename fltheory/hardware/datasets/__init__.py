@@ -9,20 +9,11 @@ from pathlib import Path
 from fltheory import validation
 from fltheory.hardware.datasets.cifar_files import cifar10
 from fltheory.hardware.datasets.idx_files import fashion_mnist, mnist
-from fltheory.hardware.datasets.images import ImageData, Labelled
+from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.datasets.sklearn_digits import digits
 from fltheory.hardware.datasets.svhn_files import svhn
 
-__all__ = [
-    "ImageData",
-    "Labelled",
-    "cifar10",
-    "digits",
-    "fashion_mnist",
-    "load",
-    "mnist",
-    "svhn",
-]
+__all__ = ["load"]
 
 _READERS: dict[str, Callable[..., ImageData]] = {
     "mnist": mnist,

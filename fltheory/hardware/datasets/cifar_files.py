@@ -8,6 +8,7 @@ import numpy as np
 
 from fltheory.hardware.datasets.files import existing_folder, image_data, is_published, read_file
 from fltheory.hardware.datasets.images import ImageData, Labelled, check_labels, from_bytes
+from fltheory.read_only import read_only
 
 _N_CLASSES = 10
 _SHAPE = (3, 32, 32)
@@ -60,7 +61,7 @@ def cifar10(folder: str | Path, *, verify: bool = True) -> ImageData:
     ]
     test = parts.pop(_TEST)
     train = Labelled(
-        np.concatenate([part.images for part in parts.values()]),
+        read_only(np.concatenate([part.images for part in parts.values()])),
         np.concatenate([part.labels for part in parts.values()]),
     )
     complete = len(contents) == len(CIFAR10_MD5)

@@ -10,6 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fltheory.read_only import ReadOnlyArrays, read_only
+
 Images: TypeAlias = NDArray[np.float32]
 Labels: TypeAlias = NDArray[np.int64]
 
@@ -17,7 +19,7 @@ _BRIGHTEST = 255
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class Labelled(ReadOnlyArrays):
     """Images and what each shows.
 
     Attributes
@@ -123,4 +125,4 @@ def check_labels(name: str, labels: Labels, n_classes: int) -> None:
 
 def from_bytes(pixels: NDArray[np.uint8]) -> Images:
     """Scale bytes 0 .. 255 to float32 between 0 and 1."""
-    return np.divide(pixels, np.float32(_BRIGHTEST), dtype=np.float32)
+    return read_only(np.divide(pixels, np.float32(_BRIGHTEST), dtype=np.float32))

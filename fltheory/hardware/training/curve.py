@@ -11,13 +11,14 @@ from torch import Tensor
 
 from fltheory.hardware.flat_model import FlatModel
 from fltheory.hardware.gradients import cross_entropy
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _CHUNK = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(ReadOnlyArrays):
     """What was measured on the test images.
 
     Attributes

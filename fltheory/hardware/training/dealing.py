@@ -13,10 +13,11 @@ from fltheory.hardware import partitions
 from fltheory.hardware.datasets.images import ImageData, Labels
 from fltheory.hardware.partitions import Partition
 from fltheory.hardware.training.strict import checked_flag
+from fltheory.read_only import ReadOnlyArrays
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
+class Dealt(ReadOnlyArrays):
     """Who has which images, and the labels that hold for them.
 
     Attributes

@@ -21,6 +21,7 @@ _COMPUTING = (
     "hardware",
     "participation",
     "problems/weights.py",
+    "read_only.py",
     "validation.py",
 )
 

@@ -13,13 +13,15 @@ import numpy as np
 from fltheory import algorithms
 from fltheory.algorithms import Algorithm
 from fltheory.algorithms.contract import Schedule
+from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.hardware.training.strict import made
 from fltheory.participation import MarkovOnOff, Participation
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Circumstances:
+class Circumstances(ReadOnlyArrays):
     """What does not depend on the method; oracles are told who is how available.
 
     Attributes
@@ -103,7 +105,7 @@ def _fedar(
     cutoff: float = math.inf,
     server_lr: float = 1.0,
 ) -> Algorithm:
-    weight = algorithms.CappedLinear(growth, largest)
+    weight = CappedLinear(growth, largest)
     return algorithms.FedAR(*given.steps, weight=weight, cutoff=cutoff, server_lr=server_lr)
 
 

@@ -23,6 +23,7 @@ from fltheory.hardware.torch_clients import TorchClients
 from fltheory.hardware.training.methods import circumstances
 from fltheory.hardware.training.settings import Data, RunSettings, Server
 from fltheory.participation import Participation
+from fltheory.read_only import ReadOnlyArrays
 
 _STREAMS = (
     "images",
@@ -46,7 +47,7 @@ class Images:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class Prepared(ReadOnlyArrays):
     """What a run needs.
 
     Attributes
@@ -88,7 +89,7 @@ def images(settings: Data, folder: Path | None, device: str) -> Images:
     """Return the images of a data set on the device; kept for the runs that follow."""
     on = checked_device(device)
     data = load(settings.name, folder, verify=settings.published)
-    train, test = (torch.from_numpy(part.images) for part in (data.train, data.test))
+    train, test = (torch.tensor(part.images) for part in (data.train, data.test))
     if settings.pixels == "standard":
         mean = train.mean(dim=(0, 2, 3), keepdim=True)
         deviation = train.std(dim=(0, 2, 3), keepdim=True)
@@ -132,7 +133,7 @@ def prepared(
         class_shares(dealt.train_labels, parts, data.n_classes), rng["availability"]
     )
     module = _module(settings, data, rng["start"])
-    labels = torch.from_numpy(dealt.train_labels).to(pictures.train.device)
+    labels = torch.tensor(dealt.train_labels).to(pictures.train.device)
     clients = TorchClients(
         module,
         pictures.train,
@@ -153,7 +154,7 @@ def prepared(
         parts,
         server,
         pictures.test,
-        torch.from_numpy(dealt.test_labels).to(pictures.test.device),
+        torch.tensor(dealt.test_labels).to(pictures.test.device),
         rng["participants"],
         rng["branches"],
         data.name,

@@ -9,15 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from fltheory import validation
-from fltheory.participation import (
-    AtMost,
-    Bernoulli,
-    MarkovOnOff,
-    Participation,
-    UniformSubset,
-    correlated_availability,
-    fedau_cycles,
-)
+from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
+from fltheory.participation.bernoulli import correlated_availability
+from fltheory.participation.cyclic import fedau_cycles
 from fltheory.validation import FloatArray
 
 

@@ -16,13 +16,14 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 import fltheory  # noqa: E402
-from fltheory.hardware.training import run_settings, train  # noqa: E402
+from fltheory.hardware.training import train  # noqa: E402
 from fltheory.hardware.training.fingerprint import (  # noqa: E402
     computing_files,
     fingerprint,
     fingerprint_of,
 )
 from fltheory.hardware.training.methods import METHODS  # noqa: E402
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 ROOT = Path(fltheory.__file__).parent

@@ -9,6 +9,7 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory import algorithms  # noqa: E402
+from fltheory.algorithms.inactivity_weights import CappedLinear  # noqa: E402
 from fltheory.hardware.training.methods import METHODS, Method, circumstances  # noqa: E402
 from fltheory.participation import Bernoulli, MarkovOnOff  # noqa: E402
 
@@ -56,7 +57,7 @@ def test_options_arrive() -> None:
     weights = Method("average all", {}).algorithm(given).aggregation_weights
     assert weights == pytest.approx([1 / 3] * 3)
     fedar = Method("FedAR", {"growth": 0.1, "largest": 3.0, "cutoff": 9.0}).algorithm(given)
-    assert fedar == algorithms.FedAR(0.25, 7, weight=algorithms.CappedLinear(0.1, 3.0), cutoff=9.0)
+    assert fedar == algorithms.FedAR(0.25, 7, weight=CappedLinear(0.1, 3.0), cutoff=9.0)
 
 
 def test_refusals() -> None:

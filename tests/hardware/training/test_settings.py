@@ -9,8 +9,10 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training import run_settings  # noqa: E402
-from fltheory.hardware.training.settings import Server  # noqa: E402
+from fltheory.hardware.training.settings import (  # noqa: E402
+    Server,
+    run_settings,
+)
 from tests.hardware.training.small_experiment import SERVER, run_table  # noqa: E402
 
 SAFARI = {"name": "SAFARI", "q": 0.5}

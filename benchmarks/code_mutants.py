@@ -1,0 +1,194 @@
+"""Count the wrong versions of the package that the tests nearest to the change would let pass.
+
+Mutants are drawn at random from the engines, algorithms, weights and statements, one changed place
+each. The tests nearest to a module are those of the file that mirrors it, then of the files that
+name most of what it defines: for 15 seconds of processor time a file, in a random order, and for a
+minute in all. A mutant that fails one of them is killed, and so is one that gets stuck: it is
+counted and listed. Survivors are listed below, with what was found out about each.
+
+    python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import pytest
+from mutation import Mutant, mutant, places
+
+ROOT = Path(__file__).resolve().parents[1]
+MUTATED = ("engines", "algorithms", "weights", "theorems")
+NOT_COPIED = shutil.ignore_patterns(".*", "out", "site", "__pycache__")
+FILES = 8  # nearest test files
+SECONDS_A_FILE = 15  # of processor time, and of the last test that begins in it
+SECONDS = 60  # of processor time for all of them
+SECONDS_STUCK = 90  # of processor time: a test that does not end
+
+Fate: TypeAlias = Literal["killed", "timed out", "survives"]
+
+# What a survivor changes -> why no test could tell it, or what the tests lack.
+SURVIVORS = {
+    "weights/newton.py: _BLOCK: 4096 -> 4097": "equivalent: how much is done at once",
+    "engines/clients/stepped_clients.py: SteppedClients: if sigma == 0: -> nothing": (
+        "equivalent: noise that is drawn is then times zero"
+    ),
+    "engines/fedau_weights/dependent_weight_error.py: _added: np.abs(total) > _NEGLIGIBLE -> "
+    "np.abs(total) >= _NEGLIGIBLE": "equivalent: no sum is that number",
+    "engines/moments/moment_map.py: MomentMap: True -> False": (
+        "equivalent: frozen guards, nothing writes"
+    ),
+    "engines/history/jump_map.py: JumpMap: 2 -> 3": "in a definition that nothing used: it is gone",
+    "engines/affine/clients.py: ClientNumbers: 0 -> 1": (
+        "killed by tests/engines/enclosure/test_enclosed.py, whose turn did not come in time"
+    ),
+    "engines/moments/client_sums.py: _deviations: "
+    "moments.terms + 2 * reading.start.shape[1] + 2 * reading.start.shape[0] -> "
+    "moments.terms + 2 * reading.start.shape[1] - 2 * reading.start.shape[0]": (
+        "a count of operations in a bound on rounding that stays above every error found"
+    ),
+    "engines/clients/quadratic_clients.py: QuadraticClients: 2 * steps -> 2 / steps": (
+        "nothing tested the rounding of powers by itself: test_rounding_of_powers_is_bounded does"
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """A mutant and the file that it stands in."""
+
+    file: Path
+    mutant: Mutant
+
+    @property
+    def title(self) -> str:
+        """Return where it is and what it changes, without the line, which moves."""
+        return f"{self.file.relative_to('fltheory')}: {self.mutant.place}: {self.mutant.what}"
+
+
+def drawn(count: int, seed: int) -> Iterator[Change]:
+    """Yield mutants, each place of the four packages as likely as any other."""
+    files = [path for name in MUTATED for path in sorted((ROOT / "fltheory" / name).rglob("*.py"))]
+    sources = {path: path.read_text(encoding="utf-8") for path in files}
+    everywhere = [(path, place) for path in files for place in places(sources[path])]
+    for path, place in random.Random(seed).sample(everywhere, min(count, len(everywhere))):
+        yield Change(path.relative_to(ROOT), mutant(sources[path], place))
+
+
+def nearest_tests(module: Path) -> list[Path]:
+    """Return the test files nearest to a module, in the order in which they run."""
+    found = sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("verification/test_*.py")])
+    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in found}
+    body = ast.parse((ROOT / module).read_text(encoding="utf-8")).body
+    defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names = {name for name in defined if not name.startswith("_")}
+    own = Path("tests", *module.parts[1:-1], f"test_{module.name}")
+    subject = re.match(r"(sa_fl|ca_fed|[a-z]+)", module.stem)
+
+    def rank(path: Path) -> tuple[bool, int, bool]:
+        words = set(re.findall(r"\w+", texts[path]))
+        same = subject is not None and subject[0] in path.stem
+        return path == own, 3 * same + len(names & words), path.parent == own.parent
+
+    return sorted(texts, key=rank, reverse=True)[:FILES]
+
+
+class Budget:
+    """A plugin of pytest: runs no further test once a file's time, or all of the time, is used."""
+
+    def __init__(self) -> None:
+        self._used: dict[Path, float] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Shuffle the tests of every file, so that the time goes to any of them."""
+        order = {path: place for place, path in enumerate(dict.fromkeys(i.path for i in items))}
+        shuffled = random.Random(0).sample(items, len(items))
+        items[:] = sorted(shuffled, key=lambda item: order[item.path])
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Pass over a test for which no time is left."""
+        used = self._used.get(item.path, 0.0) >= SECONDS_A_FILE
+        return True if used or time.process_time() >= SECONDS else None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+        """Count the time that a test takes."""
+        start = time.process_time()
+        try:
+            return (yield)
+        finally:
+            spent = time.process_time() - start
+            self._used[item.path] = self._used.get(item.path, 0.0) + spent
+
+
+def fate_of(change: Change, folder: Path) -> Fate:
+    """Run the nearest tests on a mutant, and put the right file back."""
+    path = folder / change.file
+    right = path.read_text(encoding="utf-8")
+    path.write_text(change.mutant.source, encoding="utf-8")
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_STUCK, SECONDS_STUCK))
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.dup2(silent, 2)
+        os.chdir(folder)
+        sys.path.insert(0, str(folder))
+        sys.dont_write_bytecode = True
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={folder}"]
+        tests = [str(test) for test in nearest_tests(change.file)]
+        status = 1
+        try:
+            status = int(pytest.main([*options, *tests], plugins=[Budget()]))
+        finally:
+            os._exit(status)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    path.write_text(right, encoding="utf-8")
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "timed out"
+    return "killed" if code else "survives"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="mutants whose title holds this")
+    parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
+    given = parser.parse_args()
+    chosen = [one for one in drawn(given.count, given.seed) if given.only in one.title]
+    if given.list:
+        print("\n".join(one.title for one in chosen))
+        return 0
+    fates: dict[Fate, list[Change]] = {"killed": [], "timed out": [], "survives": []}
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        shutil.copytree(ROOT, folder, dirs_exist_ok=True, ignore=NOT_COPIED)
+        for count, change in enumerate(chosen, start=1):
+            fate = fate_of(change, folder)
+            fates[fate].append(change)
+            why = SURVIVORS.get(change.title, "") if fate == "survives" else ""
+            print(f"{count} of {len(chosen)}: {fate}: {change.title} {why}".rstrip(), flush=True)
+    killed = len(fates["killed"]) + len(fates["timed out"])
+    share = f"{100 * killed / len(chosen):.0f}%, target 95%"
+    late = len(fates["timed out"])
+    print(f"{killed} of {len(chosen)} mutants killed ({share}), {late} of them by time")
+    return 0 if killed >= 0.95 * len(chosen) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,374 @@
+"""Theorems: inequalities along a run of an algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory import validation
+from fltheory.claims.bound_curve import BoundCurve, quantity_label
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.curve_samples import (
+    CurveSample,
+    along,
+    at_values,
+    judged_curve,
+    left_side,
+    parts_of,
+    plain_curve,
+    sampled_run,
+)
+from fltheory.claims.statement import Inequality, Parts, of_runs
+from fltheory.derivations.derivation import Derivation
+from fltheory.engines import Setting
+from fltheory.engines.observables import Observable
+from fltheory.engines.trajectory import FIELDS
+from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_along
+from fltheory.evidence.evaluation import (
+    check_hypothesis,
+    evaluate,
+    theorem_values,
+)
+from fltheory.evidence.exact_beginnings import exact_beginning
+from fltheory.evidence.shorter_runs import beginning, shorter
+from fltheory.evidence.truths import Sampling, Truth, truth
+from fltheory.evidence.verdict import Verdict
+from fltheory.grammar.family import Family
+from fltheory.grammar.fields import check_fields, must_be, regimes_of
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
+from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.regime import Regime
+from fltheory.grammar.repair import Repair
+from fltheory.grammar.units import Unit
+from fltheory.learnability.system import LearningSetting
+from fltheory.validation import FloatArray
+
+_POINTS = 24
+_NAMES_OF_ROUNDS = ("T", "R")
+
+
+@dataclass(frozen=True)
+class Theorem(Inequality):
+    """One reading of a theorem: if all hypotheses hold, ``quantity <= bound``.
+
+    Attributes
+    ----------
+    id, reading, title, source : str
+        Its name, how it is read, what it says in a line, and where it stands.
+    quantity : BoundedQuantity
+    bound : sympy expression
+    hypotheses : tuple of Hypothesis
+    meanings : mapping
+        What each symbol stands for.
+    constants : callable
+        Values of the symbols for a setting; raises ValueError where the theorem does not
+        speak of such a setting at all.
+    definitions : mapping
+        Symbols that abbreviate expressions in others.
+    round_symbols : tuple of RoundSymbol
+        Symbols whose values depend on the trajectory.
+    observe : callable
+        Observables that the round symbols need.
+    regimes : mapping
+        Named settings to check it on.
+    note : str
+        How the reading departs from others, and at which equation.
+    kind : StatementKind
+        What kind of sentence of its paper it is.
+    refutations : tuple of Refutation
+        Its faults, where it is refuted: why, how much each weighs, and what mends it.
+    repair : Repair or None
+        For a repaired reading: the changes that make it.
+    units : mapping
+        The unit of each symbol; none where units are not to be checked.
+    quantities : mapping
+        Which number of a setting each symbol is, as a formula in those that the checker of
+        certificates works out itself (``certificate_checker.py``): ``{D: "sqrt(excess_loss)"}``.
+    derivation : Derivation, optional
+        The last steps of the proof of this very reading.
+    family : Family, optional
+        Settings to search for a refutation and to map the theorem over.
+    """
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    quantity: BoundedQuantity
+    bound: sp.Expr
+    hypotheses: tuple[Hypothesis, ...]
+    meanings: Mapping[sp.Symbol, str]
+    constants: Callable[[Setting], Mapping[sp.Symbol, float]]
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    round_symbols: tuple[RoundSymbol, ...] = ()
+    observe: Callable[[Setting], Sequence[Observable]] = lambda setting: ()
+    regimes: Mapping[str, Regime] = field(default_factory=dict)
+    note: str = ""
+    kind: StatementKind = StatementKind.THEOREM
+    refutations: tuple[Refutation, ...] = ()
+    repair: Repair[Theorem] | None = None
+    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    derivation: Derivation | None = None
+    family: Family | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            f"the theorem {self.id!r}",
+            quantity=must_be(BoundedQuantity),
+            round_symbols=partial(validation.tuple_of, kind=RoundSymbol),
+            regimes=regimes_of(Regime),
+        )
+
+    def compared(
+        self,
+        setting: Setting,
+        sampling: Sampling,
+        extra_hypotheses: tuple[Hypothesis, ...] = (),
+    ) -> Comparison:
+        """Evaluate both sides, the hypotheses, and further ones, on a setting."""
+        run = truth(setting, self.observe(setting), sampling)
+        return self.compared_with(run, setting, extra_hypotheses)
+
+    def compared_with(
+        self, run: Truth, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
+    ) -> Comparison:
+        """Evaluate both sides, the hypotheses, and further ones, on a run that is known."""
+        values = theorem_values(self, self.constants(setting))
+        left, error = left_side(self.quantity, run, setting)
+        lower, upper = run.interval(self.quantity.field)
+        ends = self.quantity.ends(lower, upper, setting)
+        return Comparison(
+            truth=left,
+            bound=float(evaluate(self.bound, values)),
+            evidence=run.evidence(error, ends=ends),
+            hypotheses=tuple(
+                check_hypothesis(hypothesis, values, self.round_symbols, run)
+                for hypothesis in (*self.hypotheses, *extra_hypotheses)
+            ),
+        )
+
+    def enclosed(self, setting: Setting) -> EnclosedSides | None:
+        """Return both sides enclosed; None where something in them is not."""
+        return enclosed_along(self, setting)
+
+    def verdict_and_curve(
+        self, setting: Setting | LearningSetting, sampling: Sampling
+    ) -> tuple[Verdict, BoundCurve | None]:
+        """Return the verdict, and both sides for runs of 1 up to the setting's rounds."""
+        return self.verdict(setting, sampling), over_rounds(self, of_runs(self, setting), sampling)
+
+    def fields_of_run(self) -> frozenset[str]:
+        """Return the quantities of a run that it is about."""
+        return frozenset([self.quantity.field, *(symbol.field for symbol in self.round_symbols)])
+
+    def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
+        """Sample the quantity on a run in each setting."""
+        runs = [sampled_run(self, one, draws, seed) for one in settings]
+        return at_values(self.quantity, runs, settings)
+
+    def curve_over_rounds(
+        self,
+        setting: Setting,
+        *,
+        points: int,
+        variable: str | None,
+        sampling: Sampling,
+        draws: int,
+        sampled_rounds: int | None,
+        parts: Parts | None,
+    ) -> BoundCurve:
+        """Follow both sides over the rounds of one run: see `rounds_curve`."""
+        shorter_ones = _shorter_settings(self, setting, points)
+        settings = [one for one in shorter_ones if _speaks(self, one)]
+        if not settings:
+            raise ValueError(f"setting must be one of which {self.id} speaks, got {setting!r}")
+        whole = _Truths.of(self, setting, sampling, draws, len(settings), sampled_rounds)
+        judged = [beginning(whole.judged, one.rounds) for one in settings]
+        values = [one.rounds for one in settings]
+        drawn = None if whole.drawn is None else along(self.quantity, whole.drawn, settings)
+        name = variable or _name_of_rounds(self)
+        curve = _theorem_curve(self, name, values, settings, judged, drawn, parts)
+        if whole.judged.sampling is None:
+            return curve
+        return replace(curve, truth=_beginning(self, setting, settings))
+
+    def quantity_over_rounds(
+        self,
+        setting: Setting,
+        *,
+        points: int,
+        variable: str | None,
+        sampling: Sampling,
+        draws: int,
+    ) -> BoundCurve:
+        """Follow its quantity over a run of which it need not speak: see `quantity_curve`."""
+        settings = _shorter_settings(self, setting, points)
+        observe = () if self.quantity.field in FIELDS else tuple(self.observe(setting))
+        run = truth(setting, observe, sampling)
+        sides: dict[str, Any]
+        if run.sampling is None:
+            drawn = sampled_run(self, setting, draws, sampling.seed) if draws else None
+            known = [left_side(self.quantity, beginning(run, one.rounds), one) for one in settings]
+            values, errors = np.array(known).T
+            sides = {"truth": values, "truth_error": errors}
+        else:
+            drawn = run
+            sides = {"truth": _beginning(self, setting, settings)}
+        if drawn is not None:
+            sides |= along(self.quantity, drawn, settings).fields()
+        return BoundCurve(
+            self.name,
+            variable or _name_of_rounds(self),
+            quantity_label(self.quantity),
+            np.array([float(one.rounds) for one in settings]),
+            np.full(len(settings), np.nan),
+            **sides,
+        )
+
+    def curve_over(
+        self,
+        settings: Sequence[Any],
+        values: FloatArray,
+        *,
+        variable: str,
+        sampling: Sampling,
+        draws: int,
+        parts: Parts | None,
+    ) -> BoundCurve:
+        """Follow both sides over a parameter: see `sweep_curve`."""
+        runs = [_Truths.of(self, one, sampling, draws, len(values)) for one in settings]
+        samples = [run.drawn for run in runs if run.drawn is not None]
+        drawn = None
+        if len(samples) == len(runs):
+            drawn = at_values(self.quantity, samples, settings)
+        truths = [run.judged for run in runs]
+        return _theorem_curve(self, variable, values, settings, truths, drawn, parts)
+
+
+def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> BoundCurve:
+    """Return both sides of a theorem for runs of 1 up to the setting's number of rounds.
+
+    A shorter run is the beginning of the longer one: hyper-parameters stay as they are. Rounds
+    are equally far apart on a logarithmic scale. Those for which the quantity is over no rounds
+    at all, or of which the theorem does not speak, are left out.
+    """
+    run = truth(setting, theorem.observe(setting), sampling)
+    comparisons: dict[int, Comparison] = {}
+    for rounds in _rounds_between(1, setting.rounds):
+        first = beginning(run, rounds)
+        if theorem.quantity.rounds.of(first.trajectory.squared_distance).size:
+            shorter_run = replace(setting, rounds=rounds)
+            bound = _bound(theorem, shorter_run)
+            if bound is not None:
+                left, error = left_side(theorem.quantity, first, shorter_run)
+                comparisons[rounds] = Comparison(left, bound, run.evidence(error), ())
+    return plain_curve("rounds", tuple(comparisons), tuple(comparisons.values()))
+
+
+def _rounds_between(first: int, last: int) -> list[int]:
+    return [int(r) for r in np.unique(np.rint(np.geomspace(first, last, _POINTS)))]
+
+
+def _bound(theorem: Theorem, setting: Setting) -> float | None:
+    try:
+        values = theorem_values(theorem, theorem.constants(setting))
+    except ValueError:
+        return None
+    return float(evaluate(theorem.bound, values))
+
+
+def _name_of_rounds(theorem: Theorem) -> str:
+    names = {str(symbol) for symbol in theorem.meanings}
+    return f"${next((name for name in _NAMES_OF_ROUNDS if name in names), 'R')}$"
+
+
+def _shorter_settings(theorem: Theorem, setting: Setting, points: int) -> list[Setting]:
+    """Return runs of fewer rounds, those that have any of which the quantity is."""
+    points = validation.whole_number("points", points, at_least=2)
+    spread = np.geomspace(1, setting.rounds, min(points, setting.rounds))
+    grid = np.unique(np.round(spread).astype(int))
+    counted = [r for r in grid if theorem.quantity.rounds.of(np.zeros(r + 1)).size]
+    return [replace(setting, rounds=int(r)) for r in counted]
+
+
+def _speaks(theorem: Theorem, setting: Setting) -> bool:
+    """Tell whether the symbols have values."""
+    try:
+        theorem.constants(setting)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class _Truths:
+    """What the verdict rests on, and the sample that is drawn, if there is one."""
+
+    judged: Truth
+    drawn: Truth | None
+
+    @classmethod
+    def of(
+        cls,
+        theorem: Theorem,
+        setting: Setting,
+        sampling: Sampling,
+        draws: int,
+        values: int,
+        rounds: int | None = None,
+    ) -> _Truths:
+        """Compute or else sample; a sample on which the verdict rests is the one drawn."""
+        share = replace(sampling, error_probability=sampling.error_probability / values)
+        run = truth(setting, theorem.observe(setting), share)
+        if run.sampling is not None:
+            return cls(run, run)
+        drawn = sampled_run(theorem, setting, draws, sampling.seed, rounds) if draws else None
+        return cls(run, drawn)
+
+
+def _beginning(
+    theorem: Theorem, setting: Setting, settings: Sequence[Setting]
+) -> FloatArray | None:
+    """Return the quantity over the rounds that an enumeration reaches, NaN beyond them."""
+    if theorem.quantity.field not in FIELDS:
+        return None
+    run = exact_beginning(setting)
+    if run is None or run.rounds < settings[0].rounds:
+        return None
+    return np.array(
+        [
+            theorem.quantity.of(shorter(run, one.rounds), one)
+            if one.rounds <= run.rounds
+            else np.nan
+            for one in settings
+        ]
+    )
+
+
+def _theorem_curve(
+    theorem: Theorem,
+    variable: str,
+    values: Sequence[float] | FloatArray,
+    settings: Sequence[Setting],
+    truths: Sequence[Truth],
+    drawn: CurveSample | None,
+    parts: Parts | None,
+) -> BoundCurve:
+    return judged_curve(
+        theorem.name,
+        theorem.quantity,
+        variable,
+        values,
+        [theorem.compared_with(t, s) for t, s in zip(truths, settings, strict=True)],
+        drawn,
+        computed=all(truth.sampling is None for truth in truths),
+        parts=parts_of(theorem, settings, parts),
+    )

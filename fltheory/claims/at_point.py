@@ -1,0 +1,117 @@
+"""Inequalities between numbers that a setting has by itself: no run, no rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sympy as sp
+
+from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.curve_samples import CurveSample, drawn_at, judged_curve, parts_of
+from fltheory.claims.statement import Inequality, Parts
+from fltheory.derivations.derivation import Derivation
+from fltheory.engines import Setting
+from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_at_point
+from fltheory.evidence.evaluation import check_point_hypothesis, evaluate, theorem_values
+from fltheory.evidence.truths import Sampling
+from fltheory.evidence.verdict import Evidence, Grade
+from fltheory.grammar.family import Family
+from fltheory.grammar.fields import check_fields, must_be, regimes_of
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.regime import Regime
+from fltheory.grammar.units import Unit
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class PointClaim(Inequality):
+    """An inequality between numbers that a setting has by itself: no run, no rounds.
+
+    Where it is claimed at every point of a set, its quantity and bound are taken at the worst
+    point, so that one check settles them all. Attributes are those of `Theorem`.
+    """
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    quantity: PointQuantity
+    bound: sp.Expr
+    hypotheses: tuple[Hypothesis, ...]
+    meanings: Mapping[sp.Symbol, str]
+    constants: Callable[[Setting], Mapping[sp.Symbol, float]]
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    regimes: Mapping[str, Regime] = field(default_factory=dict)
+    note: str = ""
+    kind: StatementKind = StatementKind.THEOREM
+    refutations: tuple[Refutation, ...] = ()
+    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    derivation: Derivation | None = None
+    family: Family | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            f"the claim {self.id!r}",
+            quantity=must_be(PointQuantity),
+            regimes=regimes_of(Regime),
+        )
+
+    def compared(
+        self,
+        setting: Setting,
+        sampling: Sampling,
+        extra_hypotheses: tuple[Hypothesis, ...] = (),
+    ) -> Comparison:
+        """Evaluate both sides, the hypotheses, and further ones; nothing is sampled."""
+        values = theorem_values(self, self.constants(setting))
+        truth, error = self.quantity.value(setting)
+        return Comparison(
+            truth=truth,
+            bound=float(evaluate(self.bound, values)),
+            evidence=Evidence(Grade.FLOAT64, error),
+            hypotheses=tuple(
+                check_point_hypothesis(item, values)
+                for item in (*self.hypotheses, *extra_hypotheses)
+            ),
+        )
+
+    def enclosed(self, setting: Setting) -> EnclosedSides | None:
+        """Return both sides enclosed; None where something in them is not."""
+        return enclosed_at_point(self, setting)
+
+    def remark(self, setting: Setting) -> str:
+        """Return how tight a claim about all points is at its tightest, where that is known."""
+        looseness = self.quantity.looseness
+        if looseness is None:
+            return ""
+        return f"largest truth/bound over {looseness.over} {looseness.largest_ratio(setting):.3g}"
+
+    def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
+        """Sample the quantity in each setting; None where it is not drawn."""
+        return drawn_at(self.quantity.sample, settings, draws, seed)
+
+    def curve_over(
+        self,
+        settings: Sequence[Any],
+        values: FloatArray,
+        *,
+        variable: str,
+        sampling: Sampling,
+        draws: int,
+        parts: Parts | None,
+    ) -> BoundCurve:
+        """Follow both sides over a parameter: see `sweep_curve`."""
+        judged = [
+            self.compared(one, sampling).or_enclosed(self.id, self.enclosed, one)
+            for one in settings
+        ]
+        drawn = self.drawn_in(settings, draws, sampling.seed)
+        shown = parts_of(self, settings, parts)
+        return judged_curve(self.name, self.quantity, variable, values, judged, drawn, parts=shown)

@@ -1,0 +1,115 @@
+"""Both sides of an inequality and its hypotheses on one setting, and what they come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.engines import Setting
+from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
+from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
+
+BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Truth, bound and hypotheses of a theorem on one setting."""
+
+    truth: float
+    bound: float
+    evidence: Evidence
+    hypotheses: tuple[HypothesisCheck, ...]
+    enclosed: EnclosedSides | None = None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Combine them into a verdict."""
+        if self.enclosed is not None:
+            return decided(self.hypotheses, self.enclosed.below)
+        return unmet(self.hypotheses) or self._compared
+
+    @property
+    def _compared(self) -> Outcome:
+        rounding = BOUND_ROUNDING * abs(self.bound)
+        lower, upper = self.interval
+        if upper + rounding <= self.bound:
+            return Outcome.HOLDS
+        if lower - rounding > self.bound or (math.isinf(self.truth) and not self._is_sampled):
+            return Outcome.REFUTED
+        return Outcome.UNDECIDED
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Return both ends of the interval around the truth."""
+        error = self.evidence.error
+        return self.evidence.ends or (self.truth - error, self.truth + error)
+
+    @property
+    def _is_sampled(self) -> bool:
+        return self.evidence.replicas is not None
+
+    @property
+    def unseen(self) -> str:
+        """Return what the sample cannot know, in a sentence, where that leaves it undecided."""
+        if not self._is_sampled or self.outcome is not Outcome.UNDECIDED:
+            return ""
+        draws = f"{self.evidence.replicas:,} draws"
+        if math.isinf(self.truth):
+            return f"rare events were not seen: one of {draws} left the floating-point range"
+        above = self.interval[1] - self.truth
+        if math.isinf(above):
+            return f"rare events were not seen: nothing bounds what {draws} did not show"
+        open_ones = [check.name for check in self.hypotheses if check.holds is None]
+        where = f" or to {', '.join(open_ones)}" if open_ones else ""
+        return (
+            f"rare events were not seen: what {draws} did not show may add {above:.2g} "
+            f"to the truth{where}"
+        )
+
+    def or_enclosed(
+        self,
+        name: str,
+        enclosed: Callable[[Setting], EnclosedSides | None],
+        setting: Setting,
+    ) -> Comparison:
+        """Return it with enclosed sides in place of those in float64, where there are.
+
+        Raises
+        ------
+        ArithmeticError
+            If the two truths differ by more than both of their errors.
+        """
+        if self.evidence.grade is not Grade.FLOAT64:
+            return self
+        sides = enclosed(setting)
+        if sides is None:
+            return self
+        check_agreement(name, sides, self.truth, self.evidence.error)
+        return Comparison(
+            truth=sides.truth,
+            bound=sides.bound,
+            evidence=Evidence(Grade.EXACT, sides.truth_error),
+            hypotheses=sides.hypotheses,
+            enclosed=sides,
+        )
+
+
+_OUTCOMES = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDED}
+
+
+def unmet(hypotheses: Sequence[HypothesisCheck]) -> Outcome | None:
+    """Return the verdict if it is settled by the hypotheses, else None."""
+    if any(check.holds is False for check in hypotheses):
+        return Outcome.INAPPLICABLE
+    if any(check.holds is None for check in hypotheses):
+        return Outcome.UNDECIDED
+    return None
+
+
+def decided(hypotheses: Sequence[HypothesisCheck], holds: bool | None) -> Outcome:
+    """Return the verdict, given whether the claim itself holds; None where that is open."""
+    return unmet(hypotheses) or _OUTCOMES[holds]

@@ -1,0 +1,304 @@
+"""Claimed orders of decay in a number of samples, on PAC learnability."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, ClassVar
+
+import numpy as np
+import sympy as sp
+from scipy.special import stdtrit
+
+from fltheory.claims.bound_curve import BoundCurve, quantity_label
+from fltheory.claims.comparison import decided
+from fltheory.claims.curve_samples import drawn_at, of_errors
+from fltheory.claims.learning import NO_RUNS, LearningRegime, of_learning, point_hypotheses
+from fltheory.claims.statement import Basis
+from fltheory.derivations.derivation import Derivation
+from fltheory.engines import Setting
+from fltheory.evidence.evaluation import evaluate
+from fltheory.evidence.truths import Sampling
+from fltheory.evidence.verdict import (
+    SLOPE_IS_MET,
+    SLOPE_IS_MISSED,
+    Evidence,
+    Grade,
+    Verdict,
+)
+from fltheory.grammar.assertion import Assertion, Relation
+from fltheory.grammar.fields import check_fields, must_be, regimes_of
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.units import Unit
+from fltheory.learnability.system import LearningSetting
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A quantity at one sample size.
+
+    Attributes
+    ----------
+    value : float
+    standard_error : float
+        Zero where it is not sampled.
+    remark : str
+        What else was seen, in a few words.
+    """
+
+    value: float
+    standard_error: float = 0.0
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class KnownDecay:
+    """How a quantity is known to decay without end: at least a multiple of a power.
+
+    Attributes
+    ----------
+    exponent : float
+        Of the number of samples; zero where the quantity stays above a positive number.
+    why : str
+        The reason, in a few words.
+    """
+
+    exponent: float
+    why: str
+
+
+@dataclass(frozen=True)
+class DecayQuantity:
+    """A number that a learning problem has at each sample size.
+
+    Attributes
+    ----------
+    measure : callable
+        From the problem, the size, a number of replicas and a generator.
+    is_sampled : callable
+        Whether it is sampled for a problem.
+    text : str
+    sample : callable, optional
+        Independent estimates of it, (replicas,), for figures; arguments as for ``measure``.
+    latex : str
+        How it is typeset; by its text where there is none.
+    known_decay : callable, optional
+        From the problem, a power that it is known to be at least a multiple of; None where none
+        is known. A claimed order is refuted by that alone: a slope ends where the sizes end.
+    """
+
+    measure: Callable[[Any, int, int, np.random.Generator], Measurement]
+    is_sampled: Callable[[Any], bool]
+    text: str
+    sample: Callable[[Any, int, int, np.random.Generator], FloatArray] | None = None
+    latex: str = ""
+    known_decay: Callable[[Any], KnownDecay | None] = lambda problem: None
+
+
+@dataclass(frozen=True)
+class DecayClaim(Basis):
+    """A claim that a quantity is of some order in a number of samples.
+
+    Attributes
+    ----------
+    variable : sympy symbol
+        The number of samples.
+    order : sympy expression
+        The claimed order as a function of it; logarithms, which the claims hide, are left out.
+
+    The other attributes are those of `LearningClaim`.
+    """
+
+    why_not_certified: ClassVar[str] = "an order in the number of samples is not broken by any one"
+    why_not_searched: ClassVar[str] = NO_RUNS
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    quantity: DecayQuantity
+    variable: sp.Symbol
+    order: sp.Expr
+    hypotheses: tuple[Hypothesis, ...]
+    meanings: Mapping[sp.Symbol, str]
+    constants: Callable[[Any], Mapping[sp.Symbol, Any]]
+    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    regimes: Mapping[str, LearningRegime] = field(default_factory=dict)
+    note: str = ""
+    kind: StatementKind = StatementKind.THEOREM
+    refutations: tuple[Refutation, ...] = ()
+    units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    derivation: Derivation | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(
+            self,
+            f"the claim {self.id!r}",
+            quantity=must_be(DecayQuantity),
+            regimes=regimes_of(LearningRegime),
+        )
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        """What it asserts."""
+        left = self.quantity.text, self.quantity.latex
+        return (Assertion(*left, Relation.OF_ORDER, self.order, self.variable),)
+
+    def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
+        """Fit the slope over all sizes, and judge it by the ends of its interval.
+
+        An excess over the claimed slope of at most 0.05, at the upper end, counts as the claimed
+        order. Another order is known by a limit, not by a slope: the claim is refuted where the
+        quantity is known to stay above a multiple of a higher power, and a slope that exceeds the
+        claimed one without such knowledge leaves it undecided. Sizes share the replicas equally.
+        Intervals are Student's, hence asymptotic; where all draws of a size agree none decides.
+        """
+        return _verdict(self, of_learning(setting), sampling)
+
+    def curve_of_order(
+        self, setting: Setting | LearningSetting, *, sampling: Sampling, draws: int
+    ) -> BoundCurve:
+        """Follow it over the numbers of samples: see `order_curve`."""
+        return _curve(self, of_learning(setting), sampling, draw=draws > 0)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """A slope over the logarithms of several sizes, with the half-width of an interval."""
+
+    value: float
+    half_width: float
+
+
+def _verdict(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
+    constants = claim.constants(setting)
+    hypotheses = point_hypotheses(claim, constants)
+    sizes: tuple[int, ...] = setting.sizes
+    sampled = claim.quantity.is_sampled(setting)
+    replicas = max(2, sampling.replicas // len(sizes))
+    measured = measurements(claim.quantity, setting, replicas, sampling.seed)
+    slope = fitted_slope(sizes, measured, replicas, sampling.error_probability)
+    claimed = _claimed_slope(claim, constants, sizes)
+    blind = sampled and any(item.standard_error == 0 for item in measured)
+    known = claim.quantity.known_decay(setting)
+    remark = "; intervals are Student's, asymptotic" if sampled else ""
+    return Verdict(
+        theorem=claim.id,
+        reading=claim.reading,
+        outcome=decided(hypotheses, None if blind else _judged(slope, claimed, known)),
+        evidence=Evidence(
+            Grade.STATISTICAL if sampled else Grade.FLOAT64,
+            slope.half_width,
+            sampling.error_probability if sampled else 0.0,
+            replicas if sampled else None,
+            f"an order is a limit: read off {claim.variable} = {sizes[0]} .. {sizes[-1]}{remark}",
+        ),
+        truth=slope.value,
+        bound=claimed,
+        hypotheses=hypotheses,
+        relation=Relation.OF_ORDER,
+        detail=_decay_text(claim, sizes, measured, slope, sampling if sampled else None)
+        + (f"; {known.why}" if known is not None else ""),
+    )
+
+
+@lru_cache(maxsize=32)
+def measurements(
+    quantity: DecayQuantity, setting: Any, replicas: int, seed: int
+) -> tuple[Measurement, ...]:
+    """Measure at every size; the last ones are kept, as readings share them."""
+    seeds = np.random.SeedSequence(seed).spawn(len(setting.sizes))
+    return tuple(
+        quantity.measure(setting, size, replicas, np.random.default_rng(child))
+        for size, child in zip(setting.sizes, seeds, strict=True)
+    )
+
+
+def fitted_slope(
+    sizes: Sequence[int],
+    measured: Sequence[Measurement],
+    replicas: int,
+    error_probability: float,
+) -> Slope:
+    """Return the least-squares slope of log(value) over log(size), and Student's interval.
+
+    Sizes are sampled independently of each other; the logarithm's error is the relative error, to
+    first order. NaN where a value has no logarithm.
+    """
+    logs = np.log(np.array(sizes, dtype=np.float64))
+    weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
+    values = np.array([item.value for item in measured])
+    errors = np.array([item.standard_error for item in measured])
+    if (values <= 0).any():
+        return Slope(math.nan, math.nan)
+    spread = float(np.sqrt(((weights * errors / values) ** 2).sum()))
+    quantile = -float(stdtrit(max(replicas - 1, 1), error_probability / 2))
+    return Slope(float(weights @ np.log(values)), quantile * spread)
+
+
+def _claimed_slope(
+    claim: DecayClaim, constants: Mapping[sp.Symbol, Any], sizes: Sequence[int]
+) -> float:
+    first, last = (
+        float(evaluate(claim.order, {**constants, claim.variable: size}))
+        for size in (sizes[0], sizes[-1])
+    )
+    return math.log(last / first) / math.log(sizes[-1] / sizes[0])
+
+
+def _judged(slope: Slope, claimed: float, known: KnownDecay | None) -> bool | None:
+    if known is not None and known.exponent - claimed >= SLOPE_IS_MISSED:
+        return False
+    return True if slope.value + slope.half_width - claimed <= SLOPE_IS_MET else None
+
+
+def _decay_text(
+    claim: DecayClaim,
+    sizes: Sequence[int],
+    measured: Sequence[Measurement],
+    slope: Slope,
+    sampling: Sampling | None,
+) -> str:
+    ends = f"{measured[0].value:.2g} at {sizes[0]}, {measured[-1].value:.2g} at {sizes[-1]}"
+    remark = f"; {measured[-1].remark} there" if measured[-1].remark else ""
+    width = ""
+    if sampling is not None:
+        width = (
+            f" ± {slope.half_width:.2f} (missed with probability {sampling.error_probability:.0e})"
+        )
+    return f"in {claim.variable}: slope {slope.value:+.3f}{width}; {ends}{remark}"
+
+
+def _curve(claim: DecayClaim, problem: Any, sampling: Sampling, *, draw: bool) -> BoundCurve:
+    verdict = _verdict(claim, problem, sampling)
+    sizes: Sequence[int] = problem.sizes
+    replicas = max(2, sampling.replicas // len(sizes))
+    measured = measurements(claim.quantity, problem, replicas, sampling.seed)
+    means = np.array([item.value for item in measured])
+    sides: dict[str, Any] = {"truth": means, "truth_error": np.zeros(means.size)}
+    if claim.quantity.is_sampled(problem):
+        errors = np.array([item.standard_error for item in measured])
+        sides = of_errors(means, errors, replicas, sampling.error_probability).fields()
+    elif draw and claim.quantity.sample is not None:
+        sample = partial(claim.quantity.sample, problem)
+        drawn = drawn_at(sample, sizes, sampling.replicas, sampling.seed)
+        sides |= {} if drawn is None else drawn.fields()
+    constants = claim.constants(problem)
+    orders = np.array(
+        [float(evaluate(claim.order, {**constants, claim.variable: n})) for n in sizes]
+    )
+    return BoundCurve(
+        claim.name,
+        f"${claim.variable}$",
+        quantity_label(claim.quantity),
+        np.array(sizes, dtype=np.float64),
+        orders / orders[0] * means[0],
+        (verdict.outcome,) * len(sizes),
+        bound_name="claimed order",
+        note=f"in {claim.variable}: slope {verdict.truth:+.2f}, claimed {verdict.bound:+.2f}",
+        **sides,
+    )

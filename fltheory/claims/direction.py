@@ -1,0 +1,77 @@
+"""Claimed directions: a theorem's quantity grows, or falls, with a variable."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import ClassVar
+
+import numpy as np
+
+from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.comparison import Comparison, unmet
+from fltheory.claims.order import AxisReading, RateClaim, worst_of
+from fltheory.evidence.verdict import Outcome, Verdict
+from fltheory.grammar.assertion import Relation
+
+
+@dataclass(frozen=True)
+class DirectionClaim(RateClaim):
+    """A claim that a theorem's quantity grows, or falls, with a variable.
+
+    It has one axis; of its ``order`` only the direction is claimed, up where it grows with the
+    variable's values and down where it falls.
+    """
+
+    why_not_certified: ClassVar[str] = "a direction compares runs, and a certificate holds one"
+    _relation: ClassVar[Relation] = Relation.GOES_WITH
+    _decades: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.axes) != 1:
+            raise ValueError(f"axes of the claim {self.id!r} must be one, got {len(self.axes)}")
+
+    def judged(self, readings: Sequence[AxisReading]) -> Verdict:
+        """Judge a claimed direction by the truth at successive values of the variable.
+
+        The claim holds if every step goes in the claimed direction, beyond the errors of both
+        truths, and is refuted if one goes the other way; between them it is undecided.
+        """
+        reading = worst_of(readings)
+        axis, comparisons, orders = reading.axis, reading.comparisons, reading.orders
+        hypotheses = reading.hypotheses
+        steps = list(pairwise(comparisons))
+        if orders[0] > orders[-1]:
+            steps = [(after, before) for before, after in steps]
+        worst = max(steps, key=lambda step: step[0].truth / step[1].truth)
+        error = math.fsum(side.evidence.error for side in worst)
+        truths = ", ".join(f"{comparison.truth:.4g}" for comparison in comparisons)
+        values = ", ".join(str(value) for value in reading.grid)
+        return Verdict(
+            theorem=self.id,
+            reading=self.reading,
+            outcome=unmet(hypotheses) or _direction(steps),
+            evidence=replace(worst[0].evidence, error=error / worst[1].truth),
+            truth=worst[0].truth / worst[1].truth,
+            bound=1.0,
+            hypotheses=hypotheses,
+            detail=f"{axis.variable} = {values}: {truths}",
+        )
+
+    def with_claimed_line(self, curve: BoundCurve, reading: AxisReading) -> BoundCurve:
+        """Draw the truth at the value before, which the next is claimed to pass."""
+        before = np.concatenate([[np.nan], curve.judged[:-1]])
+        course = "exceeded" if reading.orders[-1] > reading.orders[0] else "undercut"
+        return replace(curve, bound=before, bound_name=f"truth one value before, to be {course}")
+
+
+def _direction(steps: Sequence[tuple[Comparison, Comparison]]) -> Outcome:
+    """Judge whether the first of each pair is below the second."""
+    pairs = [(lower.interval, higher.interval) for lower, higher in steps]
+    if all(higher[0] > lower[1] for lower, higher in pairs):
+        return Outcome.HOLDS
+    contrary = any(higher[1] < lower[0] for lower, higher in pairs)
+    return Outcome.REFUTED if contrary else Outcome.UNDECIDED

@@ -1,0 +1,331 @@
+"""What every statement answers, whatever its kind of claim.
+
+A convergence theorem is data: its bound and each hypothesis are SymPy expressions over named
+symbols, the one source that is evaluated in numbers, rendered in documents and manipulated. A
+*reading* of a statement is one way to take it: ``printed`` is the statement to the letter, faults
+included; ``derived`` is what its own proof gives; ``repaired`` is the printed statement with what
+its proof asks for, made to apply; ``tight`` is the printed form with the least constants.
+
+A kind of claim is a class here that says how it is checked, described, drawn, searched and
+certified. What makes no sense for a kind is refused by these defaults, in one line.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import sympy as sp
+
+from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.comparison import Comparison
+from fltheory.claims.curve_samples import CurveSample
+from fltheory.derivations.derivation import Derivation
+from fltheory.engines import Setting
+from fltheory.evidence.enclosed_check import EnclosedSides
+from fltheory.evidence.evaluation import check_point_hypothesis, theorem_values
+from fltheory.evidence.truths import Sampling
+from fltheory.evidence.verdict import HypothesisCheck, Verdict
+from fltheory.grammar.assertion import Assertion, Relation
+from fltheory.grammar.family import Family
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import RoundSymbol
+from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.repair import Repair
+from fltheory.grammar.units import Unit
+from fltheory.learnability.system import LearningSetting
+from fltheory.validation import FloatArray
+
+Parts = Mapping[str, sp.Expr]
+
+
+class Statement(ABC):
+    """One reading of a sentence of a paper.
+
+    Attributes
+    ----------
+    id, reading, title, source : str
+        Its name, how it is read, what it says in a line, and where it stands.
+    regimes : mapping
+        Named settings to check it on.
+    note : str
+        How the reading departs from others, and at which equation.
+    kind : StatementKind
+        What kind of sentence of its paper it is.
+    refutations : tuple of Refutation
+        Its faults, where it is refuted: why, how much each weighs, and what mends it.
+    derivation : Derivation, optional
+        The last steps of the proof of this very reading.
+    axes : tuple of RateAxis
+        The variables in which an order or a direction is claimed; none for an inequality.
+    family : Family, optional
+        Settings to search for a refutation and to map the statement over.
+    repair : Repair, optional
+        For a repaired reading: the changes that make it.
+    """
+
+    id: str
+    reading: str
+    title: str
+    source: str
+    regimes: Mapping[str, Any]
+    note: str
+    kind: StatementKind
+    refutations: tuple[Refutation, ...]
+    derivation: Derivation | None
+
+    axes: tuple[Any, ...] = ()
+    family: Family | None = None
+    repair: Repair[Any] | None = None
+    why_not_certified: ClassVar[str] = ""
+    why_not_searched: ClassVar[str] = ""
+
+    @property
+    @abstractmethod
+    def basis(self) -> Basis:
+        """What its symbols and hypotheses belong to: itself, or the theorem that it rests on."""
+
+    @property
+    @abstractmethod
+    def assertions(self) -> tuple[Assertion, ...]:
+        """What it asserts: left side, relation and right side."""
+
+    @abstractmethod
+    def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
+        """Say what it is worth on a setting.
+
+        Raises
+        ------
+        ValueError
+            If it does not speak of such a setting at all.
+        """
+
+    def verdict_and_curve(
+        self, setting: Setting | LearningSetting, sampling: Sampling
+    ) -> tuple[Verdict, BoundCurve | None]:
+        """Return the verdict, and both sides over a run or a variable where there is one.
+
+        The truth behind both is computed once.
+        """
+        return self.verdict(setting, sampling), None
+
+    def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
+        """Return its symbols' units, and its formulas with their places, to check units of.
+
+        What is about probabilities and counts has no units.
+        """
+        return {}, ()
+
+    def for_search(self) -> Inequality:
+        """Return it as what a search looks for a refutation of.
+
+        Raises
+        ------
+        ValueError
+            If no single setting can refute it.
+        """
+        raise ValueError(f"theorem must be {self.why_not_searched.format(self.id)}")
+
+    def for_certificate(self) -> Inequality:
+        """Return it as what a certificate of refutation holds.
+
+        Raises
+        ------
+        ValueError
+            If it has none.
+        """
+        raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
+
+    def fields_of_run(self) -> frozenset[str]:
+        """Return the quantities of a run that it is about; none if it is not about one."""
+        return frozenset()
+
+    def curve_over_rounds(
+        self,
+        setting: Setting,
+        *,
+        points: int,
+        variable: str | None,
+        sampling: Sampling,
+        draws: int,
+        sampled_rounds: int | None,
+        parts: Parts | None,
+    ) -> BoundCurve:
+        """Follow both sides over the rounds of one run: see `rounds_curve`."""
+        raise ValueError(f"theorem must be an inequality over rounds, got {self.id}")
+
+    def quantity_over_rounds(
+        self,
+        setting: Setting,
+        *,
+        points: int,
+        variable: str | None,
+        sampling: Sampling,
+        draws: int,
+    ) -> BoundCurve:
+        """Follow its quantity over a run of which it need not speak: see `quantity_curve`."""
+        raise ValueError(f"theorem must be an inequality over rounds, got {self.id}")
+
+    def curve_over(
+        self,
+        settings: Sequence[Any],
+        values: FloatArray,
+        *,
+        variable: str,
+        sampling: Sampling,
+        draws: int,
+        parts: Parts | None,
+    ) -> BoundCurve:
+        """Follow both sides over a parameter: see `sweep_curve`."""
+        raise ValueError(f"theorem must be an inequality about an algorithm, got {self.id}")
+
+    def curve_of_order(
+        self, setting: Setting | LearningSetting, *, sampling: Sampling, draws: int
+    ) -> BoundCurve:
+        """Follow a claimed order, or direction, over its variable: see `order_curve`."""
+        raise ValueError(f"claim must be about an order or a direction, got {self.id}")
+
+    @property
+    def name(self) -> str:
+        """Id and reading."""
+        return f"{self.id} ({self.reading})"
+
+
+class Basis(Statement):
+    """A statement with symbols and hypotheses of its own.
+
+    Attributes
+    ----------
+    hypotheses : tuple of Hypothesis
+    meanings : mapping
+        What each symbol stands for.
+    constants : callable
+        Values of the symbols for a setting; raises ValueError where the statement does not
+        speak of such a setting at all.
+    definitions : mapping
+        Symbols that abbreviate expressions in others.
+    units : mapping
+        The unit of each symbol; none where units are not to be checked.
+    round_symbols : tuple of RoundSymbol
+        Symbols whose values depend on the trajectory.
+    """
+
+    quantity: Any
+    hypotheses: tuple[Hypothesis, ...]
+    meanings: Mapping[sp.Symbol, str]
+    constants: Callable[[Any], Mapping[sp.Symbol, Any]]
+    definitions: Mapping[sp.Symbol, sp.Expr]
+    units: Mapping[sp.Symbol, Unit]
+    round_symbols: tuple[RoundSymbol, ...] = ()
+
+    @property
+    def basis(self) -> Self:
+        """What its symbols and hypotheses belong to: itself."""
+        return self
+
+
+class Inequality(Basis):
+    """An inequality that one setting can refute.
+
+    Attributes
+    ----------
+    bound : sympy expression
+    quantities : mapping
+        Which number of a setting each symbol is, as a formula in those that the checker of
+        certificates works out itself (``certificate_checker.py``): ``{D: "sqrt(excess_loss)"}``.
+    """
+
+    bound: sp.Expr
+    quantities: Mapping[sp.Symbol, str]
+
+    @property
+    def assertions(self) -> tuple[Assertion, ...]:
+        """What it asserts: its quantity is at most its bound."""
+        quantity = self.quantity
+        return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
+
+    def for_search(self) -> Self:
+        """Return itself."""
+        return self
+
+    def for_certificate(self) -> Self:
+        """Return itself."""
+        return self
+
+    @abstractmethod
+    def compared(
+        self,
+        setting: Setting,
+        sampling: Sampling,
+        extra_hypotheses: tuple[Hypothesis, ...] = (),
+    ) -> Comparison:
+        """Evaluate both sides, the hypotheses, and further ones, on a setting."""
+
+    @abstractmethod
+    def enclosed(self, setting: Setting) -> EnclosedSides | None:
+        """Return both sides enclosed; None where something in them is not."""
+
+    def hypotheses_without_run(self, setting: Setting) -> tuple[HypothesisCheck, ...]:
+        """Evaluate the hypotheses on a setting; none where some of them take a run.
+
+        Raises
+        ------
+        ValueError
+            If the statement does not speak of such a setting.
+        """
+        values = theorem_values(self, self.constants(setting))
+        if self.round_symbols:
+            return ()
+        return tuple(check_point_hypothesis(item, values) for item in self.hypotheses)
+
+    @abstractmethod
+    def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
+        """Sample the quantity in each setting; None where it is not drawn."""
+
+    def remark(self, setting: Setting) -> str:
+        """Return what stands beside a verdict on a setting, and decides nothing."""
+        return ""
+
+    def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
+        """Compare both sides, enclosed where that is affordable."""
+        setting = of_runs(self, setting)
+        comparison = self.compared(setting, sampling).or_enclosed(self.id, self.enclosed, setting)
+        return Verdict(
+            theorem=self.id,
+            reading=self.reading,
+            outcome=comparison.outcome,
+            evidence=comparison.evidence,
+            truth=comparison.truth,
+            bound=comparison.bound,
+            hypotheses=comparison.hypotheses,
+            detail=comparison.unseen or self.remark(setting),
+        )
+
+    def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
+        """Return bound, hypotheses and definitions; the bounded quantity is one more symbol."""
+        quantity = sp.Symbol(self.quantity.text)
+        known = self.quantity.unit is not None
+        units = {**self.units, quantity: self.quantity.unit} if known else self.units
+        bound = sp.Le(quantity, self.bound, evaluate=False) if known else self.bound
+        return units, (
+            ("bound", bound),
+            *((f"hypothesis '{item.name}'", item.condition) for item in self.hypotheses),
+            *(
+                (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
+                for symbol, expression in self.definitions.items()
+            ),
+        )
+
+
+def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting:
+    """Return the setting of a run.
+
+    Raises
+    ------
+    ValueError
+        For a learning problem.
+    """
+    if not isinstance(setting, Setting):
+        raise ValueError(f"setting must be a Setting for {statement.id}, got {setting!r}")
+    return setting

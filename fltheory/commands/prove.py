@@ -1,0 +1,77 @@
+"""``fltheory prove``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.options import TheoremId
+from fltheory.commands.written_files import check_places, tell_written
+from fltheory.progress import shown_progress
+
+
+def command(
+    theorem: TheoremId,
+    reading: Annotated[str, typer.Option(help="Which reading to audit.")] = "printed",
+    eligible: Annotated[int, typer.Option(help="Clients who can be drawn.")] = 10,
+    excluded: Annotated[int, typer.Option(help="Clients who never take part.")] = 0,
+    participants: Annotated[int, typer.Option(help="m, clients drawn in a round.")] = 4,
+    local_steps: Annotated[int, typer.Option(help="K.")] = 5,
+    q: Annotated[str, typer.Option(help="Probability of a clients' round, a fraction.")] = "1/2",
+    client_lr: Annotated[
+        str | None, typer.Option(help="eta_c, a fraction; 1/(8LK) by default.")
+    ] = None,
+    assist_lr: Annotated[
+        str | None, typer.Option(help="eta_s; coupled as the theorem says by default.")
+    ] = None,
+    smoothness: Annotated[str, typer.Option("--L", help="Smoothness of the clients.")] = "1",
+    convexity: Annotated[
+        str | None,
+        typer.Option(
+            "--mu",
+            help="Their strong convexity; by default 1/10, and none at all for the gradients of F.",
+        ),
+    ] = None,
+    heterogeneity: Annotated[
+        str, typer.Option(help="What is bounded: 'everywhere' (sigma_G) or at the 'optimum'.")
+    ] = "everywhere",
+    sigma: Annotated[str, typer.Option(help="Noise of the clients' gradients.")] = "0",
+    server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
+    out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
+) -> None:
+    """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
+    from fltheory import theorems as registry
+    from fltheory import validation
+    from fltheory.report.terminal.proof_text import audit_text
+    from fltheory.worst_case import SafariRound, audit
+    from fltheory.worst_case.scope import exact
+    from fltheory.worst_case.theorem_form import form_of
+
+    check_places(out=out)
+    steps = validation.whole_number("local_steps", local_steps, at_least=1)
+    statement = registry.get(theorem, reading)
+    clients = form_of(statement).measure.clients(
+        smoothness, convexity, heterogeneity, sigma, server_sigma
+    )
+    played = SafariRound(
+        eligible=eligible,
+        excluded=excluded,
+        participants=participants,
+        local_steps=steps,
+        q=q,
+        client_lr=client_lr or 1 / (8 * exact("L", smoothness, above=0) * steps),
+        assist_lr=assist_lr,
+    )
+    with shown_progress("proving in fractions"):
+        found = audit(statement, clients, played)  # type: ignore[arg-type]
+    print(audit_text(found))
+    certificate = found.all_rounds.certificate
+    if out is not None and certificate is not None:
+        certificate.write(out)
+        tell_written(out)
+    elif out is not None:
+        print(f"nothing written to {out}: nothing was proved")
+    elif certificate is not None:
+        print("--out FILE writes the certificate; fltheory certify FILE checks it")

@@ -1,0 +1,42 @@
+"""``fltheory reproduce findings``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.options import WITNESSES, Check, PageFile, SearchBudget
+from fltheory.commands.written_files import check_page, check_places, tell_written
+from fltheory.progress import shown_progress
+
+
+def command(
+    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = WITNESSES,
+    out: PageFile = Path("docs/findings.md"),
+    budget: SearchBudget = 10_000,
+    check: Check = False,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(help="Verdicts of fltheory verify --json, so that none is checked again."),
+    ] = None,
+) -> None:
+    """Make the page of findings: certificates are checked, repairs and the rest searched."""
+    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.files.verdict_file import read_verdicts
+    from fltheory.report.files.whole_file import write_whole
+    from fltheory.reproduce.findings import findings
+
+    check_places(out=out)
+    paths = sorted(witnesses.glob("*.json"))
+    if not paths:
+        raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
+    known = None if verdicts is None else read_verdicts(verdicts, MadeBy())
+    with shown_progress() as advance:
+        page = findings(paths, witnesses, budget, verdicts=known, progress=advance)
+    if check:
+        check_page(out, page, "the certificates say: run fltheory reproduce findings")
+        return
+    write_whole(out, page)
+    tell_written(out)

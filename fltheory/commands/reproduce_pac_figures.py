@@ -1,0 +1,36 @@
+"""``fltheory reproduce pac-figures``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.console import table_console
+from fltheory.commands.options import SampleSeed
+from fltheory.commands.written_files import check_places, tell_written
+from fltheory.progress import shown_progress
+
+
+def command(
+    folder: Annotated[Path, typer.Option(help="Write the figures here.")] = Path("out"),
+    suffix: Annotated[str, typer.Option(help=".png or .svg")] = ".svg",
+    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 400,
+    seed: SampleSeed = 0,
+) -> None:
+    """Draw error against samples, with and without a server's data; compare with it alone."""
+    from fltheory import validation
+    from fltheory.reproduce.learnability_report import (
+        comparison_table,
+        comparisons,
+        write_learnability_figures,
+    )
+
+    validation.one_of("suffix", suffix, (".png", ".svg"))
+    check_places(folder=folder / f"figure{suffix}")
+    with shown_progress() as advance:
+        rows = comparisons(replicas=replicas, seed=seed, progress=advance)
+    table_console().print(comparison_table(rows))
+    for path in write_learnability_figures(folder, suffix):
+        tell_written(path)

@@ -1,0 +1,62 @@
+"""``fltheory reproduce power``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fltheory.commands.options import FurtherPage, ResultsFile, TheoremIds
+from fltheory.commands.resumption import resumed
+from fltheory.commands.selection import selected
+from fltheory.commands.written_files import check_places, tell_written
+from fltheory.progress import shown_progress
+
+if TYPE_CHECKING:
+    from fltheory.theorems import Statement, Theorem
+
+
+def command(
+    theorems: TheoremIds = None,
+    budget: Annotated[int, typer.Option(help="Settings that a search may try.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Seed of the search that is measured.")] = 0,
+    every: Annotated[int, typer.Option(help="Take one mutant of so many.")] = 1,
+    out: ResultsFile = Path("out/power.json"),
+    page: FurtherPage = None,
+) -> None:
+    """Measure the search's power: plant faults in theorems, count those it finds."""
+    from fltheory.report.files.whole_file import write_whole
+    from fltheory.reproduce.power import Plan, judge_all, keys
+    from fltheory.reproduce.power_report import power_page, power_summary, read_judged, write_judged
+
+    check_places(out=out, page=page)
+    statements = selected(theorems or [])
+    plan = Plan(budget, seed, every)
+    mutated = _mutated(statements, theorems)
+    with shown_progress("making mutants"):
+        chosen = keys(mutated, plan)
+    results = resumed(
+        judge_all, chosen, plan, out, read=read_judged, write=write_judged, what="judged mutants"
+    )
+    print(power_summary(results))
+    for result in results:
+        if result.is_false and not result.is_found:
+            print(f"  missed: {result.theorem}: {result.about} (by {result.refuted_by})")
+    tell_written(out)
+    if page is not None:
+        write_whole(page, power_page(results, plan))
+        tell_written(page)
+
+
+def _mutated(statements: Sequence[Statement], names: Sequence[str] | None) -> list[Theorem]:
+    """Return those of the theorems that mutants are made of that are among the statements."""
+    from fltheory.reproduce.power import mutated_theorems
+
+    chosen = {statement.id for statement in statements}
+    mutated = [theorem for theorem in mutated_theorems() if theorem.id in chosen]
+    if not mutated:
+        known = ", ".join(theorem.id for theorem in mutated_theorems())
+        raise ValueError(f"theorems must name some that are mutated ({known}), got {names}")
+    return mutated

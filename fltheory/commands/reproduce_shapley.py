@@ -1,0 +1,40 @@
+"""``fltheory reproduce shapley``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.options import Check, PageFile
+from fltheory.commands.written_files import check_figures, check_page, check_places
+from fltheory.progress import shown_progress
+
+
+def command(
+    page: PageFile = Path("docs/fedar-shapley.md"),
+    figure: Annotated[
+        Path, typer.Option(help="The figure to write, .svg or .png, beside the page.")
+    ] = Path("docs/fedar-shapley.svg"),
+    check: Check = False,
+) -> None:
+    """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
+    from fltheory.report.files.whole_file import write_whole
+    from fltheory.reproduce.shapley_report import (
+        measured_scenarios,
+        shapley_page,
+        write_shapley_figure,
+    )
+
+    check_places(page=page)
+    check_figures(figure=figure)
+    with shown_progress() as advance:
+        found = measured_scenarios(progress=advance)
+    text = shapley_page(found, figure.name)
+    if check:
+        check_page(page, text, "the experiment gives: run fltheory reproduce shapley")
+        return
+    write_shapley_figure(found, figure)
+    write_whole(page, text)
+    print(f"written to {page} and {figure}")

@@ -1,0 +1,49 @@
+"""What a number that somebody wrote down stands for."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+
+def as_fraction(value: Any) -> Fraction:
+    """Return what a number stands for: a float its shortest decimal, others themselves.
+
+    Raises
+    ------
+    ValueError
+        For what is no finite number.
+
+    Examples
+    --------
+    >>> as_fraction(0.1)
+    Fraction(1, 10)
+    """
+    if isinstance(value, Fraction):
+        return value
+    if hasattr(value, "p") and hasattr(value, "q"):
+        # SymPy's rational numbers, and FLINT's.
+        return Fraction(int(value.p), int(value.q))
+    try:
+        if isinstance(value, float | np.floating):
+            return Fraction(repr(float(value)))
+        return Fraction(operator.index(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"value must be a finite number, got {value!r}") from error
+
+
+def normalised(weights: Iterable[Any]) -> list[Fraction]:
+    """Return weights as fractions that sum to one, as thirds do not if written as decimals.
+
+    Examples
+    --------
+    >>> normalised([1 / 3, 1 / 3, 1 / 3])
+    [Fraction(1, 3), Fraction(1, 3), Fraction(1, 3)]
+    """
+    exact = [as_fraction(weight) for weight in weights]
+    total = sum(exact, Fraction(0))
+    return [weight / total for weight in exact]

@@ -1,0 +1,1 @@
+"""The steps of a proof as data, and how each is checked."""

@@ -1,0 +1,150 @@
+"""Check the steps of a proof symbolically; where one fails, show it at a rational point."""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy.core.relational import GreaterThan, Relational, StrictGreaterThan
+
+from fltheory.derivations.derivation import (
+    Derivation,
+    Equal,
+    FiniteLimit,
+    Implied,
+    Step,
+    StepOutcome,
+    StepResult,
+    Substitution,
+)
+from fltheory.derivations.exact_points import holds_at, rational_points, value_at
+from fltheory.derivations.nonnegativity import manifestly_nonnegative
+from fltheory.progress import Progress
+
+_POINTS = 5000
+_POINTS_OF_LIMITS = 5
+_SEED = 0
+_NOT_FINITE = (sp.oo, -sp.oo, sp.zoo, sp.nan, sp.Limit, sp.AccumBounds)
+
+
+def check_derivation(
+    derivation: Derivation, *, progress: Progress | None = None
+) -> tuple[StepResult, ...]:
+    """Check every step of a derivation, each on its own.
+
+    Parameters
+    ----------
+    derivation : Derivation
+    progress : callable, optional
+        Called with (steps checked, steps, the next step).
+    """
+    results: list[StepResult] = []
+    for step in derivation.steps:
+        if progress is not None:
+            progress(len(results), len(derivation.steps), step.label)
+        results.append(check_step(step))
+    return tuple(results)
+
+
+def check_step(step: Step) -> StepResult:
+    """Check one step in exact arithmetic; identities hold wherever their sides are defined.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", positive=True)
+    >>> check_step(Step("one", "(x+1)^2 = x^2+1", Equal((x + 1) ** 2, x**2 + 1))).difference
+    2*x
+    """
+    claim = step.claim
+    if isinstance(claim, Equal):
+        return _check_equal(step, claim)
+    if isinstance(claim, Implied):
+        return _check_implied(step, claim)
+    return _check_limit(step, claim)
+
+
+def _check_equal(step: Step, claim: Equal) -> StepResult:
+    left, right = (side.xreplace(dict(claim.under)) for side in (claim.left, claim.right))
+    difference = left - right
+    if _is_zero(difference):
+        return StepResult(step, StepOutcome.FOLLOWS)
+    shown = sp.factor(difference)
+    domain = [_replaced(relation, claim.under) for relation in claim.domain]
+    symbols = left.free_symbols.union(*(item.free_symbols for item in (right, *domain)))
+    for point in rational_points(symbols, _POINTS, _SEED):
+        value = value_at(difference, point)
+        inside = all(holds_at(condition, point) for condition in domain)
+        if inside and value.is_Rational and value != 0:
+            return StepResult(step, StepOutcome.DIFFERS, shown, point)
+    return StepResult(step, StepOutcome.UNSHOWN, shown)
+
+
+def _check_implied(step: Step, claim: Implied) -> StepResult:
+    claimed = _replaced(claim.claimed, claim.under)
+    given = [_replaced(relation, claim.under) for relation in claim.given]
+    domain = [_replaced(relation, claim.under) for relation in claim.domain]
+    multipliers = [factor.xreplace(dict(claim.under)) for factor in claim.multipliers]
+    if len(multipliers) == len(given) and _certified(claimed, given, domain, multipliers):
+        return StepResult(step, StepOutcome.FOLLOWS)
+    conditions = [*domain, *given]
+    symbols = claimed.free_symbols.union(*(relation.free_symbols for relation in conditions))
+    for point in rational_points(symbols, _POINTS, _SEED):
+        if holds_at(claimed, point) is False and all(
+            holds_at(condition, point) for condition in conditions
+        ):
+            return StepResult(step, StepOutcome.FAILS, value_at(gap(claimed), point), point)
+    return StepResult(step, StepOutcome.UNSHOWN)
+
+
+def _certified(
+    claimed: Relational,
+    given: list[Relational],
+    domain: list[Relational],
+    multipliers: list[sp.Expr],
+) -> bool:
+    facts = [gap(condition) for condition in (*domain, *given)]
+    if not all(manifestly_nonnegative(factor, facts) for factor in multipliers):
+        return False
+    pairs = zip(multipliers, given, strict=True)
+    rest = gap(claimed) - sp.Add(*(factor * gap(relation) for factor, relation in pairs))
+    return _is_zero(rest) or manifestly_nonnegative(rest, facts)
+
+
+def _check_limit(step: Step, claim: FiniteLimit) -> StepResult:
+    limit = _limit(claim.expression, claim.variables)
+    if limit is not None:
+        return StepResult(step, StepOutcome.FOLLOWS, limit)
+    others = claim.expression.free_symbols - set(claim.variables)
+    for point in rational_points(others, _POINTS_OF_LIMITS, _SEED):
+        value = claim.expression.xreplace(dict(point))
+        for variable in claim.variables:
+            value = sp.limit(value, variable, sp.oo)
+        if value in (sp.oo, -sp.oo):
+            return StepResult(step, StepOutcome.FAILS, value, point)
+    return StepResult(step, StepOutcome.UNSHOWN)
+
+
+def _limit(expression: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr | None:
+    """Return the limit, if that of every term is finite."""
+    for variable in variables:
+        terms = sp.Add.make_args(sp.expand(expression))
+        limits = [sp.limit(term, variable, sp.oo) for term in terms]
+        if any(limit.has(*_NOT_FINITE) for limit in limits):
+            return None
+        expression = sp.Add(*limits)
+    return expression
+
+
+def gap(relation: Relational) -> sp.Expr:
+    """Return the side claimed to be larger, less the other."""
+    if isinstance(relation, GreaterThan | StrictGreaterThan):
+        return relation.lhs - relation.rhs
+    return relation.rhs - relation.lhs
+
+
+def _replaced(relation: Relational, under: Substitution) -> Relational:
+    """Substitute without letting SymPy decide the relation."""
+    sides = (side.xreplace(dict(under)) for side in (relation.lhs, relation.rhs))
+    return relation.func(*sides, evaluate=False)
+
+
+def _is_zero(expression: sp.Expr) -> bool:
+    return bool(sp.expand(sp.fraction(sp.together(expression))[0]) == 0)

@@ -1,0 +1,1 @@
+"""Reading a round's affine map off the algorithm's own code, in whatever numbers."""

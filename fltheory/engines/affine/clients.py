@@ -1,0 +1,333 @@
+"""Quadratic clients whose answers are affine forms in the model and in the noise.
+
+For a client with Hessian H and optimum c, ``A = I - lr H`` and a correction v, K steps of local
+SGD change its model by ``-lr sum_{k<K} A^k (H (x - c) + v)`` plus noise of covariance
+``lr^2 sigma^2 / d sum_{k<K} A^{2k}``: no inverse is needed, so that all of it is a fraction where
+the numbers are. A client's noise is one block of d symbols with that covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fltheory.engines.affine.forms import AffineArray, Space, refused
+from fltheory.engines.affine.numbers import (
+    Arithmetic,
+    Entries,
+    ExactNumber,
+    as_float,
+    entries,
+    identity_of,
+)
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMaps:
+    """What K local steps do: ``slope (x - c) + push v + noise``, one of each a client.
+
+    Attributes
+    ----------
+    slope, push, noise : arrays, (N, d, d), or (1, d, d) where all are alike
+        ``noise`` is its covariance.
+    """
+
+    slope: Entries
+    push: Entries
+    noise: Entries
+
+
+class ClientNumbers:
+    """A quadratic problem's numbers in an arithmetic, and what they make of local steps.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+    arithmetic : Arithmetic
+    """
+
+    def __init__(self, problem: QuadraticProblem, arithmetic: Arithmetic) -> None:
+        self.problem = problem
+        self.arithmetic = arithmetic
+        self._known: dict[tuple[int, Any], LocalMaps] = {}
+
+    @cached_property
+    def optima(self) -> Entries:
+        """(N, d)."""
+        return entries(self.arithmetic, self.problem.optima)
+
+    @cached_property
+    def hessians(self) -> Entries:
+        """(N, d, d), or (1, d, d) where all are alike."""
+        hessians = self.problem.hessians
+        return entries(self.arithmetic, hessians[None] if self.problem.shared_hessian else hessians)
+
+    @cached_property
+    def alpha(self) -> Entries:
+        """(N,) target weights, normalised: they sum to one."""
+        given = self.problem.target_weights
+        whole = np.ones(self.problem.n_clients, dtype=np.int64) if given is None else given
+        weights = entries(self.arithmetic, whole)
+        return weights / weights.sum()
+
+    @cached_property
+    def mean_hessian(self) -> Entries:
+        """(d, d) Hessian of F."""
+        if len(self.hessians) == 1:
+            return self.hessians[0]
+        return (self.alpha[:, None, None] * self.hessians).sum(axis=0)
+
+    @cached_property
+    def pull(self) -> Entries:
+        """(d,) ``sum_i alpha_i H_i c_i``, so that ``grad F(x) = H x - pull``."""
+        each = np.matmul(self.hessians, self.optima[:, :, None])[:, :, 0]
+        return (self.alpha[:, None] * each).sum(axis=0)
+
+    def noise_level(self, sigma: float) -> Any:
+        """Return the variance ``sigma^2 / d`` of one coordinate of a gradient's noise."""
+        return self.arithmetic.entry(sigma) ** 2 / self.arithmetic.entry(self.problem.dim)
+
+    def local_maps(self, steps: int, lr: Any) -> LocalMaps:
+        """Return what so many steps of a step size do."""
+        key = steps, identity_of(lr)
+        if key not in self._known:
+            while len(self._known) >= 16:
+                self._known.pop(next(iter(self._known)))
+            made = self._exact_maps if self.arithmetic.exact else self._float_maps
+            self._known[key] = made(steps, lr)
+        return self._known[key]
+
+    def _exact_maps(self, steps: int, lr: Any) -> LocalMaps:
+        rate = lr.value if isinstance(lr, ExactNumber) else self.arithmetic.entry(lr)
+        level = self.noise_level(self.problem.sigma) * rate**2
+        identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
+        slopes, pushes, noises = [], [], []
+        for hessian in self.hessians:
+            step = identity - rate * hessian
+            sums = _power_sum(step, identity, steps)
+            squares = (
+                _power_sum(step @ step, identity, steps) if self.problem.sigma > 0 else identity
+            )
+            pushes.append(-rate * sums)
+            slopes.append(pushes[-1] @ hessian)
+            noises.append(level * squares)
+        return LocalMaps(np.stack(slopes), np.stack(pushes), np.stack(noises))
+
+    def _float_maps(self, steps: int, lr: Any) -> LocalMaps:
+        # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
+        slope, push, noise = self._float_clients.local_parts(steps, as_float(lr))
+        if self.problem.shared_hessian:
+            slope, push, noise = slope[None], push[None], noise[None]
+        return LocalMaps(slope, push, noise)
+
+    def gradient_noise(self, steps: int, lr: Any) -> Entries:
+        """Return the covariance of what noise does to the exact gradients along the way.
+
+        A disturbance moves the gradient seen j steps later: ``sigma^2/d sum_{j<K} (I - A^j)^2``.
+        """
+        if not self.arithmetic.exact:
+            seen = self._float_clients.gradient_noise(steps, as_float(lr))
+            return seen[None] if self.problem.shared_hessian else seen
+        rate = lr.value if isinstance(lr, ExactNumber) else self.arithmetic.entry(lr)
+        identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
+        level = self.noise_level(self.problem.sigma)
+        covariances = []
+        for hessian in self.hessians:
+            step = identity - rate * hessian
+            # sum_j (I - A^j)^2 = K I - 2 S(A) + S(A^2)
+            once = _power_sum(step, identity, steps)
+            twice = _power_sum(step @ step, identity, steps)
+            covariances.append(level * (steps * identity - 2 * once + twice))
+        return np.stack(covariances)
+
+    @cached_property
+    def _float_clients(self) -> QuadraticClients:
+        return QuadraticClients(self.problem, Silence())
+
+    @property
+    def slope_rounding(self) -> float:
+        """Bound, to first order, on the rounding error in the slope of any map used so far."""
+        return self._float_clients.slope_rounding
+
+    @property
+    def power_rounding(self) -> float:
+        """The same for the K-fold powers behind them, and so for the noises, relatively."""
+        return self._float_clients.power_rounding
+
+
+def _power_sum(step: Entries, identity: Entries, count: int) -> Entries:
+    """Return ``sum_{k<count} step^k`` by doubling."""
+    total, power = identity, step
+    for digit in bin(count)[3:]:
+        # With S_k the sum of the first k powers: S_2k = S_k + A^k S_k and S_{k+1} = I + A S_k.
+        total, power = total + power @ total, power @ power
+        if digit == "1":
+            total, power = identity + step @ total, power @ step
+    return total
+
+
+class FormClients:
+    """The Clients contract on a `QuadraticProblem`, for affine forms.
+
+    Parameters
+    ----------
+    numbers : ClientNumbers
+    space : Space
+        To which fresh noise is added.
+    """
+
+    def __init__(self, numbers: ClientNumbers, space: Space) -> None:
+        self._numbers = numbers
+        self._space = space
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self._numbers.problem.n_clients
+
+    def local_sgd(
+        self, x: AffineArray, who: Masks, *, steps: int, lr: Any, correction: Any = None
+    ) -> AffineArray:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        local = self._numbers.local_maps(steps, lr)
+        moved = self._moved(local, x, correction)
+        if self._numbers.problem.sigma > 0:
+            moved = moved + self._noise_of_each(local, who)
+        return self._space.namespace.where(who[:, :, None], moved, self._space.full((1,), 0))
+
+    def summed_local_sgd(
+        self,
+        x: AffineArray,
+        who: Masks,
+        weights: Any,
+        *,
+        steps: int,
+        lr: Any,
+        correction: Any = None,
+    ) -> AffineArray:
+        """Return the weighted sum of the participants' changes, (replicas, dim)."""
+        local = self._numbers.local_maps(steps, lr)
+        weighted = self._weights(who, weights)
+        if correction is None:
+            total = self._summed(local.slope, x, weighted)
+        else:
+            moved = self._moved(local, x, correction)
+            total = self._space.namespace.sum(moved * weighted[:, :, None], axis=1)
+        if self._numbers.problem.sigma == 0:
+            return total
+        noise = np.tensordot(weighted**2, self._each(local.noise), axes=1)
+        return total + self._fresh(noise)
+
+    def summed_local_gradients(
+        self, x: AffineArray, who: Masks, weights: Any, *, steps: int, lr: Any
+    ) -> AffineArray:
+        """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
+        local = self._numbers.local_maps(steps, lr)
+        rate = lr if self._numbers.arithmetic.exact else as_float(lr)
+        weighted = self._weights(who, weights)
+        total = self._summed(local.slope, x, weighted) / -rate
+        if self._numbers.problem.sigma == 0:
+            return total
+        noise = np.tensordot(
+            weighted**2, self._each(self._numbers.gradient_noise(steps, lr)), axes=1
+        )
+        return total + self._fresh(noise)
+
+    def loss(self, x: AffineArray, who: Masks) -> AffineArray:
+        """Return each client's loss at a model that is constant, zero where absent."""
+        if not x.is_constant:
+            raise refused("the losses")
+        offset = self._space.constants(x.constant[:, None, :] - self._numbers.optima)
+        pulled = self._applied(self._numbers.hessians, offset)
+        halves = self._space.namespace.sum(offset * pulled, axis=2) / 2
+        return self._space.namespace.where(who, halves, self._space.full((1,), 0))
+
+    def server_gradient(self, x: AffineArray) -> AffineArray:
+        """Return the gradient of F with the server's noise."""
+        numbers, problem = self._numbers, self._numbers.problem
+        if numbers.arithmetic.exact:
+            gradient = x @ self._space.constants(numbers.mean_hessian) - numbers.pull
+        else:
+            # Measured from x*, where the gradient is zero: the pull of far optima would cancel.
+            gradient = (x - problem.x_star) @ problem.mean_hessian
+        if problem.server_sigma == 0:
+            return gradient
+        identity = np.eye(problem.dim, dtype=np.int64)
+        level = numbers.noise_level(problem.server_sigma) * entries(numbers.arithmetic, identity)
+        return gradient + self._fresh(level[None])
+
+    def _weights(self, who: Masks, weights: Any) -> Entries:
+        known = self._space.forms(weights).known("weights of clients")
+        zero = self._space.zero
+        return np.where(who, np.broadcast_to(known, who.shape), zero)
+
+    def _each(self, maps: Entries) -> Entries:
+        """Return one map a client."""
+        shape = (self.n_clients, *maps.shape[1:])
+        return np.broadcast_to(maps, shape)
+
+    def _offsets(self, x: AffineArray) -> AffineArray:
+        """Return ``x - c_i``, (replicas, N, d)."""
+        return x[:, None, :] - self._space.constants(self._numbers.optima)
+
+    def _applied(self, maps: Entries, vectors: AffineArray) -> AffineArray:
+        """Return each client's map of its vector, (replicas, N, d)."""
+        values = np.matmul(self._each(maps)[None], vectors.values)
+        return AffineArray(self._space, values)
+
+    def _moved(self, local: LocalMaps, x: AffineArray, correction: Any) -> AffineArray:
+        moved = self._applied(local.slope, self._offsets(x))
+        if correction is None:
+            return moved
+        pushed = self._space.forms(correction)
+        every = self._space.namespace.zeros((x.shape[0], self.n_clients, x.shape[1])) + pushed
+        return moved + self._applied(local.push, every)
+
+    def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
+        """Return ``sum_i w_i slope_i (x - c_i)`` without an array a client and replica."""
+        optima = self._numbers.optima
+        if len(slope) == 1:
+            total = weighted.sum(axis=1)
+            moved = x * self._space.constants(total)[:, None]
+            apart = (weighted[:, :, None] * (x.constant[:, None] - optima)).sum(axis=1)
+            moved = AffineArray(
+                self._space, np.concatenate([apart[..., None], moved.values[..., 1:]], axis=-1)
+            )
+            return moved @ self._space.constants(slope[0].T)
+        summed = np.tensordot(weighted, slope, axes=1)
+        # Differences x - c_i come first: of two far sums only what rounding left would remain.
+        apart = (x.constant[:, None] - optima)[..., None]
+        constant = (weighted[:, :, None] * np.matmul(slope[None], apart)[..., 0]).sum(axis=1)
+        linear = np.matmul(summed, x.values[..., 1:])
+        return AffineArray(self._space, np.concatenate([constant[..., None], linear], axis=-1))
+
+    def _noise_of_each(self, local: LocalMaps, who: Masks) -> AffineArray:
+        """Return noise, a block of its own for every client that is present in any replica."""
+        dim = self._numbers.problem.dim
+        places = np.full((self.n_clients, dim), -1)
+        for client in np.flatnonzero(who.any(axis=0)):
+            noise = self._each(local.noise)[client]
+            places[client] = self._space.fresh_noise(noise[None]) + np.arange(dim)
+        values = np.full((1, self.n_clients, dim, 1 + self._space.size), self._space.zero)
+        clients, coordinates = np.nonzero(places >= 0)
+        values[0, clients, coordinates, 1 + places[clients, coordinates]] = self._one
+        return AffineArray(self._space, values)
+
+    @property
+    def _one(self) -> Any:
+        return self._space.arithmetic.entry(1)
+
+    def _fresh(self, covariance: Entries) -> AffineArray:
+        """Return one block of noise with a covariance a replica, (1, d)."""
+        first = self._space.fresh_noise(covariance)
+        dim = covariance.shape[-1]
+        values = np.full((1, dim, 1 + self._space.size), self._space.zero)
+        values[0, np.arange(dim), 1 + first + np.arange(dim)] = self._one
+        return AffineArray(self._space, values)

@@ -1,0 +1,429 @@
+"""The numbers an algorithm's round can be run on: float64, fractions, or balls.
+
+A *ball* is a midpoint with a radius that holds whatever rounding may have done (Johansson, Arb,
+IEEE Trans. Comput. 2017). What enters a run, a step size or an optimum, is a decimal that somebody
+wrote down: so a float stands for its shortest decimal, and 0.1 is one tenth. A float that arises
+*inside* an exact round has been rounded already, so mixing one in is an error and never a value.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, fields, is_dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from numpy.typing import NDArray
+
+from fltheory.decimals import as_fraction
+
+Entries: TypeAlias = NDArray[Any]
+"""Entries of one arithmetic: float64, or objects."""
+
+
+class InexactRoundError(ValueError):
+    """A round that was to be run exactly cannot be: it makes a float, or balls do not decide."""
+
+
+class ExactNumber:
+    """A fraction or a ball that refuses to be mixed with floats.
+
+    Parameters
+    ----------
+    value : fmpq or arb
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def _combined(self, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
+        raw = raw_number(other)
+        return NotImplemented if raw is NotImplemented else type(self)(combine(self.value, raw))
+
+    def __add__(self, other: Any) -> Any:
+        return self._combined(other, operator.add)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._combined(other, lambda mine, theirs: theirs + mine)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._combined(other, operator.sub)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._combined(other, lambda mine, theirs: theirs - mine)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._combined(other, operator.mul)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._combined(other, operator.mul)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self._combined(other, operator.truediv)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._combined(other, lambda mine, theirs: theirs / mine)
+
+    def __pow__(self, exponent: Any) -> Any:
+        return type(self)(whole_power(self.value, operator.index(exponent)))
+
+    def sqrt(self) -> ExactNumber:
+        """Return the square root, as NumPy asks for it.
+
+        Raises
+        ------
+        InexactRoundError
+            For a fraction whose root is none.
+        """
+        arithmetic = Balls(ctx.prec) if isinstance(self.value, arb) else RATIONAL
+        return type(self)(arithmetic.root(self.value))
+
+    @property
+    def p(self) -> Any:
+        """Numerator; a ball has none."""
+        return self.value.p
+
+    @property
+    def q(self) -> Any:
+        """Denominator; a ball has none."""
+        return self.value.q
+
+    def maximum(self, other: ExactNumber) -> ExactNumber:
+        """Return the larger of two, in a ball where balls overlap."""
+        values = self.value, other.value
+        if any(isinstance(value, arb) for value in values):
+            return type(self)(arb(values[0]).max(arb(values[1])))
+        return type(self)(max(values))
+
+    def __neg__(self) -> ExactNumber:
+        return type(self)(-self.value)
+
+    def __abs__(self) -> ExactNumber:
+        return type(self)(abs(self.value))
+
+    def __lt__(self, other: Any) -> Any:
+        return _compared(self, other, operator.lt, operator.ge)
+
+    def __le__(self, other: Any) -> Any:
+        return _compared(self, other, operator.le, operator.gt)
+
+    def __gt__(self, other: Any) -> Any:
+        return _compared(self, other, operator.gt, operator.le)
+
+    def __ge__(self, other: Any) -> Any:
+        return _compared(self, other, operator.ge, operator.lt)
+
+    def __eq__(self, other: object) -> Any:
+        return _compared(self, other, operator.eq, operator.ne)
+
+    def __ne__(self, other: object) -> Any:
+        return _compared(self, other, operator.ne, operator.eq)
+
+    def __hash__(self) -> int:
+        # Equal numbers have equal hashes, whole numbers and fractions among them.
+        if isinstance(self.value, fmpq):
+            return hash(Fraction(int(self.value.p), int(self.value.q)))
+        exact = self.value.fmpq() if self.value.is_exact() else None
+        if exact is None:
+            return hash(identity_of(self.value))
+        return hash(Fraction(int(exact.p), int(exact.q)))
+
+    def __bool__(self) -> bool:
+        return bool(self != 0)
+
+    def __float__(self) -> float:
+        # For checks of arguments only: a float that comes back into the round is refused there.
+        return as_float(self.value)
+
+    def __repr__(self) -> str:
+        return f"{self.value}"
+
+
+def raw_number(other: Any) -> Any:
+    """Return the fraction, ball or whole number behind an operand, NotImplemented for arrays.
+
+    Raises
+    ------
+    InexactRoundError
+        For a float.
+    """
+    if isinstance(other, ExactNumber):
+        return other.value
+    if isinstance(other, bool | int | np.integer | np.bool_):
+        return int(other)
+    if isinstance(other, Fraction):
+        return fmpq(other.numerator, other.denominator)
+    if isinstance(other, fmpq | arb):
+        return other
+    if isinstance(other, float | np.floating):
+        raise InexactRoundError(
+            f"a fraction is needed where the round has the float {float(other)!r}: write whole "
+            "numbers and hyper-parameters, and divide numbers of the backend, not two whole numbers"
+        )
+    return NotImplemented
+
+
+def whole_power(value: Any, exponent: int) -> Any:
+    """Return a whole power of a fraction or ball, also of a ball that holds zero.
+
+    FLINT's own power of such a ball is NaN: it goes by the logarithm.
+    """
+    if not isinstance(value, arb):
+        return value**exponent
+    result, power = arb(1), value
+    for digit in reversed(bin(abs(exponent))[2:]):
+        if digit == "1":
+            result = result * power
+        power = power * power
+    return result if exponent >= 0 else 1 / result
+
+
+def decided(
+    left: Any, right: Any, relation: Callable[..., bool], contrary: Callable[..., bool]
+) -> bool:
+    """Return whether two fractions or balls are so related.
+
+    Raises
+    ------
+    InexactRoundError
+        If balls overlap, so that neither the relation nor its contrary is sure.
+    """
+    if relation(left, right):
+        return True
+    if contrary(left, right):
+        return False
+    raise InexactRoundError(
+        f"the comparison of {left} with {right} is not decided at this precision"
+    )
+
+
+def _compared(
+    mine: ExactNumber, other: Any, relation: Callable[..., bool], contrary: Callable[..., bool]
+) -> Any:
+    if isinstance(other, float | np.floating) and math.isinf(other):
+        return relation(0.0, float(other))
+    raw = raw_number(other)
+    return NotImplemented if raw is NotImplemented else decided(mine.value, raw, relation, contrary)
+
+
+def as_float(value: Any) -> float:
+    """Return the nearest float of a fraction, or of the middle of a ball."""
+    if isinstance(value, ExactNumber):
+        return as_float(value.value)
+    if isinstance(value, fmpq):
+        # Python's division of whole numbers rounds correctly, where flint's own is not said to.
+        return int(value.p) / int(value.q)
+    # A ball's float is that of its middle, to nearest.
+    return float(value)
+
+
+def identity_of(value: Any) -> Any:
+    """Return what tells a number from others: for a ball all of its digits, which print cut short.
+
+    Examples
+    --------
+    >>> identity_of(0.5)
+    0.5
+    """
+    if isinstance(value, ExactNumber):
+        return identity_of(value.value)
+    if isinstance(value, arb):
+        return value.mid().man_exp(), value.rad().man_exp()
+    return value
+
+
+class Arithmetic(Protocol):
+    """A kind of numbers, and how arrays of them are made."""
+
+    @property
+    def name(self) -> str:
+        """``"float64"``, ``"rational"`` or ``"enclosed"``."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Whether floats are refused inside a round."""
+        ...
+
+    def entry(self, value: Any) -> Any:
+        """Return a number as an entry of an array; a float stands for its decimal."""
+        ...
+
+    def parameter(self, value: Any) -> Any:
+        """Return a number as a hyper-parameter."""
+        ...
+
+    def root(self, value: Any) -> Any:
+        """Return the square root of an entry."""
+        ...
+
+
+@dataclass(frozen=True)
+class Float64:
+    """Floats as they are."""
+
+    name: str = "float64"
+    exact: bool = False
+
+    def entry(self, value: Any) -> float:
+        """Return the float."""
+        return as_float(value)
+
+    def parameter(self, value: Any) -> float:
+        """Return the float."""
+        return as_float(value)
+
+    def root(self, value: Any) -> Any:
+        """Return the square root."""
+        return math.sqrt(value)
+
+
+@dataclass(frozen=True)
+class Rational:
+    """Fractions, as FLINT's ``fmpq``."""
+
+    name: str = "rational"
+    exact: bool = True
+
+    def entry(self, value: Any) -> Any:
+        """Return the fraction that a number stands for."""
+        if isinstance(value, fmpq):
+            return value
+        fraction = as_fraction(value)
+        return fmpq(fraction.numerator, fraction.denominator)
+
+    def parameter(self, value: Any) -> ExactNumber:
+        """Return the fraction, guarded against floats."""
+        return ExactNumber(self.entry(value))
+
+    def root(self, value: Any) -> Any:
+        """Return the square root of a square.
+
+        Raises
+        ------
+        InexactRoundError
+            If it is no fraction.
+        """
+        above, below = math.isqrt(max(int(value.p), 0)), math.isqrt(int(value.q))
+        if fmpq(above, below) ** 2 != value:
+            raise InexactRoundError(f"the square root of {value} is not a fraction")
+        return fmpq(above, below)
+
+
+@dataclass(frozen=True)
+class Balls:
+    """Balls with midpoints of so many bits, as Arb's ``arb``."""
+
+    bits: int
+    name: str = "enclosed"
+    exact: bool = True
+
+    def entry(self, value: Any) -> Any:
+        """Return a ball that holds what a number stands for."""
+        if isinstance(value, arb):
+            return value
+        if isinstance(value, fmpq):
+            return arb(value)
+        fraction = as_fraction(value)
+        return arb(fmpq(fraction.numerator, fraction.denominator))
+
+    def parameter(self, value: Any) -> ExactNumber:
+        """Return the ball, guarded against floats."""
+        return ExactNumber(self.entry(value))
+
+    def root(self, value: Any) -> Any:
+        """Return the square root."""
+        return value.sqrt()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Compute with so many bits."""
+        before = ctx.prec
+        ctx.prec = self.bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+FLOAT64 = Float64()
+RATIONAL = Rational()
+
+
+def entries(arithmetic: Arithmetic, values: Any) -> Entries:
+    """Return an array of an arithmetic's entries from an array of numbers."""
+    if not arithmetic.exact:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
+            return values.astype(np.float64)
+        given = np.asarray(values, dtype=object)
+        flat = [
+            as_float(item.value if isinstance(item, ExactNumber) else item) for item in given.flat
+        ]
+        return np.array(flat, dtype=np.float64).reshape(given.shape)
+    given = np.asarray(values)
+    made = np.empty(given.shape, dtype=object)
+    # Equal floats are common (masks, zeros, identities), and a fraction costs a thousand of them.
+    known: dict[Any, Any] = {}
+    flat_made = made.reshape(-1)
+    for index, item in enumerate(given.reshape(-1).tolist()):
+        if isinstance(item, ExactNumber):
+            flat_made[index] = item.value
+            continue
+        if isinstance(item, arb | fmpq):
+            flat_made[index] = item
+            continue
+        if item not in known:
+            known[item] = arithmetic.entry(item)
+        flat_made[index] = known[item]
+    return flat_made.reshape(given.shape)
+
+
+def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
+    """Return an algorithm, schedule or the like with its numbers in an arithmetic.
+
+    Floats and fractions in its fields, in tuples and arrays there, and in objects there become
+    numbers of the arithmetic; whole numbers, names and functions stay as they are. Checks of
+    arguments are not run again: the values are the same.
+    """
+    if isinstance(thing, float | np.floating | Fraction):
+        return arithmetic.parameter(thing) if math.isfinite(thing) else thing
+    if isinstance(thing, np.ndarray) and thing.dtype.kind in "fO":
+        made = np.empty(thing.shape, dtype=object if arithmetic.exact else np.float64)
+        for index, item in np.ndenumerate(thing):
+            made[index] = with_parameters(item, arithmetic)
+        made.flags.writeable = False
+        return made
+    if type(thing) in (tuple, list):
+        return type(thing)(with_parameters(item, arithmetic) for item in thing)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return _with_fields(
+            thing, {f.name: getattr(thing, f.name) for f in fields(thing)}, arithmetic
+        )
+    if (
+        type(thing).__module__ != "builtins"
+        and hasattr(thing, "round")
+        and hasattr(thing, "__dict__")
+    ):
+        return _with_fields(thing, vars(thing), arithmetic)
+    return thing
+
+
+def _with_fields(thing: Any, values: dict[str, Any], arithmetic: Arithmetic) -> Any:
+    made = {name: with_parameters(value, arithmetic) for name, value in values.items()}
+    if all(made[name] is value for name, value in values.items()):
+        return thing
+    other = copy(thing)
+    # What was cached from the old numbers would be wrong for the new ones.
+    for name in set(getattr(other, "__dict__", {})) - set(made):
+        del other.__dict__[name]
+    for name, value in made.items():
+        object.__setattr__(other, name, value)
+    return other

@@ -1,0 +1,185 @@
+"""Runs an algorithm's round on affine forms, which gives the map of each participant set.
+
+There is no second implementation of a round that could disagree: a map is what the round itself
+makes of a model whose entries are symbols (`affine.forms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fltheory.engines.affine.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.forms import AffineArray, NotAffineError, Space
+from fltheory.engines.affine.numbers import FLOAT64, Entries
+from fltheory.engines.affine.random_affine_map import MapErrors
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+StateFunction = Callable[[Any, Any, Masks], Any]
+
+UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+CHECK_TOLERANCE = 1e-9
+_NUMBERS_AT_ONCE = 1 << 21
+
+
+class DependentRoundsError(NotAffineError):
+    """Who takes part depends on earlier rounds, so the model alone has no moment recursion."""
+
+
+class RoundOverflowError(ArithmeticError):
+    """A single round already exceeds the floating-point range."""
+
+
+@dataclass(frozen=True, eq=False)
+class SetMaps:
+    """One affine map a participant set, and what may be wrong with each, to first order.
+
+    Attributes
+    ----------
+    slopes, offsets, noises : arrays, (s, k, n), (s, k) and (s, k, k)
+        The noises are covariances.
+    slope_error, offset_error, noise_error : float
+        Bounds on the Frobenius norms of the first two's errors and on the trace of the third's.
+    """
+
+    slopes: FloatArray
+    offsets: FloatArray
+    noises: FloatArray
+    slope_error: float = 0.0
+    offset_error: float = 0.0
+    noise_error: float = 0.0
+
+
+class Probe:
+    """Runs a state function on forms, and on states.
+
+    Parameters
+    ----------
+    function : callable
+        Takes states (replicas, n), clients and masks (replicas, N); returns (replicas, k).
+    problem : QuadraticProblem
+    origin, image_origin : arrays, (n,) and (k,)
+        States are measured from ``origin``, images from ``image_origin``.
+    numbers : ClientNumbers, optional
+        The problem's, to share what has been worked out.
+    """
+
+    def __init__(
+        self,
+        function: StateFunction,
+        problem: QuadraticProblem,
+        origin: FloatArray,
+        image_origin: FloatArray,
+        *,
+        numbers: ClientNumbers | None = None,
+    ) -> None:
+        self._function = function
+        self._numbers = numbers or ClientNumbers(problem, FLOAT64)
+        self._origin = origin
+        self._image_origin = image_origin
+        reach = max(float(np.abs(problem.optima).max()), float(np.abs(origin).max()), 1.0)
+        self._step = 2.0 ** np.ceil(np.log2(reach))
+        self._reach = float(np.linalg.norm(problem.optima - problem.x_star, axis=1).max())
+
+    def maps(self, masks: Masks) -> SetMaps:
+        """Return the affine map of each participant set in ``masks`` (s, N)."""
+        at_once = max(1, _NUMBERS_AT_ONCE // (self._origin.size + 1) // masks.shape[1])
+        parts = [self._maps(masks[i : i + at_once]) for i in range(0, len(masks), at_once)]
+        return SetMaps(
+            slopes=np.concatenate([part.slopes for part in parts]),
+            offsets=np.concatenate([part.offsets for part in parts]),
+            noises=np.concatenate([part.noises for part in parts]),
+        )
+
+    def _maps(self, masks: Masks) -> SetMaps:
+        n = self._origin.size
+        space = Space(FLOAT64, n)
+        states = np.concatenate([self._origin[:, None], np.eye(n)], axis=1)
+        forms = AffineArray(space, np.tile(states, (len(masks), 1, 1)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            image = space.forms(self._function(forms, FormClients(self._numbers, space), masks))
+        return SetMaps(
+            slopes=_finite(image.linear(n)),
+            offsets=_finite(image.constant) - self._image_origin,
+            noises=_finite(noise_covariance(image)),
+        )
+
+    def noises(self, masks: Masks) -> FloatArray:
+        """Return the covariance (s, k, k) of each set's noise."""
+        return self.maps(masks).noises
+
+    def rounding(self, maps: SetMaps, participants: float) -> MapErrors:
+        """Bound what has been lost in reading the maps: powers, sums, and probing itself.
+
+        Rounding at the image's origin is absolute, in proportion to its distance from zero.
+        """
+        spread = np.sqrt(participants)
+        operations = 64.0 * (maps.slopes.shape[2] + participants)
+        slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
+        offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max())
+        offset += float(np.linalg.norm(self._image_origin))
+        trace = float(np.trace(maps.noises, axis1=1, axis2=2).max())
+        growth = UNIT_ROUNDOFF * operations * spread
+        of_powers = 4 * spread * max(slope, 1.0) * self._numbers.slope_rounding
+        return {
+            "slope_error": growth * max(slope, 1.0) + of_powers,
+            "offset_error": growth * offset + of_powers * self._reach,
+            "noise_error": (growth + 8 * self._numbers.power_rounding) * trace,
+        }
+
+    def negligible(self, maps: SetMaps) -> tuple[float, float]:
+        """Return sizes of entries of differences of slopes, and of offsets, that are rounding."""
+        slope = max(1.0, float(np.abs(maps.slopes).max()))
+        offset = float(np.abs(maps.offsets).max() + np.abs(self._image_origin).max())
+        return 256 * UNIT_ROUNDOFF * slope, 256 * UNIT_ROUNDOFF * offset
+
+    def check(self, masks: Masks, predicted: SetMaps, rng: np.random.Generator) -> None:
+        """Raise NotAffineError unless the predicted maps match real rounds at states all about.
+
+        Each set is run from states near, at the problem's scale, and far, and from those opposite.
+        """
+        if len(masks) == 0:
+            return
+        scales = self._step * np.array([1.0, -1.0, 2.0**-10, 2.0**10])
+        moves = rng.standard_normal((len(masks), 1, self._origin.size)) * scales[:, None]
+        clients = QuadraticClients(self._numbers.problem, Silence())
+        every = np.repeat(masks, scales.size, axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            images = self._function(
+                self._origin + moves.reshape(len(every), -1), clients, every
+            ).reshape(len(masks), scales.size, -1)
+        expected = predicted.offsets[:, None] + moves @ predicted.slopes.swapaxes(1, 2)
+        found = _finite(images) - self._image_origin
+        size = abs(scales)[None, :, None] + self._step + np.abs(found).max(axis=2, keepdims=True)
+        mismatch = float((np.abs(found - expected) / size).max())
+        if not mismatch <= CHECK_TOLERANCE:
+            raise NotAffineError(
+                "the algorithm's round must be affine in its state, and in who takes part, for "
+                f"exact moments; it misses by {mismatch:.1e} of its size: use engines.monte_carlo, "
+                "or engines.paths where it is affine given who takes part in every round"
+            )
+
+
+def noise_covariance(image: AffineArray) -> Entries:
+    """Return the covariance (replicas, k, k) of the noise in forms (replicas, k)."""
+    space = image.space
+    coefficients = image.linear(space.size)
+    k = image.shape[-1]
+    total = np.full((image.shape[0], k, k), space.zero)
+    for first, covariance in space.noise:
+        columns = coefficients[..., first : first + covariance.shape[-1]]
+        total = total + np.matmul(np.matmul(columns, covariance), columns.swapaxes(-1, -2))
+    return total
+
+
+def _finite(values: FloatArray) -> FloatArray:
+    if not np.isfinite(values).all():
+        raise RoundOverflowError("one round of the algorithm exceeds the range of float64")
+    return values

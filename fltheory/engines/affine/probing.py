@@ -1,0 +1,140 @@
+"""Read a random affine map off a function that runs an algorithm's own code.
+
+A round of an affine algorithm maps the state ``s`` to ``A_S s + b_S + noise``, where S is the
+participant set. The maps are found by running the round itself on probe states (`Probe`).
+Where clients or their sets are many, a round that is one weighted sum over participants needs one
+pass over clients (`law_of_sums`). For other rounds the map's dependence on S is read off a few
+sets: from swaps of one participant where their number is fixed, from small sets where it
+varies. That the function is affine, and of this form, is checked on further sets and states.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.probe import DependentRoundsError, Probe, SetMaps, StateFunction
+from fltheory.engines.affine.random_affine_map import RandomAffineMap
+from fltheory.engines.moments.client_sums import law_of_sums
+from fltheory.engines.moments.sums_by_size import by_size
+from fltheory.engines.moments.swaps import by_swaps
+from fltheory.participation.base import Masks, Participation, SizedInclusions
+from fltheory.participation.subsets import counted
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+_ENUMERATION_LIMIT = 64
+_MOST_ENUMERATED_CLIENTS = 32
+_MOST_READ_CLIENTS = 10_000
+MOST_SETS = 4096
+
+
+def random_affine_map(
+    function: StateFunction,
+    problem: QuadraticProblem,
+    participation: Participation,
+    origin: FloatArray,
+    image_origin: FloatArray,
+) -> RandomAffineMap:
+    """Find the law of ``function`` around ``origin`` up to second moments.
+
+    Parameters
+    ----------
+    function : callable
+        Takes states (replicas, n), clients and masks (replicas, N); returns (replicas, k).
+    problem, participation
+        Where it runs, and who takes part.
+    origin, image_origin : arrays, (n,) and (k,)
+        States are measured from ``origin``, images from ``image_origin``.
+
+    Raises
+    ------
+    NotAffineError
+        If ``function`` is not affine in the state, or depends on the participants in a way
+        that neither enumeration nor one-participant swaps capture, nor a sum over those present
+        of what depends on their number.
+    DependentRoundsError
+        If rounds are not independent.
+    RoundOverflowError
+        If its images are too large for float64.
+    """
+    if not participation.independent:
+        raise DependentRoundsError(
+            "participation must be independent over rounds, or follow a finite chain, for exact "
+            f"moments, got {type(participation).__name__}: use engines.monte_carlo, or "
+            "engines.paths with drawn paths"
+        )
+    # Counting the outcomes of thousands of clients takes numbers of thousands of digits.
+    crowd = participation.n_clients > _MOST_ENUMERATED_CLIENTS
+    if crowd or participation.n_outcomes > _ENUMERATION_LIMIT:
+        law = law_of_sums(function, problem, participation, origin, image_origin)
+        if law is not None:
+            return law
+        _check_clients_one_by_one(participation)
+    return _by_sets(Probe(function, problem, origin, image_origin), participation)
+
+
+def _by_sets(probe: Probe, participation: Participation) -> RandomAffineMap:
+    """Read the law off the maps of some participant sets, or of all where they are few."""
+    many = participation.n_outcomes > _ENUMERATION_LIMIT
+    if participation.fixed_size is not None and many:
+        return by_swaps(probe, participation, participation.fixed_size)
+    few = participation.n_outcomes <= MOST_SETS
+    if many and isinstance(participation, SizedInclusions):
+        try:
+            return by_size(probe, participation)
+        except NotAffineError:
+            if not few:
+                raise
+    if few:
+        return _by_enumeration(probe, participation)
+    raise NotAffineError(
+        f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
+        f"or known chances of pairs by their number, for exact moments, got "
+        f"{counted(participation.n_outcomes)} outcomes of varying size: use "
+        "engines.monte_carlo, or engines.paths with drawn paths"
+    )
+
+
+def _check_clients_one_by_one(participation: Participation) -> None:
+    """Refuse to read maps client by client where they are too many for a table of pairs."""
+    if participation.n_clients > _MOST_READ_CLIENTS:
+        raise NotAffineError(
+            f"participation must be over at most {_MOST_READ_CLIENTS} clients for exact moments of "
+            "rounds that are no weighted sum over independent participants, got "
+            f"{participation.n_clients}: use engines.monte_carlo"
+        )
+
+
+def maps_of_sets(
+    function: StateFunction,
+    problem: QuadraticProblem,
+    masks: Masks,
+    origin: FloatArray,
+    image_origin: FloatArray,
+) -> SetMaps:
+    """Find the affine map that ``function`` is on each of some participant sets (s, N).
+
+    Arguments and errors are those of `random_affine_map`.
+    """
+    probe = Probe(function, problem, origin, image_origin)
+    maps = probe.maps(masks)
+    probe.check(masks, maps, np.random.default_rng(0))
+    return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
+
+
+def _by_enumeration(probe: Probe, participation: Participation) -> RandomAffineMap:
+    outcomes = list(participation.outcomes())
+    probabilities = np.array([probability for probability, _ in outcomes])
+    masks = np.array([mask for _, mask in outcomes])
+    maps = probe.maps(masks)
+    probe.check(masks, maps, np.random.default_rng(0))
+    roots = np.sqrt(probabilities)
+    return RandomAffineMap(
+        mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
+        mean_offset=probabilities @ maps.offsets,
+        slopes=roots[:, None, None] * maps.slopes,
+        offsets=roots[:, None] * maps.offsets,
+        noise=np.einsum("s,skl->kl", probabilities, maps.noises),
+        **probe.rounding(maps, participants=1.0),
+    )

@@ -1,0 +1,208 @@
+"""The law of a random affine map, up to its second moments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypedDict, Unpack
+
+import numpy as np
+
+from fltheory.engines.affine.correlated_rows import CorrelatedRows
+from fltheory.engines.moments.deviations import ClientSum, Deviations
+from fltheory.validation import FloatArray
+
+LARGEST_DENSE_STATE = 40
+
+
+class MapErrors(TypedDict):
+    """Rounding errors of a law's factors, as `RandomAffineMap` names them."""
+
+    slope_error: float
+    offset_error: float
+    noise_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class RandomAffineMap:
+    """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
+
+    Attributes
+    ----------
+    mean_slope, mean_offset : arrays, (k, n) and (k,)
+        ``E A`` and ``E b``.
+    slopes, offsets : arrays, (r, k, n) and (r, k)
+        Factors with ``sum_j T_j (x) T_j = E[T (x) T]`` for ``T = (A, b)``, less what ``rows`` and
+        ``sums`` add.
+    noise : array, (k, k)
+        Covariance of the noise.
+    slope_error, offset_error : float
+        Root of the summed squared rounding errors of the factors, to first order.
+    noise_error : float
+        The same for the trace of ``noise``.
+    rows : CorrelatedRows, optional
+        Where the map's deviations from its mean have few rows each, those rows.
+    sums : tuple of ClientSum
+        Second moments of deviations from the mean that are held as such.
+    """
+
+    mean_slope: FloatArray
+    mean_offset: FloatArray
+    slopes: FloatArray
+    offsets: FloatArray
+    noise: FloatArray
+    slope_error: float
+    offset_error: float
+    noise_error: float = 0.0
+    rows: CorrelatedRows | None = None
+    sums: tuple[ClientSum, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Deviations, ...]:
+        """What adds to the second moments beside the factors."""
+        return self.sums if self.rows is None else (self.rows, *self.sums)
+
+    @property
+    def size(self) -> int:
+        """k, the size of the image."""
+        return int(self.mean_offset.size)
+
+    @cached_property
+    def moving(self) -> tuple[FloatArray, FloatArray]:
+        """The factors whose slope is not zero."""
+        moves = self.slopes.any(axis=(1, 2))
+        return self.slopes[moves], self.offsets[moves]
+
+    @cached_property
+    def _transposed(self) -> FloatArray:
+        return np.ascontiguousarray(self.moving[0].transpose(0, 2, 1))
+
+    def spread(self, second: FloatArray) -> FloatArray:
+        """Return ``E[A M A']`` for ``M`` of shape (n, n)."""
+        slopes, _ = self.moving
+        image = np.tensordot(slopes @ second, slopes, axes=([0, 2], [0, 2]))
+        return np.asarray(sum((part.spread(second) for part in self.parts), image))
+
+    def dual(self, matrix: FloatArray) -> FloatArray:
+        """Return ``E[A' X A]`` for ``X`` of shape (k, k)."""
+        slopes = self._transposed
+        image = np.tensordot(slopes @ matrix, slopes, axes=([0, 2], [0, 2]))
+        return np.asarray(sum((part.dual(matrix) for part in self.parts), image))
+
+    def cross(self, first: FloatArray) -> FloatArray:
+        """Return ``E[A m b' + b m' A']`` for ``m`` of shape (n,)."""
+        slopes, offsets = self.moving
+        half = (slopes @ first).T @ offsets
+        image = half + half.T
+        return np.asarray(sum((part.cross(first) for part in self.parts), image))
+
+    @cached_property
+    def inflow(self) -> FloatArray:
+        """(k, k) ``E[b b'] + cov(noise)``."""
+        image = np.asarray(self.offsets.T @ self.offsets + self.noise)
+        return np.asarray(sum((part.inflow for part in self.parts), image))
+
+    @cached_property
+    def still_inflow(self) -> FloatArray:
+        """(k, k) the inflow, less what comes of factors that have a slope."""
+        still = self.offsets[~self.slopes.any(axis=(1, 2))]
+        image = np.asarray(still.T @ still + self.noise)
+        return np.asarray(sum((part.inflow for part in self.parts), image))
+
+    @cached_property
+    def gram(self) -> FloatArray:
+        """(n, n) ``E[A' A]``."""
+        return self.dual(np.eye(self.size))
+
+    @cached_property
+    def pulled_offset(self) -> FloatArray:
+        """(n,) ``E[A' b]``."""
+        image = np.einsum("jkn,jk->n", *self.moving)
+        return np.asarray(sum((part.pulled_offset for part in self.parts), image))
+
+    @property
+    def offset_square(self) -> float:
+        """``E ||b||^2``."""
+        of_parts = sum(float(np.trace(part.inflow)) for part in self.parts)
+        return float((self.offsets**2).sum()) + of_parts
+
+    @cached_property
+    def spread_tensor(self) -> FloatArray:
+        """(k, k, n, n) E with ``E[A M A']_(ab) = sum_cd E_(abcd) M_(cd)``."""
+        slopes, _ = self.moving
+        k, n = self.mean_slope.shape
+        flat = slopes.reshape(-1, k * n)
+        image = (flat.T @ flat).reshape(k, n, k, n).transpose(0, 2, 1, 3)
+        return np.asarray(sum((part.spread_tensor for part in self.parts), image))
+
+
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """``T = E T + sum_f z_f D_f`` with numbers z of mean zero.
+
+    Attributes
+    ----------
+    slopes, offsets : arrays, (f, k, n) and (f, k)
+        D.
+    covariance : array, (f, f)
+        Of z.
+    negligible : tuple of float
+        Entries of slopes and of offsets as small as this are rounding errors of their reading.
+    """
+
+    slopes: FloatArray
+    offsets: FloatArray
+    covariance: FloatArray
+    negligible: tuple[float, float]
+
+    def law(
+        self,
+        mean_slope: FloatArray,
+        mean_offset: FloatArray,
+        noise: FloatArray,
+        **errors: Unpack[MapErrors],
+    ) -> RandomAffineMap:
+        """Return the law, its deviations in the form that is cheaper to work with."""
+        n = mean_slope.shape[1]
+        mean = mean_slope[None], mean_offset[None]
+        if n > LARGEST_DENSE_STATE:
+            rows = CorrelatedRows.of(self.slopes, self.offsets, self.covariance, self.negligible)
+            if rows.count * (n + rows.count) < 2 * len(self.offsets) * n * n:
+                return RandomAffineMap(mean_slope, mean_offset, *mean, noise, **errors, rows=rows)
+        variances, directions = np.linalg.eigh(self.covariance)
+        loadings = (directions * np.sqrt(np.maximum(variances, 0.0))).T
+        still = np.abs(self.slopes).max(axis=(1, 2)) <= self.negligible[0]
+        moving = np.where(still[:, None, None], 0.0, self.slopes)
+        slopes = np.einsum("jf,fkn->jkn", loadings, moving, optimize=True)
+        return RandomAffineMap(
+            mean_slope,
+            mean_offset,
+            np.concatenate([mean[0], slopes]),
+            np.concatenate([mean[1], loadings @ self.offsets]),
+            noise,
+            **errors,
+        )
+
+
+def mixture(laws: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
+    """Return the law of drawing one of ``laws`` with its probability, then applying it."""
+
+    def mean(arrays: Iterable[FloatArray]) -> FloatArray:
+        weighted = [p * array for (p, _), array in zip(laws, arrays, strict=True)]
+        return np.sum(weighted, axis=0)
+
+    each = [law for _, law in laws]
+    rows = [(p, law.rows) for p, law in laws if law.rows is not None]
+    return RandomAffineMap(
+        mean_slope=mean(law.mean_slope for law in each),
+        mean_offset=mean(law.mean_offset for law in each),
+        slopes=np.concatenate([np.sqrt(p) * law.slopes for p, law in laws]),
+        offsets=np.concatenate([np.sqrt(p) * law.offsets for p, law in laws]),
+        noise=mean(law.noise for law in each),
+        slope_error=max(law.slope_error for law in each),
+        offset_error=max(law.offset_error for law in each),
+        noise_error=max(law.noise_error for law in each),
+        rows=CorrelatedRows.mixed(rows) if rows else None,
+        sums=tuple(part.scaled(p) for p, law in laws for part in law.sums),
+    )

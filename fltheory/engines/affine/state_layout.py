@@ -1,0 +1,125 @@
+"""An algorithm's state as one vector, the model first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fltheory.algorithms.contract import Algorithm, State
+from fltheory.engines.affine.probe import Probe, RoundOverflowError, StateFunction
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.observables import QuadraticForm
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+_NO_PULL = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class StateLayout:
+    """Where each entry of the state lies in the vector.
+
+    Attributes
+    ----------
+    origin : array, (n,)
+        The state of an algorithm that starts at x*; moments are taken around it.
+    shapes : mapping of str to tuple of int
+        Shape of each entry, the model ``"x"`` first.
+    units : array, (n,)
+        What one of the vector stands for in the state: powers of two, 1 for the model. Bounds
+        on rounding errors are in the vector's norm, so memory is measured in units in which it
+        moves the model about as much as the model moves it.
+    """
+
+    origin: FloatArray
+    shapes: Mapping[str, tuple[int, ...]]
+    units: FloatArray
+
+    @classmethod
+    def of(cls, algorithm: Algorithm, problem: QuadraticProblem) -> StateLayout:
+        """Return the layout of an algorithm's state."""
+        state = algorithm.init(problem.x_star[None], problem.n_clients)
+        shapes = {name: np.shape(state[name])[1:] for name in _model_first(state)}
+        origin = _flat(state)[0]
+        plain = cls(origin, shapes, np.ones(origin.size))
+        units = plain._balanced_units(algorithm, problem)
+        return cls(origin / units, shapes, units)
+
+    def start(self, algorithm: Algorithm, problem: QuadraticProblem, x0: FloatArray) -> FloatArray:
+        """Return the initial state's offset from the origin, (n,)."""
+        state = _flat(algorithm.init(x0[None], problem.n_clients))[0]
+        return np.asarray(state / self.units - self.origin)
+
+    def function(self, algorithm: Algorithm, branch: str) -> StateFunction:
+        """Return one branch of the algorithm's round as a function of vectors."""
+
+        def run(states: FloatArray, clients: QuadraticClients, who: Masks) -> FloatArray:
+            return _flat(algorithm.round(self._state(states), clients, who, branch)) / self.units
+
+        return run
+
+    def _balanced_units(self, algorithm: Algorithm, problem: QuadraticProblem) -> FloatArray:
+        """Balance, for each entry of the memory, its pull on the model and the model's on it."""
+        units, dim = self.units.copy(), problem.dim
+        if units.size == dim:
+            return units
+        branch = max(algorithm.branches, key=lambda named: named[1])[0]
+        probe = Probe(self.function(algorithm, branch), problem, self.origin, self.origin)
+        every_other = np.arange(problem.n_clients)[None] % 2 == 0
+        try:
+            slope = probe.maps(every_other).slopes[0]
+        except RoundOverflowError:
+            return units
+        first = dim
+        for shape in list(self.shapes.values())[1:]:
+            part = slice(first, first + int(np.prod(shape)))
+            units[part] = _balance(slope[part, :dim], slope[:dim, part])
+            first = part.stop
+        return units
+
+    def form(self, form: QuadraticForm) -> QuadraticForm:
+        """Return a form in the model's offset as a form in the state's."""
+        memory = self.origin.size - form.vector.size
+        return replace(
+            form,
+            matrix=np.pad(form.matrix, ((0, memory), (0, memory))),
+            vector=np.pad(form.vector, (0, memory)),
+        )
+
+    def _state(self, vectors: FloatArray) -> State:
+        return split(vectors * self.units, self.shapes)
+
+
+def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Return the entries (rows, ...) whose numbers vectors (rows, n) hold one after another."""
+    entries, first = {}, 0
+    for name, shape in shapes.items():
+        width = int(np.prod(shape))
+        entries[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
+        first += width
+    return entries
+
+
+def joined(state: State, names: Iterable[str]) -> Any:
+    """Return the vectors (rows, n) that hold a state's entries (rows, ...) one after another."""
+    return np.concatenate([state[name].reshape(len(state[name]), -1) for name in names], axis=1)
+
+
+def _balance(from_model: FloatArray, to_model: FloatArray) -> float:
+    """Return the root of the ratio of two maps' sizes, to the nearest power of two."""
+    sizes = np.linalg.norm(from_model), np.linalg.norm(to_model)
+    if not min(sizes) > _NO_PULL:
+        return 1.0
+    return float(2.0 ** np.rint(0.5 * (np.log2(sizes[0]) - np.log2(sizes[1]))))
+
+
+def _model_first(state: State) -> list[str]:
+    return ["x", *sorted(name for name in state if name != "x")]
+
+
+def _flat(state: State) -> FloatArray:
+    return joined(state, _model_first(state))

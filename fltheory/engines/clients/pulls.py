@@ -1,0 +1,59 @@
+"""What local steps do to a client's model, whatever its losses are beyond their affine part.
+
+Let ``u = x - x*`` and ``grad F_i = A_i u + v_i + h`` with ``||h|| <= rest`` (`GradientSplit`), and
+noise xi in every step. K steps of size lr change a client's model by
+
+``Delta_i = -M_i u - Q_i v_i - lr sum_k (1 - lr A_i)^(K-1-k) (h_k + xi_k)``,
+``Q_i = lr sum_k (1 - lr A_i)^k,  M_i = A_i Q_i``,
+
+whose matrices are functions of A_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.problems.gradient_split import GradientSplit
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Pulls:
+    """What local steps do to any of some clients: bounds from a `GradientSplit`.
+
+    Attributes
+    ----------
+    least, largest : array, (N,)
+        Extreme eigenvalues of ``M_i``, and
+    push : array, (N,)
+        how far the affine part's ``v_i`` and the bounded rest move the model.
+    noise, spread : float
+        ``sum_j c_j`` and ``sqrt(sum_j c_j^2)`` of a client's steps, without sigma.
+    """
+
+    least: FloatArray
+    largest: FloatArray
+    push: FloatArray
+    noise: float
+    spread: float
+
+    @classmethod
+    def of(cls, split: GradientSplit, steps: int, lr: float, *, by_server: bool = False) -> Pulls:
+        """Return what ``steps`` steps of size ``lr`` do to the clients, or to the server on F."""
+        hessians = split.mean_hessian[None] if by_server else split.hessians
+        pulls = np.zeros((1, len(split.mean_hessian))) if by_server else split.pulls
+        curvatures, basis = np.linalg.eigh(hessians)
+        powers = (1 - lr * curvatures)[None] ** np.arange(steps).reshape(-1, 1, 1)
+        sums = lr * powers.sum(axis=0)
+        moves = curvatures * sums
+        steady = np.linalg.norm(sums * np.einsum("iab,ia->ib", basis, pulls), axis=1)
+        factors = np.abs(powers).max(axis=2)
+        return cls(
+            moves.min(axis=1),
+            moves.max(axis=1),
+            steady + (lr * factors.sum(axis=0) * split.rest if split.rest else 0.0),
+            float(lr * factors.sum(axis=0).max()),
+            float(lr * np.sqrt((factors**2).sum(axis=0)).max()),
+        )

@@ -1,0 +1,376 @@
+"""Quadratic clients that answer K local SGD steps in closed form.
+
+With ``A = (I - lr H)^K`` the change of a client's model is
+``y_K - x = -(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all
+steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``.
+Its own sum of exact gradients along the way is ``(I - A)(x - c)/lr`` with a noise of
+covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``: the gradient seen j steps after a
+disturbance has been moved by it.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
+from fltheory.engines.clients.workspace import Scratch, product
+from fltheory.engines.moments.summed_maps import SummedMaps, worth_it
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import ClientIndices, FloatArray
+
+_MOST_LOCAL_MAPS = 16
+
+
+@dataclass(frozen=True, eq=False)
+class _LocalMap:
+    """``slope (x - c) + noise_factor g`` with standard normal g; a correction adds to x - c.
+
+    Each is (d, d), or (N, d, d) where the Hessians differ. A correction v moves the
+    client's optimum by ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
+    """
+
+    slope: FloatArray
+    noise_factor: FloatArray
+    slope_rounding: float
+    power_rounding: float
+    offsets: FloatArray
+    noisy: bool
+
+    @cached_property
+    def pulls(self) -> FloatArray:
+        """What each client's map takes from its change, (N, d), for its optimum is not x*."""
+        return np.asarray(np.matmul(self.slope, self.offsets[:, :, None])[:, :, 0])
+
+    @cached_property
+    def stacked(self) -> FloatArray:
+        """Maps of (x - x*, g), side by side, to the change: (N, 2d, d), or (N, d, d) if silent."""
+        if not self.noisy:
+            return self.slope
+        return np.concatenate([self.slope, np.swapaxes(self.noise_factor, 1, 2)], axis=1)
+
+    @cached_property
+    def summed(self) -> SummedMaps | None:
+        """What sums of clients' changes are drawn from; None where that would not be exact."""
+        return SummedMaps.of(self.slope, self.noise_factor, self.pulls, noisy=self.noisy)
+
+    @property
+    def noise_covariance(self) -> FloatArray:
+        """Covariance of the noise."""
+        return np.asarray(self.noise_factor @ np.swapaxes(self.noise_factor, -1, -2))
+
+
+class QuadraticClients:
+    """The Clients contract on a `QuadraticProblem`, in NumPy.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+    noise : NoiseSource
+    """
+
+    def __init__(self, problem: QuadraticProblem, noise: NoiseSource) -> None:
+        self._problem = problem
+        self._noise = noise
+        self._offsets = problem.optima - problem.x_star
+        self._eigenvalues, self._eigenvectors = problem.eigenbasis
+        self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
+        self._workspace = Scratch()
+        self._local_maps: dict[tuple[str, int, float], _LocalMap] = {}
+
+    def with_noise(self, noise: NoiseSource) -> QuadraticClients:
+        """Return the same clients with other noise, sharing what has been worked out."""
+        other = copy(self)
+        other._noise = noise
+        other._workspace = Scratch()
+        return other
+
+    def _remember(self, key: tuple[str, int, float], local: _LocalMap) -> None:
+        """Hold the last few maps: step sizes that change every round would fill the memory."""
+        while len(self._local_maps) >= _MOST_LOCAL_MAPS:
+            self._local_maps.pop(next(iter(self._local_maps)))
+        self._local_maps[key] = local
+
+    @property
+    def slope_rounding(self) -> float:
+        """Bound, to first order, on the rounding error in the slope of any map used so far."""
+        return max((local.slope_rounding for local in self._local_maps.values()), default=0.0)
+
+    @property
+    def power_rounding(self) -> float:
+        """The same for the K-fold powers behind them, and so for the noises, relatively."""
+        return max((local.power_rounding for local in self._local_maps.values()), default=0.0)
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self._problem.n_clients
+
+    def local_parts(self, steps: int, lr: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return what K steps do to ``x - c``, and to a correction, and the noise's covariance.
+
+        Each is (d, d), or (N, d, d) where the Hessians differ.
+        """
+        local = self._change_map(steps, lr)
+        push = self._from_eigenbasis(-self._one_minus_power(steps, lr) / self._eigenvalues)
+        return local.slope, push, local.noise_covariance
+
+    def gradient_noise(self, steps: int, lr: float) -> FloatArray:
+        """Return the covariance of the noise in the sum of exact gradients along the way."""
+        return self._gradient_map(steps, lr).noise_covariance
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        rows, clients, changes = self._changes(self._change_map(steps, lr), x, who, correction)
+        every = np.zeros((*who.shape, x.shape[1]))
+        every[rows, clients] = changes
+        return every
+
+    def summed_local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the weighted sum of the participants' changes, (replicas, dim)."""
+        return self._sum(self._change_map(steps, lr), x, who, weights, correction)
+
+    def summed_local_gradients(
+        self, x: FloatArray, who: Masks, weights: FloatArray, *, steps: int, lr: float
+    ) -> FloatArray:
+        """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
+        return self._sum(self._gradient_map(steps, lr), x, who, weights, None)
+
+    def loss(self, x: FloatArray, who: Masks) -> FloatArray:
+        """Return each client's loss at its replica's model, zero where absent."""
+        return np.where(who, self._problem.client_losses(x), 0.0)
+
+    def server_gradient(self, x: FloatArray) -> FloatArray:
+        """Return the gradient of F with the server's noise."""
+        gradient = self._problem.gradient(x)
+        if self._problem.server_sigma == 0:
+            return gradient
+        scale = self._problem.server_sigma / math.sqrt(self._problem.dim)
+        return gradient + scale * self._noise.normal(np.arange(x.shape[0]), x.shape[1])
+
+    def _changes(
+        self,
+        local: _LocalMap,
+        x: FloatArray,
+        who: Masks,
+        correction: FloatArray | None,
+    ) -> tuple[ClientIndices, ClientIndices, FloatArray]:
+        """Return replica, client and change of each participant, client after client."""
+        clients, rows = np.nonzero(who.T)
+        offset = x - self._problem.x_star
+        held, moved, changes = (
+            self._workspace.array(name, rows.size, x.shape[1])
+            for name in ("held", "moved", "changes")
+        )
+        moved = np.take(offset, rows, axis=0, out=moved, mode="clip")
+        moved -= np.take(self._offsets, clients, axis=0, out=held, mode="clip")
+        ends = np.cumsum(who.sum(axis=0)).tolist()
+        if correction is not None:
+            moved += _apply_in_runs(self._inverse_hessians, correction[rows, clients], ends, held)
+        changes = _apply_in_runs(local.slope, moved, ends, changes)
+        if local.noisy:
+            draws = self._noise.normal(rows, x.shape[1])
+            factor = np.swapaxes(local.noise_factor, -1, -2)
+            changes += _apply_in_runs(factor, draws, ends, held)
+        return rows, clients, changes
+
+    def _sum(
+        self,
+        local: _LocalMap,
+        x: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        correction: FloatArray | None,
+    ) -> FloatArray:
+        given, weights = weights, self._workspace.array("present", *who.shape)
+        weights.fill(0.0)
+        np.copyto(weights, given, where=who)
+        if self._problem.shared_hessian:
+            return self._sum_shared(local, x, weights, correction)
+        total = np.empty_like(x)
+        together = self._drawn_together(local, weights)
+        for some, add in ((together, self._sum_together), (~together, self._sum_apart)):
+            replicas = np.flatnonzero(some)
+            if replicas.size == 0:
+                continue
+            if replicas.size == x.shape[0]:
+                total = add(local, x - self._problem.x_star, who, weights, replicas)
+            else:
+                offset = x[replicas] - self._problem.x_star
+                total[replicas] = add(local, offset, who[replicas], weights[replicas], replicas)
+        if correction is not None:
+            moves = self._inverse_hessians @ local.slope
+            pushes = np.where(who[:, :, None], weights[:, :, None] * correction, 0.0)
+            total += product(pushes.reshape(x.shape[0], -1), moves.reshape(-1, x.shape[1]))
+        return total
+
+    def _drawn_together(self, local: _LocalMap, weights: FloatArray) -> NDArray[np.bool_]:
+        # What sums are drawn from takes longer to make than to use once.
+        if not worth_it(weights, self._problem.dim).any() or local.summed is None:
+            return np.zeros(weights.shape[0], dtype=bool)
+        return local.summed.covers(weights)
+
+    def _sum_together(
+        self,
+        local: _LocalMap,
+        offset: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        replicas: ReplicaIndices,
+    ) -> FloatArray:
+        """Draw the sums from their own law, one Gaussian a replica."""
+        del who
+        assert local.summed is not None
+        draws = self._noise.normal(replicas, offset.shape[1]) if local.noisy else None
+        return local.summed.sums(offset, weights, draws, self._workspace)
+
+    def _sum_apart(
+        self,
+        local: _LocalMap,
+        offset: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        replicas: ReplicaIndices,
+    ) -> FloatArray:
+        """Draw the participants' changes one by one and add them up."""
+        (replica_count, dim), n_clients = offset.shape, who.shape[1]
+        flat = np.flatnonzero(who)
+        firsts = np.searchsorted(flat, n_clients * np.arange(replica_count + 1))
+        rows = np.repeat(np.arange(replica_count), np.diff(firsts))
+        clients = flat - n_clients * rows
+        # Client after client, so that each is one product; short integers sort the fastest.
+        short = np.uint16 if n_clients <= 1 << 16 else np.intp
+        by_client = np.argsort(clients.astype(short), kind="stable")
+        place = np.empty_like(by_client)
+        place[by_client] = np.arange(flat.size)
+        rows = rows[by_client]
+        inputs = self._workspace.array("inputs", flat.size, local.stacked.shape[1])
+        moved = self._workspace.array("moved", flat.size, dim)
+        inputs[:, :dim] = np.take(offset, rows, axis=0, out=moved, mode="clip")
+        if local.noisy:
+            inputs[:, dim:] = self._noise.normal(replicas[rows], dim)
+        ends = np.cumsum(np.bincount(clients, minlength=n_clients)).tolist()
+        changes = self._workspace.array("changes", flat.size, dim)
+        _apply_in_runs(local.stacked, inputs, ends, changes)
+        # Sparse, for speed, and so that a map that overflows harms nobody while its client is away.
+        of_those = weights.ravel()[flat]
+        adding = csr_array((of_those, place, firsts), (replica_count, flat.size))
+        pulling = csr_array((of_those, clients, firsts), (replica_count, n_clients))
+        return np.asarray(adding @ changes - pulling @ local.pulls)
+
+    def _sum_shared(
+        self,
+        local: _LocalMap,
+        x: FloatArray,
+        weights: FloatArray,
+        correction: FloatArray | None,
+    ) -> FloatArray:
+        """Sum with one map for all: the participants' noises add up to one Gaussian."""
+        total_weight = weights.sum(axis=1, keepdims=True)
+        offset = total_weight * (x - self._problem.x_star) - product(weights, self._offsets)
+        total = product(offset, local.slope)
+        if correction is not None:
+            pushed = np.einsum("ri,ria->ra", weights, correction)
+            total += pushed @ self._inverse_hessians @ local.slope
+        if self._problem.sigma > 0:
+            draws = self._noise.normal(np.arange(x.shape[0]), x.shape[1])
+            spread = np.sqrt(np.einsum("ri,ri->r", weights, weights))
+            total += spread[:, None] * product(draws, local.noise_factor.T)
+        return np.asarray(total)
+
+    def _change_map(self, steps: int, lr: float) -> _LocalMap:
+        key = ("change", steps, lr)
+        if key not in self._local_maps:
+            decay = 1.0 - lr * self._eigenvalues
+            powers = decay[..., None] ** np.arange(steps)
+            self._remember(
+                key,
+                _LocalMap(
+                    slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
+                    noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
+                    slope_rounding=self._power_rounding(steps, lr),
+                    power_rounding=self._power_rounding(steps, lr),
+                    offsets=self._offsets,
+                    noisy=self._problem.sigma > 0,
+                ),
+            )
+        return self._local_maps[key]
+
+    def _gradient_map(self, steps: int, lr: float) -> _LocalMap:
+        key = ("gradient", steps, lr)
+        if key not in self._local_maps:
+            moved = np.stack([self._one_minus_power(j, lr) for j in range(steps)], axis=-1)
+            self._remember(
+                key,
+                _LocalMap(
+                    slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
+                    noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
+                    slope_rounding=self._power_rounding(steps, lr) / lr,
+                    power_rounding=self._power_rounding(steps, lr),
+                    offsets=self._offsets,
+                    noisy=self._problem.sigma > 0,
+                ),
+            )
+        return self._local_maps[key]
+
+    def _power_rounding(self, steps: int, lr: float) -> float:
+        """Bound the rounding in K-fold powers of numbers near one or above."""
+        growth = max(1.0, float(np.abs(1.0 - lr * self._eigenvalues).max() ** steps))
+        return float(np.finfo(np.float64).eps) * (2 * steps + self._problem.dim) * growth
+
+    def _one_minus_power(self, steps: int, lr: float) -> FloatArray:
+        """``1 - (1 - lr lambda)^steps`` without cancellation for small steps."""
+        move = lr * self._eigenvalues
+        small = np.minimum(move, 0.5)
+        return np.where(
+            move < 0.5, -np.expm1(steps * np.log1p(-small)), 1.0 - (1.0 - move) ** steps
+        )
+
+    def _noise_factor(self, scale: FloatArray) -> FloatArray:
+        level = self._problem.sigma / math.sqrt(self._problem.dim)
+        return np.asarray(self._eigenvectors * (level * scale)[..., None, :])
+
+    def _from_eigenbasis(self, eigenvalues: FloatArray) -> FloatArray:
+        scaled = self._eigenvectors * eigenvalues[..., None, :]
+        product = scaled @ np.swapaxes(self._eigenvectors, -1, -2)
+        return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))
+
+
+def _apply_in_runs(
+    maps: FloatArray, vectors: FloatArray, ends: list[int], out: FloatArray
+) -> FloatArray:
+    """Apply each client's (symmetric or right-acting) map to its run of rows.
+
+    Client i's rows are ``ends[i - 1]`` to ``ends[i]``; one map (d, d) serves all clients.
+    """
+    if maps.ndim == 2:
+        return np.matmul(vectors, maps, out=out)
+    for client, (start, end) in enumerate(pairwise([0, *ends])):
+        if end > start:
+            np.matmul(vectors[start:end], maps[client], out=out[start:end])
+    return out

@@ -1,0 +1,96 @@
+"""Clients of any analytic problem, run one SGD step after another."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fltheory.engines.clients.noise import NoiseSource
+from fltheory.participation.base import Masks
+from fltheory.problems.base import Problem
+from fltheory.validation import FloatArray
+
+
+class SteppedClients:
+    """The Clients contract on any `Problem`, in NumPy, step by step.
+
+    Parameters
+    ----------
+    problem : Problem
+    noise : NoiseSource
+    """
+
+    def __init__(self, problem: Problem, noise: NoiseSource) -> None:
+        self._problem = problem
+        self._noise = noise
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self._problem.n_clients
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        change = np.zeros((*who.shape, x.shape[1]))
+        change[who], _ = self._run(x, who, steps, lr, correction)
+        return change
+
+    def summed_local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+    ) -> FloatArray:
+        """Return the weighted sum of the participants' changes, (replicas, dim)."""
+        change = self.local_sgd(x, who, steps=steps, lr=lr, correction=correction)
+        return np.einsum("ri,ria->ra", weights, change)
+
+    def summed_local_gradients(
+        self, x: FloatArray, who: Masks, weights: FloatArray, *, steps: int, lr: float
+    ) -> FloatArray:
+        """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
+        sums = np.zeros((*who.shape, x.shape[1]))
+        _, sums[who] = self._run(x, who, steps, lr, None)
+        return np.einsum("ri,ria->ra", weights, sums)
+
+    def loss(self, x: FloatArray, who: Masks) -> FloatArray:
+        """Return each client's loss at its replica's model, zero where absent."""
+        return np.where(who, self._problem.client_losses(x), 0.0)
+
+    def server_gradient(self, x: FloatArray) -> FloatArray:
+        """Return the gradient of F with the server's noise."""
+        gradient = self._problem.gradient(x)
+        return gradient + self._noise_of(np.arange(x.shape[0]), x, self._problem.server_sigma)
+
+    def _run(
+        self, x: FloatArray, who: Masks, steps: int, lr: float, correction: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return change and gradient sum of every (replica, participant) pair, in row order."""
+        rows, clients = np.nonzero(who)
+        start = x[rows]
+        y = start.copy()
+        gradient_sum = np.zeros_like(y)
+        push = 0.0 if correction is None else correction[rows, clients]
+        for _ in range(steps):
+            gradient = self._problem.client_gradients(y, clients)
+            gradient_sum += gradient
+            y -= lr * (gradient + push + self._noise_of(rows, x, self._problem.sigma))
+        return y - start, gradient_sum
+
+    def _noise_of(self, rows: np.ndarray, x: FloatArray, sigma: float) -> FloatArray | float:
+        if sigma == 0:
+            return 0.0
+        return sigma / math.sqrt(x.shape[1]) * self._noise.normal(rows, x.shape[1])

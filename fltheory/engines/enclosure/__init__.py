@@ -1,0 +1,1 @@
+"""Exact moments in fractions and balls, every rounding accounted for."""

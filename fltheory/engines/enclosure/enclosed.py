@@ -1,0 +1,770 @@
+"""Exact moments in fractions or in balls: every rounding accounted for.
+
+The same recursion as in `histories`, on the algorithm's own round, with the setting's numbers as
+the decimals that they were written as. Balls that are multiplied again and again wrap: a rotation
+of a box is put into a larger box. That costs some bits a round, so the run is repeated with more
+bits until every number is known to a relative 1e-12. Where rounds are alike, all of them are had
+from a few powers of one matrix (baby steps and giant steps), in a time that grows like the root of
+their number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from flint import arb, arb_mat, ctx, fmpq_mat
+
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.decimals import as_fraction
+from fltheory.engines.affine.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.forms import AffineArray, NotAffineError, Space
+from fltheory.engines.affine.numbers import (
+    RATIONAL,
+    Arithmetic,
+    Balls,
+    Entries,
+    ExactNumber,
+    InexactRoundError,
+    entries,
+    identity_of,
+    with_parameters,
+)
+from fltheory.engines.affine.probe import noise_covariance
+from fltheory.engines.affine.projection import without_idle_projection
+from fltheory.engines.affine.state_layout import joined, split
+from fltheory.engines.enclosure.exact_setting import exact_setting
+from fltheory.engines.observables import Observable
+from fltheory.engines.setting import Setting
+from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
+from fltheory.participation.base import Participation
+from fltheory.participation.exact_law import ExactLaw, ExactlyKnown
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+RELATIVE_RADIUS = 1e-12
+_BITS = (128, 320, 1024, 4096)
+_LARGEST_POWERED = 160
+_FEWEST_POWERED = 2
+_MOST_ROWS = 5_000
+_READ_TOGETHER = 256
+_MOST_SQUARINGS = 20
+
+T = TypeVar("T")
+
+
+class NotEnclosedError(NotAffineError):
+    """The numbers of a setting, or of a round, cannot be had in fractions or balls."""
+
+
+class Work:
+    """What a run may cost, counted rather than timed, so that it is the same on every machine.
+
+    A unit is about a microsecond on an idle core of 2024. Reading the map of a round costs two
+    units for each participant set, client and pair of entries of the state; applying it to
+    moments of size n costs ten units and ``n^3/32``, in proportion to the digits beyond 128 bits,
+    and two and ``n^2/16`` for each state of the participants' chain that may follow.
+
+    Parameters
+    ----------
+    limit : float
+        In units; infinite by default.
+    """
+
+    def __init__(self, limit: float = math.inf) -> None:
+        self._limit = limit
+        self._spent = 0.0
+
+    def spend(self, units: float) -> None:
+        """Count some units.
+
+        Raises
+        ------
+        NotEnclosedError
+            Beyond the limit.
+        """
+        self._spent += units
+        self.foresee(0.0)
+
+    def foresee(self, units: float) -> None:
+        """Give up now where units that will surely be spent go beyond the limit.
+
+        Raises
+        ------
+        NotEnclosedError
+            If they do.
+        """
+        if self._spent + units > self._limit:
+            raise NotEnclosedError(f"enclosing the run costs more than {self._limit:.3g} units")
+
+    def read(self, sets: int, clients: int, width: int) -> None:
+        """Count the reading of a round's maps."""
+        self.spend(2.0 * sets * clients * (width + 1) ** 2)
+
+    @staticmethod
+    def of_map(size: int, following: int, bits: int) -> float:
+        """Return what a map costs that is applied to moments, whose image goes to some states."""
+        entries = size**3 / 32 + following * size**2 / 16
+        return 10 + 2 * following + entries * max(1.0, bits / 128)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A history: a state of the participants' chain, and what the algorithm has counted."""
+
+    place: int
+    known: tuple[tuple[Any, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Continued:
+    """What part of a history becomes: ``chance (T M T' + w N)`` of each that may follow."""
+
+    map: Any
+    noise: Any
+    ahead: tuple[tuple[Any, _Row], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Image:
+    """A round with one participant set: ``slope s + offset + noise``, and its counts."""
+
+    slope: Entries
+    offset: Entries
+    noise: Entries
+    known: Mapping[str, Entries]
+    counts: tuple[tuple[Any, ...], ...]
+    chance: Fraction
+
+
+class ExactRun:
+    """A setting's recursion in one arithmetic.
+
+    Parameters
+    ----------
+    setting : Setting
+    arithmetic : Rational or Balls
+        Of moments. Maps are read in it too, but in fractions where the algorithm counts, so that
+        equal counts are found to be equal.
+    observe : sequence of Observable
+    work : Work, optional
+        What the run may cost.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        arithmetic: Arithmetic,
+        observe: Sequence[Observable] = (),
+        work: Work | None = None,
+    ) -> None:
+        self._work = Work() if work is None else work
+        problem, participation = setting.problem, setting.participation
+        if not isinstance(problem, QuadraticProblem):
+            raise NotEnclosedError(
+                f"problem must be a QuadraticProblem to be enclosed, got {type(problem).__name__}"
+            )
+        if not isinstance(participation, ExactlyKnown):
+            raise NotEnclosedError(
+                f"participation must know its law in fractions, got {participation!r}"
+            )
+        self._setting = without_idle_projection(setting, problem, exact_setting)
+        self._problem = problem
+        self._arithmetic = arithmetic
+        self._law: ExactLaw = participation.exact_law()
+        self._observe = observe
+        self._held_following: dict[int, list[tuple[int, Any]]] = {}
+        self._read_with(arithmetic)
+
+    def _read_with(self, reading: Arithmetic, random: tuple[str, ...] = ("x",)) -> None:
+        self._reading = reading
+        self._random = random
+        self._numbers = ClientNumbers(self._problem, reading)
+        self._algorithm = with_parameters(self._setting.algorithm, reading)
+        self._fractional = with_parameters(self._setting.algorithm, RATIONAL)
+        self._known: dict[_Row, Mapping[str, Entries]] = {}
+        self._continued: dict[tuple[int, _Row], list[_Continued]] = {}
+        self._rounds: dict[int, tuple[Any, Algorithm, Algorithm]] = {}
+        self._held_forms: dict[int, Any] = {}
+        self.__dict__.pop("x_star", None)
+
+    @cached_property
+    def x_star(self) -> Entries:
+        """(d,) the minimiser of F."""
+        hessian = _matrix(self._reading, self._numbers.mean_hessian)
+        pull = _matrix(self._reading, self._numbers.pull[:, None])
+        return _entries_of(hessian.solve(pull))[:, 0]
+
+    def values(self) -> list[list[Any]]:
+        """Return every quantity before the first round and after each, in FIELDS' order."""
+        return self._until_read(self._run)
+
+    def _until_read(self, compute: Callable[[], T]) -> T:
+        """Compute, again where an entry turns out to be random, or counts to want fractions."""
+        while True:
+            try:
+                return compute()
+            except _WidenedError as widened:
+                self._read_with(self._reading, widened.random)
+            except (_CountingError, InexactRoundError):
+                if self._reading is RATIONAL:
+                    raise
+                # Counts, and comparisons of them, want fractions: balls do not tell equals apart.
+                self._read_with(RATIONAL, self._random)
+
+    def _run(self) -> list[list[Any]]:
+        rows = self._initial()
+        found: list[list[Any]] = []
+        alike_from = self._alike_from
+        for index in range(self._setting.rounds):
+            if index == self._alike_from:
+                alike = self._powered(rows, index)
+                if alike is not None:
+                    return found + alike
+            found.append(self._read_off(rows))
+            after = self._after(rows, index)
+            if alike_from is not None and index >= alike_from and after.keys() == rows.keys():
+                alike_from = None
+                self._foresee(after, index + 1)
+            rows = after
+        return [*found, self._read_off(rows)]
+
+    @cached_property
+    def _alike_from(self) -> int | None:
+        """The round, counted from 0, from which on all are alike: 0, 1 (a warm start) or None."""
+        if not isinstance(self._algorithm, Schedule):
+            return 0
+        rounds = self._setting.rounds
+        if rounds < 3:
+            return None
+        second = in_round(self._setting.algorithm, 2)
+        later = (in_round(self._setting.algorithm, index + 1) for index in range(2, rounds))
+        return 1 if all(each == second for each in later) else None
+
+    def _initial(self) -> dict[_Row, Any]:
+        dim = self._problem.dim
+        x0 = entries(self._reading, self._setting.x0)
+        space = Space(self._reading, dim)
+        identity = entries(self._reading, np.eye(dim, dtype=np.int64))
+        x = AffineArray(space, np.concatenate([x0[:, None], identity], axis=1)[None])
+        state = in_round(self._algorithm, 1).init(x, self._problem.n_clients)
+        start = {name: space.forms(array) for name, array in state.items()}
+        # A copy of the model is one: were it counted, without noise each path were a history.
+        copies = sorted(name for name, array in start.items() if not array.is_constant)
+        self._random += tuple(name for name in copies if name not in self._random)
+        self._shapes = {name: start[name].shape[1:] for name in self._random}
+        flat = space.namespace.concat([start[n].reshape(1, -1) for n in self._random], axis=1)
+        vector = np.append(flat.constant[0] - self._origin(flat.shape[1]), self._one)
+        known = {n: array.constant for n, array in start.items() if n not in self._random}
+        column = _matrix(self._arithmetic, vector[:, None])
+        square = column * column.transpose()
+        return {
+            self._row(place, known): square * self._number(chance)
+            for place, chance in self._law.initial
+        }
+
+    def _row(self, place: int, known: Mapping[str, Entries]) -> _Row:
+        row = _Row(place, _counts(known))
+        self._known.setdefault(row, known)
+        return row
+
+    @property
+    def _one(self) -> Any:
+        return self._reading.entry(1)
+
+    def _number(self, value: Any) -> Any:
+        return self._arithmetic.entry(value)
+
+    def _origin(self, width: int) -> Entries:
+        rest = np.full(width - self._problem.dim, self._reading.entry(0))
+        return np.concatenate([self.x_star, rest])
+
+    def _after(self, rows: Mapping[_Row, Any], index: int) -> dict[_Row, Any]:
+        after: dict[_Row, Any] = {}
+        continued = self._continuations(list(rows), index)
+        for row, moments in rows.items():
+            size = moments.nrows()
+            weight = moments[size - 1, size - 1]
+            self._work.spend(self._cost(size, continued[row]))
+            for part in continued[row]:
+                image = part.map * moments * part.map.transpose() + part.noise * weight
+                for chance, ahead in part.ahead:
+                    share = image * chance
+                    after[ahead] = after[ahead] + share if ahead in after else share
+        if len(after) > _MOST_ROWS:
+            raise NotEnclosedError(
+                f"at most {_MOST_ROWS} histories can be enclosed, got {len(after)}"
+            )
+        return after
+
+    def _foresee(self, rows: Mapping[_Row, Any], index: int) -> None:
+        """Give up now if the rounds from one on, of the same histories, cost too much together."""
+        continued = self._continuations(list(rows), index)
+        each = sum(self._cost(rows[row].nrows(), parts) for row, parts in continued.items())
+        self._work.foresee(each * (self._setting.rounds - index))
+
+    def _cost(self, size: int, parts: Sequence[_Continued]) -> float:
+        """Return what it costs to take the moments of a history a round on."""
+        bits = getattr(self._arithmetic, "bits", 512)
+        return sum(self._work.of_map(size, len(part.ahead), bits) for part in parts)
+
+    def _round(self, index: int) -> tuple[int, Algorithm, Algorithm]:
+        """Return a number for rounds that are alike, and the algorithm, also in fractions."""
+        if not isinstance(self._algorithm, Schedule):
+            return 0, self._algorithm, self._fractional
+        now = in_round(self._setting.algorithm, index + 1)
+        for number, (known, exact, fractional) in self._rounds.items():
+            if known == now:
+                return number, exact, fractional
+        if len(self._rounds) >= 2:
+            self._rounds.clear()
+            self._continued.clear()
+        exact, fractional = (
+            in_round(each, index + 1) for each in (self._algorithm, self._fractional)
+        )
+        self._rounds[index] = now, exact, fractional
+        return index, exact, fractional
+
+    def _continuations(
+        self, rows: Sequence[_Row], index: int
+    ) -> Mapping[_Row, Sequence[_Continued]]:
+        """Return what histories become, read off together: a round takes any number of states."""
+        number, algorithm, fractional = self._round(index)
+        new = [row for row in rows if (number, row) not in self._continued]
+        for some in _batches(new, lambda row: len(self._law.sets(row.place))):
+            images: dict[_Row, list[_Image]] = {row: [] for row in some}
+            for branch, share in _branches(fractional):
+                for row, image in self._images(some, algorithm, branch, share):
+                    images[row].append(image)
+            for row, each in images.items():
+                self._continued[number, row] = list(self._continue(row, each))
+        return {row: self._continued[number, row] for row in rows}
+
+    def _continue(self, row: _Row, images: Sequence[_Image]) -> Iterator[_Continued]:
+        """Yield what a history becomes, participants with the same slope and counts together."""
+        groups: dict[tuple[Any, ...], list[_Image]] = {}
+        for image in images:
+            key = image.counts, tuple(map(identity_of, image.slope.flat))
+            groups.setdefault(key, []).append(image)
+        for (counts, _), members in groups.items():
+            weight = sum((image.chance for image in members), Fraction(0))
+            share = self._number(weight)
+            ahead = []
+            for place, chance in self._following(row.place):
+                after = _Row(place, counts)
+                self._known.setdefault(after, members[0].known)
+                ahead.append((share * chance, after))
+            yield _Continued(*self._joined(members, weight), tuple(ahead))
+
+    def _following(self, place: int) -> list[tuple[int, Any]]:
+        """Return the states that may follow one, with their probabilities."""
+        if place not in self._held_following:
+            following = self._law.following(place)
+            self._held_following[place] = [(to, self._number(chance)) for to, chance in following]
+        return self._held_following[place]
+
+    def _joined(self, members: Sequence[_Image], weight: Fraction) -> tuple[Any, Any]:
+        """Return one map, and the noise that offsets make that differ, for sets of one slope."""
+        shares = [self._reading.entry(image.chance / weight) for image in members]
+        slope = members[0].slope
+        size = len(slope)
+        zero = self._reading.entry(0)
+        mean = sum(
+            (p * image.offset for p, image in zip(shares, members, strict=True)),
+            np.full(size, zero),
+        )
+        noise = np.full((size + 1, size + 1), zero)
+        for p, image in zip(shares, members, strict=True):
+            apart = image.offset - mean
+            noise[:size, :size] += p * (image.noise + apart[:, None] * apart[None, :])
+        whole = np.full((size + 1, size + 1), zero)
+        whole[:size, :size], whole[:size, size] = slope, mean
+        whole[size, size] = self._one
+        return _matrix(self._arithmetic, whole), _matrix(self._arithmetic, noise)
+
+    def _images(
+        self, rows: Sequence[_Row], algorithm: Algorithm, branch: str, share: Fraction
+    ) -> Iterator[tuple[_Row, _Image]]:
+        """Yield a branch of a round from each history with each of its participant sets."""
+        drawn = [(row, chance, mask) for row in rows for chance, mask in self._law.sets(row.place)]
+        masks = np.array([mask for _, _, mask in drawn])
+        count = len(masks)
+        width = sum(int(np.prod(shape)) for shape in self._shapes.values())
+        self._work.read(count, self._problem.n_clients, width)
+        origin = self._origin(width)
+        space = Space(self._reading, width)
+        identity = entries(self._reading, np.eye(width, dtype=np.int64))
+        vectors = np.concatenate([origin[:, None], identity], axis=1)
+        state: dict[str, Any] = {
+            name: AffineArray(
+                space, np.concatenate([self._known[row][name] for row, _, _ in drawn])[..., None]
+            )
+            for name in self._known[rows[0]]
+        }
+        state |= split(AffineArray(space, np.tile(vectors, (count, 1, 1))), self._shapes)
+        after = algorithm.round(state, FormClients(self._numbers, space), masks, branch)
+        lifted = {name: space.forms(array) for name, array in after.items()}
+        widened = [n for n in lifted if n not in self._random and not lifted[n].is_constant]
+        if widened:
+            raise _WidenedError((*self._random, *sorted(widened)))
+        if self._known[rows[0]] and self._reading is not RATIONAL:
+            raise _CountingError
+        image = joined(lifted, self._random)
+        slopes, noises = image.linear(width), noise_covariance(image)
+        offsets = image.constant - origin
+        known = {name: array.constant for name, array in lifted.items() if name not in self._random}
+        for place, (row, chance, _) in enumerate(drawn):
+            own = {name: array[place : place + 1] for name, array in known.items()}
+            yield (
+                row,
+                _Image(
+                    slopes[place],
+                    offsets[place],
+                    noises[place],
+                    own,
+                    _counts(own),
+                    chance * share,
+                ),
+            )
+
+    def _forms(self, row: _Row) -> Any:
+        """Return each quantity's quadratic form in (s, 1) on a history, a row of a matrix each."""
+        dim, size = self._problem.dim, 1 + sum(int(np.prod(s)) for s in self._shapes.values())
+        hessian = self._numbers.mean_hessian
+        zero = self._reading.entry(0)
+        identity = entries(self._reading, np.eye(dim, dtype=np.int64))
+        made = []
+        for block in (identity, hessian @ hessian, hessian / self._reading.entry(2)):
+            form = np.full((size, size), zero)
+            form[:dim, :dim] = block
+            made.append(form.ravel())
+        for item in self._observe:
+            own = item.exact_form(self._numbers, self.x_star, self._law.sets(row.place))
+            form = np.full((size, size), zero)
+            places = np.append(np.arange(dim), size - 1)
+            form[np.ix_(places, places)] = own
+            made.append(form.ravel())
+        return _matrix(self._arithmetic, np.stack(made))
+
+    def _read_off(self, rows: Mapping[_Row, Any]) -> list[Any]:
+        totals = None
+        for row, moments in rows.items():
+            column = self._kind(moments.nrows() ** 2, 1, moments.entries())
+            own = self._forms_of_place(row) * column
+            totals = own if totals is None else totals + own
+        return [] if totals is None else totals.entries()
+
+    def _forms_of_place(self, row: _Row) -> Any:
+        key = row.place if self._observe else 0
+        if key not in self._held_forms:
+            self._held_forms[key] = self._forms(row)
+        return self._held_forms[key]
+
+    def _powered(self, rows: Mapping[_Row, Any], index: int) -> list[list[Any]] | None:
+        """Return the rounds from one on from powers of one matrix; None where they are few."""
+        rounds = self._setting.rounds - index
+        if self._arithmetic is RATIONAL:
+            return None
+        closed = self._closed(rows, index)
+        if closed is None:
+            return None
+        n = next(iter(rows.values())).nrows()
+        size = len(closed) * n * (n + 1) // 2
+        if size > _LARGEST_POWERED or rounds < _FEWEST_POWERED * size:
+            return None
+        return _by_powers(
+            self._transition(closed, n, index),
+            self._start_vector(closed, rows, n),
+            self._functional(closed, n),
+            rounds,
+        )
+
+    def _closed(self, rows: Mapping[_Row, Any], index: int) -> list[_Row] | None:
+        """Return all histories that may come, if they are few and counts never change."""
+        found, waiting = list(rows), list(rows)
+        while waiting:
+            ahead = [
+                (row, after)
+                for row, parts in self._continuations(waiting, index).items()
+                for part in parts
+                for _, after in part.ahead
+            ]
+            waiting = []
+            for row, after in ahead:
+                if after not in found:
+                    if after.known != row.known or len(found) >= 64:
+                        return None
+                    found.append(after)
+                    waiting.append(after)
+        return found
+
+    def _transition(self, closed: Sequence[_Row], n: int, index: int) -> Any:
+        """Return the matrix of a round on the upper triangles of all histories' moments."""
+        pairs = [(a, b) for a in range(n) for b in range(a, n)]
+        zero = _matrix(self._arithmetic, np.full((n, n), self._reading.entry(0)))
+        columns = []
+        for row in closed:
+            for a, b in pairs:
+                unit = zero * 1
+                unit[a, b] = unit[b, a] = self._number(1)
+                image = self._after({row: unit}, index)
+                columns.append(
+                    [
+                        image[other][i, j] if other in image else self._number(0)
+                        for other in closed
+                        for i, j in pairs
+                    ]
+                )
+        flat = [item for line in zip(*columns, strict=True) for item in line]
+        return self._kind(len(columns), len(columns), flat)
+
+    @property
+    def _kind(self) -> Any:
+        return fmpq_mat if self._arithmetic is RATIONAL else arb_mat
+
+    def limits(self) -> list[Any] | None:
+        """Return the quantities' stationary values, in FIELDS' order.
+
+        They solve ``v = T v`` with probabilities that sum to one. None where rounds differ,
+        histories do not come back, or the start is not surely forgotten. That participation has a
+        limit law is for the caller to know.
+        """
+        return None if isinstance(self._algorithm, Schedule) else self._until_read(self._limits)
+
+    def _limits(self) -> list[Any] | None:
+        rows = self._initial()
+        closed = self._closed(rows, 0)
+        if closed is None:
+            return None
+        n = next(iter(rows.values())).nrows()
+        transition = self._transition(closed, n, 0)
+        if not _forgets(transition, len(closed), n):
+            return None
+        system, size = transition * -1, transition.nrows()
+        for place in range(size):
+            system[place, place] = system[place, place] + 1
+        # One of the balances of probabilities follows from the others: it gives way to their sum.
+        weights = range(size // len(closed) - 1, size, size // len(closed))
+        for column in range(size):
+            system[weights[0], column] = self._number(int(column in weights))
+        right = self._kind(size, 1, [self._number(int(i == weights[0])) for i in range(size)])
+        solution = self._functional(closed, n) * system.solve(right)
+        return [solution[k, 0] for k in range(solution.nrows())]
+
+    def _start_vector(self, closed: Sequence[_Row], rows: Mapping[_Row, Any], n: int) -> Any:
+        return arb_mat(
+            [
+                [rows[row][a, b] if row in rows else self._number(0)]
+                for row in closed
+                for a in range(n)
+                for b in range(a, n)
+            ]
+        )
+
+    def _functional(self, closed: Sequence[_Row], n: int) -> Any:
+        """Return the forms as rows that act on the upper triangles."""
+        lines: list[list[Any]] = [[] for _ in range(len(FIELDS) + len(self._observe))]
+        for row in closed:
+            forms = self._forms_of_place(row)
+            for place, line in enumerate(lines):
+                line += [
+                    forms[place, a * n + b] + (forms[place, b * n + a] if b > a else 0)
+                    for a in range(n)
+                    for b in range(a, n)
+                ]
+        return self._kind(len(lines), len(lines[0]), [item for line in lines for item in line])
+
+
+class _CountingError(Exception):
+    """The algorithm counts: its counts must be fractions, to be told apart."""
+
+
+class _WidenedError(Exception):
+    """An entry of the state turned out to be random."""
+
+    def __init__(self, random: tuple[str, ...]) -> None:
+        self.random = random
+
+
+def _branches(algorithm: Algorithm) -> list[tuple[str, Fraction]]:
+    """Return the branches with their probabilities, in fractions that sum to one."""
+    named = [(name, as_fraction(getattr(p, "value", p))) for name, p in algorithm.branches]
+    total = sum((chance for _, chance in named), Fraction(0))
+    return [(name, chance / total) for name, chance in named if chance > 0]
+
+
+def _counts(known: Mapping[str, Entries]) -> tuple[tuple[Any, ...], ...]:
+    """Return counts as a key: no two histories are merged that differ."""
+    return tuple((name, *map(identity_of, known[name].flat)) for name in sorted(known))
+
+
+def _batches(rows: Sequence[_Row], size: Callable[[_Row], int]) -> Iterator[list[_Row]]:
+    """Yield some rows at a time, so that their sizes add up to little more than one limit."""
+    some: list[_Row] = []
+    total = 0
+    for row in rows:
+        some.append(row)
+        total += size(row)
+        if total >= _READ_TOGETHER:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some
+
+
+def _forgets(transition: Any, rows: int, n: int) -> bool:
+    """Whether second moments without noise surely vanish: a power has a norm below one.
+
+    In balls, also of a matrix of fractions: their digits would double with every squaring.
+    """
+    pairs = [(a, b) for a in range(n) for b in range(a, n)]
+    own = [place for place, (_, b) in enumerate(pairs) if b < n - 1]
+    places = [row * len(pairs) + place for row in range(rows) for place in own]
+    size = len(places)
+    power = arb_mat(size, size, [arb(transition[i, j]) for i in places for j in places])
+    for _ in range(_MOST_SQUARINGS):
+        sums = [sum((abs(power[i, j]) for j in range(size)), arb(0)) for i in range(size)]
+        if all(each < 1 for each in sums):
+            return True
+        power = power * power
+    return False
+
+
+def _by_powers(transition: Any, start: Any, functional: Any, rounds: int) -> list[list[Any]]:
+    """Return ``functional transition^r start`` for r = 0, ..., rounds.
+
+    ``F T^(j + k i) v``: k small steps on the left, and as many large ones on the right.
+    """
+    stride = max(1, math.isqrt(rounds))
+    lines, large = functional, _power(transition, stride)
+    left = []
+    for _ in range(stride):
+        left += lines.entries()
+        lines = lines * transition
+    vector, right = start, []
+    for _ in range(rounds // stride + 1):
+        right.append(vector.entries())
+        vector = large * vector
+    count, size = functional.nrows(), transition.nrows()
+    product = arb_mat(stride * count, size, left) * arb_mat(
+        [list(line) for line in zip(*right, strict=True)]
+    )
+    found = np.empty(product.nrows() * product.ncols(), dtype=object)
+    found[:] = product.entries()
+    # By large steps, small steps and quantities.
+    by_round = found.reshape(stride, count, -1).transpose(2, 0, 1).reshape(-1, count)
+    return by_round[: rounds + 1].tolist()
+
+
+def _power(matrix: Any, exponent: int) -> Any:
+    result = matrix
+    for digit in bin(exponent)[3:]:
+        result = result * result
+        if digit == "1":
+            result = result * matrix
+    return result
+
+
+def _matrix(arithmetic: Arithmetic, values: Entries) -> Any:
+    """Return a matrix of FLINT's with the entries of an array, in another arithmetic if need be."""
+    rows, columns = values.shape
+    flat = [arithmetic.entry(item) for item in values.flat]
+    if arithmetic is RATIONAL:
+        return fmpq_mat(rows, columns, flat)
+    return arb_mat(rows, columns, flat)
+
+
+def _entries_of(matrix: Any) -> Entries:
+    made = np.empty((matrix.nrows(), matrix.ncols()), dtype=object)
+    for index in np.ndindex(made.shape):
+        made[index] = matrix[index]
+    return made
+
+
+def enclosed_trajectory(
+    setting: Setting, observe: Sequence[Observable] = (), work: Work | None = None
+) -> Trajectory:
+    """Return expected errors that are surely within ``rounding_error`` of the truth.
+
+    Those that are infinite are surely above half of OVERFLOW.
+    """
+    names = (*FIELDS, *(item.name for item in observe))
+    for bits in _BITS:
+        arithmetic = Balls(bits)
+        with arithmetic.in_use():
+            values = ExactRun(setting, arithmetic, observe, work).values()
+            found = _as_floats(values)
+        if found is not None and _is_sharp(*found):
+            break
+    if found is None:
+        raise NotEnclosedError(f"balls of {_BITS[-1]} bits do not hold the run")
+    middles, errors = found
+    broken = np.abs(middles) >= OVERFLOW
+    middles[broken] = errors[broken] = np.inf
+    rounds = broken.any(axis=1)
+    diverged_at = int(np.argmax(rounds)) if rounds.any() else None
+    return Trajectory.of(
+        dict(zip(names, np.ascontiguousarray(middles.T), strict=True)),
+        rounding_error=dict(zip(names, np.ascontiguousarray(errors.T), strict=True)),
+        diverged_at=diverged_at,
+        enclosed=True,
+    )
+
+
+def enclosed_limits(
+    algorithm: Algorithm, problem: QuadraticProblem, participation: Participation
+) -> Mapping[str, Any]:
+    """Return the stationary values of a trajectory's fields, at the precision in use.
+
+    Raises
+    ------
+    NotEnclosedError
+        If rounds differ, histories do not come back, or the start is not surely forgotten.
+    """
+    given = Setting(algorithm, problem, participation, 1, np.zeros(problem.dim))
+    found = ExactRun(given, Balls(ctx.prec)).limits()
+    if found is None:
+        raise NotEnclosedError(f"{algorithm!r} must have a limit that can be enclosed")
+    return {name: ExactNumber(value) for name, value in zip(FIELDS, found, strict=True)}
+
+
+def rational_trajectory(setting: Setting, observe: Sequence[Observable] = ()) -> Trajectory:
+    """Return expected errors in arrays of fractions; their digits grow by the round."""
+    values = ExactRun(setting, RATIONAL, observe).values()
+    names = (*FIELDS, *(item.name for item in observe))
+    fractions: dict[str, Any] = {}
+    for place, name in enumerate(names):
+        fractions[name] = np.empty(len(values), dtype=object)
+        for index, row in enumerate(values):
+            fractions[name][index] = Fraction(int(row[place].p), int(row[place].q))
+    zeros = {name: np.zeros(len(values)) for name in names}
+    return Trajectory.of(fractions, rounding_error=zeros, enclosed=True)
+
+
+def _as_floats(values: Sequence[Sequence[Any]]) -> tuple[FloatArray, FloatArray] | None:
+    """Return middles and bounds on what they are off by; None if too little is known."""
+    flat = [item for row in values for item in row]
+    if not all(item.is_finite() for item in flat):
+        return None
+    middles = np.array([float(item) for item in flat])
+    largest = np.flatnonzero(np.abs(middles) >= OVERFLOW)
+    if not all(flat[place].abs_lower() > OVERFLOW / 2 for place in largest):
+        return None
+    shape = len(values), len(values[0])
+    middles = middles.reshape(shape)
+    radii = np.array([float(item.rad()) for item in flat]).reshape(shape)
+    tiny = float(np.finfo(np.float64).tiny)
+    # Half a last place for the float, and a little for what float() of a radius may round off.
+    return middles, radii * (1 + 1e-6) + np.abs(middles) * 2.0**-53 * (1 + 1e-6) + tiny
+
+
+def _is_sharp(middles: FloatArray, errors: FloatArray) -> bool:
+    finite = np.isfinite(middles)
+    size = np.abs(np.where(finite, middles, 0.0))
+    floor = 1e-30 * size.max(axis=0, initial=0.0) + 1e-290
+    return bool((np.where(finite, errors, 0.0) <= RELATIVE_RADIUS * size + floor).all())

@@ -1,0 +1,398 @@
+"""A setting's numbers as fractions, and as balls where a root or an eigenvalue is none.
+
+Whatever reads constants off a setting can be run on its exact twin: an object of the same classes
+whose numbers are `WideningNumber`. They are fractions as long as they can be, so that equations
+are decided, and refuse to be mixed with floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from flint import acb_mat, arb, ctx, fmpq
+
+from fltheory.decimals import normalised
+from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.numbers import (
+    RATIONAL,
+    Balls,
+    Entries,
+    ExactNumber,
+    InexactRoundError,
+    Rational,
+    raw_number,
+    whole_power,
+    with_parameters,
+)
+from fltheory.engines.enclosure.suprema import largest_weighted_square
+from fltheory.engines.setting import Setting
+from fltheory.exact_or_float import largest_norm, solve
+from fltheory.participation import Bernoulli, Cyclic, FiniteChain, MarkovOnOff, UniformSubset
+from fltheory.participation.base import Participation
+from fltheory.participation.chain_structure import exact_stationary_law
+from fltheory.problems.ball import Ball
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import ClientIndices
+
+_MOST_BITS = 20_000
+
+
+class NoExactTwinError(NotAffineError):
+    """Something about a setting cannot be had in fractions or balls."""
+
+
+class WideningNumber(ExactNumber):
+    """A fraction that becomes a ball where a root is none, or where its digits grow too many."""
+
+    __slots__ = ()
+
+    def sqrt(self) -> WideningNumber:
+        """Return the square root, a fraction where it is one."""
+        return WideningNumber(widening_root(self.value))
+
+    def __pow__(self, exponent: Any) -> Any:
+        return WideningNumber(widening_power(self.value, int(raw_number(exponent))))
+
+    def widened(self) -> WideningNumber:
+        """Return the number as a ball, whose digits do not grow."""
+        return WideningNumber(arb(self.value))
+
+    def log(self) -> WideningNumber:
+        """Return the natural logarithm."""
+        return WideningNumber(fmpq(0) if self.value == 1 else arb(self.value).log())
+
+    def conjugate(self) -> WideningNumber:
+        """Return the number, which is real."""
+        return self
+
+
+def widening_root(value: Any) -> Any:
+    """Return the square root of a fraction or ball, as a fraction where it is one."""
+    if isinstance(value, fmpq):
+        try:
+            return RATIONAL.root(value)
+        except InexactRoundError:
+            return Balls(ctx.prec).entry(value).sqrt()
+    return value.sqrt()
+
+
+def widening_power(value: Any, exponent: int) -> Any:
+    """Return a whole power of a fraction or ball, as a ball where its digits would be too many."""
+    if isinstance(value, fmpq):
+        bits = max(int(value.p).bit_length(), int(value.q).bit_length())
+        if bits * abs(exponent) > _MOST_BITS:
+            return arb(value) ** exponent
+    return whole_power(value, exponent)
+
+
+@dataclass(frozen=True)
+class Widening(Rational):
+    """Fractions as hyper-parameters that may become balls."""
+
+    def parameter(self, value: Any) -> WideningNumber:
+        """Return the fraction that a number stands for."""
+        return WideningNumber(self.entry(value))
+
+
+WIDENING = Widening()
+
+
+def exact_numbers(values: Any) -> Entries:
+    """Return an array of the decimals that an array of floats was written as."""
+    given = np.asarray(values)
+    made = np.empty(given.shape, dtype=object)
+    for index in np.ndindex(given.shape):
+        made[index] = WIDENING.parameter(given[index].item())
+    return made
+
+
+def _weights(given: Any, count: int) -> Entries:
+    return _wide(normalised([1] * count if given is None else list(given)))
+
+
+class ExactProblem(QuadraticProblem):
+    """A quadratic problem in exact numbers.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        A Hessian that all clients share stays one.
+    """
+
+    def __init__(self, problem: QuadraticProblem) -> None:
+        fields = {
+            "hessians": exact_numbers(problem.hessians),
+            "optima": exact_numbers(problem.optima),
+            "sigma": WIDENING.parameter(problem.sigma),
+            "server_sigma": WIDENING.parameter(problem.server_sigma),
+            "target_weights": (
+                None
+                if problem.target_weights is None
+                else _weights(problem.target_weights, problem.n_clients)
+            ),
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def alpha(self) -> Entries:
+        """(N,) target weights, which sum to one."""
+        if self.target_weights is None:
+            return _weights(None, self.n_clients)
+        return self.target_weights
+
+    @cached_property
+    def _spectra(self) -> list[list[Any]]:
+        """The eigenvalues of each Hessian, as fractions where it is diagonal."""
+        hessians = self.hessians[None] if self.shared_hessian else self.hessians
+        return [_eigenvalues(hessian) for hessian in hessians]
+
+    @cached_property
+    def L(self) -> Any:
+        """Smoothness: the largest eigenvalue of any client's Hessian."""
+        return WideningNumber(_largest([value for each in self._spectra for value in each]))
+
+    @cached_property
+    def mu(self) -> Any:
+        """Strong convexity: the smallest eigenvalue of any client's Hessian."""
+        return WideningNumber(-_largest([-value for each in self._spectra for value in each]))
+
+    @cached_property
+    def eigenbasis(self) -> tuple[Entries, Entries]:
+        """Eigenvalues (..., d) and eigenvectors (..., d, d) of diagonal Hessians.
+
+        Raises
+        ------
+        NoExactTwinError
+            For others.
+        """
+        hessians = self.hessians[None] if self.shared_hessian else self.hessians
+        if not all(_is_diagonal(hessian) for hessian in hessians):
+            raise NoExactTwinError("hessians must be diagonal to have an exact eigenbasis")
+        values = np.diagonal(hessians, axis1=1, axis2=2)
+        identity = exact_numbers(np.eye(self.dim))
+        vectors = np.broadcast_to(identity, hessians.shape)
+        return (values[0], vectors[0]) if self.shared_hessian else (values, vectors)
+
+    @cached_property
+    def _curvatures(self) -> Entries:
+        raise NoExactTwinError("the eigenvalues of Hessians are in no array of exact numbers")
+
+    @cached_property
+    def mean_hessian(self) -> Entries:
+        """(d, d) Hessian of F."""
+        if self.shared_hessian:
+            return self.hessians
+        return np.asarray((self.alpha[:, None, None] * self.hessians).sum(axis=0))
+
+    @cached_property
+    def x_star(self) -> Entries:
+        """(d,) minimiser of F."""
+        if self.shared_hessian:
+            return np.asarray(self.alpha @ self.optima)
+        pull = self.alpha @ self._hessian_times(self.optima)
+        return solve(self.mean_hessian, pull)
+
+    @cached_property
+    def x_star_error(self) -> Any:
+        """Zero: ``x_star`` is exact."""
+        return 0
+
+    def _hessian_times(self, vectors: Entries) -> Entries:
+        if self.shared_hessian:
+            return np.asarray(vectors @ self.hessians)
+        return np.asarray(np.matmul(self.hessians, vectors[:, :, None])[:, :, 0])
+
+    @cached_property
+    def _losses_at_optimum(self) -> Entries:
+        return self.client_losses(self.x_star)
+
+    @cached_property
+    def F_star(self) -> Any:
+        """The minimum of F."""
+        return self.alpha @ self._losses_at_optimum
+
+    @cached_property
+    def client_minima(self) -> Entries:
+        """(N,) minimum of each client's loss: zero."""
+        return exact_numbers(np.zeros(self.n_clients))
+
+    @cached_property
+    def Gamma(self) -> Any:
+        """``max_i F_i(x*) - F_i*``."""
+        return self._losses_at_optimum.max()
+
+    @cached_property
+    def sigma_G(self) -> Any:
+        """Gradient dissimilarity over all of R^d; infinite unless the Hessians agree."""
+        if not self.shared_hessian and (self.hessians != self.hessians[0]).any():
+            return sp.oo
+        return largest_norm(self.gradients_at_optimum)
+
+    def sigma_G_on(self, ball: Ball) -> Any:
+        """Refuse: no enclosure of this supremum is known here.
+
+        Raises
+        ------
+        NoExactTwinError
+            Always, except for a Hessian that all share.
+        """
+        if self.shared_hessian:
+            return self.sigma_G
+        raise NoExactTwinError("sigma_G_on has no enclosure")
+
+    def with_target_weights(self, weights: Entries) -> ExactProblem:
+        """Return the same clients with another objective."""
+        other = copy(self)
+        other.__dict__.clear()
+        fields = "hessians", "optima", "sigma", "server_sigma"
+        _set(other, **{name: getattr(self, name) for name in fields}, target_weights=weights)
+        return other
+
+    def largest_gradients_on(self, ball: Ball) -> Entries:
+        """(N,) the largest ``||grad F_i||`` on a ball; refused unless Hessians are diagonal."""
+        return self._largest_squares(ball, 2, lambda square: WideningNumber(square).sqrt())
+
+    def largest_losses_on(self, ball: Ball) -> Entries:
+        """(N,) the largest ``F_i`` on a ball; refused likewise."""
+        return self._largest_squares(ball, 1, lambda square: WideningNumber(square) / 2)
+
+    def _largest_squares(
+        self, ball: Ball, power: int, as_number: Callable[[Any], WideningNumber]
+    ) -> Entries:
+        """Return the largest ``(w - c_i)' H_i^power (w - c_i)`` on a ball, put into numbers."""
+        curvatures = np.broadcast_to(self.eigenbasis[0], self.optima.shape)
+        offsets = ball.centre - self.optima
+        found = np.empty(self.n_clients, dtype=object)
+        for client in range(self.n_clients):
+            square = largest_weighted_square(
+                [item.value**power for item in curvatures[client]],
+                [item.value for item in offsets[client]],
+                raw_number(ball.radius),
+            )
+            found[client] = as_number(square)
+        return found
+
+    def excess_loss(self, x: Any) -> Any:
+        """``F(x) - F*`` at points of shape (..., d)."""
+        offset = x - self.x_star
+        return (offset * (offset @ self.mean_hessian)).sum(axis=-1) / 2
+
+    def client_gradients(self, x: Entries, clients: ClientIndices) -> Entries:
+        """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d) and clients (T,)."""
+        offsets = x - self.optima[clients]
+        if self.shared_hessian:
+            return np.asarray(offsets @ self.hessians)
+        return np.asarray(np.matmul(self.hessians[clients], offsets[:, :, None])[:, :, 0])
+
+    def client_losses(self, x: Entries) -> Entries:
+        """``F_i(x)`` of every client, (N,), at one point (d,)."""
+        offsets = x - self.optima
+        return np.asarray((offsets * self._hessian_times(offsets)).sum(axis=1) / 2)
+
+
+def _is_diagonal(matrix: Entries) -> bool:
+    size = len(matrix)
+    return all(matrix[i, j].value == 0 for i in range(size) for j in range(size) if i != j)
+
+
+def _eigenvalues(matrix: Entries) -> list[Any]:
+    """Return a symmetric matrix's eigenvalues: its diagonal where that is all, else balls."""
+    if _is_diagonal(matrix):
+        return [matrix[i, i].value for i in range(len(matrix))]
+    balls = acb_mat([[arb(item.value) for item in row] for row in matrix])
+    # Each ball holds one eigenvalue, or as many as there are equal balls; all of them are real.
+    return [value.real for value in balls.eig(multiple=True)]
+
+
+def _largest(values: list[Any]) -> Any:
+    fractions = [value for value in values if isinstance(value, fmpq)]
+    balls = [value for value in values if isinstance(value, arb)]
+    if not balls:
+        return max(fractions)
+    result = balls[0]
+    for value in (*balls[1:], *map(arb, fractions)):
+        result = result.max(value)
+    return result
+
+
+def exact_participation(participation: Participation) -> Participation:
+    """Return participation with its probabilities in exact numbers, as far as that is known.
+
+    Of other kinds than those below the probabilities stay floats, which statements then refuse.
+    """
+    twin = copy(participation)
+    for name in [name for name in vars(twin) if isinstance(_of_class(twin, name), cached_property)]:
+        # What was cached from floats must not be met in exact numbers.
+        del twin.__dict__[name]
+    if isinstance(participation, Bernoulli):
+        _set(twin, availability=exact_numbers(participation.availability))
+    elif isinstance(participation, MarkovOnOff):
+        _set(
+            twin,
+            availability=exact_numbers(participation.availability),
+            correlation=exact_numbers(participation.correlation),
+        )
+    elif isinstance(participation, FiniteChain):
+        rows = [normalised(row) for row in participation.transition]
+        law = _wide(exact_stationary_law(rows))
+        matrix = np.stack([_wide(row) for row in rows])
+        _set(twin, transition=matrix, stationary=law)
+        _set(twin, marginals=law @ participation.state_masks.astype(np.int64))
+    elif isinstance(participation, UniformSubset):
+        share = Fraction(participation.size, len(participation.eligible))
+        here = np.isin(np.arange(participation.n_clients), participation.eligible)
+        _set(twin, marginals=_wide([share * int(each) for each in here]))
+    elif isinstance(participation, Cyclic):
+        pairs = zip(participation.active.tolist(), participation.periods.tolist(), strict=True)
+        _set(twin, marginals=_wide([Fraction(active, period) for active, period in pairs]))
+    return twin
+
+
+def _of_class(thing: Any, name: str) -> Any:
+    return getattr(type(thing), name, None)
+
+
+def _set(thing: Any, **values: Any) -> None:
+    """Set fields, and cached properties, of a frozen object."""
+    for name, value in values.items():
+        thing.__dict__[name] = value
+
+
+def _wide(fractions: Sequence[Fraction]) -> Entries:
+    made = np.empty(len(fractions), dtype=object)
+    made[:] = [WideningNumber(fmpq(each.numerator, each.denominator)) for each in fractions]
+    return made
+
+
+def exact_setting(setting: Setting) -> Setting:
+    """Return a setting's twin in exact numbers, at the precision that is in use.
+
+    Raises
+    ------
+    NoExactTwinError
+        For clients that are not quadratic.
+    """
+    problem = setting.problem
+    if type(problem) is not QuadraticProblem:
+        raise NoExactTwinError(
+            f"problem must be a QuadraticProblem to have an exact twin, got {problem!r}"
+        )
+    twin = object.__new__(Setting)
+    fields = {
+        "algorithm": with_parameters(setting.algorithm, WIDENING),
+        "problem": ExactProblem(problem),
+        "participation": exact_participation(setting.participation),
+        "rounds": setting.rounds,
+        "x0": exact_numbers(setting.x0),
+    }
+    for name, value in fields.items():
+        object.__setattr__(twin, name, value)
+    return twin

@@ -1,0 +1,1 @@
+"""The error of FedAU's online weights: exactly, enclosed and sampled."""

@@ -1,0 +1,289 @@
+"""The error of FedAU's online weights where who takes part depends on the past.
+
+Client n's weight follows Algorithm 2 and is compared with 1/p_n, its share of rounds in the long
+run, as in Theorem 3, which asks for independent rounds.
+
+Under a two-state chain the recursion of `weight_error` needs one thing more: who is present when
+an interval ends, as a round of presence ends it (the client then stays with probability ``stays``)
+or K rounds of absence (it then comes with probability ``comes``). With ``u(m, s)`` split
+accordingly, let ``v(m, s)`` be the probability that the m-th interval ends at s and the next
+begins with an absence; an interval of k rounds then has probability ``comes (1 - comes)^(k-2)``
+for 2 <= k <= K, and what is left is cut off at K. Cyclic participation leaves nothing to chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.engines.affine.numbers import Entries, raw_number
+from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
+from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cutoff, weight_error
+from fltheory.exact_or_float import is_exact
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
+from fltheory.participation.base import Masks, Participation
+from fltheory.participation.chains import checked_masks
+from fltheory.validation import FloatArray
+
+_EPS = float(np.finfo(np.float64).eps)
+_NEGLIGIBLE = 1e-30
+
+_Row = tuple[int, FloatArray]
+
+
+def weight_error_under(participation: Participation, cutoff: float, rounds: int) -> WeightError:
+    """Return ``E[(p_n omega_t^n - 1)^2]`` for every client and t = 0 .. rounds-1.
+
+    Parameters
+    ----------
+    participation : Bernoulli, MarkovOnOff or Cyclic
+        p_n is its marginal.
+    cutoff : int or math.inf
+        K, the longest interval.
+    rounds : int
+
+    Returns
+    -------
+    WeightError
+        Arrays (n_clients, rounds).
+
+    Raises
+    ------
+    ValueError
+        For participation of another kind, a cutoff below 1 or not whole, or fewer than one round.
+
+    Examples
+    --------
+    >>> weight_error_under(Cyclic([2], [0]), 5, 4).values.tolist()
+    [[0.25, 0.25, 0.25, 0.0625]]
+    """
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    longest = checked_cutoff(cutoff)
+    if is_exact(participation.marginals):
+        return _enclosed(participation, longest, rounds)
+    if isinstance(participation, Bernoulli):
+        return weight_error(participation.availability, longest, rounds)
+    if isinstance(participation, Cyclic):
+        return _cyclic(participation, longest, rounds)
+    if isinstance(participation, MarkovOnOff):
+        clients = range(participation.n_clients)
+        curves = [_of_client(participation, n, longest, rounds) for n in clients]
+        values, errors = (np.array(part) for part in zip(*curves, strict=True))
+        return WeightError(values, errors)
+    raise ValueError(
+        "participation must be Bernoulli, MarkovOnOff or Cyclic for exact weight errors, "
+        f"got {participation!r}"
+    )
+
+
+def _enclosed(participation: Participation, cutoff: float, rounds: int) -> WeightError:
+    if isinstance(participation, Cyclic):
+        scaled = participation.marginals[:, None] * cyclic_weights(participation, cutoff, rounds)
+        return WeightError((scaled - 1) ** 2, np.zeros(scaled.shape))
+    p: Any = participation.marginals
+    first, stays, comes = p, p, p
+    if isinstance(participation, MarkovOnOff):
+        stays, comes = participation.stays, participation.comes
+        if participation.start is not None:
+            first = participation.start * (p / p)
+    known: dict[tuple[Any, ...], Entries] = {}
+    rows = []
+    for numbers in zip(first, stays, comes, p, strict=True):
+        if numbers not in known:
+            raw = enclosed_weight_errors(*map(raw_number, numbers), cutoff=cutoff, rounds=rounds)
+            known[numbers] = np.array([type(numbers[0])(value) for value in raw], dtype=object)
+        rows.append(known[numbers])
+    return WeightError(np.stack(rows), np.zeros((len(rows), rounds)))
+
+
+def mean_weight(p: float, cutoff: float, rounds: int) -> FloatArray:
+    """Return ``E omega_t`` for t = 0 .. rounds-1 under independent rounds.
+
+    From t = K on it is E S, the mean of the cut-off geometric law: given how many intervals have
+    ended, all of them have the same law as the first. Before, none may have ended.
+
+    Raises
+    ------
+    ValueError
+        For p outside (0, 1], a cutoff below 1 or not whole, or fewer than one round.
+
+    Examples
+    --------
+    >>> mean_weight(0.5, 2, 4).tolist()
+    [1.0, 1.0, 1.5, 1.5]
+    """
+    chance = validation.real_number("p", p, "in (0, 1]", lambda number: 0 < number <= 1)
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    presence = _Presence(chance, chance, chance)
+    return _averages(presence, checked_cutoff(cutoff), rounds, lambda omega: omega)
+
+
+@dataclass(frozen=True)
+class _Presence:
+    """Probability of presence in the first round, after a presence, and after an absence."""
+
+    first: float
+    stays: float
+    comes: float
+
+
+def _of_client(
+    chains: MarkovOnOff, client: int, cutoff: float, rounds: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return errors and their bounds for one client.
+
+    Without a cut-off nothing is subtracted, so that rounding is in proportion to the result.
+    """
+    p = float(chains.availability[client])
+    first = p if chains.start is None else float(chains.start[client])
+    presence = _Presence(first, float(chains.stays[client]), float(chains.comes[client]))
+    values = _averages(presence, cutoff, rounds, lambda omega: (p * omega - 1) ** 2)
+    largest = max((p - 1) ** 2, (p * min(cutoff, rounds) - 1) ** 2)
+    rounding = 16 * _EPS * np.arange(1.0, rounds + 1)
+    left_out = 3 * rounds**2 * _NEGLIGIBLE
+    scale = values if cutoff >= rounds else np.full(rounds, largest)
+    return values, np.asarray(rounding * scale + left_out * largest)
+
+
+def _averages(
+    presence: _Presence,
+    cutoff: float,
+    rounds: int,
+    value: Callable[[FloatArray], FloatArray],
+) -> FloatArray:
+    """Average ``value(omega_t)`` over all histories, for t = 0 .. rounds-1."""
+    if cutoff >= rounds:
+        cutoff = math.inf
+    comes, absent = presence.comes, 1 - presence.comes
+    cut = 0.0 if cutoff == math.inf else absent ** (cutoff - 1)
+    averages = np.empty(rounds)
+    averages[0] = float(value(np.ones(1))[0])
+    # v(., s) by the round s in which an interval ended, and its sums with the values.
+    length = 2 if cutoff == math.inf else int(cutoff) + 1
+    onward: deque[_Row] = deque([(0, np.array([1 - presence.first]))], maxlen=length)
+    sums: deque[float] = deque([averages[0] * (1 - presence.first)], maxlen=length)
+    open_now = 0.0
+    at_once: _Row = (0, np.array([presence.first]))
+    later = _NOTHING
+    for s in range(1, rounds):
+        long_ago = _NOTHING if cutoff == math.inf else _ago(onward, int(cutoff))
+        before = _NOTHING if cutoff == math.inf else _ago(onward, int(cutoff) + 1)
+        later = _added((absent, later, 0), (comes, _ago(onward, 2), 1), (-cut * comes, before, 1))
+        present, away = _added((1.0, later, 0), (1.0, at_once, 1)), _added((cut, long_ago, 1))
+        at_once = _added((presence.stays, present, 0), (comes, away, 0))
+        open_now = absent * open_now + sums[-1]
+        open_now -= cut * sums[-int(cutoff)] if len(sums) >= cutoff else 0.0
+        averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, value) + open_now
+        onward.append(_added((1 - presence.stays, present, 0), (absent, away, 0)))
+        sums.append(_sum(onward[-1], s, value))
+    return averages
+
+
+def _sum(row: _Row, s: int, value: Callable[[FloatArray], FloatArray]) -> float:
+    """Return ``sum_m u(m, s) value(s/m)``."""
+    start, chances = row
+    return float(chances @ value(s / np.arange(start, start + chances.size)))
+
+
+_NOTHING: _Row = (0, np.zeros(0))
+
+
+def _ago(rows: deque[_Row], rounds: int) -> _Row:
+    """Return the row of so many rounds before the coming one."""
+    return rows[-rounds] if len(rows) >= rounds else _NOTHING
+
+
+def _added(*parts: tuple[float, _Row, int]) -> _Row:
+    """Return ``sum factor * row``, each row moved up by a number of intervals.
+
+    What is next to nothing at both ends is left out.
+    """
+    some = [(factor, start + shift, row) for factor, (start, row), shift in parts if row.size]
+    if not some:
+        return _NOTHING
+    low = min(start for _, start, _ in some)
+    high = max(start + row.size for _, start, row in some)
+    total = np.zeros(high - low)
+    for factor, start, row in some:
+        total[start - low : start - low + row.size] += factor * row
+    large = np.flatnonzero(np.abs(total) > _NEGLIGIBLE)
+    return (low + int(large[0]), total[large[0] : large[-1] + 1]) if large.size else _NOTHING
+
+
+def recorded_weights(history: ArrayLike, cutoff: float) -> FloatArray:
+    """Return FedAU's weights along a record of who took part: Algorithm 2 itself.
+
+    Parameters
+    ----------
+    history : array of 0 and 1, (rounds, N)
+        Who took part; every round of every client must be known.
+    cutoff : int or math.inf
+        K, the longest interval.
+
+    Returns
+    -------
+    array, (N, rounds + 1)
+        omega_t for t = 0 .. rounds; the last is for the round to come.
+
+    Raises
+    ------
+    ValueError
+        For a record without rounds or clients, with gaps (NaN) or entries other than 0 and 1, or
+        a cutoff below 1 or not whole.
+
+    Examples
+    --------
+    >>> recorded_weights([[1], [0], [0], [1]], 5).tolist()
+    [[1.0, 1.0, 1.0, 1.0, 2.0]]
+    """
+    longest = checked_cutoff(cutoff)
+    masks = checked_masks("history", history, shape="(rounds, N)")
+    return _recorded(masks, longest, np.ones(masks.shape[1]))
+
+
+def _recorded(masks: Masks, longest: float, ones: Any) -> Any:
+    """Return the same from ones in the numbers that weights are to be in."""
+    weights = np.stack([ones] * (len(masks) + 1), axis=1)
+    intervals, lasted = 0 * ones, 0 * ones
+    for t, mask in enumerate(masks):
+        lasted = lasted + 1
+        ends = mask | np.asarray(lasted == longest, dtype=bool)
+        mean = (intervals * weights[:, t] + lasted) / (intervals + 1)
+        weights[:, t + 1] = np.where(ends, mean, weights[:, t])
+        intervals, lasted = intervals + ends, np.where(ends, 0 * ones, lasted)
+    return weights
+
+
+def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
+    """Return omega_t of every client, (n_clients, rounds), under participation without chance.
+
+    In the numbers that the cycles' marginals are in.
+
+    Raises
+    ------
+    ValueError
+        For a cutoff below 1 or not whole, or fewer than one round.
+
+    Examples
+    --------
+    >>> cyclic_weights(Cyclic([3], [0]), 5, 5).tolist()
+    [[1.0, 1.0, 1.0, 1.0, 2.0]]
+    """
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    masks = islice(cycles.masks(np.random.default_rng(0), 1), rounds)
+    ones = cycles.marginals / cycles.marginals
+    return _recorded(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
+
+
+def _cyclic(cycles: Cyclic, cutoff: float, rounds: int) -> WeightError:
+    scaled = cycles.marginals[:, None] * cyclic_weights(cycles, cutoff, rounds)
+    rounding = 8 * _EPS * np.arange(1.0, rounds + 1) * scaled
+    return WeightError((scaled - 1) ** 2, rounding * (2 * np.abs(scaled - 1) + rounding) + _EPS)

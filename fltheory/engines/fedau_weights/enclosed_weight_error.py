@@ -1,0 +1,119 @@
+"""The error of FedAU's online weights in balls: ``E[(p omega_t - 1)^2]`` with its rounding.
+
+With ``U_m(z)`` the generating function of the round in which the m-th interval ends, whose lengths
+have that of G, ``U_m = U_{m-1} G``: powers of a polynomial, with nothing subtracted. Under a
+two-state chain it is a vector, as an interval ends with the client there, or after K absences. As
+``omega = s/m`` while the next interval is open, ``(p s/m - 1)^2`` wants no more of it than
+
+``sum_m U_m``, ``sum_m U_m/m`` and ``sum_m U_m/m^2``.
+
+Late intervals are left out where they hardly ever end in time: the probability that m of them do
+falls with m.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_poly, ctx
+
+from fltheory.engines.affine.numbers import Entries
+
+
+def enclosed_weight_errors(
+    first: Any, stays: Any, comes: Any, share: Any, *, cutoff: float, rounds: int
+) -> Entries:
+    """Return one client's errors for t = 0 .. rounds-1, (rounds,) balls.
+
+    Parameters
+    ----------
+    first, stays, comes : fmpq
+        Probability of being there in the first round, after a presence, after an absence.
+    share : fmpq
+        p, what omega is compared with.
+    cutoff : int or math.inf
+        K, the longest interval.
+    rounds : int
+    """
+    longest = int(min(cutoff, rounds))
+    # What matters of an interval's end is who comes next: without memory, nothing.
+    chances = [stays] if stays == comes else [stays, comes]
+    lengths = [_lengths(chance, comes, longest) for chance in chances]
+    ended = _joined([arb_poly([arb(1)])], [_lengths(first, comes, longest)], len(chances))
+    sums = [[arb_poly([])] * 3 for _ in chances]
+    largest = max(arb(1), (arb(share) * longest - 1) ** 2)
+    left_out = arb(0)
+    for m in range(1, rounds):
+        ended = [poly.truncate(rounds) for poly in ended]
+        for place, poly in enumerate(ended):
+            scaled = [poly, poly * (1 / arb(m)), poly * (1 / arb(m) ** 2)]
+            sums[place] = [total + part for total, part in zip(sums[place], scaled, strict=True)]
+        in_time = sum((poly(arb(1)) for poly in ended), arb(0))
+        left_out = in_time * (rounds - 1 - m) * largest
+        if left_out < _negligible():
+            break
+        ended = _joined(ended, lengths, len(chances))
+    total = (share - 1) ** 2 * _open(first, comes, longest)
+    for chance, sums_of_state in zip(chances, sums, strict=True):
+        squares = [_coefficients(poly, rounds) for poly in sums_of_state]
+        weighed = [
+            (share * s) ** 2 * over_m2 - 2 * share * s * over_m + once
+            for s, (once, over_m, over_m2) in enumerate(zip(*squares, strict=True))
+        ]
+        total = total + arb_poly(weighed) * _open(chance, comes, longest)
+    found = np.empty(rounds, dtype=object)
+    found[:] = [
+        value + arb(0).union(arb(left_out.upper())) for value in _coefficients(total, rounds)
+    ]
+    return found
+
+
+def _negligible() -> Any:
+    return arb(2) ** -ctx.prec
+
+
+@dataclass(frozen=True, eq=False)
+class _Lengths:
+    """The law of an interval's length: with the client there at its end, and cut off at K."""
+
+    there: Any
+    cut: Any
+    longest: int
+
+
+def _joined(ended: Sequence[Any], laws: Sequence[_Lengths], states: int) -> list[Any]:
+    """Return when one interval more has ended, by who comes next."""
+    nothing = arb_poly([])
+    there = sum((poly * law.there for poly, law in zip(ended, laws, strict=True)), nothing)
+    away = sum(
+        (poly.left_shift(law.longest) * law.cut for poly, law in zip(ended, laws, strict=True)),
+        nothing,
+    )
+    return [there + away] if states == 1 else [there, away]
+
+
+def _lengths(first: Any, comes: Any, longest: int) -> _Lengths:
+    away = [arb(0), *_absences(first, comes, longest)]
+    there = [arb(0), arb(first), *(chance * comes for chance in away[1:-1])]
+    return _Lengths(arb_poly(there), away[-1], longest)
+
+
+def _open(first: Any, comes: Any, longest: int) -> Any:
+    """Return the probability that an interval is open after j rounds, j < K."""
+    return arb_poly([arb(1), *_absences(first, comes, longest)[:-1]])
+
+
+def _absences(first: Any, comes: Any, longest: int) -> Sequence[Any]:
+    """Return the probability of nothing but absences for 1, ..., K rounds."""
+    chances = [arb(1 - first)]
+    for _ in range(longest - 1):
+        chances.append(chances[-1] * (1 - comes))
+    return chances
+
+
+def _coefficients(poly: Any, count: int) -> list[Any]:
+    values = poly.truncate(count).coeffs()
+    return values + [arb(0)] * (count - len(values))

@@ -1,0 +1,220 @@
+"""The error of FedAU's online weights, exactly: ``E[(p omega_t - 1)^2]``.
+
+A client takes part in each round with probability p, independently. FedAU's Algorithm 2 cuts
+time into intervals: each ends with a round in which the client took part, or after K rounds.
+After t rounds omega_t is the mean length of the intervals so far (1 before the first ends).
+
+With m intervals ended at round s, ``omega_t = s/m`` for as long as the next one is open, so all
+that matters is ``u(m, s)``, the probability that the m-th interval ends at s: an m-fold
+convolution of the cut-off geometric law, by recursion over s. The open interval has lasted
+j rounds with probability ``(1-p)^j``, j < K.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.exact_or_float import is_exact
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+
+_DEVIATIONS = 9.0
+_MARGIN = 20
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightError(ReadOnlyArrays):
+    """Errors of the weights after t = 0 .. rounds-1 rounds.
+
+    Attributes
+    ----------
+    values : array, (rounds,) or (n, rounds)
+        ``E[(p omega_t - 1)^2]``.
+    error : array of the same shape
+        Bound on their own error: what probability the recursion left out or lost to rounding,
+        times the largest square that it can carry.
+    """
+
+    values: FloatArray
+    error: FloatArray
+
+
+def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
+    """Return ``E[(p omega_t - 1)^2]`` for t = 0 .. rounds-1, by an exact recursion.
+
+    FedAU (Wang and Ji, ICLR 2024), Algorithm 2 under Bernoulli participation. Time is of order
+    ``rounds`` times the number of interval counts that are not negligible, about its root.
+
+    Parameters
+    ----------
+    p : float or array, (n,)
+        Probability that a client takes part in a round, in (0, 1].
+    cutoff : int or math.inf
+        K, the longest interval.
+    rounds : int
+
+    Raises
+    ------
+    ValueError
+        For p outside (0, 1], a cutoff below 1 or not whole, or fewer than one round.
+
+    Examples
+    --------
+    >>> weight_error(0.5, 1, 3).values.tolist()
+    [0.25, 0.25, 0.25]
+    >>> weight_error(0.5, math.inf, 3).values.tolist()
+    [0.25, 0.25, 0.1875]
+    """
+    probabilities = validation.real_array("p", p, shape="() or (n,)")
+    if probabilities.ndim > 1 or probabilities.size == 0:
+        raise ValueError(f"p must be a number or an array (n,), got shape {probabilities.shape}")
+    for client, probability in enumerate(np.atleast_1d(probabilities)):
+        if not 0 < probability <= 1:
+            raise ValueError(f"p must be in (0, 1], got {probability:g} for client {client}")
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    longest = checked_cutoff(cutoff)
+    curves = [_curve(float(each), longest, rounds) for each in np.atleast_1d(probabilities)]
+    shape = (*probabilities.shape, rounds)
+    values, errors = (np.array(part).reshape(shape) for part in zip(*curves, strict=True))
+    return WeightError(values, errors)
+
+
+def checked_cutoff(cutoff: float) -> float:
+    """Return K as a whole number of at least 1, or infinity.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(cutoff, float) and cutoff == math.inf:
+        return math.inf
+    return validation.whole_number("cutoff", cutoff, at_least=1)
+
+
+def rational_weight_error(p: Fraction, cutoff: float, rounds: int) -> tuple[Fraction, ...]:
+    """Return the same in fractions, state by state: for a small number of rounds.
+
+    Parameters
+    ----------
+    p : Fraction
+    cutoff : int or math.inf
+    rounds : int
+
+    Raises
+    ------
+    ValueError
+        As `weight_error`.
+
+    Examples
+    --------
+    >>> rational_weight_error(Fraction(1, 2), math.inf, 4)[-1]
+    Fraction(11, 64)
+    """
+    if not isinstance(p, Fraction | int) or not 0 < p <= 1:
+        raise ValueError(f"p must be a fraction in (0, 1], got {p!r}")
+    longest = checked_cutoff(cutoff)
+    states = {(0, 0): Fraction(1)}
+    errors = []
+    for t in range(validation.whole_number("rounds", rounds, at_least=1)):
+        errors.append(
+            sum(
+                (mass * (p * (Fraction(s, m) if m else 1) - 1) ** 2)
+                for (m, s), mass in states.items()
+            )
+        )
+        following: dict[tuple[int, int], Fraction] = {}
+        for (m, s), mass in states.items():
+            ends = Fraction(1) if t + 1 - s == longest else Fraction(p)
+            for state, share in (((m + 1, t + 1), ends), ((m, s), 1 - ends)):
+                if share:
+                    following[state] = following.get(state, Fraction(0)) + mass * share
+        states = following
+    return tuple(Fraction(error) for error in errors)
+
+
+def _curve(p: float, cutoff: float, rounds: int) -> tuple[FloatArray, FloatArray]:
+    """Return errors and their bounds for one client."""
+    stays = 1 - p
+    ended, mass = np.empty(rounds), np.empty(rounds)
+    ended[0], mass[0] = (p - 1) ** 2, 1.0
+    for s, first, row in _ends(p, cutoff, rounds):
+        counts = np.arange(first, first + row.size)
+        ended[s] = row @ (p * s / counts - 1) ** 2
+        mass[s] = row.sum()
+    open_for = stays ** np.arange(min(cutoff, rounds))
+    values = np.convolve(ended, open_for)[:rounds]
+    kept = np.convolve(mass, open_for)[:rounds]
+    rounding = 8 * _EPS * np.arange(1, rounds + 1)
+    largest = max(1.0, (p * min(cutoff, rounds) - 1) ** 2)
+    return values, (np.abs(1 - kept) + rounding) * largest
+
+
+def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, FloatArray]]:
+    """Yield s, the least m kept, and u(m, s) for the m kept, for s = 1 .. rounds-1.
+
+    ``u(m, s) = sum_{k<K} p (1-p)^(k-1) u(m-1, s-k) + (1-p)^(K-1) u(m-1, s-K)``; the first sum
+    is carried along.
+    """
+    stays = 1 - p
+    cut = 0.0 if cutoff == math.inf else stays ** (cutoff - 1)
+    past: deque[tuple[int, FloatArray]] = deque([(0, np.ones(1))], maxlen=int(min(cutoff, rounds)))
+    carried: tuple[int, FloatArray] = (0, np.zeros(0))
+    for s in range(1, rounds):
+        first, last = _counts_kept(p, cutoff, s)
+        size = last + 1 - first
+        whole = len(past) == cutoff
+        long_ago = _shifted(past[0], first - 1, size) if whole else np.zeros(size)
+        recent = stays * _shifted(carried, first, size)
+        recent += p * (_shifted(past[-1], first - 1, size) - cut * long_ago)
+        carried = first, recent
+        row = recent + cut * long_ago
+        past.append((first, row))
+        yield s, first, row
+
+
+def _counts_kept(p: float, cutoff: float, s: int) -> tuple[int, int]:
+    """Return the numbers of intervals within nine standard deviations after s rounds."""
+    mean, variance = interval_moments(p, cutoff)
+    spread = _DEVIATIONS * math.sqrt(s * variance / mean**3) + _MARGIN
+    fewest = 1 if cutoff == math.inf else math.ceil(s / cutoff)
+    return max(1, fewest, math.floor(s / mean - spread)), min(s, math.ceil(s / mean + spread))
+
+
+def interval_moments(p: Any, cutoff: float) -> tuple[Any, Any]:
+    """Return mean and variance of an interval's length, the cut-off geometric law.
+
+    FedAU's proof of Theorem 3: ``E S = (1 - (1-p)^K)/p`` and ``Var S = (1-p)/p^2 -
+    (2K-1)(1-p)^K/p - (1-p)^(2K)/p^2``.
+    """
+    stays = 1 - p
+    if cutoff == math.inf or stays == 0:
+        return 1 / p, stays / p**2
+    if is_exact(p):
+        mean: Any = (1 - stays**cutoff) / p
+        odd = (2 * int(cutoff) - 1) * stays**cutoff / p
+        return mean, stays / p**2 - odd - stays ** (2 * int(cutoff)) / p**2
+    mean = -math.expm1(cutoff * math.log1p(-p)) / p
+    variance = stays / p**2 - (2 * cutoff - 1) * stays**cutoff / p - stays ** (2 * cutoff) / p**2
+    return mean, max(variance, 0.0)
+
+
+def _shifted(row: tuple[int, FloatArray], first: int, size: int) -> FloatArray:
+    """Return ``size`` entries of a row from index ``first``, zero where it has none."""
+    start, values = row
+    low, high = max(first, start), min(first + size, start + values.size)
+    if low == first and high == first + size:
+        return values[low - start : high - start]
+    result = np.zeros(size)
+    if low < high:
+        result[low - first : high - first] = values[low - start : high - start]
+    return result

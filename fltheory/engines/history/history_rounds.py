@@ -1,0 +1,404 @@
+"""How rounds are run on histories: on affine forms, or on numbers where nothing is random.
+
+Forms of one history are small, and calling NumPy on them costs more than the arithmetic. So the
+maps of several coming rounds are worked out in one run of the algorithm's round, each history of
+each round a replica of its own. Which counts those rounds begin with is foretold by running real
+rounds; a map is used only where counts, participants and branch turn out to be what it was made
+for. What forms made of replicas together is compared with the real rounds, each run alone, so a
+round that does not treat every replica alike is found out, and then its maps are made one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fltheory.algorithms.contract import Algorithm, State, in_round
+from fltheory.engines.affine.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.forms import AffineArray, Space
+from fltheory.engines.affine.numbers import FLOAT64
+from fltheory.engines.affine.probe import CHECK_TOLERANCE, UNIT_ROUNDOFF, noise_covariance
+from fltheory.engines.affine.state_layout import joined, split
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.history.histories import (
+    ComingRound,
+    Continuation,
+    Histories,
+    Image,
+    RoundKey,
+    Rows,
+    distinct,
+)
+from fltheory.engines.setting import Setting
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+_NUMBERS_AT_ONCE = 1 << 22
+_NUMBERS_AHEAD = 1 << 19
+_MOST_ROUNDS_AHEAD = 512
+_MOST_IMAGES = 7
+_EVERY = slice(None)
+
+
+class AffineRounds:
+    """Rounds on affine forms: the model is random, counts are known.
+
+    Parameters
+    ----------
+    setting : Setting
+    problem : QuadraticProblem
+    """
+
+    def __init__(self, setting: Setting, problem: QuadraticProblem) -> None:
+        self._setting = setting
+        self._problem = problem
+        self._numbers = ClientNumbers(problem, FLOAT64)
+        first = in_round(setting.algorithm, 1)
+        self._start = dict(first.init(setting.x0[None], problem.n_clients))
+        self._reach = float(np.abs(problem.optima - problem.x_star).max(initial=0.0))
+        self._origins: dict[tuple[str, ...], FloatArray] = {}
+        self._images: list[tuple[Algorithm, dict[RoundKey, Image]]] = []
+        self._ahead = 1
+        self._replicas_alike = True
+        self._unused: set[RoundKey] = set()
+
+    def initial(self, names: tuple[str, ...]) -> Histories:
+        """Return the one history before the first round."""
+        offset = joined(self._start, names)[0] - self._origin(names)
+        vector = np.append(offset, 1.0)
+        known = {name: array for name, array in self._start.items() if name not in names}
+        return Histories(np.zeros(1, np.intp), known, names, np.outer(vector, vector)[None])
+
+    def _origin(self, names: tuple[str, ...]) -> FloatArray:
+        """Return where random entries are measured from: x*, and zero for what is remembered."""
+        if names not in self._origins:
+            width = sum(int(np.prod(np.shape(self._start[name])[1:])) for name in names)
+            zeros = np.zeros(width - self._problem.dim)
+            self._origins[names] = np.concatenate([self._problem.x_star, zeros])
+        return self._origins[names]
+
+    def image(self, coming: ComingRound) -> Image:
+        """Return what a round makes of the histories that go on, once for those that are alike."""
+        images = self._images_of(coming.algorithm)
+        key = coming.key
+        if key not in images:
+            self._run(coming, images)
+        self._unused.discard(key)
+        return images[key]
+
+    def _images_of(self, algorithm: Algorithm) -> dict[RoundKey, Image]:
+        """Return the images that are known of an algorithm's rounds.
+
+        The algorithm itself is kept with them, so that no other can come to have its address.
+        """
+        for known, images in self._images:
+            if known is algorithm:
+                return images
+        self._images = [*self._images[-_MOST_IMAGES:], (algorithm, {})]
+        return self._images[-1][1]
+
+    def _run(self, coming: ComingRound, images: dict[RoundKey, Image]) -> None:
+        """Work out the image of a round, and of some that it is foretold to lead to."""
+        # Twice as many as last time, as long as what was foretold has come to pass.
+        rounds = self._ahead if self._replicas_alike and not self._unused else 1
+        self._ahead = min(2 * rounds, _MOST_ROUNDS_AHEAD)
+        planned, real = self._foretold(coming, images, rounds)
+        made = self._images_together(planned)
+        if len(planned) > 1:
+            if self._misses(coming.random, made, real):
+                self._replicas_alike = False
+                planned = planned[:1]
+                made = self._images_together(planned)
+            else:
+                # The same numbers, of which it is known already where they lead.
+                made = [replace(i, known=r.known) for i, r in zip(made, real, strict=True)]
+        found = dict(zip((one.key for one in planned), made, strict=True))
+        images.update(found)
+        self._unused = set(found)
+        while len(images) > _MOST_IMAGES + len(found):
+            images.pop(next(iter(images)))
+
+    def _numbers_of_one(self, random: tuple[str, ...]) -> int:
+        """Return how many numbers the forms of one history take, more or less."""
+        return (self._origin(random).size + 1) ** 2 * self._problem.n_clients
+
+    def _foretold(
+        self, coming: ComingRound, images: Mapping[RoundKey, Image], rounds: int
+    ) -> tuple[list[ComingRound], list[_RealRound]]:
+        """Return a round and the next ones, by their real rounds, until they come round again."""
+        most = _NUMBERS_AHEAD // self._numbers_of_one(coming.random)
+        if rounds == 1 or 2 * len(coming.going.rows) > most:
+            return [coming], []
+        far = self._far_state(coming.random)
+        planned, real, rows = [coming], [self._real_round(coming, far)], len(coming.going.rows)
+        keys = {coming.key}
+        while len(planned) < rounds:
+            latest = planned[-1]
+            _, following = latest.leads_to(real[-1].known)
+            if following is None or following.algorithm is not coming.algorithm:
+                break
+            key, rows = following.key, rows + len(following.going.rows)
+            if rows > most or key in images or key in keys:
+                break
+            keys.add(key)
+            planned.append(following)
+            real.append(self._real_round(following, far))
+        return planned, real
+
+    def _far_state(self, random: tuple[str, ...]) -> dict[str, FloatArray]:
+        """Return random entries (1, ...) that are nothing special, on the scale of the run."""
+        origin = self._origin(random)
+        start = joined(self._start, random)[0]
+        scale = max(float(np.abs(start).max()), float(np.abs(origin).max()), self._reach, 1.0)
+        far = origin + scale * np.random.default_rng(0).uniform(-1.0, 1.0, origin.size)
+        return split(far[None], {name: np.shape(self._start[name])[1:] for name in random})
+
+    def _real_round(self, coming: ComingRound, far: State) -> _RealRound:
+        """Run a round on real clients without noise, from far states of what is random."""
+        going, random = coming.going, coming.random
+        count = len(going.rows)
+        moved = np.empty((count, self._origin(random).size))
+        known: dict[str, FloatArray] = {}
+        for branch, name in enumerate(going.branches):
+            places = np.flatnonzero(going.drawn == branch) if len(going.branches) > 1 else _EVERY
+            rows = going.rows[places]
+            state = {key: array[rows] for key, array in coming.known.items()}
+            state |= {key: np.repeat(array, len(rows), axis=0) for key, array in far.items()}
+            with np.errstate(all="ignore"):
+                after = coming.algorithm.round(state, self._real_clients, going.masks[places], name)
+            moved[places] = joined(after, random)
+            for key, array in after.items():
+                if key not in random:
+                    shape = (count, *np.shape(array)[1:])
+                    known.setdefault(key, np.empty(shape))[places] = array
+        return _RealRound(known, moved)
+
+    @cached_property
+    def _real_clients(self) -> QuadraticClients:
+        return QuadraticClients(self._problem, Silence())
+
+    def _misses(
+        self, random: tuple[str, ...], made: Sequence[Image], real: Sequence[_RealRound]
+    ) -> bool:
+        """Return whether images made together are not what real rounds, each alone, have made."""
+        if any(image.random != random for image in made):
+            # An entry turned out to be random, so all begins again.
+            return False
+        for name in made[0].known:
+            if any(
+                not np.array_equal(image.known[name], run.known[name])
+                for image, run in zip(made, real, strict=True)
+            ):
+                return True
+        maps = np.concatenate([image.maps for image in made])
+        moved = np.concatenate([run.moved for run in real])
+        origin, far = self._origin(random), joined(self._far_state(random), random)[0]
+        missed = maps[:, :-1] @ np.append(far - origin, 1.0) + origin - moved
+        size = np.abs(moved).max(initial=0.0) + np.abs(far).max(initial=0.0)
+        return not float(np.abs(missed).max(initial=0.0)) <= CHECK_TOLERANCE * float(size)
+
+    def _images_together(self, planned: Sequence[ComingRound]) -> list[Image]:
+        """Return the images of rounds of one algorithm, from one run of its round."""
+        first, inverse = distinct(np.concatenate([coming.table for coming in planned]))
+        made = _repeated(self._image_of_distinct(_Batch.of(planned), first), inverse)
+        ends = np.cumsum([len(coming.going.rows) for coming in planned])
+        return [
+            _repeated(made, slice(end - len(coming.going.rows), end))
+            for coming, end in zip(planned, ends.tolist(), strict=True)
+        ]
+
+    def _image_of_distinct(self, batch: _Batch, chosen: Rows) -> Image:
+        going = batch.going
+        at_once = max(1, _NUMBERS_AT_ONCE // self._numbers_of_one(batch.random))
+        parts: list[Image] = []
+        places: list[Rows] = []
+        for branch, name in enumerate(going.branches):
+            of_branch = chosen[going.drawn[chosen] == branch]
+            for first in range(0, len(of_branch), at_once):
+                some = of_branch[first : first + at_once]
+                parts.append(self._forms_image(batch, name, some))
+                places.append(np.flatnonzero(np.isin(chosen, some)))
+        order = np.argsort(np.concatenate(places), kind="stable")
+        return _repeated(_joined_images(parts), order)
+
+    def _forms_image(self, batch: _Batch, branch: str, chosen: Rows) -> Image:
+        random, rows = batch.random, batch.going.rows[chosen]
+        masks = batch.going.masks[chosen]
+        origin = self._origin(random)
+        n = origin.size
+        space = Space(FLOAT64, n)
+        vectors = np.tile(np.concatenate([origin[:, None], np.eye(n)], axis=1), (len(rows), 1, 1))
+        shapes = {name: np.shape(self._start[name])[1:] for name in random}
+        state: dict[str, Any] = {
+            name: space.constants(array[rows]) for name, array in batch.known.items()
+        }
+        state |= split(AffineArray(space, vectors), shapes)
+        clients = FormClients(self._numbers, space)
+        after = batch.algorithm.round(state, clients, masks, branch)
+        lifted = {name: space.forms(array) for name, array in after.items()}
+        widened = [n for n in lifted if n not in random and not lifted[n].is_constant]
+        image = space.namespace.concat(
+            [lifted[name].reshape(len(rows), -1) for name in random], axis=1
+        )
+        maps = np.zeros((len(rows), n + 1, n + 1))
+        maps[:, :n, :n] = image.linear(n)
+        maps[:, :n, n] = image.constant - origin
+        maps[:, n, n] = 1.0
+        noises = noise_covariance(image)
+        return Image(
+            random=(*random, *sorted(widened)),
+            known={
+                name: np.broadcast_to(array.constant, (len(rows), *array.shape[1:]))
+                for name, array in lifted.items()
+                if name not in random and name not in widened
+            },
+            maps=maps,
+            noises=noises,
+            errors=self._errors(maps, origin),
+        )
+
+    def _errors(self, maps: FloatArray, origin: FloatArray) -> FloatArray:
+        """Bound what sums over clients, powers and inputs have lost in each map.
+
+        Each client's part is right relative to its own size, which is that of its step, and of its
+        optimum's distance, and to the distance of the origin from zero where differences are taken.
+        """
+        n = origin.size
+        growth = UNIT_ROUNDOFF * 64.0 * (n + self._problem.n_clients)
+        powers = 4.0 * self._numbers.slope_rounding
+        slope = np.maximum(np.linalg.norm(maps[:, :n, :n], axis=(1, 2)), 1.0)
+        offset = np.linalg.norm(maps[:, :n, n], axis=1) + float(np.linalg.norm(origin))
+        spread = np.sqrt(self._problem.n_clients)
+        far = self._reach * np.sqrt(self._problem.dim)
+        return np.stack(
+            [
+                (growth + powers * spread) * slope,
+                growth * (offset + slope * far) + powers * spread * slope * far,
+                np.full(len(maps), growth + 8 * self._numbers.power_rounding),
+            ],
+            axis=1,
+        )
+
+
+class KnownRounds:
+    """Rounds on numbers: without noise the model itself is known once the history is given.
+
+    So the algorithm's round may be any function, on any analytic clients.
+
+    Parameters
+    ----------
+    setting : Setting
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        problem = setting.problem
+        self._clients = SteppedClients(problem, Silence())
+
+    def initial(self, names: tuple[str, ...]) -> Histories:
+        """Return the one history before the first round; nothing is random in it."""
+        first = in_round(self._setting.algorithm, 1)
+        known = dict(first.init(self._setting.x0[None], self._setting.problem.n_clients))
+        return Histories(np.zeros(1, np.intp), known, (), np.ones((1, 1, 1)))
+
+    def image(self, coming: ComingRound) -> Image:
+        """Return what a round makes of the histories that go on."""
+        going = coming.going
+        known: dict[str, FloatArray] = {}
+        for branch, name in enumerate(going.branches):
+            places = np.flatnonzero(going.drawn == branch)
+            rows = going.rows[places]
+            state: State = {key: array[rows] for key, array in coming.known.items()}
+            with np.errstate(over="ignore", invalid="ignore"):
+                after = coming.algorithm.round(state, self._clients, going.masks[places], name)
+            for key, array in after.items():
+                made = known.setdefault(key, np.empty((len(going.rows), *np.shape(array)[1:])))
+                made[places] = array
+        count = len(going.rows)
+        return Image(
+            (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 3))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _RealRound:
+    """What a real round without noise makes of each history that goes on.
+
+    Attributes
+    ----------
+    known : mapping of str to array (Q, ...)
+    moved : array, (Q, n)
+        The random entries.
+    """
+
+    known: Mapping[str, FloatArray]
+    moved: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """Histories of some rounds of one algorithm, to be run as replicas of one round."""
+
+    algorithm: Algorithm
+    random: tuple[str, ...]
+    known: Mapping[str, FloatArray]
+    going: Continuation
+
+    @classmethod
+    def of(cls, planned: Sequence[ComingRound]) -> _Batch:
+        first, each = planned[0], [coming.going for coming in planned]
+        starts = np.cumsum([0, *(len(coming.place) for coming in planned[:-1])])
+        rows = [going.rows + start for going, start in zip(each, starts, strict=True)]
+        return cls(
+            first.algorithm,
+            first.random,
+            {name: np.concatenate([one.known[name] for one in planned]) for name in first.known},
+            Continuation(
+                np.concatenate(rows),
+                np.concatenate([going.masks for going in each]),
+                first.going.branches,
+                np.concatenate([going.drawn for going in each]),
+                np.concatenate([going.chances for going in each]),
+            ),
+        )
+
+
+def _repeated(image: Image, rows: Rows | slice) -> Image:
+    return Image(
+        image.random,
+        {name: array[rows] for name, array in image.known.items()},
+        image.maps[rows],
+        image.noises[rows],
+        image.errors[rows],
+    )
+
+
+def _joined_images(parts: Sequence[Image]) -> Image:
+    if len(parts) == 1:
+        return parts[0]
+    random = max((part.random for part in parts), key=len)
+    if any(part.random != random for part in parts):
+        # Some histories make an entry random and others do not: it is, so run again with it.
+        shared = {name for part in parts for name in part.random}
+        known = {name: a for name, a in parts[0].known.items() if name not in shared}
+        return Image(
+            (*parts[0].random, *sorted(shared - set(parts[0].random))),
+            known,
+            parts[0].maps,
+            parts[0].noises,
+            parts[0].errors,
+        )
+    return Image(
+        random,
+        {name: np.concatenate([part.known[name] for part in parts]) for name in parts[0].known},
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("maps", "noises", "errors")
+        ),
+    )

@@ -1,0 +1,199 @@
+"""Exact moments along paths of participants: all that there may be, or some that are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.projection import without_idle_projection
+from fltheory.engines.history.histories import (
+    Chances,
+    GivenChances,
+    Histories,
+    Rounds,
+    TooManyHistoriesError,
+    chances_of,
+    follow,
+    rounding_of,
+)
+from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
+from fltheory.engines.observables import standard_forms, standard_samples
+from fltheory.engines.setting import Setting
+from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
+from fltheory.participation.base import Masks, Participation
+from fltheory.participation.known_path import known_path
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+_MOST_NUMBERS = 1 << 26
+
+
+def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Trajectory:
+    """Average exact moments, given who takes part in every round, over participation.
+
+    Where the round is affine once it is given who has taken part, moments are exact however
+    noisy gradients are: algorithms that count (rounds, absences) are so. Elsewhere, and on clients
+    that are not quadratic, every run is followed, which takes exact gradients.
+
+    Parameters
+    ----------
+    setting : Setting
+    draws : int, optional
+        How many paths of participants to draw, at least 2; by default all that there may be are
+        followed, and merged where they have the same future.
+    seed : int
+        Of the draw.
+
+    Returns
+    -------
+    Trajectory
+        With ``rounding_error``, a first-order bound, where all paths are followed and rounds are
+        affine, and ``standard_error`` where paths are drawn. Runs that are followed one by one
+        have neither: a round may be any function.
+
+    Raises
+    ------
+    NotAffineError
+        If a round is not affine given its participants and gradients are noisy, a projection may
+        move a model, or there are too many histories to follow.
+    ValueError
+        For fewer than 2 draws, or a negative seed.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAU
+    >>> from fltheory.participation import Bernoulli
+    >>> problem = QuadraticProblem([[1.0]], [[0.0]])
+    >>> run = paths(Setting(FedAU(0.5, 1), problem, Bernoulli([0.5]), 3, [1.0]))
+    >>> run.squared_distance.tolist()
+    [1.0, 0.625, 0.390625, 0.236328125]
+    """
+    chances = _chances(setting, draws, seed)
+    problem = setting.problem
+    quiet = problem.sigma == 0 and problem.server_sigma == 0
+    if isinstance(problem, QuadraticProblem):
+        try:
+            plain = without_idle_projection(setting, problem)
+            return _moments(plain, problem, AffineRounds(plain, problem), chances, draws)
+        except NotAffineError:
+            if not quiet:
+                raise
+    elif not quiet:
+        raise NotAffineError(
+            "problem must be a QuadraticProblem, or have exact gradients, to follow paths (a "
+            f"round on {type(problem).__name__} is not affine in the model): "
+            "use engines.monte_carlo"
+        )
+    return _runs(setting, KnownRounds(setting), chances, draws)
+
+
+def _chances(setting: Setting, draws: int | None, seed: int) -> Chances:
+    if draws is not None:
+        return GivenChances(drawn_paths(setting.participation, setting.rounds, draws, seed))
+    known = known_path(setting.participation, setting.rounds)
+    return chances_of(setting.participation) if known is None else GivenChances(known[None])
+
+
+def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int) -> Masks:
+    """Draw sequences of participant sets, (draws, rounds, N).
+
+    Raises
+    ------
+    ValueError
+        For fewer than 2, or a negative seed.
+    """
+    draws = validation.whole_number("draws", draws, at_least=2)
+    rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+    drawn = islice(participation.masks(rng, draws), rounds)
+    return np.stack([mask.copy() for mask in drawn], axis=1)
+
+
+def _moments(
+    setting: Setting, problem: QuadraticProblem, rounds: Rounds, chances: Chances, draws: int | None
+) -> Trajectory:
+    forms = {name: form.matrix for name, form in standard_forms(problem).items()}
+    values, steps, held = [], [], 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for histories, step in follow(setting, rounds, chances):
+            values.append(_by_path(_expected(histories, forms, problem.dim), histories, draws))
+            steps += [] if step is None or draws is not None else [step]
+            held += 0 if step is None or draws is not None else step.maps.size
+            if held > _MOST_NUMBERS:
+                raise TooManyHistoriesError(
+                    "rounds and histories must leave less to remember for a bound on rounding, got "
+                    f"{setting.rounds} rounds: give the number of paths to draw, or use "
+                    "engines.monte_carlo"
+                )
+        each = np.stack(values, axis=1)
+        if draws is not None:
+            return _sampled(each, list(forms))
+        bound = rounding_of(steps, problem.dim)
+        total = each[0]
+        trace = np.maximum(total[:, list(forms).index("squared_distance")], 0.0)
+        standard = standard_forms(problem).values()
+        nothing = np.zeros_like(bound)
+        errors = np.stack(
+            [f.error(trace, bound, nothing, problem.x_star_error) for f in standard], axis=1
+        )
+    return _finished(total, list(forms), errors)
+
+
+def _expected(histories: Histories, forms: Mapping[str, FloatArray], dim: int) -> FloatArray:
+    """Return each history's share in every form's expectation, (P or 1, F)."""
+    blocks = histories.moments[:, :dim, :dim]
+    return np.stack([np.einsum("pab,ab->p", blocks, matrix) for matrix in forms.values()], axis=1)
+
+
+def _runs(setting: Setting, rounds: Rounds, chances: Chances, draws: int | None) -> Trajectory:
+    values = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for histories, _ in follow(setting, rounds, chances):
+            samples = standard_samples(setting.problem, histories.known["x"])
+            shares = histories.weights[:, None] * np.stack(samples, axis=1)
+            values.append(_by_path(shares, histories, draws))
+    each = np.stack(values, axis=1)
+    if draws is not None:
+        return _sampled(each, list(FIELDS))
+    return _finished(each[0], list(FIELDS), None)
+
+
+def _by_path(shares: FloatArray, histories: Histories, draws: int | None) -> FloatArray:
+    """Add shares (P, F) up over the histories of a drawn path, or over all of them."""
+    total = np.zeros((draws or 1, shares.shape[1]))
+    path = histories.place if draws is not None else np.zeros_like(histories.place)
+    np.add.at(total, path, shares)
+    return total
+
+
+def _sampled(each: FloatArray, names: list[str]) -> Trajectory:
+    """Return means over drawn paths, values (P, rounds + 1, F), with their standard errors."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
+        broken = ~np.isfinite(mean + error).all(axis=1)
+    diverged_at = int(np.argmax(broken)) if broken.any() else None
+    if diverged_at is not None:
+        mean[diverged_at:] = error[diverged_at:] = np.inf
+    return Trajectory.of(
+        dict(zip(names, mean.T, strict=True)),
+        standard_error=dict(zip(names, error.T, strict=True)),
+        replicas=len(each),
+        diverged_at=diverged_at,
+    )
+
+
+def _finished(values: FloatArray, names: list[str], errors: FloatArray | None) -> Trajectory:
+    broken = ~(np.abs(values).max(axis=1) < OVERFLOW)
+    diverged_at = int(np.argmax(broken)) if broken.any() else None
+    if diverged_at is not None:
+        values[diverged_at:] = np.inf
+    bounds = None
+    if errors is not None:
+        errors = np.nan_to_num(errors, nan=np.inf, posinf=np.inf)
+        bounds = dict(zip(names, errors.T, strict=True))
+    return Trajectory.of(
+        dict(zip(names, values.T, strict=True)), rounding_error=bounds, diverged_at=diverged_at
+    )

@@ -1,0 +1,1 @@
+"""What runs on real data show of the quantities and constants that theorems name."""

@@ -1,0 +1,1 @@
+"""Moments of independent rounds, round after round and in the limit."""

@@ -1,0 +1,1 @@
+"""Sampling, and what bounds the draws that a sample has not seen."""

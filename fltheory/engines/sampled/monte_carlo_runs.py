@@ -1,0 +1,194 @@
+"""The sampled engine: means over independent replicas, with standard errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.random import PCG64, SFC64
+
+from fltheory import validation
+from fltheory.engines.clients.noise import GaussianNoise
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
+from fltheory.engines.setting import Setting
+from fltheory.engines.simulation import simulate
+from fltheory.engines.trajectory import FIELDS, Trajectory
+from fltheory.problems.base import Problem
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray
+
+_LARGEST_CHUNK = 512
+_NUMBERS_IN_CHUNK = 1 << 22
+
+Progress = Callable[[int, int], None]
+
+
+def monte_carlo(
+    setting: Setting,
+    replicas: int,
+    seed: int,
+    *,
+    observe: Sequence[Observable] = (),
+    step_by_step: bool = False,
+    progress: Progress | None = None,
+) -> Trajectory:
+    """Estimate the expected errors of every round from independent runs.
+
+    On quadratic clients the K local steps of a round are drawn in closed form, elsewhere
+    step by step. The same seed gives the same numbers, bit for bit, whatever the number of
+    processors; memory does not grow with ``replicas``.
+
+    Parameters
+    ----------
+    setting : Setting
+    replicas : int
+        Independent runs, at least 2.
+    seed : int
+        Of the generators.
+    observe : sequence of Observable
+        Further quantities to follow.
+    step_by_step : bool
+        Run local SGD step by step also on quadratic clients.
+    progress : callable, optional
+        Called with (replicas done, replicas).
+
+    Returns
+    -------
+    Trajectory
+        With ``standard_error``.
+
+    Raises
+    ------
+    ValueError
+        For arguments that do not fit together.
+    """
+    replicas = validation.whole_number("replicas", replicas, at_least=2)
+    seed = validation.whole_number("seed", seed, at_least=0)
+    sizes = _chunk_sizes(replicas, setting.problem)
+    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+
+    def run(chunk: tuple[int, np.random.SeedSequence]) -> _Summary:
+        return _run_chunk(setting, chunk[0], chunk[1], observe, step_by_step)
+
+    total: _Summary | None = None
+    for summary in _in_order(run, list(zip(sizes, seeds, strict=True))):
+        total = summary if total is None else total.combined(summary)
+        if progress is not None:
+            progress(total.count, replicas)
+    assert total is not None
+    return _trajectory(total, [*FIELDS, *(item.name for item in observe)])
+
+
+def _chunk_sizes(replicas: int, problem: Problem) -> list[int]:
+    size = _NUMBERS_IN_CHUNK // (problem.n_clients * problem.dim)
+    size = max(1, min(_LARGEST_CHUNK, size))
+    full, rest = divmod(replicas, size)
+    return [size] * full + ([rest] if rest else [])
+
+
+@dataclass(frozen=True, eq=False)
+class _Summary:
+    """Count, mean and sum of squared deviations of each quantity at each round."""
+
+    count: int
+    mean: FloatArray
+    squares: FloatArray
+
+    def combined(self, other: _Summary) -> _Summary:
+        """Merge two samples (Chan, Golub and LeVeque, 1983)."""
+        count = self.count + other.count
+        with np.errstate(over="ignore", invalid="ignore"):
+            shift = other.mean - self.mean
+            return _Summary(
+                count,
+                self.mean + shift * (other.count / count),
+                self.squares + other.squares + shift**2 * (self.count * other.count / count),
+            )
+
+
+def _in_order(
+    run: Callable[[tuple[int, np.random.SeedSequence]], _Summary],
+    chunks: list[tuple[int, np.random.SeedSequence]],
+) -> Iterator[_Summary]:
+    """Yield each chunk's summary in order, a few chunks at a time."""
+    workers = min(len(chunks), len(os.sched_getaffinity(0)))
+    if workers <= 1:
+        yield from map(run, chunks)
+        return
+    with ThreadPoolExecutor(workers) as pool:
+        waiting = iter(chunks)
+        running = [pool.submit(run, chunk) for chunk in islice(waiting, 2 * workers)]
+        try:
+            while running:
+                yield running.pop(0).result()
+                running += [pool.submit(run, chunk) for chunk in islice(waiting, 1)]
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _run_chunk(
+    setting: Setting,
+    replicas: int,
+    seed: np.random.SeedSequence,
+    observe: Sequence[Observable],
+    step_by_step: bool,
+) -> _Summary:
+    # Gaussian draws are most of a run's time; SFC64 makes them a fifth faster than the default.
+    participation_rng, branch_rng, noise_rng, observer_rng = (
+        np.random.Generator(kind(child))
+        for kind, child in zip((PCG64, PCG64, SFC64, SFC64), seed.spawn(4), strict=True)
+    )
+    problem = setting.problem
+    clients = _clients(problem, noise_rng, step_by_step)
+    observers = _clients(problem, observer_rng, step_by_step)
+    states = simulate(
+        setting.algorithm,
+        clients,
+        setting.participation,
+        np.tile(setting.x0, (replicas, 1)),
+        participation_rng=participation_rng,
+        branch_rng=branch_rng,
+    )
+    mean = np.empty((len(FIELDS) + len(observe), setting.rounds + 1))
+    squares = np.empty_like(mean)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for r, (state, who) in enumerate(islice(states, setting.rounds + 1)):
+            x = state["x"]
+            samples = standard_samples(problem, x)
+            samples += [item.sample(problem, observers, x, who) for item in observe]
+            for row, sample in enumerate(samples):
+                mean[row, r] = sample.mean()
+                deviation = sample - mean[row, r]
+                squares[row, r] = deviation @ deviation
+    return _Summary(replicas, mean, squares)
+
+
+def _clients(problem: Problem, rng: np.random.Generator, step_by_step: bool) -> AnalyticClients:
+    noise = GaussianNoise(rng)
+    if isinstance(problem, QuadraticProblem) and not step_by_step:
+        return QuadraticClients(problem, noise)
+    return SteppedClients(problem, noise)
+
+
+def _trajectory(total: _Summary, names: Sequence[str]) -> Trajectory:
+    with np.errstate(invalid="ignore"):
+        broken = ~np.isfinite(total.mean + total.squares).all(axis=0)
+    diverged_at = int(np.argmax(broken)) if broken.any() else None
+    mean, squares = total.mean.copy(), total.squares.copy()
+    if diverged_at is not None:
+        mean[:, diverged_at:] = np.inf
+        squares[:, diverged_at:] = np.inf
+    standard_error = np.sqrt(squares / (total.count - 1) / total.count)
+    return Trajectory.of(
+        dict(zip(names, mean, strict=True)),
+        standard_error=dict(zip(names, standard_error, strict=True)),
+        replicas=total.count,
+        diverged_at=diverged_at,
+    )

@@ -1,0 +1,211 @@
+"""How far from x* a run can get, whoever takes part: what a sample has not seen is bounded by it.
+
+With ``u = x - x*``, K local steps change a client's model by ``Delta_i = -M_i u + push + noise``,
+with a symmetric M_i (`pulls`). With theta_i and lambda_i the least and the largest eigenvalue of
+M_i, a round ``u + sum_i w_i Delta_i`` has, for weights ``w_i >= 0``,
+
+``||1 - sum_i w_i M_i|| <= max(1 - sum_i w_i theta_i, sum_i w_i lambda_i - 1)``,
+
+since the matrix is symmetric. What is left of u and what is pushed are therefore, together, at
+most the larger of two expressions that are linear in w, and a linear expression is largest at
+a corner of ``0 <= w_i <= largest_i``, or at most ``total`` times its largest coefficient: nothing
+is asked of participation. Where updates of earlier models are used again, or gradients that are
+remembered correct new ones, the triangle inequality alone is used, and bounds grow faster.
+
+Noise enters as a sum ``sum_j c_j ||xi_j||`` with ``c_j`` bounded likewise. It is a Lipschitz
+function of a standard Gaussian vector with constant ``l = sigma/sqrt(d) sqrt(sum_j c_j^2)``, so
+that it exceeds its mean, at most ``sigma sum_j c_j``, by s with a probability of at most
+``exp(-s^2/(2 l^2))`` (Tsirelson, Ibragimov and Sudakov, 1976; Boucheron, Lugosi and Massart,
+Concentration Inequalities, 2013, Theorem 5.6). Constants of sums add up at most, and where terms
+are independent their squares do. Where noise is averaged out and only the path is drawn, its share
+of ``E||u||^2`` is at most ``d l^2``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fltheory.algorithms import AveragedIterate, Projected
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.algorithms.update_bounds import BoundedUpdates, UpdateBounds
+from fltheory.engines.clients.pulls import Pulls
+from fltheory.engines.setting import Setting
+from fltheory.problems.base import Problem
+from fltheory.problems.gradient_split import GradientSplit, HasGradientSplit
+from fltheory.validation import FloatArray
+
+# Sums of a few numbers in each of some thousand rounds are off by less.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """A bound ``||x_r - x*|| <= distance + noise`` for all paths of participants, round by round.
+
+    The noise is below ``noise + s`` but for a chance of ``exp(-s^2/(2 spread^2))``.
+
+    Attributes
+    ----------
+    distance, noise, spread : array, (rounds + 1,)
+        They never decrease; infinite where nothing is known.
+    """
+
+    distance: FloatArray
+    noise: FloatArray
+    spread: FloatArray
+
+
+@lru_cache(maxsize=32)
+def reach(setting: Setting) -> Reach:
+    """Bound how far a setting's model can get from x*; infinite where nothing is known.
+
+    Known are algorithms with ``update_bounds`` on problems with a ``gradient_split``, averages of
+    their models, and whatever is projected onto a ball.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAU
+    >>> from fltheory.participation import Bernoulli
+    >>> from fltheory.problems import QuadraticProblem
+    >>> problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> found = reach(Setting(FedAU(0.1, 1, cutoff=5), problem, Bernoulli([0.1, 0.5]), 100, [3.0]))
+    >>> found.distance[[0, 100]].round(6).tolist()
+    [3.0, 3.0]
+    """
+    algorithm, problem = setting.algorithm, setting.problem
+    if isinstance(algorithm, AveragedIterate):
+        algorithm = algorithm.algorithm
+    start = float(np.linalg.norm(setting.x0 - problem.x_star))
+    if isinstance(algorithm, Projected):
+        ball = algorithm.onto
+        inside = ball.radius + float(np.linalg.norm(ball.centre - problem.x_star))
+        return _never_nearer([start] + [inside] * setting.rounds, np.zeros(setting.rounds + 1))
+    if not isinstance(problem, HasGradientSplit):
+        return _unknown(start, setting.rounds)
+    return _followed(algorithm, problem, problem.gradient_split, start, setting.rounds)
+
+
+def _never_nearer(distance: list[float], noise: FloatArray) -> Reach:
+    far = np.maximum.accumulate(np.array(distance)) * (1 + _ROUNDING)
+    return Reach(far, noise, np.zeros_like(noise))
+
+
+def _unknown(start: float, rounds: int) -> Reach:
+    return _never_nearer([start] + [math.inf] * rounds, np.zeros(rounds + 1))
+
+
+def _followed(
+    algorithm: Algorithm | Schedule,
+    problem: Problem,
+    split: GradientSplit,
+    start: float,
+    rounds: int,
+) -> Reach:
+    known: dict[tuple[int, float, bool], Pulls] = {}
+    now = _Step(np.array([start, 0.0, 0.0]), np.zeros(3))
+    history = [now.offset]
+    for r in range(1, rounds + 1):
+        of_round = in_round(algorithm, r)
+        if not isinstance(of_round, BoundedUpdates) or not math.isfinite(split.rest):
+            return _unknown(start, rounds)
+        after = []
+        for bounds in _likely(of_round.update_bounds(problem.n_clients, r), of_round.branches):
+            if bounds.stale and isinstance(algorithm, Schedule):
+                # Old updates are scaled by the present step size: not what is bounded here.
+                return _unknown(start, rounds)
+            key = bounds.steps, bounds.lr, bounds.by_server
+            if key not in known:
+                known[key] = Pulls.of(split, bounds.steps, bounds.lr, by_server=bounds.by_server)
+            after.append(now.after(bounds, known[key], problem, split))
+        now = _worst(after)
+        history.append(now.offset)
+    with np.errstate(invalid="ignore"):
+        columns = np.nan_to_num(np.array(history).T, nan=math.inf, posinf=math.inf)
+    far, noise, spread = np.maximum.accumulate(columns, axis=1) * (1 + _ROUNDING)
+    return Reach(far, noise, spread)
+
+
+def _likely(
+    bounds: Mapping[str, UpdateBounds], branches: Sequence[tuple[str, float]]
+) -> list[UpdateBounds]:
+    return [bounds[name] for name, chance in branches if chance > 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """Bounds on norms, each an array of three: without noise, the noise's mean and its constant.
+
+    ``offset`` bounds x - x*, ``control`` the mean gradients that SCAFFOLD's clients remember.
+    """
+
+    offset: FloatArray
+    control: FloatArray
+
+    def after(
+        self, bounds: UpdateBounds, pulls: Pulls, problem: Problem, split: GradientSplit
+    ) -> _Step:
+        """Return bounds after a round."""
+        sigma = problem.server_sigma if bounds.by_server else problem.sigma
+        # Gradients are corrected by c - c_i, a mean of controls less one of them.
+        push = 2 * self.control if bounds.corrected else np.zeros(3)
+        moved = self._stale if bounds.stale else self._fresh
+        offset = moved(bounds, pulls, sigma, problem.dim) + bounds.total * pulls.noise * push
+        if not bounds.corrected:
+            return _Step(offset, self.control)
+        gradient = self._gradient(bounds, problem, split, push)
+        return _Step(offset, np.maximum(self.control, gradient))
+
+    def _fresh(self, bounds: UpdateBounds, pulls: Pulls, sigma: float, dim: int) -> FloatArray:
+        distance, noise, spread = self.offset
+        grown = max(1 + _most(-pulls.least, bounds), _most(pulls.largest, bounds) - 1)
+        squares = min(float((bounds.largest**2).sum()), bounds.total * float(bounds.largest.max()))
+        drawn = math.sqrt(squares / dim) * sigma * pulls.spread
+        return np.array(
+            [
+                max(
+                    distance + _most(pulls.push - pulls.least * distance, bounds),
+                    _most(pulls.largest * distance + pulls.push, bounds) - distance,
+                ),
+                grown * noise + bounds.total * sigma * pulls.noise,
+                math.hypot(grown * spread, drawn),
+            ]
+        )
+
+    def _stale(self, bounds: UpdateBounds, pulls: Pulls, sigma: float, dim: int) -> FloatArray:
+        """Use the triangle inequality: noise of an old update is in the model already."""
+        moved = np.maximum(np.abs(pulls.least), np.abs(pulls.largest))
+        noise = np.array([0.0, pulls.noise, pulls.spread / math.sqrt(dim)]) * sigma
+        pushed = np.array([_most(moved * self.offset[0] + pulls.push, bounds), 0.0, 0.0])
+        grown = 1 + np.array([0.0, 1.0, 1.0]) * _most(moved, bounds)
+        return np.asarray(grown * self.offset + pushed + bounds.total * noise)
+
+    def _gradient(
+        self, bounds: UpdateBounds, problem: Problem, split: GradientSplit, push: FloatArray
+    ) -> FloatArray:
+        """Bound the mean of the noisy gradients along a client's steps, push and all."""
+        curvatures = np.linalg.eigvalsh(split.hessians)
+        before, steepest = bounds.steps - 1, float(curvatures.max())
+        growth = max(1.0, float(np.abs(1 - bounds.lr * curvatures).max())) ** before
+        noise = np.array([0.0, 1.0, 1 / math.sqrt(problem.dim)]) * problem.sigma
+        rest = float(np.linalg.norm(split.pulls, axis=1).max()) + split.rest
+        constant = np.array([rest, 0.0, 0.0]) + noise
+        along = growth * (self.offset + bounds.lr * before * (constant + push))
+        return np.asarray(steepest * along + constant)
+
+
+def _most(coefficients: FloatArray, bounds: UpdateBounds) -> float:
+    """Return at least ``sum_i w_i coefficients_i`` over all weights within the bounds."""
+    positive = np.maximum(coefficients, 0.0)
+    return min(float(bounds.largest @ positive), bounds.total * float(positive.max()))
+
+
+def _worst(steps: list[_Step]) -> _Step:
+    return _Step(
+        np.max([step.offset for step in steps], axis=0),
+        np.max([step.control for step in steps], axis=0),
+    )

@@ -1,0 +1,1 @@
+"""What a truth is, how it is obtained and enclosed, and what a verdict says."""

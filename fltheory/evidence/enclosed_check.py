@@ -1,0 +1,439 @@
+"""Compare both sides of a statement, and of its hypotheses, with every rounding accounted for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+import sympy as sp
+from flint import arb, ctx, fmpq
+from sympy.core.relational import Relational
+
+from fltheory.engines import NotAffineError, Setting, Trajectory
+from fltheory.engines.affine.numbers import Balls, InexactRoundError
+from fltheory.engines.enclosure.enclosed import Work, enclosed_trajectory
+from fltheory.engines.enclosure.exact_setting import NoExactTwinError, exact_setting
+from fltheory.engines.observables import Observable
+from fltheory.engines.trajectory import OVERFLOW
+from fltheory.evidence.enclosed_values import (
+    Evaluation,
+    UndefinedError,
+    Value,
+    ball,
+    exact_value,
+    half_width,
+    margin,
+    middle,
+    relation_holds,
+)
+from fltheory.evidence.evaluation import WithConstants
+from fltheory.evidence.float_intervals import Intervals, intervals_of
+from fltheory.evidence.verdict import HypothesisCheck
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import (
+    BoundedQuantity,
+    PointQuantity,
+    Reduction,
+    RoundRange,
+    RoundSymbol,
+)
+from fltheory.validation import FloatArray
+
+_BITS = (128, 512)
+_MOST_ROUNDS = 5_000
+AFFORDABLE = 2e6
+
+
+@dataclass(frozen=True)
+class EnclosedSides:
+    """Truth, bound and hypotheses, decided in fractions and balls.
+
+    Attributes
+    ----------
+    truth, bound : float
+        About the two sides.
+    truth_error, bound_error : float
+        How far off each may be, floats' own rounding included.
+    below : bool or None
+        Whether truth <= bound; None where the two overlap.
+    hypotheses : tuple of HypothesisCheck
+    """
+
+    truth: float
+    truth_error: float
+    bound: float
+    bound_error: float
+    below: bool | None
+    hypotheses: tuple[HypothesisCheck, ...]
+
+    @property
+    def decided(self) -> bool:
+        """Whether more digits can change nothing."""
+        return self.below is not None and all(h.holds is not None for h in self.hypotheses)
+
+
+def affordable_trajectory(setting: Setting, observe: Sequence[Observable]) -> Trajectory | None:
+    """Return the enclosed trajectory of a setting; None where it cannot be had, or costs too much.
+
+    A run may cost 2e6 units of `Work`, about two seconds on an idle core. They are counted while
+    it runs, as nothing tells beforehand how many histories an algorithm that counts will have, or
+    how many digits a run loses.
+    """
+    return _affordable_trajectory(setting, tuple(observe))
+
+
+@lru_cache(maxsize=32)
+def _affordable_trajectory(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
+    try:
+        return enclosed_trajectory(setting, observe, Work(AFFORDABLE))
+    except (NotAffineError, InexactRoundError):
+        return None
+
+
+class _Inequality(WithConstants, Protocol):
+    @property
+    def bound(self) -> sp.Expr: ...
+
+    @property
+    def hypotheses(self) -> tuple[Hypothesis, ...]: ...
+
+
+class _AlongRun(_Inequality, Protocol):
+    @property
+    def quantity(self) -> BoundedQuantity: ...
+
+    @property
+    def round_symbols(self) -> tuple[RoundSymbol, ...]: ...
+
+    @property
+    def observe(self) -> Callable[[Setting], Sequence[Observable]]: ...
+
+
+class _AtPoint(_Inequality, Protocol):
+    @property
+    def quantity(self) -> PointQuantity: ...
+
+
+class _LeftSide(Protocol):
+    """What an inequality bounds, and the run, if any, that its hypotheses speak of."""
+
+    @property
+    def trajectory(self) -> Trajectory | None: ...
+
+    @property
+    def round_symbols(self) -> tuple[RoundSymbol, ...]: ...
+
+    def value(self, twin: Setting) -> Value: ...
+
+    def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None: ...
+
+
+@dataclass(frozen=True)
+class _OfRun:
+    quantity: BoundedQuantity
+    round_symbols: tuple[RoundSymbol, ...]
+    trajectory: Trajectory
+
+    def value(self, twin: Setting) -> Value:
+        return _quantity(self.quantity, twin, self.trajectory)
+
+    def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None:
+        if value != math.inf:
+            return _at_most(value, bound)
+        # Rounds that have overflowed are surely above half of OVERFLOW, and none is negative.
+        share = _share_of_overflow(self.quantity, twin, self.trajectory)
+        return False if bound < share * arb(OVERFLOW / 2) else None
+
+
+@dataclass(frozen=True)
+class _AtAPoint:
+    owner: str
+    quantity: PointQuantity
+    trajectory: None = None
+    round_symbols: tuple[()] = ()
+
+    def value(self, twin: Setting) -> Value:
+        value, _ = self.quantity.value(twin)
+        if isinstance(value, float) and math.isnan(value):
+            raise NoExactTwinError(f"the quantity of {self.owner} is undefined, in floats at least")
+        return exact_value(f"the quantity of {self.owner}", value)
+
+    def is_below(self, twin: Setting, value: Value, bound: Value) -> bool | None:
+        return _at_most(value, bound)
+
+
+def _at_most(value: Value, bound: Value) -> bool | None:
+    return relation_holds(sp.Le(sp.Symbol("truth"), sp.Symbol("bound")), value, bound)
+
+
+def enclosed_along(theorem: _AlongRun, setting: Setting) -> EnclosedSides | None:
+    """Return both sides of an inequality along a run; None where something is not enclosed."""
+    trajectory = affordable_trajectory(setting, theorem.observe(exact_setting(setting)))
+    if trajectory is None:
+        return None
+    if trajectory.diverged_at is not None and theorem.round_symbols:
+        # What a hypothesis says of such rounds is left to float64.
+        return None
+    left = _OfRun(theorem.quantity, theorem.round_symbols, trajectory)
+    return _sharpest(theorem, left, setting)
+
+
+def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides | None:
+    """Return both sides of an inequality without a run; None where something is not enclosed."""
+    return _sharpest(claim, _AtAPoint(claim.id, claim.quantity), setting)
+
+
+def check_agreement(name: str, sides: EnclosedSides, computed: float, error: float) -> None:
+    """Compare an enclosed truth with the one in float64, a second route to the same number.
+
+    Raises
+    ------
+    ArithmeticError
+        If they differ by more than both of their errors.
+    """
+    allowed = sides.truth_error + error
+    if abs(sides.truth - computed) > allowed:
+        raise ArithmeticError(
+            f"the truths of {name} must agree: enclosed it is {sides.truth!r} to within "
+            f"{sides.truth_error:.3g}, in float64 {computed!r} to within {error:.3g}"
+        )
+
+
+def _sharpest(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSides | None:
+    try:
+        for bits in _BITS:
+            with Balls(bits).in_use():
+                sides = _sides(claim, left, setting)
+            if sides.decided:
+                break
+    except (NotAffineError, InexactRoundError, TypeError, ZeroDivisionError):
+        # A TypeError is what NumPy makes of exact numbers where it wants floats, and a division
+        # by zero what fractions make of a float's infinity.
+        return None
+    return sides
+
+
+def _sides(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSides:
+    twin = _twin(setting, ctx.prec)
+    values = enclosed_constants(claim, _given_constants(claim.constants, setting, ctx.prec))
+    evaluation = Evaluation(values)
+    truth = left.value(twin)
+    bound = _value_or_nan(evaluation, claim.bound)
+    return EnclosedSides(
+        truth=middle(truth),
+        truth_error=half_width(truth),
+        bound=middle(bound),
+        bound_error=half_width(bound),
+        below=left.is_below(twin, truth, bound),
+        hypotheses=tuple(
+            _checked(hypothesis, evaluation, left.round_symbols, left.trajectory)
+            for hypothesis in claim.hypotheses
+        ),
+    )
+
+
+@lru_cache(maxsize=64)
+def _twin(setting: Setting, bits: int) -> Setting:
+    """Keep the last exact twins, as several statements, and readings of them, ask for the same."""
+    with Balls(bits).in_use():
+        return exact_setting(setting)
+
+
+@lru_cache(maxsize=64)
+def _given_constants(
+    constants: Callable[[Setting], Mapping[sp.Symbol, Any]], setting: Setting, bits: int
+) -> Mapping[sp.Symbol, Any]:
+    with Balls(bits).in_use():
+        return constants(_twin(setting, bits))
+
+
+def enclosed_constants(
+    claim: WithConstants, given: Mapping[sp.Symbol, Any]
+) -> dict[sp.Symbol, Value]:
+    """Return the values of a statement's symbols on an exact twin, abbreviations worked out.
+
+    Raises
+    ------
+    NoExactTwinError
+        If one of them is a float: then something was rounded on the way.
+    """
+    values = {
+        symbol: exact_value(f"the constant {symbol} of {claim.id}", value)
+        for symbol, value in given.items()
+    }
+    for symbol, expression in claim.definitions.items():
+        values[symbol] = _value_or_nan(Evaluation(values), expression)
+    return values
+
+
+def _value_or_nan(evaluation: Evaluation, expression: sp.Expr) -> Value:
+    try:
+        return evaluation.of(expression)
+    except UndefinedError:
+        return arb("nan")
+
+
+def _share_of_overflow(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) -> Value:
+    """Return the weight in a quantity of the rounds whose values have overflowed."""
+    infinite = np.isinf(quantity.rounds.of(trajectory[quantity.field]))
+    if quantity.reduction in ("last", "max"):
+        return fmpq(int(infinite[-1] if quantity.reduction == "last" else infinite.any()))
+    if quantity.weights is None:
+        return fmpq(int(infinite.sum()), len(infinite))
+    weights = [exact_value("a weight", weight) for weight in quantity.weights(twin)]
+    of_infinite = [w for w, counts in zip(weights, infinite, strict=True) if counts]
+    return sum(of_infinite, fmpq(0)) / sum(weights, fmpq(0))
+
+
+def _quantity(quantity: BoundedQuantity, twin: Setting, trajectory: Trajectory) -> Value:
+    if trajectory.diverged_at is not None:
+        if quantity.reduction == "min":
+            raise NoExactTwinError("the least of rounds that overflow is not enclosed")
+        if _share_of_overflow(quantity, twin, trajectory) > 0:
+            return math.inf
+    if quantity.weights is None:
+        return reduced_ball(trajectory, quantity.field, quantity.reduction, quantity.rounds)
+    taken = rounds_and_errors(trajectory, quantity.field, quantity.rounds)
+    every = [ball(float(x), float(error)) for x, error in zip(*taken, strict=True)]
+    weights = [exact_value("a weight", weight) for weight in quantity.weights(twin)]
+    total = sum(weights, fmpq(0))
+    if total == 0:
+        return arb("nan")
+    return sum((w * x for w, x in zip(weights, every, strict=True)), fmpq(0)) / total
+
+
+def reduced_ball(
+    trajectory: Trajectory, field: str, reduction: Reduction, rounds: RoundRange
+) -> Value:
+    """Reduce what is known of rounds 0 to R to one ball; not for ``every``."""
+    centres, radii = rounds_and_errors(trajectory, field, rounds)
+    if reduction == "last":
+        return ball(float(centres[-1]), float(radii[-1]))
+    if reduction == "mean":
+        # Sums of floats by fsum are rounded once, whatever their number.
+        total, spread = _sums(trajectory, field, rounds)
+        about = ball(total, abs(total) * 2.0**-52) + ball(0.0, spread * (1 + 2.0**-50))
+        return about / len(centres)
+    every = Intervals.around(centres, radii)
+    low, high = (
+        (every.low.max(), every.high.max())
+        if reduction == "max"
+        else (every.low.min(), every.high.min())
+    )
+    return arb(float(low)).union(arb(float(high)))
+
+
+@lru_cache(maxsize=32)
+def _sums(trajectory: Trajectory, field: str, rounds: RoundRange) -> tuple[float, float]:
+    """Return the sums of a field and of its errors: many hypotheses ask for those of long runs."""
+    centres, radii = rounds_and_errors(trajectory, field, rounds)
+    return math.fsum(centres.tolist()), math.fsum(radii.tolist())
+
+
+def rounds_and_errors(
+    trajectory: Trajectory, field: str, rounds: RoundRange
+) -> tuple[FloatArray, FloatArray]:
+    """Return a field over a range of rounds, and how far off it may be."""
+    assert trajectory.rounding_error is not None
+    return rounds.of(trajectory[field]), rounds.of(trajectory.rounding_error[field])
+
+
+def _checked(
+    hypothesis: Hypothesis,
+    evaluation: Evaluation,
+    symbols: Sequence[RoundSymbol],
+    trajectory: Trajectory | None,
+) -> HypothesisCheck:
+    used = [s for s in symbols if s.symbol in hypothesis.condition.free_symbols]
+    every = [symbol for symbol in used if symbol.reduction == "every"]
+    if used:
+        assert trajectory is not None
+        once = {
+            s.symbol: reduced_ball(trajectory, s.field, s.reduction, s.rounds)
+            for s in used
+            if s.reduction != "every"
+        }
+        evaluation = evaluation.at(once)
+    if every:
+        assert trajectory is not None
+        holds, gaps = _in_every_round(hypothesis, evaluation, every, trajectory)
+    else:
+        single, gap = _decided(hypothesis, evaluation)
+        holds, gaps = [single], [gap]
+    worst = min(range(len(gaps)), key=lambda place: _rank(gaps[place]))
+    return HypothesisCheck(
+        name=hypothesis.name,
+        condition=str(hypothesis.condition),
+        source=hypothesis.source,
+        holds=_all_hold(holds),
+        margin=gaps[worst],
+        at_round=every[0].rounds.first + worst if every else None,
+    )
+
+
+def _in_every_round(
+    hypothesis: Hypothesis,
+    evaluation: Evaluation,
+    every: Sequence[RoundSymbol],
+    trajectory: Trajectory,
+) -> tuple[list[bool | None], list[float]]:
+    """Decide a condition in each round: in intervals first, and in balls where they leave open."""
+    known = {s.symbol: rounds_and_errors(trajectory, s.field, s.rounds) for s in every}
+    holds, gaps = _by_intervals(hypothesis.condition, evaluation, known)
+    unknown = [place for place, each in enumerate(holds) if each is None]
+    if len(unknown) > _MOST_ROUNDS:
+        raise NoExactTwinError(f"{hypothesis.condition} is open in {len(unknown)} rounds")
+    for place in unknown:
+        values = {s: ball(float(x[place]), float(e[place])) for s, (x, e) in known.items()}
+        holds[place], gaps[place] = _decided(hypothesis, evaluation.at(values))
+    return holds, gaps
+
+
+def _by_intervals(
+    condition: Relational,
+    evaluation: Evaluation,
+    known: Mapping[sp.Symbol, tuple[FloatArray, FloatArray]],
+) -> tuple[list[bool | None], list[float]]:
+    count = min(len(centres) for centres, _ in known.values())
+    nothing: tuple[list[bool | None], list[float]] = [None] * count, [math.nan] * count
+    if isinstance(condition, sp.Eq):
+        return nothing
+    varying = {s: Intervals.around(centres, radii) for s, (centres, radii) in known.items()}
+    try:
+        left = intervals_of(condition.lhs, evaluation, varying)
+        right = intervals_of(condition.rhs, evaluation, varying)
+    except UndefinedError:
+        return nothing
+    if left is None or right is None:
+        return nothing
+    if isinstance(condition, sp.Ge | sp.Gt):
+        left, right = right, left
+    gap = right + -left
+    sure, never = gap.low > 0, gap.high < 0
+    holds = [True if yes else False if no else None for yes, no in zip(sure, never, strict=True)]
+    with np.errstate(invalid="ignore"):
+        return holds, ((gap.low + gap.high) / 2).tolist()
+
+
+def _rank(gap: float) -> tuple[bool, float]:
+    """Order rounds by their margins, the undefined first."""
+    return (False, 0.0) if math.isnan(gap) else (True, gap)
+
+
+def _all_hold(each: Sequence[bool | None]) -> bool | None:
+    if False in each:
+        return False
+    return None if None in each else True
+
+
+def _decided(hypothesis: Hypothesis, at: Evaluation) -> tuple[bool | None, float]:
+    condition = hypothesis.condition
+    try:
+        left, right = at.of(condition.lhs), at.of(condition.rhs)
+    except UndefinedError:
+        return False, float("nan")
+    return relation_holds(condition, left, right), margin(condition, left, right)

@@ -1,0 +1,277 @@
+"""Evaluate SymPy expressions in fractions, and in balls where they are none.
+
+A value is a fraction (`fmpq`), a ball (`arb`) that surely holds it, or an infinite float. Where
+an expression divides by zero, or takes a root of what is negative, it is undefined: no value of
+its own is made up for it.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+import sympy as sp
+from flint import arb, fmpq
+from sympy.core.relational import Relational
+
+from fltheory.engines.affine.numbers import ExactNumber, as_float
+from fltheory.engines.enclosure.exact_setting import NoExactTwinError, widening_power, widening_root
+
+Value: TypeAlias = Any
+"""An fmpq, an arb, or an infinite float."""
+
+
+class UndefinedError(ArithmeticError):
+    """An expression has no value."""
+
+
+def exact_value(name: str, value: Any) -> Value:
+    """Return what a statement gave as the value of a symbol, if it is exact.
+
+    Raises
+    ------
+    NoExactTwinError
+        For a finite float, or anything else that has been rounded on the way.
+
+    Notes
+    -----
+    NaN stands for what is undefined, and is refused where an expression needs it.
+    """
+    if isinstance(value, ExactNumber):
+        return value.value
+    if isinstance(value, bool | np.bool_ | int | np.integer):
+        return fmpq(int(value))
+    if isinstance(value, Fraction):
+        return fmpq(value.numerator, value.denominator)
+    if isinstance(value, sp.Rational):
+        return fmpq(int(value.p), int(value.q))
+    # No rounding makes something infinite, or undefined, of numbers of moderate size.
+    if value in (sp.oo, math.inf):
+        return math.inf
+    if isinstance(value, float) and math.isnan(value):
+        return math.nan
+    raise NoExactTwinError(f"{name} must be an exact number, got {value!r}")
+
+
+class Evaluation:
+    """Values of expressions at given values of their symbols.
+
+    Parameters
+    ----------
+    values : mapping of symbol to Value
+    """
+
+    def __init__(self, values: Mapping[Any, Value]) -> None:
+        self._known: dict[Any, Value] = dict(values)
+
+    def at(self, values: Mapping[Any, Value]) -> Evaluation:
+        """Return the same with further symbols known."""
+        fixed = {e: v for e, v in self._known.items() if not e.free_symbols & set(values)}
+        return Evaluation({**fixed, **values})
+
+    def of(self, expression: sp.Basic) -> Value:
+        """Return an expression's value.
+
+        Raises
+        ------
+        UndefinedError
+            Where it divides by zero, subtracts infinities, or has a root of a negative number.
+        NoExactTwinError
+            For functions that are not known here.
+        """
+        if expression not in self._known:
+            self._known[expression] = self._evaluated(expression)
+        value = self._known[expression]
+        if isinstance(value, float) and math.isnan(value):
+            raise UndefinedError(f"{expression} is undefined")
+        return value
+
+    def _evaluated(self, expression: sp.Basic) -> Value:
+        if isinstance(expression, sp.Rational):
+            return fmpq(int(expression.p), int(expression.q))
+        if expression in _CONSTANTS:
+            return _CONSTANTS[expression]()
+        rule = next((r for kind, r in _RULES.items() if isinstance(expression, kind)), None)
+        if rule is None:
+            raise NoExactTwinError(f"{expression} must have a value, got none that is exact")
+        return rule([self.of(part) for part in expression.args])
+
+
+def _added(values: Sequence[Value]) -> Value:
+    infinite = {value for value in values if isinstance(value, float)}
+    if len(infinite) > 1:
+        raise UndefinedError("a difference of infinities")
+    return infinite.pop() if infinite else reduce(operator.add, values)
+
+
+def _multiplied(values: Sequence[Value]) -> Value:
+    if not any(isinstance(value, float) for value in values):
+        return reduce(operator.mul, values)
+    signs = [_sign(value) for value in values]
+    if None in signs:
+        return arb("nan")
+    if 0 in signs:
+        raise UndefinedError("zero times infinity")
+    return math.inf * math.prod(sign for sign in signs if sign is not None)
+
+
+def _sign(value: Value) -> int | None:
+    """Return -1, 0 or 1; None for a ball that may have either."""
+    if value > 0:
+        return 1
+    if value < 0:
+        return -1
+    return 0 if value == 0 else None
+
+
+def _power(values: Sequence[Value]) -> Value:
+    base, exponent = values
+    if isinstance(exponent, float):
+        raise UndefinedError("an infinite power")
+    if isinstance(base, float):
+        return _power_of_infinity(base, exponent)
+    if base == 0:
+        if _sign(exponent) == 1:
+            return fmpq(0)
+        raise UndefinedError("a division by zero")
+    if isinstance(exponent, fmpq) and exponent.q == 1:
+        return widening_power(base, int(exponent.p))
+    if base < 0:
+        raise UndefinedError("a root of a negative number")
+    if exponent in (fmpq(1, 2), fmpq(-1, 2)):
+        return widening_root(base) if exponent > 0 else 1 / widening_root(base)
+    return arb(base) ** exponent
+
+
+def _power_of_infinity(base: float, exponent: Value) -> Value:
+    sign = _sign(exponent)
+    if sign == 1 and base > 0:
+        return base
+    if sign == -1:
+        return fmpq(0)
+    raise UndefinedError("a power of infinity")
+
+
+def _logarithm(values: Sequence[Value]) -> Value:
+    (value,) = values
+    if isinstance(value, float) and value > 0:
+        return value
+    if value <= 0:
+        raise UndefinedError("a logarithm of a number that is not positive")
+    return fmpq(0) if value == 1 else arb(value).log()
+
+
+def _exponential(values: Sequence[Value]) -> Value:
+    (value,) = values
+    if isinstance(value, float):
+        return value if value > 0 else fmpq(0)
+    return fmpq(1) if value == 0 else arb(value).exp()
+
+
+def larger(left: Value, right: Value) -> Value:
+    """Return the larger of two values."""
+    if isinstance(left, fmpq) and isinstance(right, fmpq):
+        return max(left, right)
+    if isinstance(left, float) or isinstance(right, float):
+        return left if _comparable(left) >= _comparable(right) else right
+    return arb(left).max(arb(right))
+
+
+def _comparable(value: Value) -> Value:
+    """Return a value as FLINT can compare it with others."""
+    return arb(value) if isinstance(value, float) else value
+
+
+def smaller(left: Value, right: Value) -> Value:
+    """Return the smaller of two values."""
+    return -larger(-left, -right)
+
+
+def _largest(values: Sequence[Value]) -> Value:
+    return reduce(larger, values)
+
+
+def _smallest(values: Sequence[Value]) -> Value:
+    return reduce(smaller, values)
+
+
+_CONSTANTS: Mapping[sp.Basic, Callable[[], Value]] = {
+    sp.oo: lambda: math.inf,
+    -sp.oo: lambda: -math.inf,
+    sp.pi: arb.pi,
+    sp.E: lambda: arb(1).exp(),
+}
+_RULES: Mapping[Any, Callable[[Sequence[Value]], Value]] = {
+    sp.Add: _added,
+    sp.Mul: _multiplied,
+    sp.Pow: _power,
+    sp.log: _logarithm,
+    sp.exp: _exponential,
+    sp.Max: _largest,
+    sp.Min: _smallest,
+}
+
+
+def relation_holds(condition: Relational, left: Value, right: Value) -> bool | None:
+    """Decide ``left <= right`` and the like; None where balls overlap."""
+    left, right = _comparable(left), _comparable(right)
+    for kinds, relation, contrary in _RELATIONS:
+        if isinstance(condition, kinds):
+            if relation(left, right):
+                return True
+            return False if contrary(left, right) else None
+    raise NoExactTwinError(f"condition must be a comparison, got {condition}")
+
+
+_RELATIONS: tuple[tuple[Any, Callable[..., bool], Callable[..., bool]], ...] = (
+    (sp.Eq, operator.eq, operator.ne),
+    (sp.Lt, operator.lt, operator.ge),
+    (sp.Le, operator.le, operator.gt),
+    (sp.Gt, operator.gt, operator.le),
+    (sp.Ge, operator.ge, operator.lt),
+)
+
+
+def margin(condition: Relational, left: Value, right: Value) -> float:
+    """Return about how far inside its limit a condition is; zero at it, less if it is strict."""
+    if isinstance(condition, sp.Eq):
+        return -abs(difference(left, right))
+    if isinstance(condition, sp.Ge | sp.Gt):
+        left, right = right, left
+    gap = difference(right, left)
+    if isinstance(condition, sp.Lt | sp.Gt) and gap == 0:
+        return -math.inf if math.isinf(middle(left)) else -float(np.finfo(np.float64).tiny)
+    return gap
+
+
+def difference(left: Value, right: Value) -> float:
+    """Return about ``left - right``, zero for equal infinities."""
+    if isinstance(left, float) or isinstance(right, float):
+        return 0.0 if left == right else middle(left) - middle(right)
+    return middle(left - right)
+
+
+def middle(value: Value) -> float:
+    """Return a float that is about the value."""
+    return value if isinstance(value, float) else as_float(value)
+
+
+def half_width(value: Value) -> float:
+    """Return how far the value may be from its `middle`, rounded up."""
+    if isinstance(value, float):
+        return 0.0
+    centre = middle(value)
+    if not math.isfinite(centre):
+        return math.inf
+    farthest = abs(arb(value) - arb(centre)).upper()
+    return math.nextafter(float(farthest) * (1 + 2.0**-50), math.inf) if farthest > 0 else 0.0
+
+
+def ball(centre: float, radius: float) -> Value:
+    """Return the ball of all numbers so close to a number."""
+    return centre if math.isinf(centre) else arb(centre, radius)

@@ -1,0 +1,185 @@
+"""Evaluate a theorem's expressions in numbers, with the error bars of what enters them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+import sympy as sp
+
+from fltheory import validation
+from fltheory.evidence.truths import Truth
+from fltheory.evidence.verdict import HypothesisCheck
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import RoundSymbol, reduced
+from fltheory.validation import FloatArray
+
+_LAST_PLACES = 4 * float(np.finfo(np.float64).eps)
+
+
+class WithConstants(Protocol):
+    """A statement with symbols of its own."""
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def definitions(self) -> Mapping[sp.Symbol, sp.Expr]:
+        """Symbols that abbreviate expressions in others."""
+        ...
+
+    @property
+    def constants(self) -> Callable[[Any], Mapping[sp.Symbol, Any]]:
+        """Values of the other symbols for a setting."""
+        ...
+
+
+@lru_cache(maxsize=1024)
+def _numeric(expression: sp.Expr) -> tuple[tuple[sp.Basic, ...], Callable[..., Any]]:
+    symbols = tuple(sorted(expression.free_symbols, key=str))
+    return symbols, sp.lambdify(symbols, expression, "numpy")
+
+
+def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
+    """Evaluate an expression; symbols may have array values, which broadcast.
+
+    Where it is undefined (a division of zero by zero, say) the result is NaN, without a
+    warning: it is for the caller to report.
+
+    Raises
+    ------
+    ValueError
+        Naming the symbols that have no value.
+    """
+    symbols, function = _numeric(expression)
+    missing = [str(symbol) for symbol in symbols if symbol not in values]
+    if missing:
+        raise ValueError(
+            f"constants must have a value for every symbol, got none for {', '.join(missing)}; "
+            "a symbol of the same name with other assumptions is another symbol"
+        )
+    with np.errstate(all="ignore"):
+        floats = [np.asarray(values[symbol], dtype=np.float64) for symbol in symbols]
+        return np.asarray(function(*floats), dtype=np.float64)
+
+
+def theorem_values(
+    statement: WithConstants, constants: Mapping[sp.Symbol, float]
+) -> dict[sp.Symbol, float]:
+    """Return the constants with the theorem's abbreviations worked out."""
+    validation.mapping_of(f"constants of {statement.id!r}", constants, sp.Symbol, object)
+    values: dict[sp.Symbol, float] = dict(constants)
+    for symbol, expression in statement.definitions.items():
+        values[symbol] = float(evaluate(expression, values))
+    return values
+
+
+def check_hypothesis(
+    hypothesis: Hypothesis,
+    values: Mapping[sp.Symbol, float],
+    round_symbols: Sequence[RoundSymbol],
+    truth: Truth,
+) -> HypothesisCheck:
+    """Evaluate one hypothesis on a setting and its trajectory.
+
+    A hypothesis that the text at hand has lost is left open, whatever the setting.
+
+    Symbols that depend on the trajectory have intervals; a condition is decided if it comes
+    out the same at all their corners and in the middle, which a pole between them may set apart.
+    """
+    if not hypothesis.is_known:
+        return _left_open(hypothesis)
+    used = [s for s in round_symbols if s.symbol in hypothesis.condition.free_symbols]
+    intervals = [_interval(symbol, truth) for symbol in used]
+    corners = [
+        _margin(hypothesis, {**values, **dict(zip((s.symbol for s in used), corner, strict=True))})
+        for corner in product(*intervals)
+    ]
+    middle = [reduced_value(symbol, truth) for symbol in used]
+    centre = _margin(
+        hypothesis, {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
+    )
+    return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(centre, *corners)))
+
+
+def check_point_hypothesis(
+    hypothesis: Hypothesis, values: Mapping[sp.Symbol, float]
+) -> HypothesisCheck:
+    """Evaluate a hypothesis whose symbols do not depend on a trajectory."""
+    if not hypothesis.is_known:
+        return _left_open(hypothesis)
+    margin = _margin(hypothesis, values)
+    return _decided(hypothesis, (), margin, margin[None])
+
+
+def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
+    return HypothesisCheck(
+        name=hypothesis.name,
+        condition=str(hypothesis.condition),
+        source=hypothesis.source,
+        holds=None,
+        margin=float("nan"),
+    )
+
+
+def reduced_value(symbol: RoundSymbol, truth: Truth) -> FloatArray:
+    """Return a symbol's value on a trajectory: an array, of length one unless ``every``."""
+    return reduced(truth.trajectory[symbol.field], symbol.reduction, symbol.rounds)
+
+
+def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray]:
+    # Every reduction grows with each of the numbers that it reduces.
+    lower, upper = (
+        reduced(end, symbol.reduction, symbol.rounds) for end in truth.interval(symbol.field)
+    )
+    return lower, upper
+
+
+def _margin(hypothesis: Hypothesis, values: Mapping[sp.Symbol, Any]) -> FloatArray:
+    """Return how far the condition is inside its limit; NaN where it is undefined."""
+    condition = hypothesis.condition
+    left, right = evaluate(condition.lhs, values), evaluate(condition.rhs, values)
+    with np.errstate(invalid="ignore"):
+        if isinstance(condition, sp.Eq):
+            return np.atleast_1d(
+                _LAST_PLACES * np.maximum(abs(left), abs(right)) - abs(left - right)
+            )
+        if isinstance(condition, sp.Ge | sp.Gt):
+            left, right = right, left
+        gap = np.atleast_1d(right - left)
+        if isinstance(condition, sp.Lt | sp.Gt):
+            gap = np.where(left == right, -_just_missed(left), gap)
+        return gap
+
+
+def _just_missed(limit: FloatArray) -> FloatArray:
+    """Return the margin by which a strict inequality misses at its limit itself."""
+    return np.where(np.isinf(limit), np.inf, np.finfo(np.float64).tiny)
+
+
+def _decided(
+    hypothesis: Hypothesis, used: Sequence[RoundSymbol], centre: FloatArray, corners: FloatArray
+) -> HypothesisCheck:
+    undefined = np.isnan(centre)
+    lowest = np.where(np.isnan(corners), -np.inf, corners).min(axis=0)
+    highest = np.where(np.isnan(corners), np.inf, corners).max(axis=0)
+    holds: bool | None = None
+    if undefined.any() or (highest < 0).any():
+        holds = False
+    elif (lowest >= 0).all():
+        holds = True
+    worst = int(np.argmax(undefined)) if undefined.any() else int(np.argmin(centre))
+    every = [symbol for symbol in used if symbol.reduction == "every"]
+    return HypothesisCheck(
+        name=hypothesis.name,
+        condition=str(hypothesis.condition),
+        source=hypothesis.source,
+        holds=holds,
+        margin=float(centre[worst]),
+        at_round=every[0].rounds.first + worst if every else None,
+    )

@@ -1,0 +1,294 @@
+"""Obtain a setting's trajectory with an error bar on every number: exact, or sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import stdtrit
+
+from fltheory import validation
+from fltheory.engines import NotAffineError, Setting, Trajectory, exact, monte_carlo, paths
+from fltheory.engines.observables import Observable
+from fltheory.engines.sampled.ceilings import Range, ranges
+from fltheory.engines.trajectory import FIELDS
+from fltheory.evidence.intervals import mean_within
+from fltheory.evidence.verdict import Evidence, Grade
+from fltheory.validation import FloatArray
+
+# About what a path costs, in runs: benchmarks/rao_blackwell.py.
+_REPLICAS_PER_PATH = 4
+# Rounds that are computed by two routes, and in how many numbers at most: a few hundredths of a
+# second, measured on runs without memory and with one.
+_COMPARED_ROUNDS = 2
+_COMPARED_NUMBERS = 200_000
+# Of the error probability; the rest is for noise that takes a run beyond its ceiling.
+_FOR_INTERVALS = 0.5
+
+
+class DisagreementError(ArithmeticError):
+    """Two routes to the same truth differ; the message has both numbers."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample where no exact engine applies.
+
+    Attributes
+    ----------
+    replicas, seed : int
+    error_probability : float
+        Allowed for all intervals of one check together.
+
+    Raises
+    ------
+    ValueError
+        For fewer than 2 replicas, a negative seed, or what is no probability.
+    """
+
+    replicas: int = 2000
+    seed: int = 0
+    error_probability: float = 1e-9
+
+    def __post_init__(self) -> None:
+        validation.whole_number("replicas", self.replicas, at_least=2)
+        validation.whole_number("seed", self.seed, at_least=0)
+        validation.real_number(
+            "error_probability",
+            self.error_probability,
+            "a probability between 0 and 1",
+            lambda chance: 0 < chance < 1,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """A trajectory and an interval around each of its numbers.
+
+    Attributes
+    ----------
+    trajectory : Trajectory
+    grade : Grade
+    sampling : Sampling or None
+        None where the trajectory is computed.
+    ranges : mapping of str to Range, optional
+        Between what each sampled quantity lies: intervals then hold for every sample size. With
+        none they are Student's, which do not see rare events: for figures, and for runs on real
+        data, of which no range is known.
+    """
+
+    trajectory: Trajectory
+    grade: Grade
+    sampling: Sampling | None
+    ranges: Mapping[str, Range] | None = None
+
+    def interval(self, field: str) -> tuple[FloatArray, FloatArray]:
+        """Return both ends of one field's intervals at every round."""
+        values = self.trajectory[field]
+        if self.ranges is not None:
+            return self._within(self.ranges[field], field)
+        error = self.error(field)
+        with np.errstate(invalid="ignore"):
+            return values - error, values + error
+
+    def error(self, field: str) -> FloatArray:
+        """Return how far the ends of one field's intervals are away at every round."""
+        values = self.trajectory[field]
+        if self.trajectory.rounding_error is not None:
+            return self.trajectory.rounding_error[field]
+        if self.ranges is not None:
+            lower, upper = self._within(self.ranges[field], field)
+            with np.errstate(invalid="ignore"):
+                return np.asarray(np.fmax(values - lower, upper - values))
+        assert self.sampling is not None
+        assert self.trajectory.standard_error is not None
+        tail = self.sampling.error_probability / (2 * self._n_intervals)
+        quantile = -float(stdtrit(self.sampling.replicas - 1, tail))
+        return quantile * self.trajectory.standard_error[field]
+
+    @property
+    def _n_intervals(self) -> int:
+        return (self.trajectory.rounds + 1) * (len(FIELDS) + len(self.trajectory.observed))
+
+    def _within(self, limits: Range, field: str) -> tuple[FloatArray, FloatArray]:
+        assert self.sampling is not None
+        assert self.trajectory.standard_error is not None
+        lower, upper = mean_within(
+            self.trajectory[field],
+            self.trajectory.standard_error[field],
+            self.sampling.replicas,
+            floor=limits.floor,
+            ceiling=limits.ceiling,
+            error_probability=_FOR_INTERVALS * self.sampling.error_probability / self._n_intervals,
+        )
+        return lower, upper + limits.beyond
+
+    def evidence(
+        self, error: float, scope: str = "", ends: tuple[float, float] | None = None
+    ) -> Evidence:
+        """Return the evidence for a quantity known to within ``error``, or between two ends."""
+        if self.sampling is None:
+            return Evidence(self.grade, error, scope=scope)
+        chance, replicas = self.sampling.error_probability, self.sampling.replicas
+        return Evidence(self.grade, error, chance, replicas, scope, ends)
+
+
+def truth(
+    setting: Setting, observe: Sequence[Observable] = (), sampling: Sampling | None = None
+) -> Truth:
+    """Run an exact engine where one applies, else average over participation, else sample.
+
+    A path of participants that is known beforehand is followed. Where rounds are affine once it
+    is known who takes part, exact moments given that are averaged over all of participation,
+    which is exact, or over what is drawn of it. Without noise a run's moments given participation
+    are the run itself, and runs are drawn. The last truths are kept, as readings of a theorem,
+    and mutants, share them.
+
+    The first rounds of what `exact` computes are computed by `paths` as well, where the histories
+    are few enough: a recursion over moments and one over histories have only the rounds' maps in
+    common, and those are compared with real rounds.
+
+    Parameters
+    ----------
+    setting : Setting
+    observe : sequence of Observable, optional
+        Further quantities, on a quadratic problem.
+    sampling : Sampling, optional
+        How to sample, where it comes to that.
+
+    Returns
+    -------
+    Truth
+        A trajectory, and an interval around each of its numbers.
+
+    Raises
+    ------
+    DisagreementError
+        If the two routes differ by more than both may be off; the message has both numbers.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import Bernoulli
+    >>> from fltheory.problems import QuadraticProblem
+    >>> problem = QuadraticProblem([[1.0]], [[0.0]])
+    >>> truth(Setting(FedAvg(0.5, 1), problem, Bernoulli([0.5]), 2, [1.0])).grade.name
+    'FLOAT64'
+    """
+    return _truth(setting, tuple(observe), sampling or Sampling())
+
+
+@lru_cache(maxsize=32)
+def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
+    computed = _computed(setting, observe)
+    if computed is not None:
+        return Truth(computed, Grade.FLOAT64, None)
+    drawn = None if observe else _given_participation(setting, sampling)
+    return drawn or over_runs(setting, observe, sampling)
+
+
+def over_runs(setting: Setting, observe: Sequence[Observable], sampling: Sampling) -> Truth:
+    """Sample whole runs, participation and noise."""
+    run = monte_carlo(setting, replicas=sampling.replicas, seed=sampling.seed, observe=observe)
+    return _sampled(run, setting, observe, sampling, given_path=False)
+
+
+def over_drawn_paths(setting: Setting, sampling: Sampling) -> Truth:
+    """Average exact moments given who takes part over paths that are drawn.
+
+    Raises
+    ------
+    NotAffineError
+        Where a round is not affine even then.
+    """
+    run = paths(setting, draws=sampling.replicas, seed=sampling.seed)
+    return _sampled(run, setting, (), sampling, given_path=True)
+
+
+def _sampled(
+    run: Trajectory,
+    setting: Setting,
+    observe: Sequence[Observable],
+    sampling: Sampling,
+    *,
+    given_path: bool,
+) -> Truth:
+    """Attach what is known of the range of each quantity, whatever a run is like."""
+    events = sampling.replicas * (setting.rounds + 1) * (1 + len(observe))
+    exceeded = (1 - _FOR_INTERVALS) * sampling.error_probability / events
+    limits = ranges(setting, observe, exceeded=exceeded, given_path=given_path)
+    return Truth(run, Grade.STATISTICAL, sampling, limits)
+
+
+@lru_cache(maxsize=32)
+def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
+    """Compute the moments, kept apart by histories where rounds count; None where neither goes.
+
+    Where both engines do, and the first has no bound on its rounding, the second is taken.
+    """
+    trajectory = _by_moments(setting, observe)
+    if observe or (trajectory is not None and not _has_no_bound(trajectory)):
+        return trajectory
+    try:
+        followed = paths(setting)
+    except NotAffineError:
+        return trajectory
+    # Runs that are followed one by one are any functions: nothing bounds their rounding.
+    return trajectory if followed.rounding_error is None else followed
+
+
+def _by_moments(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
+    try:
+        trajectory = exact(setting, observe=observe)
+    except NotAffineError:
+        return None
+    _compare_beginnings(setting, trajectory)
+    return trajectory
+
+
+def _compare_beginnings(setting: Setting, computed: Trajectory) -> None:
+    """Compute the first rounds history by history, too, where that takes no more than a moment.
+
+    Raises
+    ------
+    DisagreementError
+        If a number differs by more than both may be off.
+    """
+    n_clients, dim = setting.problem.n_clients, setting.problem.dim
+    if 2**n_clients * (n_clients * dim) ** 2 > _COMPARED_NUMBERS:
+        return
+    try:
+        followed = paths(replace(setting, rounds=min(_COMPARED_ROUNDS, setting.rounds)))
+    except NotAffineError:
+        return
+    if followed.rounding_error is None:
+        return
+    assert computed.rounding_error is not None
+    for field in FIELDS:
+        for index, (one, other) in enumerate(zip(computed[field], followed[field], strict=False)):
+            errors = computed.rounding_error[field][index], followed.rounding_error[field][index]
+            # Written so that infinities, beyond the range of floats, agree with each other.
+            if one != other and not abs(one - other) <= sum(errors):
+                raise DisagreementError(
+                    f"{field} after round {index} is {one!r} +- {errors[0]:.2g} by moments, and "
+                    f"{other!r} +- {errors[1]:.2g} by histories: one of the two routes is wrong"
+                )
+
+
+def _has_no_bound(trajectory: Trajectory) -> bool:
+    assert trajectory.rounding_error is not None
+    error = trajectory.rounding_error.squared_distance[-1]
+    return trajectory.diverged_at is None and not error <= trajectory.squared_distance[-1]
+
+
+def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:
+    """Average over drawn paths of participants; None where that has no advantage, or cannot be."""
+    if setting.problem.sigma == 0:
+        return None
+    drawn = replace(sampling, replicas=max(2, sampling.replicas // _REPLICAS_PER_PATH))
+    try:
+        return over_drawn_paths(setting, drawn)
+    except NotAffineError:
+        return None

@@ -1,0 +1,158 @@
+"""What a check says, and on what evidence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from fltheory.grammar.assertion import Relation
+
+SLOPE_IS_MET = 0.05
+SLOPE_IS_MISSED = 0.25
+"""A slope in excess of a claimed one: up to the first of its order, from the second of another."""
+
+
+class Outcome(Enum):
+    """The four verdicts; the value is what each means."""
+
+    HOLDS = "every hypothesis is met and truth <= bound"
+    REFUTED = "every hypothesis is met and truth > bound"
+    INAPPLICABLE = "some hypothesis fails"
+    UNDECIDED = (
+        "the error interval of the truth, or of a hypothesis, straddles its limit: "
+        "it is too wide, or rare events were not seen"
+    )
+
+
+class Grade(Enum):
+    """Grades of evidence; the value is what each means."""
+
+    RATIONAL = "exact arithmetic, no rounding"
+    EXACT = "enclosed: every rounding of truth, bound, constants and hypotheses accounted for"
+    FLOAT64 = "computed in float64, with an estimate of its rounding that is not a proof"
+    STATISTICAL = "sampled, with a stated probability of error"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """How a truth was obtained.
+
+    Attributes
+    ----------
+    grade : Grade
+    error : float
+        Half-width of the interval around the truth: rounding bound, or confidence interval, of
+        which it is the longer side, infinite where nothing bounds what was not seen.
+    error_probability : float
+        Probability that any interval used in the check misses, zero unless statistical.
+    replicas : int or None
+        Sample size where statistical.
+    scope : str
+        What the evidence is limited to, where it is.
+    ends : pair of float, optional
+        Of the interval, where it is not symmetric.
+    """
+
+    grade: Grade
+    error: float
+    error_probability: float = 0.0
+    replicas: int | None = None
+    scope: str = ""
+    ends: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class HypothesisCheck:
+    """One hypothesis on one setting.
+
+    Attributes
+    ----------
+    name, condition, source : str
+    holds : bool or None
+        None where its value's error interval straddles the limit.
+    margin : float
+        How far inside (positive) or outside (negative) its limit it is; NaN where the
+        condition is undefined, as where it divides by zero.
+    at_round : int or None
+        The round with the smallest margin, for conditions on every round.
+    """
+
+    name: str
+    condition: str
+    source: str
+    holds: bool | None
+    margin: float
+    at_round: int | None = None
+
+    @property
+    def failure(self) -> str:
+        """Return what went wrong, in a line."""
+        where = "" if self.at_round is None else f" in round {self.at_round}"
+        if math.isnan(self.margin):
+            return f"{self.name}: undefined{where}"
+        return f"{self.name}: margin {self.margin:.3g}{where}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a statement is worth on one setting.
+
+    Attributes
+    ----------
+    theorem, reading : str
+        Which statement, and how it was read.
+    outcome : Outcome
+    evidence : Evidence
+    truth, bound : float
+        Both sides of the inequality; for a claimed order, the slope of the truth and the
+        claimed slope over the last decade, in logarithms.
+    hypotheses : tuple of HypothesisCheck
+    detail : str
+        More about a claimed order, or both sides as fractions.
+    relation : Relation
+        How the truth is claimed to compare with the bound; for an order both are slopes.
+    """
+
+    theorem: str
+    reading: str
+    outcome: Outcome
+    evidence: Evidence
+    truth: float
+    bound: float
+    hypotheses: tuple[HypothesisCheck, ...]
+    detail: str = ""
+    relation: Relation = Relation.AT_MOST
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether truth and bound are slopes."""
+        return self.relation is Relation.OF_ORDER
+
+    @property
+    def ratio(self) -> float:
+        """truth/bound, or for a claimed order the excess of the truth's slope; may be NaN.
+
+        For a lower bound it is bound/truth: what exceeds 1 breaks the bound either way.
+        """
+        if self.is_rate:
+            return self.truth - self.bound
+        if self.relation.is_from_below:
+            return _quotient(self.bound, self.truth)
+        return _quotient(self.truth, self.bound)
+
+    @property
+    def contrary(self) -> str:
+        """How truth and bound compare where the claim is refuted."""
+        return self.relation.contrary
+
+    @property
+    def failed(self) -> tuple[HypothesisCheck, ...]:
+        """Hypotheses that are not met."""
+        return tuple(check for check in self.hypotheses if check.holds is False)
+
+
+def _quotient(above: float, below: float) -> float:
+    if below == 0:
+        return 0.0 if above == 0 else math.inf
+    return above / below

@@ -1,0 +1,126 @@
+"""Square roots, logarithms and norms of floats and of exact numbers alike.
+
+NumPy takes the norm of an array of objects by making floats of them first, and says nothing. What
+reads constants off a setting, which may be in floats or in exact numbers, asks here instead.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+
+def is_exact(value: Any) -> bool:
+    """Whether a number, or the numbers of an array, are objects rather than floats."""
+    return np.asarray(value).dtype == object
+
+
+def root(value: Any) -> Any:
+    """Return the square root of a number.
+
+    Examples
+    --------
+    >>> root(4)
+    2.0
+    """
+    return value.sqrt() if is_exact(value) else math.sqrt(value)
+
+
+def log(value: Any) -> Any:
+    """Return the natural logarithm of a number.
+
+    Examples
+    --------
+    >>> log(1)
+    0.0
+    """
+    return value.log() if is_exact(value) else math.log(value)
+
+
+def norm(vector: Any) -> Any:
+    """Return the Euclidean norm of a vector.
+
+    Examples
+    --------
+    >>> norm(np.array([3.0, 4.0]))
+    5.0
+    """
+    if is_exact(vector):
+        return root((vector * vector).sum())
+    return float(np.linalg.norm(vector))
+
+
+def largest_norm(vectors: Any) -> Any:
+    """Return the largest Euclidean norm of some vectors, (n, d).
+
+    Of exact numbers the squares are compared, which are fractions where the numbers are.
+    """
+    if is_exact(vectors):
+        return root(largest((vectors * vectors).sum(axis=1)))
+    return float(np.linalg.norm(vectors, axis=1).max())
+
+
+def largest(values: Any) -> Any:
+    """Return the largest of some numbers; of balls that overlap, one that holds it.
+
+    Examples
+    --------
+    >>> largest([1.0, 3.0])
+    3.0
+    """
+    if is_exact(values):
+        return reduce(lambda one, other: one.maximum(other), np.ravel(values))
+    return float(np.max(values))
+
+
+def number(value: Any) -> Any:
+    """Return an exact number as it is, anything else as a float.
+
+    Examples
+    --------
+    >>> number(np.float64(0.5))
+    0.5
+    """
+    return np.asarray(value).item() if is_exact(value) else float(value)
+
+
+def powers(base: Any, exponents: Any) -> Any:
+    """Return whole powers of a number, (n,).
+
+    Examples
+    --------
+    >>> powers(0.5, np.array([2, 0]))
+    array([0.25, 1.  ])
+    """
+    if not is_exact(base):
+        return np.asarray(base**exponents)
+    made = np.empty(len(exponents), dtype=object)
+    made[:] = [base ** int(exponent) for exponent in exponents]
+    return made
+
+
+def solve(matrix: Any, vector: Any) -> Any:
+    """Return the solution of a system of linear equations, (d, d) and (d,).
+
+    Exact numbers are eliminated as they are, with the first pivot that is surely not zero.
+
+    Examples
+    --------
+    >>> solve(np.array([[2.0]]), np.array([1.0]))
+    array([0.5])
+    """
+    if not is_exact(matrix):
+        return np.linalg.solve(matrix, vector)
+    rows = np.concatenate([matrix, vector[:, None]], axis=1)
+    size = len(vector)
+    for place in range(size):
+        pivot = next(row for row in range(place, size) if rows[row, place] != 0)
+        rows[[place, pivot]] = rows[[pivot, place]]
+        rows[place] = rows[place] / rows[place, place]
+        for other in range(size):
+            if other != place:
+                rows[other] = rows[other] - rows[other, place] * rows[place]
+    return rows[:, -1]

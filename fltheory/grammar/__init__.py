@@ -1,0 +1,1 @@
+"""What statements are made of: hypotheses, relations, units, regimes, refutations."""

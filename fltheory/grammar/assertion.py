@@ -1,0 +1,103 @@
+"""What a statement asserts: a left side, a relation and a right side.
+
+A terminal, a page and a report all show a statement by its assertions, so that none of them can
+turn an inequality around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from operator import ge, gt, le, lt
+from typing import Any
+
+import sympy as sp
+
+from fltheory.grammar.hypothesis import Hypothesis
+
+
+class Relation(StrEnum):
+    """How a left side is claimed to compare with a right one; the value is its sign in text.
+
+    Examples
+    --------
+    >>> Relation.AT_LEAST.holds(2, 2), Relation.AT_LEAST.contrary
+    (True, '<')
+    """
+
+    AT_MOST = "<="
+    BELOW = "<"
+    AT_LEAST = ">="
+    ABOVE = ">"
+    OF_ORDER = "= O"
+    GOES_WITH = "goes with"
+
+    @property
+    def is_from_below(self) -> bool:
+        """Whether the right side is a lower bound."""
+        return self in (Relation.AT_LEAST, Relation.ABOVE)
+
+    @property
+    def contrary(self) -> str:
+        """The sign of what refutes an inequality."""
+        return _CONTRARIES[self]
+
+    def holds(self, left: Any, right: Any) -> bool:
+        """Whether two numbers compare so.
+
+        Raises
+        ------
+        KeyError
+            For an order or a direction, which two numbers do not decide.
+        """
+        return bool(_COMPARISONS[self](left, right))
+
+
+_CONTRARIES: Mapping[Relation, str] = {
+    Relation.AT_MOST: ">",
+    Relation.BELOW: ">=",
+    Relation.AT_LEAST: "<",
+    Relation.ABOVE: "<=",
+}
+_COMPARISONS: Mapping[Relation, Callable[[Any, Any], Any]] = {
+    Relation.AT_MOST: le,
+    Relation.BELOW: lt,
+    Relation.AT_LEAST: ge,
+    Relation.ABOVE: gt,
+}
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """One thing that a statement asserts under its hypotheses.
+
+    Attributes
+    ----------
+    left : str
+        The left side in text.
+    left_latex : str
+        The left side typeset; empty where there is only the text.
+    relation : Relation
+    right : sympy expression
+        A bound, or an order.
+    variable : sympy symbol or None
+        For a claimed order or direction: what it is claimed in.
+    hypotheses : tuple of Hypothesis
+        Conditions of this assertion alone.
+    """
+
+    left: str
+    left_latex: str
+    relation: Relation
+    right: sp.Expr
+    variable: sp.Symbol | None = None
+    hypotheses: tuple[Hypothesis, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in a line."""
+        where = "" if self.variable is None else f"in {self.variable}: "
+        is_order = self.relation is Relation.OF_ORDER
+        right = f"({self.right})" if is_order else f" {self.right}"
+        return f"{where}{self.left} {self.relation}{right}"

@@ -1,0 +1,46 @@
+"""A condition of a theorem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from fltheory import validation
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A condition ``left <= right``, ``left < right`` or ``left = right`` of a theorem.
+
+    Attributes
+    ----------
+    name : str
+        What it asks for, in a few words.
+    condition : sympy relation
+    source : str
+        Where the paper states it.
+    is_known : bool
+        False where the text at hand lacks what it takes to evaluate it: it is then left open, and
+        no verdict rests on it. The condition says what it is about.
+
+    Raises
+    ------
+    ValueError
+        If ``name`` is empty, or ``condition`` is no relation, as when SymPy has found it always
+        true or false.
+    """
+
+    name: str
+    condition: sp.core.relational.Relational
+    source: str
+    is_known: bool = True
+
+    def __post_init__(self) -> None:
+        validation.text("name of a hypothesis", self.name)
+        if not isinstance(self.condition, sp.core.relational.Relational):
+            raise ValueError(
+                f"condition of hypothesis {self.name!r} must be a SymPy relation, "
+                f"got {self.condition!r}; evaluate=False keeps SymPy from deciding it"
+            )
+        validation.instance_of(f"source of hypothesis {self.name!r}", self.source, str, "a string")

@@ -1,0 +1,283 @@
+"""What statements bound: a quantity of a run reduced over rounds, or a number of a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+from sympy.parsing.sympy_parser import parse_expr
+
+from fltheory import validation
+from fltheory.engines import Setting, Trajectory
+from fltheory.grammar.fields import must_be, symbol
+from fltheory.grammar.units import Unit
+from fltheory.validation import FloatArray
+
+Reduction: TypeAlias = Literal["mean", "max", "min", "every", "last"]
+
+_REDUCTIONS: tuple[Reduction, ...] = get_args(Reduction)
+
+
+@dataclass(frozen=True)
+class RoundRange:
+    """Rounds ``first`` to ``R + beyond_last``, both included.
+
+    Raises
+    ------
+    ValueError
+        Unless ``first`` is a whole number of at least 0 and ``beyond_last`` one of at most 0.
+    """
+
+    first: int
+    beyond_last: int
+
+    def __post_init__(self) -> None:
+        validation.whole_number("first", self.first, at_least=0)
+        beyond = self.beyond_last
+        if isinstance(beyond, bool) or not isinstance(beyond, int | np.integer) or beyond > 0:
+            raise ValueError(
+                "beyond_last must be a whole number of at most 0, as there is no round after R, "
+                f"got {beyond!r}"
+            )
+
+    def slice(self, size: int) -> slice:
+        """Return where the range is in what has a number for each of the rounds 0 to R."""
+        return slice(self.first, max(size + self.beyond_last, 0))
+
+    def of(self, array: FloatArray) -> FloatArray:
+        """Cut the range out of an array over rounds 0 to R."""
+        return array[self.slice(array.size)]
+
+    @property
+    def text(self) -> str:
+        """The range in words."""
+        return f"r = {self.first} .. R{f'{self.beyond_last:+d}' if self.beyond_last else ''}"
+
+
+@dataclass(frozen=True)
+class RoundSymbol:
+    """A symbol of a hypothesis whose value depends on the trajectory.
+
+    Attributes
+    ----------
+    symbol : sympy symbol
+    field : str
+        Name of the array in a `Trajectory`.
+    reduction : str
+        How the rounds become one number; ``every`` asks for the hypothesis at each of them.
+    rounds : RoundRange
+        The rounds for which the proof needs it.
+    meaning : str
+
+    Raises
+    ------
+    ValueError
+        If one of them is something else, an unknown reduction, say.
+
+    Examples
+    --------
+    The largest squared gradient before the last round, as a symbol for conditions:
+
+    >>> largest = RoundSymbol(
+    ...     sp.Symbol("G"), "squared_gradient", "max", RoundRange(0, -1), "largest ||grad F||^2"
+    ... )
+    >>> largest.rounds.text
+    'r = 0 .. R-1'
+    """
+
+    symbol: sp.Symbol
+    field: str
+    reduction: Reduction
+    rounds: RoundRange
+    meaning: str
+
+    def __post_init__(self) -> None:
+        symbol("symbol of a round symbol", self.symbol)
+        of = f"of the round symbol {self.symbol}"
+        validation.text(f"field {of}", self.field)
+        validation.one_of(f"reduction {of}", self.reduction, _REDUCTIONS)
+        must_be(RoundRange)(f"rounds {of}", self.rounds)
+        must_be(str)(f"meaning {of}", self.meaning)
+
+
+@dataclass(frozen=True)
+class BoundedQuantity:
+    """The left-hand side: one field of a trajectory, reduced over a range of rounds.
+
+    Without a unit the bound is checked for units in itself only. A mean may have ``weights``, a
+    function of the setting that returns one number that is not negative for each round of the
+    range; they need not sum to one. Where all of them are zero the mean is NaN. For certificates
+    ``weights_text`` says the same as a formula in the statement's symbols and the round r.
+
+    Raises
+    ------
+    ValueError
+        For an unknown reduction, ``every`` (a quantity is one number), weights of anything but a
+        mean, an empty name of a field, or rounds that are no `RoundRange`.
+    """
+
+    field: str
+    reduction: Reduction
+    rounds: RoundRange
+    text: str
+    latex: str
+    unit: Unit | None = None
+    weights: Callable[[Setting], NDArray[Any]] | None = None
+    weights_text: str = "1"
+
+    def __post_init__(self) -> None:
+        of = "of a bounded quantity"
+        validation.text(f"field {of}", self.field)
+        # "every" leaves as many numbers as there are rounds, and a bound is compared with one.
+        single = tuple(item for item in _REDUCTIONS if item != "every")
+        validation.one_of(f"reduction {of}", self.reduction, single)
+        must_be(RoundRange)(f"rounds {of}", self.rounds)
+        for name in ("text", "latex", "weights_text"):
+            must_be(str)(f"{name} {of}", getattr(self, name))
+        must_be(Unit, type(None))(f"unit {of}", self.unit)
+        if self.weights is not None:
+            validation.is_callable(f"weights {of}", self.weights)
+            if self.reduction != "mean":
+                raise ValueError(f"weights {of} must belong to a mean, got {self.reduction!r}")
+
+    def of(self, trajectory: Trajectory, setting: Setting) -> float:
+        """Return its value on a setting's trajectory."""
+        return self._reduced(trajectory[self.field], setting)
+
+    def error(self, errors: FloatArray, setting: Setting) -> float:
+        """Return a bound on its error from the errors of each round."""
+        return self._reduced(errors, setting)
+
+    def ends(self, lower: FloatArray, upper: FloatArray, setting: Setting) -> tuple[float, float]:
+        """Return the ends of its interval from those of each round: it grows with each of them."""
+        return self._reduced(lower, setting), self._reduced(upper, setting)
+
+    def certified_text(self, owner: str) -> Mapping[str, Any]:
+        """Return it as the checker of certificates reads it."""
+        return {**rule_text(self.field, self.reduction, self.rounds), "weights": self.weights_text}
+
+    def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[sp.Basic, ...]:
+        """Return the formulas that it is made of: its weights', in symbols of these names."""
+        if self.weights is None:
+            return ()
+        return (parse_expr(self.weights_text, local_dict=dict(names)),)
+
+    def _reduced(self, values: FloatArray, setting: Setting) -> float:
+        if self.weights is None:
+            return float(reduced(values, self.reduction, self.rounds)[0])
+        taken = reduced(values, "every", self.rounds)
+        weights = self.weights(setting)
+        counted = weights > 0
+        if not counted.any():
+            return float("nan")
+        return float(np.average(taken[counted], weights=weights[counted]))
+
+
+def rule_text(field: str, reduction: Reduction, rounds: RoundRange) -> dict[str, Any]:
+    """Return how rounds become one number, as the checker of certificates reads it."""
+    return {"of": field, "reduction": reduction, "rounds": [rounds.first, rounds.beyond_last]}
+
+
+def reduced(values: FloatArray, reduction: Reduction, rounds: RoundRange) -> FloatArray:
+    """Reduce an array over rounds 0 to R; the result is of length one unless ``every``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown reduction, or a run too short to have a round in the range.
+    """
+    validation.one_of("reduction", reduction, _REDUCTIONS)
+    taken = rounds.of(values)
+    if taken.size == 0:
+        raise ValueError(
+            f"rounds must hold at least one round, got {rounds.text} of a run of "
+            f"R = {values.size - 1} rounds"
+        )
+    reductions: Mapping[Reduction, Callable[[], FloatArray]] = {
+        "every": lambda: taken,
+        "last": lambda: taken[-1:],
+        "mean": lambda: taken.mean(keepdims=True),
+        "max": lambda: taken.max(keepdims=True),
+        "min": lambda: taken.min(keepdims=True),
+    }
+    return reductions[reduction]()
+
+
+@dataclass(frozen=True)
+class Looseness:
+    """How tight an inequality is at its tightest; shown beside a verdict, and decides nothing.
+
+    Attributes
+    ----------
+    over : str
+        The set of points.
+    largest_ratio : callable
+        The largest truth/bound over them for a setting, in float64.
+    """
+
+    over: str
+    largest_ratio: Callable[[Setting], float]
+
+    def __post_init__(self) -> None:
+        validation.text("over of a looseness", self.over)
+        validation.is_callable("largest_ratio of a looseness", self.largest_ratio)
+
+
+@dataclass(frozen=True)
+class PointQuantity:
+    """A left-hand side that a setting has by itself, without a run.
+
+    Attributes
+    ----------
+    value : callable
+        Its value and a bound, to first order, on the rounding error of that; NaN where it is
+        undefined.
+    text : str
+    unit : Unit
+    latex : str
+        How it is typeset; by its text where there is none.
+    sample : callable, optional
+        Independent estimates of it, (replicas,), from a setting, their number and a generator,
+        for figures.
+    certified : str
+        Which number of a setting it is, as a formula in those of the checker of certificates.
+    looseness : Looseness, optional
+        For a claim about all points of a set, which is checked where it is nearest to failing.
+    """
+
+    value: Callable[[Setting], tuple[float, float]]
+    text: str
+    unit: Unit
+    latex: str = ""
+    sample: Callable[[Setting, int, np.random.Generator], FloatArray] | None = None
+    certified: str = ""
+    looseness: Looseness | None = None
+
+    def __post_init__(self) -> None:
+        validation.is_callable("value of a quantity", self.value)
+        validation.text("text of a quantity", self.text)
+        must_be(Unit)("unit of a quantity", self.unit)
+        must_be(Looseness, type(None))("looseness of a quantity", self.looseness)
+
+    def certified_text(self, owner: str) -> str:
+        """Return it as the checker of certificates reads it.
+
+        Raises
+        ------
+        ValueError
+            If the checker does not know it.
+        """
+        if not self.certified:
+            raise ValueError(
+                f"{owner} cannot be certified: its quantity, {self.text}, is no number "
+                "that the checker works out"
+            )
+        return self.certified
+
+    def formulas(self, names: Mapping[str, sp.Symbol]) -> tuple[()]:
+        """Return no formulas: it is a number by its name."""
+        return ()

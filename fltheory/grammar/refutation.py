@@ -1,0 +1,133 @@
+"""What kind of sentence a statement is, and why a printed one is refuted.
+
+A refuted remark is no refuted theorem, and a misprint is no gap in a proof. So a statement says
+what it is in its paper, and each fault of a refuted one says where a reader finds it, how much it
+weighs, and which single change mends it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from fltheory import validation
+
+
+class StatementKind(StrEnum):
+    """What a sentence is in its paper; the value is the word that a reader sees.
+
+    Examples
+    --------
+    >>> StatementKind.LEMMA.is_result, StatementKind.SKETCH.is_result
+    (True, False)
+    """
+
+    THEOREM = "theorem"
+    COROLLARY = "corollary"
+    LEMMA = "lemma"
+    STEP = "step of a proof"
+    SKETCH = "sentence of a proof sketch"
+    REMARK = "remark"
+    EXAMPLE = "example"
+    ASSUMPTION = "assumption"
+
+    @property
+    def is_result(self) -> bool:
+        """Whether the paper states it as a result: only these count as refuted theorems."""
+        return self in (StatementKind.THEOREM, StatementKind.COROLLARY, StatementKind.LEMMA)
+
+
+class Weight(StrEnum):
+    """How much a fault weighs, the lightest first; the value is the sentence that says so.
+
+    Examples
+    --------
+    >>> Weight.heaviest([Weight.GAP, Weight.MISPRINT]).label
+    'gap'
+    """
+
+    MISPRINT = "misprint: the paper's own argument has it right"
+    MISSING_HYPOTHESIS = "missing hypothesis: the argument uses what the statement does not ask for"
+    GAP = "gap: a step of the argument fails"
+
+    @property
+    def label(self) -> str:
+        """The word before the colon."""
+        return self.value.partition(":")[0]
+
+    @classmethod
+    def heaviest(cls, weights: Iterable[Weight]) -> Weight:
+        """Return the heaviest of some weights.
+
+        Raises
+        ------
+        ValueError
+            If there is none.
+        """
+        return max(weights, key=list(cls).index)
+
+
+# A sentence ends where a capital or nothing follows its full stop; "Eq. (3)" and "0.5" do not.
+_SENTENCE_END = re.compile(r"\.(?=\s+[A-Z]|\s*$)")
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """One fault of a statement, and what mends just that.
+
+    Attributes
+    ----------
+    why : str
+        The fault in one sentence, with the places in the paper that show it.
+    weight : Weight
+    change : str
+        The one change that mends it, in a few words.
+    reading : str
+        The registered reading that has this change, among others perhaps; empty where none has.
+    regimes : tuple of str
+        The regimes that this fault refutes.
+    certificates : tuple of str
+        Names of kept certificates that show it.
+
+    Raises
+    ------
+    ValueError
+        If ``why`` is not one sentence, ``change`` is empty, or neither a regime nor a certificate
+        shows the fault.
+
+    Examples
+    --------
+    >>> fault = Refutation("(3) fails at K = 1.", Weight.GAP, "K > 1", "derived", ("one step",))
+    >>> fault.mended_by
+    'K > 1 (the derived reading)'
+    """
+
+    why: str
+    weight: Weight
+    change: str
+    reading: str = ""
+    regimes: tuple[str, ...] = ()
+    certificates: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        validation.text("why of a refutation", self.why)
+        if len(_SENTENCE_END.findall(self.why)) != 1 or not self.why.endswith("."):
+            raise ValueError(
+                f"why of a refutation must be one sentence with a full stop, got {self.why!r}"
+            )
+        validation.instance_of("weight of a refutation", self.weight, Weight, "a Weight")
+        validation.text("change of a refutation", self.change)
+        validation.instance_of("reading of a refutation", self.reading, str, "a string")
+        for name in ("regimes", "certificates"):
+            validation.tuple_of(f"{name} of a refutation", getattr(self, name), str)
+        if not (self.regimes or self.certificates):
+            raise ValueError(
+                "regimes or certificates of a refutation must name what shows it, got neither"
+            )
+
+    @property
+    def mended_by(self) -> str:
+        """What mends it, in a few words, and in which reading."""
+        return f"{self.change} (the {self.reading} reading)" if self.reading else self.change

@@ -1,0 +1,194 @@
+"""Clients that are there independently, those of equal availability taken together.
+
+Clients of one group are exchangeable: what a number of clients implies for one of them, or for
+two, it implies for any of their groups. So expectations over the number of the *other* clients
+there are worked out once for each group, or pair of groups, whatever the number of clients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import ClientIndices, FloatArray
+
+_UNIT_ROUNDOFF = float(np.finfo(np.float64).eps) / 2
+_NEGLIGIBLE = 1e-60
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """Chances of the numbers ``first``, ``first + 1``, ..."""
+
+    first: int
+    chances: FloatArray
+
+    def plus(self, other: _Law) -> _Law:
+        """Return the law of the sum of two independent numbers; no term is negative."""
+        return _Law(self.first + other.first, np.convolve(self.chances, other.chances))
+
+
+_NOBODY = _Law(0, np.ones(1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """A function of the numbers ``first``, ``first + 1``, ..."""
+
+    first: int
+    values: FloatArray
+
+    def mean(self, law: _Law) -> float:
+        """Return its mean, for a number within reach."""
+        place = law.first - self.first
+        return float(law.chances @ self.values[place : place + law.chances.size])
+
+
+def _binomial(trials: int, p: float) -> _Law:
+    """Return the binomial law, less chances below 1e-60 of the largest.
+
+    Ratios of neighbours are multiplied up from the mode: every chance is then as accurate
+    as so many products are, where logarithms of factorials would lose digits with N.
+    """
+    if p in (0.0, 1.0) or trials == 0:
+        return _Law(trials if p == 1.0 else 0, np.ones(1))
+    mode = min(int((trials + 1) * p), trials)
+    # Chernoff: beyond 40 standard deviations and 400 more, chances are below 1e-60.
+    reach = int(40 * math.sqrt(trials * p * (1 - p))) + 400
+    odds = p / (1 - p)
+    above = np.arange(mode, min(trials, mode + reach))
+    below = np.arange(mode, max(0, mode - reach), -1)
+    up = np.cumprod((trials - above) / (above + 1) * odds)
+    down = np.cumprod(below / (trials - below + 1) / odds)
+    chances = np.concatenate([down[::-1], [1.0], up])
+    kept = np.flatnonzero(chances > _NEGLIGIBLE)
+    chances = chances[kept[0] : kept[-1] + 1]
+    return _Law(mode - down.size + int(kept[0]), chances / chances.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class LikeClients(ReadOnlyArrays):
+    """Groups of clients who are there independently, with one probability a group.
+
+    Attributes
+    ----------
+    availability : array, (G,)
+        Probabilities, distinct and ascending.
+    sizes : array, (G,)
+        How many clients have each.
+    group : array, (N,)
+        Each client's group.
+    """
+
+    availability: FloatArray
+    sizes: ClientIndices
+    group: ClientIndices
+
+    @classmethod
+    def of(cls, availability: FloatArray) -> LikeClients:
+        """Group clients by their ``availability`` (N,)."""
+        distinct, group, sizes = np.unique(availability, return_inverse=True, return_counts=True)
+        return cls(distinct, sizes, group)
+
+    @property
+    def relative_error(self) -> float:
+        """Bound, to first order, on the relative rounding error of a chance of a number.
+
+        A chance of a group is some hundred ratios multiplied, and divided by a sum; every sum
+        of groups adds as many terms as the narrower law has. All terms are positive.
+        """
+        widths = sum(law.chances.size for law in self._laws)
+        return 8 * _UNIT_ROUNDOFF * (widths + 8 * len(self._laws))
+
+    @cached_property
+    def _laws(self) -> list[_Law]:
+        return [laws[0] for laws in self._left_out]
+
+    @cached_property
+    def _left_out(self) -> list[tuple[_Law, _Law, _Law]]:
+        """Laws of each group's number there: of all, less one, and less two of its clients.
+
+        Each is made from the next, so that the numbers they cover lie within each other. With
+        a single client "less two" is nobody.
+        """
+        return [
+            _grown(int(size), float(p))
+            for size, p in zip(self.sizes, self.availability, strict=True)
+        ]
+
+    @cached_property
+    def number(self) -> tuple[ClientIndices, FloatArray]:
+        """Numbers of clients there, and their chances; those below 1e-60 are left out."""
+        law = _NOBODY
+        for group in self._laws:
+            law = law.plus(group)
+        return np.arange(law.first, law.first + law.chances.size), law.chances
+
+    def without_one(self, values: FloatArray) -> FloatArray:
+        """Return ``E values[number of others there]`` (G,) for a client of each group.
+
+        ``values`` is (N,), one for each number of others.
+        """
+        after, before, found = self._after(values), _NOBODY, []
+        for place, (whole, less_one, _) in enumerate(self._left_out):
+            found.append(after[place].mean(before.plus(less_one)))
+            before = before.plus(whole)
+        return np.array(found)
+
+    def without_two_alike(self, values: FloatArray) -> FloatArray:
+        """Return ``E values[number of others there]`` (G,) for two clients of the same group.
+
+        ``values`` is (N - 1,). For a group of one the entry means nothing.
+        """
+        after, before, found = self._after(values), _NOBODY, []
+        for place, (whole, _, less_two) in enumerate(self._left_out):
+            found.append(after[place].mean(before.plus(less_two)))
+            before = before.plus(whole)
+        return np.array(found)
+
+    def without_two(self, values: FloatArray) -> FloatArray:
+        """Return the same (G, G) for two clients of each pair of groups.
+
+        Time grows with the pairs of groups, and at most linearly with the clients for each.
+        """
+        table = np.diag(self.without_two_alike(values))
+        after, before = self._after(values), _NOBODY
+        for first, (whole, less_one, _) in enumerate(self._left_out):
+            other_before = before.plus(less_one)
+            for second in range(first + 1, len(self._left_out)):
+                less_both = other_before.plus(self._left_out[second][1])
+                table[first, second] = table[second, first] = after[second].mean(less_both)
+                other_before = less_both.plus(self._one(second))
+            before = before.plus(whole)
+        return table
+
+    def _one(self, place: int) -> _Law:
+        p = float(self.availability[place])
+        return _Law(0, np.array([1 - p, p]))
+
+    def _after(self, values: FloatArray) -> list[_Means]:
+        """Return, for each group, ``n -> E values[n + number there of the groups after it]``.
+
+        Each is made from the one before by averaging over one more group, for the numbers n
+        that groups up to it can reach.
+        """
+        numbers, _ = self.number
+        # With nobody left out a number may be larger than any that counts.
+        means = _Means(int(numbers[0]), np.append(values, 0.0)[np.minimum(numbers, values.size)])
+        found = [means]
+        for law in reversed(self._laws[1:]):
+            averaged = np.correlate(means.values, law.chances, mode="valid")
+            means = _Means(means.first - law.first, averaged)
+            found.append(means)
+        return found[::-1]
+
+
+def _grown(size: int, p: float) -> tuple[_Law, _Law, _Law]:
+    one = _Law(0, np.array([1 - p, p]))
+    less_two = _binomial(max(size - 2, 0), p)
+    less_one = less_two.plus(one) if size > 1 else _NOBODY
+    return less_one.plus(one), less_one, less_two

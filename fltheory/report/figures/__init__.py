@@ -1,0 +1,1 @@
+"""Bounds, truths and samples as figures."""

@@ -1,0 +1,227 @@
+"""Several curves on one axis: algorithms, populations or readings side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fltheory.claims.bound_curve import confidence
+from fltheory.report.figures.bound_figure import heights
+from fltheory.report.figures.figure_axes import (
+    CURVE_STYLES,
+    blank,
+    cycled,
+    draw_levels,
+    draw_points,
+    label,
+    legend_below,
+    set_scales,
+    set_title,
+)
+from fltheory.verify import BoundCurve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PANEL_WIDTH = 62
+_GREY = "#555555"
+
+
+def bounds_figure(
+    curves: Mapping[str, BoundCurve],
+    *,
+    title: str = "",
+    log_x: bool = True,
+    points: Mapping[str, tuple[float, float]] | None = None,
+    levels: Mapping[str, float] | None = None,
+) -> Figure:
+    """Draw several curves of one quantity, each with its truth, sample and bound.
+
+    A curve has a colour and a marker: its truth is a solid line, its sample are filled markers
+    with intervals, its bound is dashed with hollow markers. The title names each verdict.
+
+    Parameters
+    ----------
+    curves : mapping of str to BoundCurve
+        By the name in the legend; from `fltheory.verify.rounds_curve`, `quantity_curve`,
+        `sweep_curve` or `order_curve`.
+    title : str, optional
+        A last line of the title.
+    log_x, points, levels
+        As for `bound_figure`.
+
+    Raises
+    ------
+    ValueError
+        For no curves.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> from fltheory.verify import rounds_curve
+    >>> curves = {}
+    >>> for reading in ("printed", "derived"):
+    ...     theorem = theorems.get("sa-fl/5", reading=reading)
+    ...     setting = theorem.regimes["other units"].setting
+    ...     curves[reading] = rounds_curve(theorem, setting, points=3, replicas=0)
+    >>> print(bounds_figure(curves).axes[0].get_title())
+    printed: sa-fl/5 (printed) HOLDS at 2, REFUTED at 1; derived: sa-fl/5 (derived)
+    HOLDS at 2, INAPPLICABLE at 1
+    """
+    if not curves:
+        raise ValueError("curves must be one or more, got none")
+    figure, axes = blank()
+    _fill(axes, curves, log_x=log_x, points=points or {}, levels=levels or {})
+    set_title(axes, _heading(curves), title)
+    extra = axes.get_legend_handles_labels()[0]
+    legend_below(figure, [*_names(curves), *extra, *_kinds(curves.values())])
+    return figure
+
+
+def panels_figure(panels: Mapping[str, Mapping[str, BoundCurve]], *, log_x: bool = True) -> Figure:
+    """Draw curves of the same names on several axes, one a setting, as `bounds_figure` does.
+
+    Parameters
+    ----------
+    panels : mapping of str to mapping of str to BoundCurve
+        A panel's title and its curves.
+    log_x : bool
+
+    Raises
+    ------
+    ValueError
+        For no panels.
+    """
+    from matplotlib.figure import Figure
+
+    if not panels:
+        raise ValueError("panels must be one or more, got none")
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(5.2 * columns, 0.9 + 3.3 * rows), layout="constrained")
+    every = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in every[len(panels) :]:
+        axes.remove()
+    for place, (name, curves) in enumerate(panels.items()):
+        axes = every[place]
+        axes.grid(alpha=0.25)
+        _fill(axes, curves, log_x=log_x, points={}, levels={})
+        axes.set_ylabel("" if place % columns else axes.get_ylabel(), fontsize=9)
+        set_title(axes, name, _heading(curves), width=_PANEL_WIDTH)
+    drawn = [curve for curves in panels.values() for curve in curves.values()]
+    legend_below(figure, [*_names(next(iter(panels.values()))), *_kinds(drawn)])
+    return figure
+
+
+def _fill(
+    axes: Axes,
+    curves: Mapping[str, BoundCurve],
+    *,
+    log_x: bool,
+    points: Mapping[str, tuple[float, float]],
+    levels: Mapping[str, float],
+) -> None:
+    """Draw all but title and legend."""
+    styles = cycled(CURVE_STYLES, len(curves))
+    for curve, (marker, colour) in zip(curves.values(), styles, strict=True):
+        _draw(axes, curve, marker, colour)
+    draw_levels(axes, levels)
+    draw_points(axes, points)
+    first = next(iter(curves.values()))
+    axes.set(xlabel=label(first.variable), ylabel=label(first.quantity))
+    drawn = [heights(curve) for curve in curves.values()]
+    more = [list(levels.values()), [y for _, y in points.values()]]
+    every_x = np.concatenate([curve.values for curve in curves.values()])
+    set_scales(axes, every_x, np.concatenate([*drawn, *more]), log_x=log_x)
+
+
+def _draw(axes: Axes, curve: BoundCurve, marker: str, colour: str) -> None:
+    if curve.truth is not None:
+        own: dict[str, Any] = {} if curve.sampled is not None else {"marker": marker}
+        axes.plot(curve.values, curve.truth, color=colour, linewidth=2, markersize=5, **own)
+    if curve.sampled is not None:
+        axes.errorbar(
+            curve.values,
+            curve.sampled,
+            yerr=curve.interval,
+            linestyle="none",
+            marker=marker,
+            markersize=5,
+            capsize=2.5,
+            color=colour,
+            zorder=3,
+        )
+    if not np.isnan(curve.bound).all():
+        axes.plot(
+            curve.values,
+            curve.bound,
+            color=colour,
+            linestyle="--",
+            linewidth=1.2,
+            marker=marker,
+            markersize=5,
+            markerfacecolor="white",
+        )
+
+
+def _heading(curves: Mapping[str, BoundCurve]) -> str:
+    """Return the statement once if it is one for all, and every curve's verdict."""
+    judged = {name: curve for name, curve in curves.items() if curve.outcomes}
+    if not judged:
+        return "no claim"
+    statements = {curve.name for curve in judged.values()}
+    shared = f"{statements.pop()}: " if len(statements) == 1 else ""
+    if len(curves) == 1 and shared:
+        return next(iter(judged.values())).heading
+    found = [
+        f"{name} {curve.verdict}" if shared else f"{name}: {curve.name} {curve.verdict}"
+        for name, curve in judged.items()
+    ]
+    silent = [name for name in curves if name not in judged]
+    rests = f"; no claim on {', '.join(silent)}" if silent else ""
+    sampled = [curve for curve in judged.values() if not curve.is_computed]
+    if sampled:
+        which = "" if len(sampled) == len(judged) else " where no line is drawn"
+        chance = max(curve.error_probability for curve in sampled)
+        rests += f" (sampled{which}, {confidence(chance)} intervals)"
+    return shared + "; ".join(found) + rests
+
+
+def _names(curves: Mapping[str, BoundCurve]) -> Iterator[Any]:
+    """Yield each curve's colour and marker."""
+    from matplotlib.lines import Line2D
+
+    styles = cycled(CURVE_STYLES, len(curves))
+    for (name, curve), (marker, colour) in zip(curves.items(), styles, strict=True):
+        line: Any = "none" if curve.truth is None else "-"
+        yield Line2D([], [], color=colour, linestyle=line, marker=marker, markersize=5, label=name)
+
+
+def _kinds(drawn: Collection[BoundCurve]) -> Iterator[Any]:
+    """Yield what the three kinds of marks mean."""
+    from matplotlib.lines import Line2D
+
+    if any(curve.truth is not None for curve in drawn):
+        yield Line2D([], [], color=_GREY, linewidth=2, label="line: exact truth")
+    samples = [curve for curve in drawn if curve.sampled is not None]
+    if samples:
+        fewest, most = (f([c.replicas or 0 for c in samples]) for f in (min, max))
+        runs = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
+        chance = confidence(max(curve.error_probability for curve in samples))
+        kind = "Student's intervals" if all(c.is_computed for c in samples) else "intervals"
+        text = f"points: sampled mean, {runs} runs; a curve's\n{kind} hold with {chance} or more"
+        yield Line2D([], [], color=_GREY, linestyle="none", marker="o", label=text)
+    for kind in sorted({c.bound_name for c in drawn if not np.isnan(c.bound).all()}):
+        yield Line2D(
+            [],
+            [],
+            color=_GREY,
+            linestyle="--",
+            linewidth=1.2,
+            marker="o",
+            markerfacecolor="white",
+            label=f"dashes: {kind}",
+        )

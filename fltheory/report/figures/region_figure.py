@@ -1,0 +1,122 @@
+"""A map of where a theorem applies, as a figure and as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.verify import Outcome
+from fltheory.verify.region.mapping import RegionMap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LETTERS = {
+    Outcome.HOLDS: "H",
+    Outcome.REFUTED: "R",
+    Outcome.INAPPLICABLE: "·",
+    Outcome.UNDECIDED: "?",
+}
+# Okabe and Ito's colours, apart in lightness as well: legible in grey and to the colour-blind.
+_COLOURS = {
+    Outcome.HOLDS: "#56B4E9",
+    Outcome.REFUTED: "#7A2B00",
+    Outcome.INAPPLICABLE: "#EEEEEE",
+    Outcome.UNDECIDED: "#F0E442",
+}
+
+
+def region_heading(region: RegionMap) -> str:
+    """Return what the map shows, and what its letters and numbers mean, in two lines."""
+    legend = ", ".join(f"{letter} {outcome.name}" for outcome, letter in _LETTERS.items())
+    return (
+        f"{region.theorem} ({region.reading}): {region.summary}\n"
+        f"{legend}; numbers are log10(bound/truth)"
+    )
+
+
+def region_table(region: RegionMap) -> Table:
+    """Lay out the map: a letter and log10(bound/truth) in every cell, the largest y on top."""
+    table = Table()
+    table.add_column(f"{region.y.name} \\ {region.x.name}", justify="right")
+    for value in region.x.values:
+        table.add_column(f"{value:.3g}", justify="right", no_wrap=True)
+    for row in reversed(range(len(region.y.values))):
+        cells = (
+            f"{_LETTERS[verdict.outcome]} {_number(region.looseness[row, column])}"
+            for column, verdict in enumerate(region.verdicts[row])
+        )
+        table.add_row(f"{region.y.values[row]:.3g}", *cells)
+    return table
+
+
+def _number(looseness: float) -> str:
+    return "" if np.isnan(looseness) else f"{looseness:+.1f}"
+
+
+def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") -> Figure:
+    """Draw the map: cells coloured by verdict, with letter and log10(bound/truth).
+
+    Parameters
+    ----------
+    region : RegionMap
+    x_label, y_label : str, optional
+        What the axes are called, mathematics between dollars; their names by default.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch, Rectangle
+
+    columns, rows = len(region.x.values), len(region.y.values)
+    figure = Figure(figsize=(1.8 + 0.62 * columns, 1.9 + 0.45 * rows), layout="constrained")
+    axes = figure.add_subplot()
+    for row, column in np.ndindex(rows, columns):
+        outcome = region.verdicts[row][column].outcome
+        axes.add_patch(
+            Rectangle((column, row), 1, 1, facecolor=_COLOURS[outcome], edgecolor="white")
+        )
+        axes.text(
+            column + 0.5,
+            row + 0.5,
+            f"{_LETTERS[outcome]}\n{_number(float(region.looseness[row, column]))}",
+            ha="center",
+            va="center",
+            fontsize=7,
+            color="white" if outcome is Outcome.REFUTED else "black",
+        )
+    axes.set(
+        xlim=(0, columns),
+        ylim=(0, rows),
+        xlabel=x_label or region.x.name,
+        ylabel=y_label or region.y.name,
+        title=f"{region.theorem} ({region.reading})\n{region.summary}",
+    )
+    axes.set_xticks(np.arange(columns) + 0.5, [f"{v:.3g}" for v in region.x.values], rotation=45)
+    axes.set_yticks(np.arange(rows) + 0.5, [f"{v:.3g}" for v in region.y.values])
+    axes.title.set_fontsize(10)
+    figure.legend(
+        handles=[
+            Patch(facecolor=_COLOURS[outcome], edgecolor="grey", label=f"{letter} {outcome.name}")
+            for outcome, letter in _LETTERS.items()
+        ],
+        loc="outside lower center",
+        ncols=4,
+        fontsize=8,
+        title="numbers: log10(bound/truth)",
+        title_fontsize=8,
+    )
+    return figure
+
+
+def write_region(region: RegionMap, path: Path) -> None:
+    """Write the figure as PNG or SVG, by suffix; the same map gives the same bytes.
+
+    Raises
+    ------
+    ValueError
+        For another suffix.
+    """
+    write_figure(lambda: region_figure(region), path)

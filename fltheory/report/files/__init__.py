@@ -1,0 +1,1 @@
+"""Results as files that are there whole: verdicts, and long work to be resumed."""

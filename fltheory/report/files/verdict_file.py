@@ -1,0 +1,166 @@
+"""Verdicts as JSON and as CSV, with what made them: see docs/verdict-files.md.
+
+Numbers that JSON cannot hold are the strings "inf", "-inf" and "nan"; CSV has the same ones.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
+from fltheory.grammar.assertion import Relation
+from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.whole_file import write_whole
+from fltheory.theorems import get
+from fltheory.verify import Outcome, Verdict
+from fltheory.verify.runs import Cell, cell_of
+
+VERSION = 2
+_EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")
+
+
+def verdict_document(cells: Sequence[Cell], made_by: MadeBy) -> Mapping[str, Any]:
+    """Return the document that `write_verdicts` writes."""
+    return {
+        "version": VERSION,
+        "made_by": made_by.as_dict(),
+        "cells": [_cell(cell) for cell in cells],
+    }
+
+
+def write_verdicts(path: Path, document: Mapping[str, Any]) -> None:
+    """Write the document whole or not at all: an interrupted run leaves an older file as is."""
+    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")
+
+
+def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
+    """Read what `write_verdicts` wrote, if it was made as it would be now.
+
+    Curves, and the ends of intervals that are not symmetric, are not in the file. That the
+    package's code has not changed since is for the caller to know.
+
+    Raises
+    ------
+    ValueError
+        If it is no such file, or other versions, another seed or sample size made it.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        known = document["version"], document["made_by"]
+        cells = [_read_cell(entry) for entry in document["cells"]]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"verdicts must be a file that fltheory verify wrote, got {str(path)!r}"
+        ) from error
+    if known != (VERSION, made_by.as_dict()):
+        raise ValueError(
+            f"verdicts must be made by {made_by.as_dict()}, got {known[1]} in {str(path)!r}"
+        )
+    return cells
+
+
+def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
+    """Return the verdicts as CSV, a row a cell, what made them in the last columns of each."""
+    made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
+    rows = [{**_flat(_cell(cell)), **made} for cell in cells]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, [*CSV_COLUMNS, *made], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+CSV_COLUMNS = (
+    *("theorem", "reading", "kind", "regime", "outcome", "weight", "is_rate", "relation"),
+    *("truth", "bound", "ratio"),
+    *(f"evidence_{name}" for name in _EVIDENCE),
+    *("failed", "why", "detail"),
+)
+
+
+def _flat(cell: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cell of the document as one row: hypotheses only where they failed."""
+    evidence = {f"evidence_{name}": cell["evidence"][name] for name in _EVIDENCE}
+    joined = {name: "; ".join(cell[name]) for name in ("failed", "why")}
+    flat = {**cell, **evidence, **joined}
+    flat["is_rate"] = json.dumps(cell["is_rate"])
+    return {name: flat[name] for name in CSV_COLUMNS}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    verdict = cell.verdict
+    evidence = verdict.evidence
+    return {
+        "theorem": verdict.theorem,
+        "reading": verdict.reading,
+        "kind": cell.kind.value,
+        "regime": cell.regime,
+        "outcome": verdict.outcome.name,
+        "weight": cell.weight.label if cell.weight else "",
+        "why": [fault.why for fault in cell.faults],
+        "is_rate": verdict.is_rate,
+        "relation": verdict.relation,
+        "truth": _number(verdict.truth),
+        "bound": _number(verdict.bound),
+        "ratio": _number(verdict.ratio),
+        "evidence": {
+            "grade": evidence.grade.name.lower(),
+            "error": _number(evidence.error),
+            "error_probability": evidence.error_probability,
+            "replicas": evidence.replicas,
+            "scope": evidence.scope,
+        },
+        "hypotheses": [_hypothesis(check) for check in verdict.hypotheses],
+        "failed": [check.failure for check in verdict.failed],
+        "detail": verdict.detail,
+    }
+
+
+def _hypothesis(check: HypothesisCheck) -> dict[str, Any]:
+    return {
+        "name": check.name,
+        "condition": check.condition,
+        "source": check.source,
+        "holds": check.holds,
+        "margin": _number(check.margin),
+        "at_round": check.at_round,
+    }
+
+
+def _read_cell(entry: Mapping[str, Any]) -> Cell:
+    """Return the cell that `_cell` made an entry of."""
+    evidence = entry["evidence"]
+    return cell_of(
+        get(entry["theorem"], entry["reading"]),
+        entry["regime"],
+        Verdict(
+            theorem=entry["theorem"],
+            reading=entry["reading"],
+            outcome=Outcome[entry["outcome"]],
+            evidence=Evidence(
+                grade=Grade[evidence["grade"].upper()],
+                error=float(evidence["error"]),
+                error_probability=evidence["error_probability"],
+                replicas=evidence["replicas"],
+                scope=evidence["scope"],
+            ),
+            truth=float(entry["truth"]),
+            bound=float(entry["bound"]),
+            hypotheses=tuple(
+                HypothesisCheck(**{**check, "margin": float(check["margin"])})
+                for check in entry["hypotheses"]
+            ),
+            detail=entry["detail"],
+            relation=Relation(entry["relation"]),
+        ),
+    )
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

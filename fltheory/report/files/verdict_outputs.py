@@ -1,0 +1,71 @@
+"""The files that a table of verdicts is written to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fltheory.progress import Progress
+from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_file import verdict_csv, verdict_document, write_verdicts
+from fltheory.report.files.whole_file import writable, write_whole
+from fltheory.report.html.html_report import html_report
+from fltheory.report.html.report_view import CertificateView
+from fltheory.theorems import Statement
+from fltheory.verify.runs import Cell
+
+
+@dataclass(frozen=True)
+class VerdictOutputs:
+    """Where verdicts go, in up to three formats; made before the work, it checks the places.
+
+    Attributes
+    ----------
+    json, csv, html : Path or None
+
+    Raises
+    ------
+    ValueError
+        If a file cannot be written to its place, or two of them have the same.
+    """
+
+    json: Path | None = None
+    csv: Path | None = None
+    html: Path | None = None
+
+    def __post_init__(self) -> None:
+        places: dict[Path, str] = {}
+        for name, path in self.files.items():
+            place = writable(name, path).absolute()
+            if place in places:
+                raise ValueError(
+                    f"{name} must be another file than {places[place]}, got {str(path)!r} twice"
+                )
+            places[place] = name
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The formats that were asked for, and their files."""
+        every = {"json": self.json, "csv": self.csv, "html": self.html}
+        return {name: path for name, path in every.items() if path is not None}
+
+    def write(
+        self,
+        statements: Sequence[Statement],
+        cells: Sequence[Cell],
+        certificates: Sequence[CertificateView],
+        made_by: MadeBy,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        """Write every file that was asked for, each whole or not at all."""
+        for done, (name, path) in enumerate(self.files.items()):
+            if progress is not None:
+                progress(done, len(self.files), f"writing {path}")
+            if name == "json":
+                write_verdicts(path, verdict_document(cells, made_by))
+            elif name == "csv":
+                write_whole(path, verdict_csv(cells, made_by))
+            else:
+                write_whole(path, html_report(statements, cells, certificates, made_by))

@@ -1,0 +1,157 @@
+"""The report: one HTML page that needs nothing else, no network either."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from fltheory.evidence.verdict import Grade
+from fltheory.grammar.refutation import Weight
+from fltheory.report.files.made_by import MadeBy
+from fltheory.report.html.report_view import (
+    MARKS,
+    CertificateView,
+    Reading,
+    Row,
+    Theorem,
+    counts,
+    refuted,
+    theorems_of,
+)
+from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.theorems import Statement
+from fltheory.verify import Outcome, read_certificate
+from fltheory.verify.certificates.certificate_checker import parsed
+from fltheory.verify.runs import Cell
+
+_PAGE = files("fltheory.report.html") / "page"
+
+
+def html_report(
+    statements: Sequence[Statement],
+    cells: Sequence[Cell],
+    certificates: Sequence[CertificateView],
+    made_by: MadeBy,
+) -> str:
+    """Return the report on some statements: what is refuted first, then every statement.
+
+    The same arguments give the same text.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+    cells : sequence of Cell
+        Their verdicts, as `fltheory.verify.check_regimes` returns them.
+    certificates : sequence of CertificateView
+        Of refutations, see `certificates_in`; those of other statements are left out.
+    made_by : MadeBy
+        What is said of versions, seed and sampling.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("fltheory.report.html", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    theorems = theorems_of(statements, cells, certificates)
+    script = (_PAGE / "report.js").read_text(encoding="utf-8")
+    return environment.get_template("report.html").render(
+        theorems=theorems,
+        refuted=list(refuted(theorems)),
+        headline=headline(theorems),
+        counts=counts(_rows(theorems)),
+        n_rows=len(_rows(theorems)),
+        verdicts=[(MARKS[outcome], outcome) for outcome in MARKS],
+        grades=list(Grade),
+        weights=list(Weight),
+        used=_used(theorems),
+        outcomes=Outcome,
+        made_by=made_by,
+        style=Markup((_PAGE / "report.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        script_hash=_hash(script),
+        data_url=_data_url,
+    )
+
+
+def certificates_in(folder: Path, statements: Sequence[Statement]) -> tuple[CertificateView, ...]:
+    """Check the certificates in a folder that are about some of these statements.
+
+    Raises
+    ------
+    ValueError
+        If the folder does not exist, or a certificate fails.
+    """
+    if not folder.is_dir():
+        raise ValueError(f"witnesses must be an existing folder, got {str(folder)!r}")
+    names = {(statement.id, statement.reading) for statement in statements}
+    views = []
+    for path in sorted(folder.glob("*.json")):
+        text = path.read_text(encoding="utf-8")
+        if _about(text) in names:
+            views.append(_certified(path, text))
+    return tuple(views)
+
+
+def _certified(path: Path, text: str) -> CertificateView:
+    """Check a certificate."""
+    found = read_certificate(path)
+    name = found.theorem.id, found.theorem.reading
+    return CertificateView(*name, found.lines, found.truth, found.bound, path.as_posix(), text)
+
+
+def _about(text: str) -> tuple[Any, Any] | None:
+    """Return what a certificate says that it refutes; nothing if it is none."""
+    try:
+        document = parsed(text)
+        return document["theorem"], document["reading"]
+    except (ValueError, LookupError):
+        return None
+
+
+def headline(theorems: Sequence[Theorem]) -> str:
+    """Return what was found, in a sentence or two: results by weight, other sentences apart."""
+    readings = [reading for theorem in theorems for reading in theorem.readings]
+    refuted = {(r.statement.id, r.name) for r in readings if r.is_refuted}
+    found = what_is_refuted([reading.statement for reading in readings], refuted)
+    if not found:
+        return _of_other_readings(readings)
+    return ". ".join(found) + "."
+
+
+def _of_other_readings(readings: Sequence[Reading]) -> str:
+    broken = sum(reading.is_refuted for reading in readings)
+    return f"{broken} of {len(readings)} readings are refuted."
+
+
+def _rows(theorems: Sequence[Theorem]) -> list[Row]:
+    return [row for theorem in theorems for reading in theorem.readings for row in reading.rows]
+
+
+def _used(theorems: Sequence[Theorem]) -> dict[str, list[str]]:
+    """Return the readings and grades that occur, in order: what one can filter by."""
+    readings = [reading.name for theorem in theorems for reading in theorem.readings]
+    grades = {row.grade for row in _rows(theorems)}
+    return {
+        "readings": list(dict.fromkeys(readings)),
+        "grades": [grade.name.lower() for grade in Grade if grade.name.lower() in grades],
+    }
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return base64.b64encode(digest).decode("ascii")
+
+
+def _data_url(text: str) -> str:
+    encoded = base64.b64encode(text.encode("utf-8")).decode("ascii")
+    return f"data:application/json;base64,{encoded}"

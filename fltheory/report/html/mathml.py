@@ -1,0 +1,178 @@
+"""Formulas as MathML, which browsers typeset without any help.
+
+A long formula comes as pieces, one a summand, between which a line may break.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from xml.etree import ElementTree
+
+import sympy as sp
+from markupsafe import Markup
+
+from fltheory.grammar.assertion import Assertion, Relation
+
+_NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
+_PRESENTATION = (
+    "math mfrac mi mn mo mover mpadded mroot mrow mspace msqrt mstyle msub msubsup msup mtable "
+    "mtd mtext mtr munder munderover"
+)
+_LAYOUT = (
+    "accent accentunder columnalign columnspacing display displaystyle fence form lspace "
+    "linethickness mathvariant maxsize minsize movablelimits rowspacing rspace scriptlevel "
+    "separator stretchy symmetric width height depth voffset"
+)
+_ELEMENTS, _ATTRIBUTES = frozenset(_PRESENTATION.split()), frozenset(_LAYOUT.split())
+_PARTS = {"msubsup": 3, "munderover": 3} | dict.fromkeys(
+    ("mfrac", "msub", "msup", "munder", "mover", "mroot"), 2
+)
+_TALL = frozenset(["mfrac", "munder", "munderover", "mtable"])
+_ALPHABETS = {"double-struck": "DOUBLE-STRUCK", "script": "SCRIPT", "bold": "BOLD"}
+SIGNS_IN_LATEX: Mapping[Relation, str] = {
+    Relation.AT_MOST: r"\leq",
+    Relation.BELOW: "<",
+    Relation.AT_LEAST: r"\geq",
+    Relation.ABOVE: ">",
+    Relation.OF_ORDER: "= O",
+    Relation.GOES_WITH: r"\text{ goes with }",
+}
+_RELATIONS: Mapping[type[sp.Basic], str] = {
+    sp.Eq: "=",
+    sp.Ne: r"\neq",
+    sp.Le: r"\leq",
+    sp.Lt: "<",
+    sp.Ge: r"\geq",
+    sp.Gt: ">",
+}
+
+
+def typeset(expression: sp.Basic) -> tuple[Markup, ...]:
+    """Return an expression as pieces of MathML, broken before relations and at sums."""
+    return tuple(mathml(piece, str(expression)) for piece in _pieces(expression))
+
+
+def typeset_assertion(assertion: Assertion) -> tuple[Markup, ...]:
+    """Return both sides of an assertion, and how they compare, as pieces of MathML."""
+    left, text = assertion.left_latex, assertion.left
+    left_side = mathml(left, text) if left else in_words(text)
+    return (left_side, *(mathml(piece, assertion.text) for piece in related_latex(assertion)))
+
+
+def related_latex(assertion: Assertion) -> tuple[str, ...]:
+    """Return an assertion's relation and right side in LaTeX, in pieces.
+
+    A claimed order, or direction, is one piece, and a bound one a summand.
+    """
+    if assertion.variable is None:
+        first, *rest = _summands(assertion.right)
+        return (rf"{{}} {SIGNS_IN_LATEX[assertion.relation]} {first}", *rest)
+    right = sp.latex(assertion.right)
+    if assertion.relation is Relation.OF_ORDER:
+        right = rf"\left({right}\right)"
+    return (rf"{{}} {SIGNS_IN_LATEX[assertion.relation]} {right}",)
+
+
+def in_words(text: str) -> Markup:
+    """Return a quantity that is only known as text."""
+    return Markup('<span class="quantity">{}</span>').format(text)
+
+
+@lru_cache(maxsize=4096)
+def mathml(latex: str, text: str) -> Markup:
+    """Return one formula as a MathML element; as text where it cannot be typeset.
+
+    Parameters
+    ----------
+    latex : str
+    text : str
+        Shown instead where the LaTeX is beyond the converter.
+    """
+    from latex2mathml.converter import convert
+
+    try:
+        root = ElementTree.fromstring(convert(latex))
+    except Exception:  # The converter has no errors of its own, and text is always right.
+        return _as_text(text)
+    if not _is_plain(root):
+        return _as_text(text)
+    for node in root.iter():
+        node.tag = node.tag.removeprefix(_NAMESPACE)
+    _tidy(root)
+    root.attrib.update({"displaystyle": "true"})
+    root.attrib.pop("display", None)
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def _as_text(text: str) -> Markup:
+    return Markup("<code>{}</code>").format(text)
+
+
+def _is_plain(root: ElementTree.Element) -> bool:
+    """Whether this is presentation MathML and nothing else, no LaTeX left in it either."""
+    return all(
+        node.tag.removeprefix(_NAMESPACE) in _ELEMENTS
+        and _ATTRIBUTES.issuperset(node.attrib)
+        and len(node) == _PARTS.get(node.tag.removeprefix(_NAMESPACE), len(node))
+        and "\\" not in (node.text or "")
+        for node in root.iter()
+    )
+
+
+def _tidy(root: ElementTree.Element) -> None:
+    """Keep brackets around what is flat from growing; write letters of other alphabets as such."""
+    for node in root.iter():
+        variant = _ALPHABETS.get(node.attrib.get("mathvariant", ""))
+        if variant is not None and node.text:
+            node.text = _letter(node.text, variant)
+            del node.attrib["mathvariant"]
+        if node.text == "\N{INFINITY}":
+            node.tag = "mi"
+        if node.tag == "mrow" and not any(part.tag in _TALL for part in node.iter()):
+            for child in node:
+                if child.attrib.get("fence") == "true":
+                    child.attrib["stretchy"] = "false"
+
+
+def _letter(letter: str, alphabet: str) -> str:
+    case = "CAPITAL" if letter.isupper() else "SMALL"
+    for name in (f"MATHEMATICAL {alphabet}", alphabet):
+        try:
+            return unicodedata.lookup(f"{name} {case} {letter.upper()}")
+        except KeyError:
+            continue
+    return letter
+
+
+def _pieces(expression: sp.Basic) -> Iterator[str]:
+    sign = _RELATIONS.get(type(expression))
+    if sign is None:
+        yield from _summands(expression)
+        return
+    left, right = expression.args
+    yield from _summands(left)
+    first, *rest = _summands(right)
+    yield rf"{{}} {sign} {first}"
+    yield from rest
+
+
+def _summands(expression: sp.Basic) -> list[str]:
+    """Return the LaTeX of each summand, all but the first with their sign in front."""
+    if not isinstance(expression, sp.Add):
+        return [sp.latex(expression)]
+    first, *rest = (sp.latex(term) for term in expression.as_ordered_terms())
+    return [first, *(_signed(term) for term in rest)]
+
+
+def _signed(latex: str) -> str:
+    stripped = latex.lstrip()
+    if stripped.startswith("-"):
+        return rf"{{}} - {stripped[1:]}"
+    return rf"{{}} + {stripped}"
+
+
+def symbol(name: sp.Symbol) -> Markup:
+    """Return a symbol as MathML."""
+    return mathml(sp.latex(name), str(name))

@@ -1,0 +1,378 @@
+"""What the report shows, worked out from statements, cells and certificates alone.
+
+Any kind of statement can be shown: what it has (quantity, bound, hypotheses, axes, symbols) is
+shown, and what it lacks is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from markupsafe import Markup
+
+from fltheory.evidence.verdict import Grade, HypothesisCheck
+from fltheory.grammar.refutation import Refutation
+from fltheory.report.html.mathml import symbol, typeset, typeset_assertion
+from fltheory.report.html.sparkline import sparkline
+from fltheory.report.terminal.refutation_text import shown
+from fltheory.report.terminal.setting_text import setting_lines
+from fltheory.report.terminal.verdict_table import ratio_text, remark
+from fltheory.theorems import Statement
+from fltheory.verify import Outcome
+from fltheory.verify.runs import Cell
+
+MARKS = {
+    Outcome.REFUTED: "✗",
+    Outcome.UNDECIDED: "?",
+    Outcome.HOLDS: "✓",
+    Outcome.INAPPLICABLE: "\N{EN DASH}",
+}
+_READINGS = {
+    "printed": "to the letter, faults included",
+    "derived": "what its own proof gives",
+    "repaired": "the printed statement with what its proof asks for, made to apply",
+}
+_GRADES = tuple(Grade)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A formula with a name in front and a source behind, either of which may be empty."""
+
+    name: str
+    pieces: tuple[Markup, ...]
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One regime of a statement."""
+
+    cell: Cell
+    about: str
+
+    @property
+    def verdict(self) -> str:
+        """The verdict's name."""
+        return self.cell.verdict.outcome.name
+
+    @property
+    def mark(self) -> str:
+        """A sign that stands for the verdict."""
+        return MARKS[self.cell.verdict.outcome]
+
+    @property
+    def severity(self) -> int:
+        """Place of the verdict, refuted first."""
+        return list(MARKS).index(self.cell.verdict.outcome)
+
+    @property
+    def grade(self) -> str:
+        """The evidence's grade."""
+        return self.cell.verdict.evidence.grade.name.lower()
+
+    @property
+    def strength(self) -> int:
+        """Place of the grade, the strongest first."""
+        return _GRADES.index(self.cell.verdict.evidence.grade)
+
+    @property
+    def ratio(self) -> str:
+        """Truth/bound, or both slopes, as short text."""
+        return ratio_text(self.cell.verdict)
+
+    @property
+    def ratio_value(self) -> str:
+        """What the column of ratios is sorted by; nothing where there is no ratio."""
+        verdict = self.cell.verdict
+        if math.isnan(verdict.ratio) or (math.isinf(verdict.bound) and not verdict.is_rate):
+            return ""
+        return repr(float(verdict.ratio))
+
+    @property
+    def remark(self) -> str:
+        """What failed, or what an order shows, or both sides where refuted."""
+        return remark(self.cell.verdict)
+
+    @property
+    def evidence(self) -> str:
+        """How sure the truth is, in a line."""
+        evidence = self.cell.verdict.evidence
+        parts = [evidence.grade.value, f"truth within ±{evidence.error:.2g}"]
+        if evidence.replicas is not None:
+            parts.append(f"{evidence.replicas} replicas")
+            parts.append(f"misses with probability {evidence.error_probability:.1e} at most")
+        return "; ".join([*parts, evidence.scope] if evidence.scope else parts)
+
+    @property
+    def sides(self) -> str:
+        """Both sides, in numbers."""
+        verdict = self.cell.verdict
+        if verdict.is_rate:
+            return verdict.detail
+        return f"truth {verdict.truth:.6g}, bound {verdict.bound:.6g}"
+
+    @property
+    def checks(self) -> tuple[tuple[str, str, str], ...]:
+        """A sign, the name and the margin of each hypothesis."""
+        return tuple(_check(item) for item in self.cell.verdict.hypotheses)
+
+    @cached_property
+    def spark(self) -> Markup:
+        """Truth against bound as a picture; empty where there is no run."""
+        return sparkline(self.cell.curve) if self.cell.curve is not None else Markup("")
+
+
+def _check(check: HypothesisCheck) -> tuple[str, str, str]:
+    outcome = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDED}[check.holds]
+    margin = "undefined" if math.isnan(check.margin) else f"margin {check.margin:.3g}"
+    where = "" if check.at_round is None else f" in round {check.at_round}"
+    return MARKS[outcome], check.name, f"{margin}{where}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows have a verdict."""
+
+    mark: str
+    verdict: str
+    meaning: str
+    number: int
+
+
+def counts(rows: Sequence[Row]) -> tuple[Count, ...]:
+    """Count rows by verdict, refuted first; verdicts that no row has are counted too."""
+    found = Counter(row.cell.verdict.outcome for row in rows)
+    return tuple(Count(mark, o.name, o.value, found[o]) for o, mark in MARKS.items())
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One statement in one reading, with its rows."""
+
+    statement: Statement
+    rows: tuple[Row, ...]
+    certificates: tuple[CertificateView, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The reading."""
+        return self.statement.reading
+
+    @property
+    def about(self) -> str:
+        """What the reading is, in words."""
+        return _READINGS.get(self.statement.reading, "")
+
+    @property
+    def anchor(self) -> str:
+        """Where it is on the page."""
+        return anchor(f"{self.statement.id}-{self.statement.reading}")
+
+    @cached_property
+    def claims(self) -> tuple[Line, ...]:
+        """What is claimed: a bound, or an order for each variable."""
+        return tuple(
+            Line("" if one.variable is None else f"in {one.variable}", typeset_assertion(one))
+            for one in self.statement.assertions
+        )
+
+    @property
+    def left_in_words(self) -> str:
+        """The left side of a claim without a run, where its formula does not say it all."""
+        quantity = self.statement.basis.quantity
+        return quantity.text if quantity.latex and not hasattr(quantity, "rounds") else ""
+
+    @property
+    def from_bound(self) -> tuple[Markup, ...]:
+        """For a claimed order: the bound of the theorem that it rests on."""
+        basis = self.statement.basis
+        if basis is self.statement:
+            return ()
+        return tuple(piece for one in basis.assertions for piece in typeset_assertion(one))
+
+    @cached_property
+    def hypotheses(self) -> tuple[Line, ...]:
+        """The conditions, in order."""
+        of_assertions = (h for one in self.statement.assertions for h in one.hypotheses)
+        return tuple(
+            Line(item.name, typeset(item.condition), item.source)
+            for item in (*self.statement.basis.hypotheses, *of_assertions)
+        )
+
+    @cached_property
+    def definitions(self) -> tuple[tuple[Markup, tuple[Markup, ...]], ...]:
+        """Symbols that abbreviate expressions."""
+        items = self.statement.basis.definitions.items()
+        return tuple((symbol(name), typeset(expression)) for name, expression in items)
+
+    @cached_property
+    def symbols(self) -> tuple[tuple[Markup, str], ...]:
+        """Symbols and what they stand for."""
+        basis = self.statement.basis
+        of_rounds = ((symbol(item.symbol), _of_rounds(item)) for item in basis.round_symbols)
+        meanings = basis.meanings.items()
+        return (*of_rounds, *((symbol(name), meaning) for name, meaning in meanings))
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        """How many regimes have each verdict."""
+        return counts(self.rows)
+
+    @property
+    def refuted(self) -> tuple[Row, ...]:
+        """The regimes that refute it."""
+        return tuple(row for row in self.rows if row.cell.verdict.outcome is Outcome.REFUTED)
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether a regime or a certificate refutes it."""
+        return bool(self.refuted or self.certificates)
+
+    @property
+    def faults(self) -> tuple[Refutation, ...]:
+        """Why it is refuted: the faults that its rows or its certificates show."""
+        regimes = {row.cell.regime for row in self.refuted}
+        return tuple(
+            fault
+            for fault in self.statement.refutations
+            if regimes.intersection(fault.regimes) or (self.certificates and fault.certificates)
+        )
+
+    @property
+    def witnesses(self) -> tuple[tuple[Row, Mapping[str, str]], ...]:
+        """The regimes that refute it, each with its setting."""
+        regimes = self.statement.regimes
+        return tuple((row, setting_lines(regimes[row.cell.regime].setting)) for row in self.refuted)
+
+    @property
+    def is_order(self) -> bool:
+        """Whether an order is claimed, which no finite certificate decides."""
+        return any(one.variable is not None for one in self.statement.assertions)
+
+    @property
+    def has_curves(self) -> bool:
+        """Whether any of its rows has a picture."""
+        return any(row.spark for row in self.rows)
+
+    @property
+    def tightest(self) -> Row | None:
+        """The row with the largest truth/bound among those that the statement applies to."""
+        decided = (Outcome.HOLDS, Outcome.REFUTED)
+        applied = [
+            row
+            for row in self.rows
+            if row.cell.verdict.outcome in decided and row.ratio_value not in ("", "inf")
+        ]
+        return max(applied, key=lambda row: float(row.ratio_value), default=None)
+
+
+def _of_rounds(item: Any) -> str:
+    every = f" in every round {item.rounds.text}" if item.reduction == "every" else ""
+    return f"{item.meaning}{every}"
+
+
+@dataclass(frozen=True)
+class CertificateView:
+    """A certificate that was checked while the page was made.
+
+    Attributes
+    ----------
+    theorem, reading : str
+        What it refutes.
+    lines : tuple of str
+        The witness.
+    left, right : Fraction
+        ``left > right``: the one at most the left-hand side, the other at least the bound.
+    file, text : str
+        Where it is, and all of it.
+    """
+
+    theorem: str
+    reading: str
+    lines: tuple[str, ...]
+    left: Fraction
+    right: Fraction
+    file: str
+    text: str
+
+    @property
+    def truth(self) -> str:
+        """The left side as a fraction, or about."""
+        return _grouped(self.left)
+
+    @property
+    def bound(self) -> str:
+        """The right side as a fraction, or about."""
+        return _grouped(self.right)
+
+
+def _grouped(value: Fraction) -> str:
+    return f"{value.numerator:,}" if value.denominator == 1 else shown(value)
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """All readings of one statement."""
+
+    id: str
+    readings: tuple[Reading, ...]
+
+    @property
+    def anchor(self) -> str:
+        """Where it is on the page."""
+        return anchor(self.id)
+
+    @property
+    def title(self) -> str:
+        """What it says in a line."""
+        return self.readings[0].statement.title
+
+    @property
+    def source(self) -> str:
+        """Where it stands."""
+        return self.readings[0].statement.source
+
+
+def anchor(name: str) -> str:
+    """Return a name as an HTML id."""
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
+
+
+def theorems_of(
+    statements: Sequence[Statement],
+    cells: Sequence[Cell],
+    certificates: Sequence[CertificateView],
+) -> tuple[Theorem, ...]:
+    """Put readings of one id together, each with its cells and certificates, in order."""
+    readings = [_reading(statement, cells, certificates) for statement in statements]
+    ids = dict.fromkeys(statement.id for statement in statements)
+    return tuple(
+        Theorem(name, tuple(r for r in readings if r.statement.id == name)) for name in ids
+    )
+
+
+def _reading(
+    statement: Statement, cells: Sequence[Cell], certificates: Sequence[CertificateView]
+) -> Reading:
+    key = (statement.id, statement.reading)
+    rows = (Row(c, _about(statement, c.regime)) for c in cells if c.key[:2] == key)
+    own = (view for view in certificates if (view.theorem, view.reading) == key)
+    return Reading(statement, tuple(rows), tuple(own))
+
+
+def _about(statement: Statement, regime: str) -> str:
+    return statement.regimes[regime].about if regime in statement.regimes else ""
+
+
+def refuted(theorems: Sequence[Theorem]) -> Iterator[Reading]:
+    """Yield the readings that are refuted, printed ones first."""
+    every = [reading for theorem in theorems for reading in theorem.readings if reading.is_refuted]
+    yield from (reading for reading in every if reading.name == "printed")
+    yield from (reading for reading in every if reading.name != "printed")

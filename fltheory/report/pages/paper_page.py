@@ -1,0 +1,201 @@
+"""A page for each paper: its theorems as printed and as derived, made from the registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from itertools import takewhile
+
+import sympy as sp
+
+from fltheory.grammar.assertion import Assertion
+from fltheory.report.html.mathml import related_latex
+from fltheory.theorems import Hypothesis, Statement
+from fltheory.verify.baseline import Baseline
+
+_READINGS: Mapping[str, str] = {
+    "printed": "As printed",
+    "derived": "As derived",
+    "repaired": "Repaired",
+    "tight": "With the least constants",
+}
+_INTRODUCTION = (
+    "Each statement as it is checked, in every reading: hypotheses, claim, and the outcome on its",
+    "regimes, the named settings to check it on. The formulas are made from the very data that is",
+    "evaluated. See also [what a verdict means](../verdicts.md), [what was found](../findings.md)",
+    "and [the glossary](../glossary.md).",
+)
+_SUBJECTS = {"lemmas": "Lemmas that SA-FL cites", "pac": "SA-FL on PAC learnability"}
+_OUTER_COMMA = re.compile(r", (?![^(]*\))")  # not one in parentheses
+
+
+def papers(statements: Sequence[Statement]) -> Mapping[str, tuple[Statement, ...]]:
+    """Return the statements of each paper, by the beginning of their ids, in order."""
+    found: dict[str, list[Statement]] = {}
+    for statement in statements:
+        found.setdefault(statement.id.split("/")[0], []).append(statement)
+    return {name: tuple(members) for name, members in found.items()}
+
+
+def paper_page(statements: Sequence[Statement], recorded: Baseline | None = None) -> str:
+    """Return a paper's page in Markdown, with its formulas as MathML.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+        A paper's, in all readings.
+    recorded : mapping, optional
+        Verdicts to show, from `fltheory.verify.read_baseline`.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> page = paper_page([theorems.get("sa-fl/5")])
+    >>> page.splitlines()[0]
+    '# SA-FL (ICML 2024)'
+    """
+    return "\n".join(_page(statements, recorded or {})) + "\n"
+
+
+def paper_name(statements: Sequence[Statement]) -> str:
+    """Return the paper's name: what all of its statements' sources begin with.
+
+    Statements of several papers on one page go by their subject.
+    """
+    prefix = statements[0].id.split("/")[0]
+    if prefix in _SUBJECTS:
+        return _SUBJECTS[prefix]
+    parts = [_OUTER_COMMA.split(statement.source)[:-1] for statement in statements]
+    common = takewhile(lambda same: len(set(same)) == 1, zip(*parts, strict=False))
+    return ", ".join(same[0] for same in common) or prefix
+
+
+def _page(statements: Sequence[Statement], recorded: Baseline) -> Iterator[str]:
+    yield f"# {paper_name(statements)}"
+    yield ""
+    yield from _INTRODUCTION
+    yield ""
+    for identifier in dict.fromkeys(statement.id for statement in statements):
+        readings = [statement for statement in statements if statement.id == identifier]
+        yield f"## {identifier}"
+        yield ""
+        first = readings[0]
+        yield f"{first.title}. Source: {first.source}; {first.kind}."
+        yield ""
+        for statement in readings:
+            heading = _READINGS.get(statement.reading, statement.reading)
+            yield f"### {heading} {{#{_anchor(statement)}}}"
+            yield ""
+            yield from _statement(statement)
+            yield from _verdicts(statement, recorded)
+
+
+def _plain(text: str) -> str:
+    """Return a text in which nothing is markup."""
+    return escape(text, quote=False).replace("*", r"\*").replace("_", r"\_")
+
+
+def _anchor(statement: Statement) -> str:
+    return f"{statement.id}-{statement.reading}".replace("/", "-")
+
+
+def _statement(statement: Statement) -> Iterator[str]:
+    if statement.note:
+        yield _plain(statement.note)
+        yield ""
+    if statement.basis is not statement:
+        yield f"Under the hypotheses of {statement.basis.id} ({statement.basis.reading}),"
+        yield ""
+        for assertion in statement.assertions:
+            yield _formula(_latex(assertion))
+            yield ""
+            yield from _conditions(assertion.hypotheses, "- if ")
+        return
+    yield "If"
+    yield ""
+    yield from _conditions(statement.basis.hypotheses, "- ")
+    yield "then"
+    yield ""
+    for assertion in statement.assertions:
+        yield _formula(_latex(assertion))
+        yield ""
+    yield from _symbols(statement)
+
+
+def _conditions(hypotheses: Sequence[Hypothesis], bullet: str) -> Iterator[str]:
+    for hypothesis in hypotheses:
+        yield f"{bullet}{hypothesis.name} ({hypothesis.source}):"
+        yield ""
+        yield f"    {_formula(sp.latex(hypothesis.condition))}"
+        yield ""
+
+
+def _latex(assertion: Assertion) -> str:
+    """Return left side, relation and right side in LaTeX."""
+    left = assertion.left_latex or rf"\text{{{assertion.left.translate(_SET_ASIDE)}}}"
+    variable = assertion.variable
+    where = () if variable is None else (rf"\text{{ in }} {sp.latex(variable)}",)
+    return " ".join([left, *related_latex(assertion), *where])
+
+
+# Inside text these would end it, or be markup: the converter sees other characters instead.
+_SET_ASIDE = str.maketrans({character: chr(0xE000 + i) for i, character in enumerate("{}<>&")})
+_TAKEN_BACK = {aside: chr(code) for code, aside in _SET_ASIDE.items()}
+
+
+def _symbols(statement: Statement) -> Iterator[str]:
+    basis = statement.basis
+    rows = [
+        (symbol, _formula(sp.latex(expression), display="inline"))
+        for symbol, expression in basis.definitions.items()
+    ]
+    for item in basis.round_symbols:
+        rows.append((item.symbol, escape(item.meaning)))
+    used = _used(statement)
+    rows += [
+        (symbol, escape(meaning))
+        for symbol, meaning in basis.meanings.items()
+        if symbol in used and symbol not in basis.definitions
+    ]
+    yield "<details><summary>Symbols</summary><table>"
+    for symbol, meaning in rows:
+        yield f"<tr><td>{_formula(sp.latex(symbol), display='inline')}</td><td>{meaning}</td></tr>"
+    yield "</table></details>"
+    yield ""
+
+
+def _used(statement: Statement) -> set[sp.Basic]:
+    """Return the symbols of a statement's formulas."""
+    basis = statement.basis
+    formulas = [*(a.right for a in statement.assertions), *(h.condition for h in basis.hypotheses)]
+    formulas += basis.definitions.values()
+    return set().union(*(formula.free_symbols for formula in formulas))
+
+
+def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
+    by_outcome: dict[str, list[str]] = {}
+    for regime in statement.regimes:
+        record = recorded.get((statement.id, statement.reading, regime))
+        if record is not None:
+            by_outcome.setdefault(record.outcome, []).append(regime)
+    for outcome, regimes in sorted(by_outcome.items()):
+        count = f"{len(regimes)} regime{'s' if len(regimes) > 1 else ''}"
+        yield f"- **{outcome}** on {count}: {'; '.join(regimes)}"
+    if by_outcome:
+        yield ""
+    for fault in statement.refutations:
+        text = f"{fault.why} Mended by {fault.mended_by}."
+        yield f"- *{fault.weight.label.capitalize()}.* {_plain(text)}"
+    if statement.refutations:
+        yield ""
+
+
+def _formula(latex: str, display: str = "block") -> str:
+    """Return a formula as MathML, on one line."""
+    from latex2mathml.converter import convert
+
+    mathml = convert(latex, display=display).replace("\n", " ")
+    for aside, character in _TAKEN_BACK.items():
+        mathml = mathml.replace(aside, escape(character))
+    return f'<span class="formula">{mathml}</span>' if display == "block" else mathml

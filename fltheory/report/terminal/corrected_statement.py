@@ -1,0 +1,169 @@
+"""A corrected statement in full, as text and as LaTeX ready to paste, its changes marked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import sympy as sp
+
+from fltheory.grammar.assertion import Assertion, Relation
+from fltheory.report.html.mathml import SIGNS_IN_LATEX
+from fltheory.theorems import Hypothesis, Statement
+from fltheory.theorems.correction import Correction, left_part
+
+_WORDS = {Relation.OF_ORDER: "is of the order of", Relation.GOES_WITH: "goes with"}
+_PREAMBLE = (
+    r"% in the preamble: \usepackage{amsmath,amsthm,xcolor} \newtheorem*{corrected}{Corrected}",
+    r"\providecommand{\changed}[2]{{\color{blue}#2}^{[#1]}}",
+)
+
+
+def corrected_text(correction: Correction) -> str:
+    """Return the corrected statement as text, each change with its number."""
+    return "\n".join(_text(correction))
+
+
+def corrected_latex(correction: Correction) -> str:
+    """Return the corrected statement as LaTeX, to be pasted into a paper."""
+    return "\n".join(_latex(correction))
+
+
+def _text(correction: Correction) -> Iterator[str]:
+    statement = correction.corrected
+    basis = statement.basis
+    yield f"{statement.id}, corrected ({statement.source}; {statement.kind}): {statement.title}"
+    yield ""
+    if basis.hypotheses:
+        yield "If"
+        yield from (f"  {_condition_text(correction, h)}" for h in basis.hypotheses)
+        yield "then"
+    for assertion in statement.assertions:
+        yield from _assertion_text(correction, assertion)
+    yield from (f"with {symbol} = {term}" for symbol, term in basis.definitions.items())
+    for symbol, meaning in _meanings(statement):
+        yield f"  {symbol}: {meaning}"
+    yield ""
+    yield "What changes"
+    for number, change in enumerate(correction.changes, 1):
+        yield f"  [{number}] {change.kind}: {change.about}"
+        if change.why:
+            yield f"      {change.why}"
+    for hypothesis in correction.left_out:
+        yield f"  left out: {hypothesis.name}, {_relation_text(hypothesis.condition)}"
+    yield ""
+    yield f"Note ([*] marks what the proof asks for besides): {statement.note}"
+
+
+def _condition_text(correction: Correction, hypothesis: Hypothesis) -> str:
+    marks = correction.marks(hypothesis.condition)
+    text = f"{hypothesis.name}: {_relation_text(hypothesis.condition)}"
+    return f"{text}   [{marks}]" if marks else text
+
+
+def _relation_text(condition: sp.Basic) -> str:
+    if isinstance(condition, sp.Eq):
+        return f"{condition.lhs} = {condition.rhs}"
+    return str(condition)
+
+
+def _assertion_text(correction: Correction, assertion: Assertion) -> Iterator[str]:
+    words = _WORDS.get(assertion.relation, assertion.relation.value)
+    where = "" if assertion.variable is None else f", in {assertion.variable},"
+    marks = correction.marks(left_part(assertion))
+    yield f"  {assertion.left}{f' [{marks}]' if marks else ''}{where} {words}"
+    for index, term in enumerate(_summands(assertion)):
+        marks = correction.marks(term)
+        sign = "" if index == 0 else "+ "
+        yield f"    {sign}{term}{f'   [{marks}]' if marks else ''}"
+    for hypothesis in assertion.hypotheses:
+        yield f"    if {_condition_text(correction, hypothesis)}"
+
+
+def _summands(assertion: Assertion) -> Sequence[sp.Expr]:
+    if assertion.variable is not None:
+        return (assertion.right,)
+    return tuple(assertion.right.as_ordered_terms())
+
+
+def _meanings(statement: Statement) -> Iterator[tuple[sp.Symbol, str]]:
+    basis = statement.basis
+    formulas = [*(a.right for a in statement.assertions), *(h.condition for h in basis.hypotheses)]
+    formulas += [h.condition for a in statement.assertions for h in a.hypotheses]
+    formulas += basis.definitions.values()
+    used = set().union(*(formula.free_symbols for formula in formulas))
+    for item in basis.round_symbols:
+        yield item.symbol, item.meaning
+    for symbol, meaning in basis.meanings.items():
+        if symbol in used and symbol not in basis.definitions:
+            yield symbol, meaning
+
+
+def _latex(correction: Correction) -> Iterator[str]:
+    statement = correction.corrected
+    basis = statement.basis
+    yield from _PREAMBLE
+    yield rf"\begin{{corrected}}[{_in_text(f'{statement.source}; {statement.kind}')}]"
+    if basis.hypotheses:
+        yield "If"
+        yield r"\begin{itemize}"
+        for hypothesis in basis.hypotheses:
+            yield rf"  \item {_in_text(hypothesis.name)}: ${_condition(correction, hypothesis)}$,"
+        yield r"\end{itemize}"
+        yield "then"
+    for assertion in statement.assertions:
+        yield r"\begin{multline*}"
+        yield f"  {' '.join(_sides(correction, assertion))}"
+        yield r"\end{multline*}"
+        for hypothesis in assertion.hypotheses:
+            yield f"if {_in_text(hypothesis.name)}: ${_condition(correction, hypothesis)}$."
+    symbols = [
+        *(f"${sp.latex(s)} = {sp.latex(term)}$" for s, term in basis.definitions.items()),
+        *(f"${sp.latex(s)}$: {_in_text(meaning)}" for s, meaning in _meanings(statement)),
+    ]
+    yield f"Here {'; '.join(symbols)}."
+    yield r"\end{corrected}"
+    yield r"\noindent What changes:"
+    yield r"\begin{enumerate}"
+    for number, change in enumerate(correction.changes, 1):
+        why = f" {_in_text(change.why)}" if change.why else ""
+        yield rf"  \item[{{[{number}]}}] {change.kind}: {_in_text(change.about)}.{why}"
+    for hypothesis in correction.left_out:
+        left_out = f"{_in_text(hypothesis.name)}, ${sp.latex(hypothesis.condition)}$"
+        yield rf"  \item[] left out: {left_out}."
+    yield rf"  \item[{{[*]}}] what the proof asks for besides: {_in_text(statement.note)}"
+    yield r"\end{enumerate}"
+
+
+def _condition(correction: Correction, hypothesis: Hypothesis) -> str:
+    return _marked(correction, hypothesis.condition, sp.latex(hypothesis.condition))
+
+
+def _marked(correction: Correction, part: sp.Basic, latex: str) -> str:
+    marks = correction.marks(part)
+    return rf"\changed{{{marks}}}{{{latex}}}" if marks else latex
+
+
+def _sides(correction: Correction, assertion: Assertion) -> Iterator[str]:
+    left = assertion.left_latex or rf"\text{{{_in_text(assertion.left)}}}"
+    yield _marked(correction, left_part(assertion), left)
+    yield SIGNS_IN_LATEX[assertion.relation]
+    summands = [_marked(correction, term, sp.latex(term)) for term in _summands(assertion)]
+    broken = " \\\\\n  + ".join(summands)
+    is_order = assertion.relation is Relation.OF_ORDER
+    yield rf"\left({broken}\right)" if is_order else broken
+    if assertion.variable is not None:
+        yield rf"\quad\text{{in }} {sp.latex(assertion.variable)}"
+
+
+def _in_text(text: str) -> str:
+    r"""Return a text that LaTeX shows as it is: formulas in it are plain characters.
+
+    Examples
+    --------
+    >>> _in_text("q <= 1/K")
+    '\\texttt{\\detokenize{q <= 1/K}}'
+    >>> _in_text("smooth clients")
+    'smooth clients'
+    """
+    plain = not set(text) & set(r"\_^{}$&%#~<>|*=")
+    return text if plain else rf"\texttt{{\detokenize{{{text}}}}}"

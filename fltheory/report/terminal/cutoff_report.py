@@ -1,0 +1,122 @@
+"""FedAU's cut-offs and their weight errors, as a table and as a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from rich.table import Table
+
+from fltheory.algorithms import FedAU
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.fedau import BestCutoff
+from fltheory.participation import Bernoulli
+from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
+from fltheory.report.figures.bound_figure import bound_figure
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.theorems import get
+from fltheory.verify import sweep_curve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_POINTS = 25
+_MOST_DRAWN, _FEWEST_DRAWN = 10**9, 30
+
+
+def cutoff_table(found: BestCutoff) -> Table:
+    """Lay out a choice a row: its cut-off, its error, and how many times the best it is."""
+    table = Table()
+    for heading in ("choice", "K", "weight error", "times the best"):
+        table.add_column(heading, justify="left" if heading == "choice" else "right")
+    choices = {
+        "best": found.best,
+        "log_c T (Corollary 4)": found.corollary,
+        "50 (experiments)": found.experiments,
+        "none": found.none,
+    }
+    for name, choice in choices.items():
+        times = choice.error / found.best.error if found.best.error > 0 else float("nan")
+        table.add_row(name, f"{choice.cutoff:g}", f"{choice.error:.6g}", f"{times:.3g}")
+    return table
+
+
+def cutoff_figure(
+    p: ArrayLike,
+    rounds: int,
+    found: BestCutoff,
+    *,
+    claim: Statement | None = None,
+    replicas: int = 1000,
+    progress: Progress | None = None,
+) -> Figure:
+    """Draw the weight error over the cut-off and its bound, with the best and the paper's marked.
+
+    Parameters
+    ----------
+    p : float or array, (n,)
+        Participation probabilities.
+    rounds : int
+        T.
+    found : BestCutoff
+    claim : PointClaim, optional
+        On FedAU's weights; Theorem 3 with the constants of its proof by default.
+    replicas : int
+        Runs of the algorithm itself at each cut-off. Where they would take more than about a minute
+        there are fewer, and none below 30.
+    progress : callable, optional
+        Called with (cut-offs done, cut-offs, the next one).
+    """
+    chances = np.atleast_1d(np.asarray(p, dtype=np.float64))
+    clients = QuadraticProblem([[1.0]], np.zeros((chances.size, 1)))
+    marks = (found.best, found.corollary, found.experiments)
+    last = max(2.0, min(float(rounds), 3 * max(mark.cutoff for mark in marks)))
+    cutoffs = np.unique(np.rint(np.geomspace(1, last, _POINTS)))
+
+    def setting(cutoff: float) -> Setting:
+        if progress is not None:
+            progress(int(np.searchsorted(cutoffs, cutoff)), cutoffs.size, f"K = {cutoff:g}")
+        fedau = FedAU(0.1, 1, cutoff=int(cutoff))
+        return Setting(fedau, clients, Bernoulli(chances), rounds, [0.0])
+
+    affordable = int(_MOST_DRAWN // (cutoffs.size * rounds * chances.size))
+    drawn = min(replicas, affordable)
+    curve = sweep_curve(
+        claim or get("fedau/3", reading="derived"),
+        setting,
+        cutoffs,
+        variable="cut-off $K$",
+        replicas=drawn if drawn >= _FEWEST_DRAWN else 0,
+    )
+    names = ("best", r"$\log_c T$", "50")
+    return bound_figure(
+        curve,
+        title=f"T = {rounds}",
+        points={
+            f"{name}: K = {mark.cutoff:g}": (mark.cutoff, mark.error)
+            for mark, name in zip(marks, names, strict=True)
+        },
+        levels={"no cut-off": found.none.error},
+    )
+
+
+def write_cutoffs(
+    p: ArrayLike,
+    rounds: int,
+    found: BestCutoff,
+    path: Path,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Write the figure as PNG or SVG, by suffix; the same choices give the same bytes.
+
+    Raises
+    ------
+    ValueError
+        For another suffix.
+    """
+    write_figure(lambda: cutoff_figure(p, rounds, found, progress=progress), path)

@@ -1,0 +1,77 @@
+"""What a search for a refutation found, and what a certificate says, in a few lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from fltheory.verify.certificates.certificate import Certified
+from fltheory.verify.safari.rate_falsification import RateFalsification
+from fltheory.verify.search.falsification import Falsification
+
+
+def falsification_effort(found: Falsification) -> str:
+    """Return how many settings were tried, how many applied, and the largest ratio."""
+    return (
+        f"{found.settings_tried} settings tried, {found.settings_applicable} of them met every "
+        f"hypothesis, largest truth/bound {found.best_ratio:.4g}"
+    )
+
+
+def falsification_text(found: Falsification) -> str:
+    """Return the witness, or how hard it was looked for."""
+    effort = falsification_effort(found)
+    name = f"{found.theorem} ({found.reading})"
+    if found.witness is None:
+        return f"{name}: no refutation found; {effort}"
+    lines = [f"{name}: REFUTED; {effort}", *_indented(found.witness.lines)]
+    for one in found.natural:
+        lines.append(f"  fault alone, mended by {one.fault.about} [{one.fault.source}]:")
+        lines.append(f"    {one.line}")
+        if one.witness is not None and one.witness != found.witness:
+            lines += [f"      {line}" for line in one.witness.lines]
+    return "\n".join(lines)
+
+
+def rate_falsification_text(found: RateFalsification) -> str:
+    """Return where a claimed order fares worst, and how hard that was looked for."""
+    name = f"{found.theorem} ({found.reading})"
+    effort = (
+        f"{found.settings_tried} settings tried over three decades, {found.settings_applicable} "
+        "of them met every hypothesis throughout with the bound in the claimed order"
+    )
+    if found.worst is None:
+        return f"{name}: says nothing on any of them; {effort}"
+    ratio = (
+        f"largest truth/bound at the end of the decades {found.best_ratio:.4g}, in "
+        f"{found.variable}, where the truth's slope exceeds the claimed one by {found.excess:+.3f}"
+    )
+    if not found.speaks_against:
+        return f"{name}: the search found nothing against it; {effort}; {ratio}"
+    heading = f"{name}: BROKEN, the truth leaves the bound and decays slower; {effort}; {ratio}"
+    return "\n".join([heading, *_indented(found.worst.lines)])
+
+
+def certified_text(certified: Certified) -> str:
+    """Return the refuted statement, its setting, and two numbers between its sides."""
+    theorem = certified.theorem
+    return "\n".join(
+        [
+            f"{theorem.id} ({theorem.reading}): REFUTED, checked in fractions",
+            *_indented(certified.lines),
+            f"  {theorem.quantity.text} >= {shown(certified.truth)}",
+            f"  > {shown(certified.bound)} >= bound; every hypothesis holds",
+        ]
+    )
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def shown(value: Fraction) -> str:
+    """Return a fraction if it is short, and what it is about."""
+    if value.denominator == 1:
+        return str(value)
+    exact = f"{value} = " if value.denominator < 10**6 else ""
+    return f"{exact}{float(value):.6g}"

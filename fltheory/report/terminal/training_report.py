@@ -1,0 +1,125 @@
+"""Trained experiments beside the paper's tables, on a terminal and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+
+from fltheory.validation import FloatArray
+
+if TYPE_CHECKING:
+    from fltheory.hardware.training.measure import Measured
+    from fltheory.hardware.training.table import Cell
+
+_MEANINGS = {
+    "last": "test accuracy (%) after the last round",
+    "best": "highest test accuracy (%) of a run",
+    "late": "mean test accuracy (%) over the second half of the rounds",
+    "time-average": "mean test accuracy (%) over the rounds",
+    "deviation": "standard deviation of the test accuracy (%) over the second half of the rounds",
+    "last loss": "test loss after the last round",
+}
+_SHOWN_BESIDE = ("last", "best", "late")
+
+
+def training_table(measured: Measured) -> Table:
+    """Return the table: mean and standard deviation over seeds, the paper's in brackets."""
+    experiment = measured.experiment
+    table = Table(title=f"{experiment.source}: {experiment.title}")
+    for heading in ("", *experiment.columns):
+        table.add_column(heading)
+    for label, cells in experiment.rows:
+        table.add_row(label, *(_text(measured, cell) for cell in cells))
+    return table
+
+
+def training_summary(measured: Measured) -> str:
+    """Return in a line what the figures are, and how far from the paper's."""
+    experiment = measured.experiment
+    figures = dict.fromkeys(cell.figure for _, row in experiment.rows for cell in row)
+    what = "; ".join(_MEANINGS[figure] for figure in figures)
+    seeds = ", ".join(map(str, experiment.seeds))
+    gaps = _gaps(measured)
+    far = ""
+    if gaps.size:
+        far = (
+            f" Ours less the paper's: {gaps.mean():+.2f} on average, from {gaps.min():+.2f} to "
+            f"{gaps.max():+.2f}."
+        )
+    beside = ""
+    if any(cell.paper for _, row in experiment.rows for cell in row):
+        beside = ", the paper's in brackets"
+    return (
+        f"{what[0].upper()}{what[1:]}; mean ± standard deviation over seeds {seeds}{beside}.{far}"
+    )
+
+
+def training_page(measured: Sequence[Measured], command: str) -> str:
+    """Return a page of experiments with what they ran on, in Markdown."""
+    about = [run.about for results in measured for run in results.runs.values()]
+    lines = ["# Experiments run again", "", f"Made by `{command}`; do not edit.", ""]
+    lines += ["Ran with " + "; ".join(_versions(about)) + "."]
+    for results in measured:
+        lines += ["", *_section(results)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(measured: Measured) -> Iterator[str]:
+    experiment = measured.experiment
+    yield f"## {experiment.source}: {experiment.title}"
+    yield ""
+    yield training_summary(measured)
+    if experiment.notes:
+        yield ""
+        yield "Notes:"
+        yield ""
+        yield from (f"- {note}" for note in experiment.notes)
+    yield ""
+    yield from _markdown(measured, None)
+    if any(cell.figure != experiment.figure for _, row in experiment.rows for cell in row):
+        return
+    for figure in _SHOWN_BESIDE:
+        if figure != experiment.figure:
+            yield ""
+            yield f"The same runs, {_MEANINGS[figure]}:"
+            yield ""
+            yield from _markdown(measured, figure)
+
+
+def _markdown(measured: Measured, figure: str | None) -> Iterator[str]:
+    experiment = measured.experiment
+    yield f"| | {' | '.join(experiment.columns)} |"
+    yield "|---" * (len(experiment.columns) + 1) + "|"
+    for label, cells in experiment.rows:
+        texts = [_text(measured, cell, figure) for cell in cells]
+        yield f"| {label} | {' | '.join(texts)} |"
+
+
+def _text(measured: Measured, cell: Cell, figure: str | None = None) -> str:
+    values = measured.values(cell, figure)
+    sign = "+" if cell.baseline else ""
+    text = f"{values.mean():{sign}.2f}"
+    if values.size > 1:
+        text += f" ± {values.std(ddof=1):.2f}"
+    return f"{text} ({cell.paper})" if cell.paper else text
+
+
+def _gaps(measured: Measured) -> FloatArray:
+    """Return ours less the paper's where the paper has a number."""
+    pairs = []
+    for _, row in measured.experiment.rows:
+        for cell in row:
+            try:
+                pairs.append(measured.values(cell).mean() - float(cell.paper.split("±")[0]))
+            except ValueError:
+                continue
+    return np.array(pairs)
+
+
+def _versions(about: Sequence[dict[str, str]]) -> Iterator[str]:
+    for name in about[0]:
+        values = dict.fromkeys(entry[name] for entry in about)
+        yield f"{name} {', '.join(values)}"

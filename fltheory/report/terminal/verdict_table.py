@@ -1,0 +1,140 @@
+"""The table of verdicts for a terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Sequence
+
+from rich.table import Table
+from rich.text import Text
+
+from fltheory.grammar.refutation import Weight
+from fltheory.theorems import Statement
+from fltheory.verify import Outcome, Verdict
+from fltheory.verify.runs import Cell
+
+_STYLES = {
+    Outcome.HOLDS: "green",
+    Outcome.REFUTED: "bold red",
+    Outcome.INAPPLICABLE: "dim",
+    Outcome.UNDECIDED: "yellow",
+}
+
+
+def verdict_table(cells: Sequence[Cell]) -> Table:
+    """Lay out one row a cell; a section ends with each statement."""
+    table = Table(title="Verdicts", title_justify="left", expand=False)
+    for heading in ("theorem", "reading", "regime", "verdict", "evidence"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("truth/bound", justify="right", no_wrap=True)
+    table.add_column("what failed", overflow="fold")
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        last = following is None or following.key[:2] != cell.key[:2]
+        table.add_row(*_row(cell), end_section=last)
+    return table
+
+
+def _row(cell: Cell) -> list[Text]:
+    verdict = cell.verdict
+    return [
+        Text(verdict.theorem),
+        Text(verdict.reading),
+        Text(cell.regime),
+        Text(verdict.outcome.name, style=_STYLES[verdict.outcome]),
+        Text(verdict.evidence.grade.name.lower()),
+        Text(ratio_text(verdict)),
+        Text(remark(verdict)),
+    ]
+
+
+def remark(verdict: Verdict) -> str:
+    """Return the failed hypotheses, or what an order shows, or both sides where refuted."""
+    if verdict.failed:
+        return "; ".join(check.failure for check in verdict.failed)
+    if verdict.outcome is Outcome.REFUTED and not verdict.is_rate:
+        fractions = f": {verdict.detail}" if verdict.detail else ""
+        sides = f"truth {verdict.truth:.4g} {verdict.contrary} bound {verdict.bound:.4g}"
+        return f"{sides}{fractions}"
+    return verdict.detail
+
+
+def ratio_text(verdict: Verdict) -> str:
+    """Return truth/bound, or both slopes of a claimed order, as short text."""
+    if verdict.is_rate:
+        return f"slope {verdict.truth:+.2f}/{verdict.bound:+.2f}"
+    if math.isinf(verdict.bound) or math.isnan(verdict.ratio):
+        return "no bound"
+    return f"{verdict.ratio:.3g}"
+
+
+def summary(cells: Sequence[Cell]) -> str:
+    """Return how often each verdict was given, in a line."""
+    counts = dict.fromkeys(Outcome, 0)
+    for cell in cells:
+        counts[cell.verdict.outcome] += 1
+    parts = (f"{count} {outcome.name}" for outcome, count in counts.items() if count)
+    return f"{len(cells)} cells: {', '.join(parts)}"
+
+
+def what_is_refuted(
+    statements: Sequence[Statement], refuted: Collection[tuple[str, str]]
+) -> tuple[str, ...]:
+    """Return what the refuted printed statements come to, in a line or two.
+
+    Results of a paper are counted by the weight of their heaviest fault, and apart from its other
+    sentences: a refuted remark is no refuted theorem.
+
+    Parameters
+    ----------
+    statements : sequence of Statement
+    refuted : collection of (id, reading)
+        Those that some regime or certificate refutes.
+    """
+    printed = [one for one in statements if one.reading == "printed"]
+    results = [one for one in printed if one.kind.is_result]
+    others = [one for one in printed if not one.kind.is_result]
+    broken = [one for one in results if (one.id, one.reading) in refuted]
+    lines = []
+    if results:
+        share = f"{len(broken)} of {len(results)} printed theorems, corollaries and lemmas refuted"
+        lines.append(f"{share}{_by_weight(broken)}")
+    beside = [one for one in others if (one.id, one.reading) in refuted]
+    if others:
+        kinds = ", ".join(dict.fromkeys(str(one.kind) for one in beside))
+        names = f" ({kinds})" if kinds else ""
+        lines.append(f"{len(beside)} of {len(others)} other printed sentences{names} refuted")
+    return tuple(lines)
+
+
+def _by_weight(statements: Sequence[Statement]) -> str:
+    """Return how many have which weight, the heaviest first."""
+    found = [heaviest_fault(one) for one in statements]
+    parts = [
+        f"{found.count(weight)} for a {weight.label}"
+        if weight
+        else f"{found.count(None)} unweighed"
+        for weight in (*reversed(Weight), None)
+        if weight in found
+    ]
+    return f": {', '.join(parts)}" if parts else ""
+
+
+def heaviest_fault(statement: Statement) -> Weight | None:
+    """Return the weight of a statement's heaviest fault, None where none is known."""
+    weights = [fault.weight for fault in statement.refutations]
+    return Weight.heaviest(weights) if weights else None
+
+
+def reasons(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield why each refuted statement is refuted, one line a fault that its regimes show."""
+    for statement in statements:
+        regimes = {
+            cell.regime
+            for cell in cells
+            if cell.verdict.outcome is Outcome.REFUTED
+            and cell.key[:2] == (statement.id, statement.reading)
+        }
+        for fault in statement.refutations:
+            if regimes.intersection(fault.regimes):
+                name = f"{statement.id} ({statement.reading}, {statement.kind})"
+                yield f"{name}: {fault.why} A {fault.weight.label}, mended by {fault.mended_by}."

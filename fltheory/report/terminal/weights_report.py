@@ -1,0 +1,130 @@
+"""Optimal aggregation weights, as a table and as a figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+
+from fltheory.report.figures.bound_figure import draw_curve, heights
+from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.verify import BoundCurve
+from fltheory.weights.result import OptimalWeights
+from fltheory.weights.trade_off import TradeOff
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_ROWS_AT_EITHER_END = 20
+_TARGET_COLOUR, _IMPORTANCE_COLOUR, _WEIGHT_COLOUR = "#E69F00", "#56B4E9", "#7A2B00"
+_AVAILABILITY_COLOUR = "#009E73"
+_MOST_NAMED_BARS = 30
+_ALPHA = r"$\alpha_k$"
+_MOST_BARS = 200
+_TITLE_WIDTH = 60
+
+
+def weights_table(problem: TradeOff, found: OptimalWeights) -> Table:
+    """Lay out a client a row; of many clients the first and the last."""
+    table = Table()
+    for heading in ("client", "alpha", "pi", "q", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    n_clients = problem.n_clients
+    columns = (problem.target_weights, problem.availability, found.q, found.p)
+    skipped = range(_ROWS_AT_EITHER_END, n_clients - _ROWS_AT_EITHER_END)
+    for client in range(n_clients):
+        if client not in skipped:
+            table.add_row(str(client), *(f"{column[client]:.6g}" for column in columns))
+        elif client == skipped.start:
+            table.add_row("...", *("..." for _ in columns))
+    return table
+
+
+def weights_summary(found: OptimalWeights) -> str:
+    """Return the errors, and how well the optimality conditions hold, in three lines."""
+    excluded = int((found.q == 0).sum())
+    return (
+        f"optimisation error {found.optimization_error:.6g}, bias error {found.bias_error:.6g}, "
+        f"together {found.error:.6g}\n"
+        f"{found.q.size} clients, {excluded} without weight; lambda* "
+        f"{found.availability_multiplier:.6g}, theta* {found.total_multiplier:.6g}\n"
+        f"relative KKT residual {found.kkt_residual:.1e} ({found.method})"
+    )
+
+
+def weights_figure(
+    problem: TradeOff, found: OptimalWeights, curve: BoundCurve | None = None
+) -> Figure:
+    """Draw a client's target beside its importance, below them its availability and weight.
+
+    Bars of a few clients, else dots from the most to the least available client.
+
+    Parameters
+    ----------
+    problem : TradeOff
+    found : OptimalWeights
+    curve : BoundCurve, optional
+        What a statement on the error says of these weights and others, its bound, truth and
+        sample: from `fltheory.verify.cases_curve` or `sweep_curve`. It is drawn beside the
+        weights, and the title names its verdict.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0 if curve is None else 11.0, 6.0), layout="constrained")
+    grid = figure.add_gridspec(3, 1 if curve is None else 2)
+    upper = figure.add_subplot(grid[0, 0])
+    middle, lower = (figure.add_subplot(grid[row, 0], sharex=upper) for row in (1, 2))
+    if problem.n_clients <= _MOST_BARS:
+        clients = np.arange(problem.n_clients)
+        upper.bar(clients - 0.2, problem.target_weights, 0.4, color=_TARGET_COLOUR, label=_ALPHA)
+        upper.bar(clients + 0.2, found.p, 0.4, color=_IMPORTANCE_COLOUR, label="$p_k$", hatch="//")
+        middle.bar(clients, problem.availability, 0.8, color=_AVAILABILITY_COLOUR)
+        lower.bar(clients, found.q, 0.8, color=_WEIGHT_COLOUR)
+        lower.set_xlabel("client $k$")
+    else:
+        order = np.argsort(-problem.availability, kind="stable")
+        upper.plot(problem.target_weights[order], ".", color=_TARGET_COLOUR, label=_ALPHA)
+        upper.plot(found.p[order], ".", color=_IMPORTANCE_COLOUR, label="$p_k$")
+        middle.plot(problem.availability[order], ".", color=_AVAILABILITY_COLOUR)
+        lower.plot(found.q[order], ".", color=_WEIGHT_COLOUR)
+        for dots in (*upper.lines, *middle.lines, *lower.lines):
+            dots.set(markersize=2, rasterized=True)
+        lower.set_xlabel("clients, from the most available")
+    upper.set_ylabel("importance")
+    set_title(upper, f"minimised: {found.error:.4g}")
+    upper.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    middle.set_ylabel(r"availability $\pi_k$")
+    lower.set_ylabel("weight $q_k$")
+    for axes in (upper, middle):
+        axes.tick_params(labelbottom=False)
+    if problem.n_clients <= _MOST_NAMED_BARS:
+        lower.set_xticks(clients)
+    if curve is not None:
+        _draw_errors(figure, figure.add_subplot(grid[:, 1]), curve)
+    return figure
+
+
+def _draw_errors(figure: Figure, axes: Axes, curve: BoundCurve) -> None:
+    axes.grid(alpha=0.25)
+    draw_curve(axes, curve)
+    axes.set(ylabel=label(curve.quantity), xlabel=label(curve.variable))
+    set_title(axes, curve.heading, width=_TITLE_WIDTH)
+    set_scales(axes, curve.values, heights(curve), log_x=False)
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+
+
+def write_weights(
+    problem: TradeOff, found: OptimalWeights, path: Path, curve: BoundCurve | None = None
+) -> None:
+    """Write the figure as PNG or SVG, by suffix; the same weights give the same bytes.
+
+    Raises
+    ------
+    ValueError
+        For another suffix.
+    """
+    write_figure(lambda: weights_figure(problem, found, curve), path)

@@ -1,0 +1,1 @@
+"""What makes this project's own pages: papers' experiments, findings, power, biases, drift."""

@@ -1,0 +1,403 @@
+"""What has been found: a page made from the stored witnesses and from searches run for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from fltheory.derivations.derivation import StepOutcome
+from fltheory.derivations.derivation_check import check_derivation
+from fltheory.grammar.assertion import Relation
+from fltheory.parallel import as_they_come
+from fltheory.progress import Progress
+from fltheory.report.terminal.corrected_statement import corrected_latex, corrected_text
+from fltheory.report.terminal.refutation_text import (
+    falsification_effort,
+    rate_falsification_text,
+    shown,
+)
+from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.theorems import Statement, get, ids, readings, unit_flags
+from fltheory.theorems.correction import correction
+from fltheory.verify import Outcome, check_regimes, falsify, read_certificate
+from fltheory.verify.certificates.certificate import Certified
+from fltheory.verify.runs import Cell
+from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.natural_witness import (
+    BUDGET,
+    NATURAL,
+    NaturalWitness,
+    natural_witnesses,
+)
+from fltheory.verify.safari.rate_falsification import falsify_rate
+from fltheory.verify.search.falsification import Falsification
+from fltheory.verify.search.survival import Survival, survival
+
+_WORDS: Mapping[Relation, str] = {
+    Relation.AT_MOST: "is at most",
+    Relation.BELOW: "is below",
+    Relation.AT_LEAST: "is at least",
+    Relation.ABOVE: "is above",
+    Relation.OF_ORDER: "is, in {variable}, of the order of",
+    Relation.GOES_WITH: "rises and falls with {variable} as does",
+}
+_SHARE_FOR_ORDERS = 20
+_SHARE_AROUND_REGIMES = 100
+
+_INTRODUCTION = """\
+# Findings
+
+What was found about every printed statement, and for those that are refuted the claim, what
+refutes it, what should stand instead, and where statement and proof part. Words are in
+[the glossary](glossary.md), outcomes are explained in [what a verdict means](verdicts.md). This is
+about formulas as they stand in the texts at hand, not about people. What a fault weighs is said
+with it: a misprint, which the paper's own argument has right; a missing hypothesis; or a gap, where
+a step of the argument fails. Remarks, examples, assumptions and steps of proofs are not counted as
+refuted theorems.
+
+Made by `fltheory reproduce findings` from the certificates in `verification/witnesses/`, and from
+searches run for it; do not edit. Each certificate was found by `fltheory falsify` and is checked in
+exact arithmetic by `fltheory certify FILE`.
+"""
+
+
+def findings(
+    paths: Sequence[Path],
+    shown_from: Path,
+    budget: int,
+    *,
+    verdicts: Sequence[Cell] | None = None,
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Return the page for these certificates, in Markdown.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Certificates, each of which is checked first.
+    shown_from : Path
+        Folder that file names are shown relative to.
+    budget : int
+        Settings that each search of a repair, or of a statement without a certificate, may
+        try; a twentieth of it for a claimed order, a hundredth around regimes.
+    verdicts : sequence of Cell, optional
+        On all regimes, if they are known; they are checked otherwise.
+    processes : int, optional
+        How many share the work; as many as there are processors by default.
+    progress : callable, optional
+        Called with (parts done, parts, the last one).
+
+    Raises
+    ------
+    ValueError
+        If a certificate fails, or verdicts are given but not on all regimes.
+    """
+    certified = {path: read_certificate(path) for path in paths}
+    refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
+    rest = [identifier for identifier in ids() if identifier not in refuted]
+    cells = {name: _cells_of(get(name), verdicts) for name in rest if verdicts is not None}
+    jobs = [
+        *(_Job("survival", certificate.theorem.id) for certificate in certified.values()),
+        *(_Job("natural", certificate.theorem.id) for certificate in certified.values()),
+        *(_Job("search", identifier) for identifier in rest),
+        *(_Job("regimes", identifier) for identifier in rest if verdicts is None),
+    ]
+    done: dict[_Job, Any] = {}
+    for job, result in as_they_come(partial(_done, budget=budget), jobs, processes):
+        done[job] = result
+        if progress is not None:
+            progress(len(done), len(jobs), f"{job.identifier}, its {job.kind}")
+    sections = [
+        _section(
+            c,
+            path.relative_to(shown_from),
+            done[_Job("natural", c.theorem.id)],
+            done[_Job("survival", c.theorem.id)],
+        )
+        for path, c in certified.items()
+    ]
+    cells = cells or {name: done[_Job("regimes", name)] for name in rest}
+    searched = {name: done[_Job("search", name)] for name in rest}
+    counted = _counts(refuted, cells)
+    introduction = [_INTRODUCTION, *counted, *_statements(refuted, cells, searched)]
+    of_regimes = ("\n".join(_lines_of_regimes(get(name), cells[name])) for name in rest)
+    sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
+    return "\n".join([*introduction, *sections])
+
+
+def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
+    """Return a statement's own cells, in the order of its regimes."""
+    known = {cell.key: cell for cell in verdicts}
+    keys = [(statement.id, statement.reading, regime) for regime in statement.regimes]
+    missing = [" / ".join(key) for key in keys if key not in known]
+    if missing:
+        raise ValueError(f"verdicts must be on every regime, got none on {missing[0]}")
+    return [known[key] for key in keys]
+
+
+class _Job(NamedTuple):
+    """Something to be worked out about a statement: its regimes, searches, or its survival."""
+
+    kind: Literal["survival", "natural", "search", "regimes"]
+    identifier: str
+
+
+def _done(job: _Job, budget: int) -> tuple[_Job, Any]:
+    """Return the lines about a repair's survival, what a search has found, or verdicts."""
+    if job.kind == "survival":
+        survived = survival(get(job.identifier, "repaired"), budget)
+        return job, tuple(_repair_lines(survived))
+    statement = get(job.identifier)
+    if job.kind == "natural":
+        return job, tuple(
+            _natural_lines(natural_witnesses(about_safari(statement), min(budget, BUDGET)))
+        )
+    if job.kind == "regimes":
+        return job, check_regimes([statement])
+    if is_about_safari(statement):
+        return job, _searched(statement, budget)
+    return job, _around_regimes(statement, budget)
+
+
+def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
+    """Yield how many results of papers are refuted, by weight, and the table of their faults."""
+    of_regimes = {
+        cell.key[:2]
+        for found in cells.values()
+        for cell in found
+        if cell.verdict.outcome is Outcome.REFUTED
+    }
+    broken = of_regimes | {(identifier, "printed") for identifier in refuted}
+    statements = [get(identifier) for identifier in ids()]
+    yield from (f"- {line}" for line in what_is_refuted(statements, broken))
+    yield ""
+    yield "| statement | what it is | weight | why it is refuted | mended by |"
+    yield "|---|---|---|---|---|"
+    for statement in statements:
+        for fault in statement.refutations:
+            cells_of_row = (
+                f"`{statement.id}`",
+                statement.kind,
+                fault.weight.label,
+                fault.why,
+                fault.mended_by,
+            )
+            yield f"| {' | '.join(text.replace('|', '&#124;') for text in cells_of_row)} |"
+    yield ""
+
+
+def _statements(
+    refuted: Mapping[str, Path],
+    cells: Mapping[str, Sequence[Cell]],
+    searched: Mapping[str, str],
+) -> Iterator[str]:
+    yield "## Every printed statement\n"
+    for identifier in ids():
+        if identifier in refuted:
+            yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
+            continue
+        heading, *witness = searched[identifier].splitlines()
+        yield f"- {heading}; {_verdicts(cells[identifier])}"
+        if witness:
+            yield from ("", *(f"        {line.strip()}" for line in witness), "")
+    yield ""
+
+
+def _searched(statement: Statement, budget: int) -> str:
+    """Return what a search of a statement about SAFARI found, the witness in further lines."""
+    if statement.axes:
+        return rate_falsification_text(falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS)))
+    return _effort_text(falsify(statement, budget))
+
+
+def _around_regimes(statement: Statement, budget: int) -> str:
+    """Return what a search of any other statement found, in a line."""
+    name = f"{statement.id} ({statement.reading})"
+    if statement.axes:
+        return f"{name}: not searched, as orders are searched for SAFARI only"
+    if statement.why_not_searched:
+        return f"{name}: not searched, as only runs of an algorithm are"
+    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES))
+    fate = "refuted" if found.witness else "no refutation found"
+    return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
+
+
+def _verdicts(cells: Sequence[Cell]) -> str:
+    """Return a statement's verdicts over its regimes, those refuted by name."""
+    count = Counter(cell.verdict.outcome.name for cell in cells)
+    refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
+    named = f" ({', '.join(refuted)})" if refuted else ""
+    return f"its regimes: {', '.join(f'{n} {name}' for name, n in sorted(count.items()))}{named}"
+
+
+def _effort_text(found: Falsification) -> str:
+    return f"{found.theorem} ({found.reading}): {falsification_effort(found)}"
+
+
+def _section(
+    certified: Certified, path: Path, natural: Sequence[str], repair: Sequence[str]
+) -> str:
+    return "\n".join(_lines(certified, path, natural, repair)) + "\n"
+
+
+def _lines(
+    certified: Certified, path: Path, natural: Sequence[str], repair: Sequence[str]
+) -> Iterator[str]:
+    theorem = certified.theorem
+    yield from _claim_lines(theorem)
+    yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and"
+    yield f"`{theorem.quantity.text} >= {shown(certified.truth)}`, which is above"
+    yield f"`{shown(certified.bound)}`, and the bound is not."
+    yield ""
+    for line in certified.lines:
+        yield f"    {line}"
+    yield ""
+    yield from natural
+    yield from _corrected_lines(theorem)
+    yield from repair
+    yield ""
+    yield from _reading_lines(theorem)
+    yield from _parting_lines(theorem)
+
+
+def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
+    """Yield what a search for settings that a referee believes found, fault by fault."""
+    if not found:
+        return
+    yield f"Each fault by itself, the others mended, over {found[0].tried} settings of {NATURAL}:"
+    yield ""
+    for one in found:
+        yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"
+    yield ""
+
+
+def _corrected_lines(theorem: Statement) -> Iterator[str]:
+    """Yield what should stand in a refuted statement's place, in full."""
+    try:
+        found = correction(theorem.id)
+    except ValueError:
+        yield "**What should stand instead.** No registered reading mends it."
+        yield ""
+        return
+    yield f"**What should stand instead** (`fltheory explain {theorem.id} --corrected`)."
+    yield ""
+    yield from (f"    {line}".rstrip() for line in corrected_text(found).splitlines())
+    yield ""
+    yield "In LaTeX, ready to paste:"
+    yield ""
+    yield from ("```latex", corrected_latex(found), "```", "")
+
+
+def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield the section of a statement that regimes refute; nothing where none does."""
+    refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
+    if not refuted:
+        return
+    yield from _claim_lines(theorem)
+    # A claimed order has its symbols from the theorem that it rests on, which explains them.
+    for symbol, expression in theorem.basis.definitions.items() if theorem.basis is theorem else ():
+        yield f"Here `{symbol}` is `{expression}`."
+        yield ""
+    broken = _BROKEN[theorem.assertions[0].relation]
+    yield f"**Refuted by regimes** (`fltheory verify {theorem.id}`). Every condition holds, and the"
+    yield f"{broken}; each is computed a second time in `verification/`."
+    yield ""
+    yield from (_refutation_line(theorem, cell) for cell in refuted)
+    yield ""
+    yield from _corrected_lines(theorem)
+    yield from _reading_lines(theorem)
+    if theorem.derivation is not None:
+        yield from _parting_lines(theorem)
+
+
+def _refutation_line(theorem: Statement, cell: Cell) -> str:
+    verdict, about = cell.verdict, theorem.regimes[cell.regime].about
+    if verdict.is_rate:
+        sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"
+    elif theorem.assertions[0].relation is Relation.GOES_WITH:
+        sides = verdict.detail
+    else:
+        both = f"{verdict.truth:.4g} {verdict.contrary} {verdict.bound:.4g}"
+        sides = ", ".join(filter(None, [both, verdict.detail]))
+    return f"- {cell.regime} ({about}): {sides}, {verdict.evidence.grade.name.lower()}"
+
+
+_BROKEN: Mapping[Relation, str] = {
+    **dict.fromkeys((Relation.AT_MOST, Relation.BELOW), "truth exceeds the bound"),
+    **dict.fromkeys((Relation.AT_LEAST, Relation.ABOVE), "truth falls short of the bound"),
+    Relation.OF_ORDER: "quantity decays in another order",
+    Relation.GOES_WITH: "quantity goes the other way",
+}
+
+
+def _heading_lines(theorem: Statement) -> Iterator[str]:
+    yield f"## {theorem.id}, {theorem.reading}"
+    yield ""
+    yield f"{theorem.title}. Source: {theorem.source}; {theorem.kind}."
+    yield ""
+    for fault in theorem.refutations:
+        yield f"- {fault.weight.label.capitalize()}. {fault.why} Mended by {fault.mended_by}."
+    if theorem.refutations:
+        yield ""
+
+
+def _claim_lines(theorem: Statement) -> Iterator[str]:
+    yield from _heading_lines(theorem)
+    for assertion in theorem.assertions:
+        words = _WORDS[assertion.relation].format(variable=assertion.variable)
+        yield f"**Claim.** If all conditions hold, `{assertion.left}` {words}"
+        yield ""
+        yield f"    {assertion.right}"
+        yield ""
+        conditions = (*theorem.basis.hypotheses, *assertion.hypotheses)
+        for hypothesis in conditions:
+            yield f"- {hypothesis.name}: `{hypothesis.condition}`"
+        if conditions:
+            yield ""
+
+
+def _reading_lines(theorem: Statement) -> Iterator[str]:
+    yield f"**As printed.** {theorem.note}"
+    yield ""
+    if "derived" not in readings(theorem.id):
+        return
+    yield f"**The derived reading.** {get(theorem.id, 'derived').note}"
+    yield ""
+
+
+def _parting_lines(theorem: Statement) -> Iterator[str]:
+    """Yield the steps between proof and statement that do not follow, and unlike units."""
+    results = check_derivation(theorem.derivation) if theorem.derivation else ()
+    parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
+    yield f"**Where statement and proof part** (`fltheory derive {theorem.id}`)."
+    yield ""
+    for result in parting:
+        yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"
+    has_units = theorem.basis is theorem and bool(theorem.basis.units)
+    for flag in unit_flags(theorem) if has_units else ():
+        yield f"- unlike units: {flag}"
+    yield ""
+
+
+def _rough_effort(found: Falsification) -> str:
+    """Return the effort in round numbers: the page is the same on machines that round otherwise."""
+    applicable = float(f"{found.settings_applicable:.0e}")
+    return (
+        f"{found.settings_tried} settings tried, about {applicable:.0f} of them met every "
+        f"hypothesis, largest truth/bound about {found.best_ratio:.1g}"
+    )
+
+
+def _repair_lines(survived: Survival) -> Iterator[str]:
+    found = survived.search
+    fate = "survives the search, which is not a proof" if found.witness is None else "is refuted"
+    yield f"**How it fares.** The corrected statement {fate}: {_rough_effort(found)}."
+    yield "Of its changes:"
+    yield ""
+    for mend, without in survived.without:
+        needed = "refuted without it" if without.witness else "not refuted without it"
+        yield f"- {mend.about}, {mend.source}: {needed}"

@@ -1,0 +1,193 @@
+"""How strong the search is: the share of false mutants that it finds.
+
+A mutant counts as false once anything refutes it: the search itself, a regime of the theorem,
+or a second search with another seed. Whether a mutant that nothing refutes is true is not
+known, so the share is that of the false ones known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TypeAlias
+
+from fltheory import validation
+from fltheory.evidence.verdict import Outcome
+from fltheory.parallel import rest_as_they_come
+from fltheory.problems import QuadraticProblem
+from fltheory.progress import Progress
+from fltheory.theorems import Theorem, get, registered
+from fltheory.verify.check import check
+from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.instance_search import InstanceSearch
+from fltheory.verify.search.mutants import Mutant, mutants
+
+BY_SEARCH = "search"
+BY_OTHER_SEED = "search with another seed"
+
+Key: TypeAlias = tuple[str, str, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which mutants to judge, and with what effort.
+
+    Attributes
+    ----------
+    budget : int
+        Settings that a search may try.
+    seed : int
+        Of the search that is measured; the second one takes the next seed.
+    every : int
+        Takes one mutant of so many.
+
+    Raises
+    ------
+    ValueError
+        For a budget or a share below 1, or a negative seed.
+    """
+
+    budget: int = 10_000
+    seed: int = 0
+    every: int = 1
+
+    def __post_init__(self) -> None:
+        validation.whole_number("budget", self.budget, at_least=1)
+        validation.whole_number("seed", self.seed, at_least=0)
+        validation.whole_number("every", self.every, at_least=1)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of a mutant.
+
+    Attributes
+    ----------
+    theorem, reading : str
+        What it is a mutant of.
+    index : int
+        Its place among them.
+    about : str
+        The change.
+    refuted_by : str
+        What refuted it first; empty if nothing did.
+    settings_tried : int
+        By the search that is measured, until it was refuted or the budget spent.
+    """
+
+    theorem: str
+    reading: str
+    index: int
+    about: str
+    refuted_by: str
+    settings_tried: int
+
+    @property
+    def key(self) -> Key:
+        """Theorem, reading and place."""
+        return self.theorem, self.reading, self.index
+
+    @property
+    def is_found(self) -> bool:
+        """Whether the search that is measured refuted it."""
+        return self.refuted_by == BY_SEARCH
+
+    @property
+    def is_false(self) -> bool:
+        """Whether anything refuted it."""
+        return bool(self.refuted_by)
+
+
+def mutated_theorems() -> tuple[Theorem, ...]:
+    """Return the registered readings of which mutants are made.
+
+    Those that a proof gives, of statements whose settings the search knows.
+    """
+    return tuple(
+        about_safari(statement)
+        for statement in registered()
+        if statement.reading == "derived" and not statement.axes and is_about_safari(statement)
+    )
+
+
+def keys(theorems: Sequence[Theorem], plan: Plan) -> tuple[Key, ...]:
+    """Return the mutants of a plan, by theorem, reading and place."""
+    every = [(t.id, t.reading, index) for t in theorems for index in range(len(_mutants(t)))]
+    return tuple(every[:: plan.every])
+
+
+def judged(key: Key, plan: Plan) -> Judged:
+    """Judge one mutant of a registered theorem."""
+    identifier, reading, index = key
+    theorem = get(identifier, reading)
+    mutant = _mutants(about_safari(theorem.for_search()))[index]
+    found, tried = _searched(mutant, plan.budget, plan.seed)
+    if found:
+        refuted_by = BY_SEARCH
+    else:
+        refuted_by = _regime_that_refutes(mutant)
+        if not refuted_by and _searched(mutant, plan.budget, plan.seed + 1)[0]:
+            refuted_by = BY_OTHER_SEED
+    return Judged(identifier, reading, index, mutant.about, refuted_by, tried)
+
+
+def judge_all(
+    chosen: Sequence[Key],
+    plan: Plan,
+    *,
+    done: Collection[Key] = (),
+    processes: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Judged]:
+    """Judge mutants as they come in, in parallel; those ``done`` already are left out.
+
+    Parameters
+    ----------
+    chosen : sequence of keys
+        From `keys`.
+    plan : Plan
+    done : collection of keys
+    processes : int, optional
+        As many as this process may use processors, by default; 1 runs in this one.
+    progress : callable, optional
+        Called with (judged, mutants in all, the change last judged).
+    """
+    yield from rest_as_they_come(
+        partial(judged, plan=plan),
+        chosen,
+        done=done,
+        begins="searching",
+        about=lambda result: result.about,
+        processes=processes,
+        progress=progress,
+    )
+
+
+@lru_cache(maxsize=32)
+def _mutants_of(identifier: str, reading: str) -> tuple[Mutant, ...]:
+    return mutants(about_safari(get(identifier, reading)))
+
+
+def _mutants(theorem: Theorem) -> tuple[Mutant, ...]:
+    return _mutants_of(theorem.id, theorem.reading)
+
+
+def _searched(mutant: Mutant, budget: int, seed: int) -> tuple[bool, int]:
+    """Search until a first refutation; return whether there is one, and the settings tried."""
+    search = InstanceSearch(mutant.theorem, budget, seed)
+    for _ in search.attempts():
+        if search.refuting is not None:
+            break
+    return search.refuting is not None, search.tried
+
+
+def _regime_that_refutes(mutant: Mutant) -> str:
+    """Return the first regime of exact truth that refutes a mutant of its theorem."""
+    for name, regime in mutant.theorem.regimes.items():
+        setting = regime.setting
+        if not isinstance(setting.problem, QuadraticProblem):
+            continue
+        if check(mutant.theorem, setting).outcome is Outcome.REFUTED:
+            return f"regime {name!r}"
+    return ""

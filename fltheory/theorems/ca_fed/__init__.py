@@ -1,0 +1,1 @@
+"""CA-Fed (Rodio et al.): its statements, as printed and as derived."""

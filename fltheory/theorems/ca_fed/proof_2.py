@@ -1,0 +1,289 @@
+"""The proof of CA-Fed's Theorem 2 (Appendix B): Lemmas 2 and 3, Steps 1 and 2, the bound (12)."""
+
+from __future__ import annotations
+
+import sympy as sp
+
+from fltheory.derivations.derivation import Derivation, Equal, Implied, Step
+from fltheory.theorems.ca_fed.symbols import (
+    C_P,
+    D_0,
+    D_B,
+    J_T,
+    S_0,
+    S_1,
+    S_2,
+    S_2T,
+    V_T,
+    D,
+    E,
+    G,
+    Gamma,
+    Gamma_B,
+    H,
+    L,
+    M,
+    N_q,
+    Q,
+    lambda_P,
+    pi_q,
+)
+
+_d, _next, _local, _steps, _noise, _excess = sp.symbols("d d_next Z P s e_T", nonnegative=True)
+_at_minimiser, _eta, _slack, _norm = sp.symbols("C eta z g", nonnegative=True)
+_inner, _squares = sp.symbols("u B", real=True)
+_delay, _time = sp.symbols("J t", positive=True, integer=True)
+_wanted = sp.Symbol("j", positive=True)
+_X = sp.Symbol("X", real=True)
+_alpha_2, _p_2 = sp.symbols("alpha_2 p_2", positive=True)
+_start = sp.Symbol("w_0", real=True)
+_X_now, _X_then, _F_then, _F_now = sp.symbols("A_1 A_2 A_3 A_4", real=True)
+
+_ONE = sp.Integer(1)
+_GAMMA_T = 2 * _eta - 2 * L * _eta**2 * (E * Q + 1)
+_WEIGHT = _GAMMA_T * (1 - L * _eta) / 2
+_CAP = {_eta: 1 / (2 * L * (E * Q + 1) * (1 + _slack))}
+_ROUND = 2 * L * _eta**2 * E * (E * Q + 2) * _at_minimiser + 2 * _local + _eta**2 * E * _noise
+_DRIFT_SUM = E * (E - 1) * (2 * E - 1) * G**2 / 6
+
+_MEANINGS = {
+    _d: "E||w_t - w_B*||^2; d_next: of w_{t+1}",
+    _eta: "eta_t, which is 1/(2L(EQ+1)(1+z)) with z >= 0 under Lemma 2's condition",
+    _inner: "sum over A_t and j of q_k <w_t - w_B*, grad F_k(w_tj)>",
+    _squares: "sum over A_t and j of q_k ||grad F_k(w_tj)||^2",
+    _norm: "||gbar_t||^2",
+    _steps: "sum over A_t and j of q_k (F_k(w_tj) - F_k*)",
+    _local: "sum over A_t and j of q_k ||w_tj - w_t||^2",
+    _at_minimiser: "sum over A_t of q_k (F_k(w_B*) - F_k*), on average at most pi'q Gamma'",
+    _noise: "sum over A_t of q_k^2 sigma_k^2",
+    _X: "sum over A_t of q_k (F_k(w_t) - F_k(w_B*)), which may be negative",
+    _delay: "J_t",
+    _wanted: "ln(2 C_P H t)/ln(1/lambda)",
+    _time: "a round",
+    _start: "w_{0,0}; alpha_2, p_2: the second client's target and biased importance",
+    _excess: "E[F_B(wbar_T) - F_B*]",
+    _X_now: "sum over rounds of b_t E[X_t], b_t = gamma_t (1 - eta_t L)/2",
+    _X_then: "the same with w_{t-J_t} for w_t",
+    _F_then: "pi'q times the sum of b_t E[F_B(w_{t-J_t}) - F_B*]",
+    _F_now: "the same with w_t for w_{t-J_t}",
+}
+_TAKEN = (
+    "Projections do not lengthen distances, and w_B* is in W.",
+    "E[A_2] = 0 with gbar_t the mean of g_t given A_t and w_t: then A_3 <= E sum q_k^2 sigma_k^2 "
+    "where noise does not grow over local steps, as on quadratic clients with eta_t <= 1/L.",
+    "Convexity and smoothness of every client, at w_tj and at w_t.",
+    "Z <= eta_t^2 E(E-1)(2E-1) G^2/6 sum over A_t of q_k, which needs local models in W.",
+    "E 1(k in A_t) = pi_k in every round: the chain starts in its stationary law.",
+    "(22), (21) and sum over A_d of q_k <= Q: Lemma 3's bound with J_t, for step sizes that do not "
+    "grow; Step 2 in the same way.",
+    "Jensen's inequality for the averaged iterate.",
+)
+
+_ONE_ROUND = (
+    Step(
+        "Lemma 2, A_1 and A_3",
+        "d_next <= d - gamma P + 2 eta E C + Z + eta^2 E s, gamma = 2 eta (1 - L eta (EQ+1))",
+        Implied(
+            given=(
+                sp.Le(_next, _d - 2 * _eta * _inner + _eta**2 * _norm + _eta**2 * E * _noise),
+                sp.Ge(
+                    2 * _eta * _inner,
+                    2 * _eta * (_steps - E * _at_minimiser) - _local - _eta**2 * _squares,
+                ),
+                sp.Le(_norm, E * Q * _squares),
+                sp.Le(_squares, 2 * L * _steps),
+            ),
+            claimed=sp.Le(
+                _next,
+                _d
+                - _GAMMA_T * _steps
+                + 2 * _eta * E * _at_minimiser
+                + _local
+                + _eta**2 * E * _noise,
+            ),
+            multipliers=(_ONE, _ONE, _eta**2, _eta**2 * (E * Q + 1)),
+        ),
+    ),
+    Step(
+        "Lemma 2, from w_tj to w_t",
+        "d_next <= d - gamma (1 - eta L) E X + 2 L eta^2 E (EQ+2) C + 2 Z + eta^2 E s",
+        Implied(
+            given=(
+                sp.Le(
+                    _next,
+                    _d
+                    - _GAMMA_T * _steps
+                    + 2 * _eta * E * _at_minimiser
+                    + _local
+                    + _eta**2 * E * _noise,
+                ),
+                sp.Ge(
+                    _steps,
+                    (1 - L * _eta) * E * (_X + _at_minimiser) - _local / (2 * _eta),
+                ),
+            ),
+            claimed=sp.Le(_next, _d - 2 * _WEIGHT * E * _X + _ROUND),
+            multipliers=(_ONE, _GAMMA_T),
+            under=_CAP,
+        ),
+    ),
+)
+
+_HALF_STEP = Step(
+    "Lemma 2, the factor eta_t/2",
+    "gamma_t (1 - eta_t L) >= eta_t/2 gives d_next <= d - eta/2 E X + ..., X of either sign",
+    Implied(
+        given=(sp.Le(_next, _d - 2 * _WEIGHT * E * _X + _ROUND),),
+        claimed=sp.Le(_next, _d - _eta / 2 * E * _X + _ROUND),
+        under=_CAP,
+    ),
+)
+
+_PER_ROUND_GAMMA = sp.expand(2 / E * 2 * L * E * (E * Q + 2))
+_DRIFT_OF_12 = sp.Rational(2, 3) * (E - 1) * (2 * E - 1) * G**2
+_DRIFT_STEP = Step(
+    "Lemma 2, drift",
+    "2/E times 2 Z has 2/3 (E-1)(2E-1) G^2 eta_t^2 for each sum of q_k",
+    Equal(2 / E * 2 * _DRIFT_SUM, _DRIFT_OF_12),
+)
+
+_STATED_WITHOUT_PHI = (N_q * S_2 / 2 + 2 / E * D_0**2 + M * Q * (S_2 + S_0) / 4) / pi_q + (
+    4 * L * (E * Q + 2) * Gamma + _DRIFT_OF_12
+) * S_2
+
+PRINTED = Derivation(
+    steps=(
+        *_ONE_ROUND,
+        _HALF_STEP,
+        Step(
+            "Lemma 2, noise",
+            "2/E times eta^2 E s: Lemma 2 has 2 sum pi_k q_k^2 sigma_k^2",
+            Equal(2 / E * E * N_q, 2 * N_q),
+        ),
+        Step(
+            "Lemma 2 to (12), noise",
+            "that is 1/2 q'Sigma q",
+            Equal(2 * N_q * S_2, N_q * S_2 / 2),
+        ),
+        _DRIFT_STEP,
+        Step(
+            "Lemma 2, Gamma",
+            "2/E times 2 L eta^2 E (EQ+2) C: Lemma 2 has 2L(EQ+2) Gamma",
+            Equal(_PER_ROUND_GAMMA, 2 * L * (E * Q + 2)),
+        ),
+        Step(
+            "Lemma 2 to (12), Gamma",
+            "psi has 4L(EQ+2) Gamma",
+            Equal(_PER_ROUND_GAMMA, 4 * L * (E * Q + 2)),
+        ),
+        Step(
+            "Lemma 2, Gamma for losses at w_B*",
+            "Gamma' <= Gamma; here for F_1 = w^2/2, F_2 = (w-1)^2/2: w* = alpha_2, w_B* = p_2, "
+            "and for shares of 1/2 or more the larger loss is F_1's",
+            Implied(
+                claimed=sp.Le(_p_2**2 / 2, _alpha_2**2 / 2),
+                domain=(
+                    sp.Le(_p_2, 1),
+                    sp.Le(_alpha_2, 1),
+                    sp.Ge(_p_2, sp.Rational(1, 2)),
+                    sp.Ge(_alpha_2, sp.Rational(1, 2)),
+                ),
+            ),
+        ),
+        Step(
+            "Lemma 2 to (12), the start",
+            "||w_{0,0} - w_B*|| <= ||w_{0,0} - w*||; here for the same losses",
+            Implied(
+                claimed=sp.Le((_start - _p_2) ** 2, (_start - _alpha_2) ** 2),
+                domain=(sp.Le(_p_2, 1), sp.Le(_alpha_2, 1)),
+            ),
+        ),
+        Step(
+            "(23) where J_t is cut to t",
+            "C_P lambda^t <= 1/(2Ht)",
+            Implied(
+                claimed=sp.Le(C_P * lambda_P**_time, 1 / (2 * H * _time)),
+                domain=(sp.Lt(lambda_P, 1),),
+            ),
+        ),
+        Step(
+            "(24) to (25)",
+            "eta_t M Q/(2t) <= M Q/4 (eta_t^2 + 1/t^2)",
+            Implied(
+                claimed=sp.Le(_eta * M * Q / (2 * _time), M * Q / 4 * (_eta**2 + 1 / _time**2))
+            ),
+        ),
+        Step(
+            "Lemma 3 to (12), J_t",
+            "J_t <= ln(2 C_P H t)/ln(1/lambda), the smallest integer above which it is",
+            Implied(given=(sp.Le(_delay, _wanted + 1),), claimed=sp.Le(_delay, _wanted)),
+        ),
+        Step(
+            "Steps 1 and 2 to (12)",
+            "C_2 over pi'q, C_1 as in Lemma 2, is what (12) has beside phi",
+            Equal(
+                (
+                    2 / E * D_B**2
+                    + 2 * N_q * S_2
+                    + (_DRIFT_OF_12 + 2 * L * (E * Q + 2) * Gamma) * pi_q * S_2
+                    + M * Q * (S_2 + S_0) / 4
+                )
+                / pi_q,
+                _STATED_WITHOUT_PHI,
+            ),
+        ),
+    ),
+    taken=_TAKEN,
+    meanings=_MEANINGS,
+)
+
+_C_3 = E * D * G * Q * pi_q * J_T
+_LEMMA_2_SUM = (
+    E * N_q * S_2T + 2 * L * E * (E * Q + 2) * pi_q * Gamma_B * S_2T + 2 * _DRIFT_SUM * pi_q * S_2T
+)
+_BOUND_DERIVED = (
+    (2 * N_q * S_2T + 2 / E * D_B**2 + 4 * M * Q * H * V_T) / pi_q
+    + 4 * L * (E * Q + 2) * Gamma_B * S_2T
+    + _DRIFT_OF_12 * S_2T
+    + 8 * E * D * G * Q * J_T
+) / S_1
+
+DERIVED = Derivation(
+    steps=(
+        *_ONE_ROUND,
+        Step(
+            "gamma_t (1 - eta_t L)/2 from below",
+            "b_t >= eta_t/4",
+            Implied(claimed=sp.Ge(_WEIGHT, _eta / 4), under=_CAP),
+        ),
+        Step(
+            "gamma_t (1 - eta_t L)/2 from above",
+            "b_t <= eta_t",
+            Implied(claimed=sp.Le(_WEIGHT, _eta), under=_CAP),
+        ),
+        _DRIFT_STEP,
+        Step(
+            "Lemmas 2 and 3, Steps 1 and 2 to the bound",
+            "weights b_t throughout; b_t >= eta_t/4 only at the end, where nothing is negative",
+            Implied(
+                given=(
+                    sp.Le(2 * E * _X_now, D_B**2 + _LEMMA_2_SUM),
+                    sp.Le(_X_then - _X_now, _C_3),
+                    sp.Le(_F_then - _X_then, M * Q * H * V_T),
+                    sp.Le(_F_now - _F_then, _C_3),
+                    sp.Le(pi_q * S_1 * _excess / 4, _F_now),
+                ),
+                claimed=sp.Le(_excess, _BOUND_DERIVED),
+                multipliers=(
+                    2 / (E * pi_q * S_1),
+                    4 / (pi_q * S_1),
+                    4 / (pi_q * S_1),
+                    4 / (pi_q * S_1),
+                    4 / (pi_q * S_1),
+                ),
+            ),
+        ),
+    ),
+    taken=_TAKEN,
+    meanings=_MEANINGS,
+)

@@ -1,0 +1,262 @@
+"""The named settings on which CA-Fed's statements are checked.
+
+Four clients in the plane, optima ten apart, are varied in one respect at a time. Steps stay
+below Lemma 2's limit, and W is large enough for local models to stay in it, unless a regime is
+about just that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+
+import numpy as np
+
+from fltheory.algorithms import (
+    AveragedIterate,
+    Constant,
+    Harmonic,
+    Projected,
+    Scheduled,
+    WeightedFedAvg,
+)
+from fltheory.engines import Setting
+from fltheory.grammar.regime import Regime, coupled
+from fltheory.participation import FiniteChain, MarkovOnOff
+from fltheory.problems import Ball, QuadraticProblem
+from fltheory.weights import optimal
+
+_PI = (0.9, 0.7, 0.5, 0.3)
+_OPTIMA = ((10.0, 0.0), (-10.0, 0.0), (0.0, 10.0), (0.0, -10.0))
+_UNBIASED = tuple(0.25 / pi for pi in _PI)
+_EQUAL = (0.25,) * 4
+_STEPS = Harmonic(2.0, offset=24.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Instance:
+    """Everything about a setting; W is centred at the origin.
+
+    Hessians are diagonal: ``curvatures`` of all clients, or of each.
+    """
+
+    participation: MarkovOnOff | FiniteChain
+    q: Sequence[float] = _UNBIASED
+    optima: Sequence[Sequence[float]] = _OPTIMA
+    curvatures: Sequence[float] | Sequence[Sequence[float]] = (1.0, 0.5)
+    sigma: float = 2.0
+    alpha: Sequence[float] | None = None
+    x0: Sequence[float] = (20.0, 0.0)
+    radius: float = 25.0
+    rounds: int = 300
+    local_steps: int = 2
+    server_lr: float = 1.0
+    steps: Harmonic | Constant = _STEPS
+
+    @property
+    def setting(self) -> Setting:
+        curvatures = np.asarray(self.curvatures)
+        problem = QuadraticProblem(
+            curvatures[..., None] * np.eye(curvatures.shape[-1]),
+            self.optima,
+            sigma=self.sigma,
+            target_weights=self.alpha,
+        )
+        fedavg = WeightedFedAvg(
+            tuple(self.q), self.steps.at(1), self.local_steps, server_lr=self.server_lr
+        )
+        projected = Projected(
+            Scheduled(fedavg, self.steps), Ball(np.zeros(problem.dim), self.radius)
+        )
+        algorithm = AveragedIterate(projected, weights=self.steps)
+        return Setting(algorithm, problem, self.participation, self.rounds, self.x0)
+
+
+def _correlated(nu: float) -> _Instance:
+    return _Instance(MarkovOnOff(_PI, nu))
+
+
+def _exact_gradients(nu: float) -> _Instance:
+    return replace(_correlated(nu), sigma=0.0)
+
+
+def _optimal_weights() -> Sequence[float]:
+    """Minimise the printed bound of Theorems 1 and 2, with Q that of unbiased weights."""
+    base = _correlated(0.9)
+    problem, total, steps = base.setting.problem, sum(base.q), base.steps
+    squares = sum(steps.at(t) ** 2 for t in range(1, base.rounds + 1))
+    upsilon = 2 / base.local_steps * float(np.sum((np.array(base.x0) - problem.x_star) ** 2))
+    upsilon += 16 * total / 4 * (squares + math.pi**2 / 6)
+    found = optimal(
+        _PI,
+        problem.alpha,
+        a=problem.sigma**2 * np.array(_PI) * squares,
+        b=upsilon,
+        bias=4 * 50.0 * sum(steps.at(t) for t in range(1, base.rounds + 1)),
+        total=total,
+    )
+    return tuple(found.q.tolist())
+
+
+def _clusters() -> _Instance:
+    """Pair clients 0, 1 and clients 2, 3: each pair comes and goes as one."""
+    pairs = MarkovOnOff((0.8, 0.4), 0.9).as_chain()
+    masks = np.repeat(pairs.state_masks, 2, axis=1)
+    q = (0.25 / 0.8,) * 2 + (0.25 / 0.4,) * 2
+    return _Instance(FiniteChain(pairs.transition, masks), q)
+
+
+def _noise_free() -> _Instance:
+    return replace(_exact_gradients(0.0), q=_EQUAL)
+
+
+def _different_hessians() -> _Instance:
+    return replace(
+        _noise_free(), curvatures=((1.0, 0.5), (0.5, 1.0), (0.9, 0.6), (0.5, 0.5)), radius=30.0
+    )
+
+
+def _noisy() -> _Instance:
+    """Start at w*, so that nothing but noise and the chain's size is in upsilon."""
+    return replace(_correlated(0.0), sigma=40.0, x0=(0.0, 0.0))
+
+
+def _two_clients() -> _Instance:
+    return replace(
+        _correlated(0.9),
+        participation=MarkovOnOff((0.9, 0.3), 0.9),
+        q=(0.5, 0.5),
+        optima=_OPTIMA[:2],
+    )
+
+
+def _rare_client_counts() -> _Instance:
+    return replace(_two_clients(), participation=MarkovOnOff((1.0, 0.1), 0.0), alpha=(0.01, 0.99))
+
+
+def _rare_majority() -> _Instance:
+    return replace(
+        _correlated(0.0),
+        participation=MarkovOnOff((1.0, 0.01, 0.01), 0.0),
+        q=(0.3, 0.3, 0.4),
+        optima=_OPTIMA[:3],
+        alpha=(0.001, 0.998, 0.001),
+    )
+
+
+def _started_at_minimiser() -> _Instance:
+    """Two clients a thousand from w* = 0, the start: w_B* is 800 away."""
+    return _Instance(
+        MarkovOnOff((0.9, 0.1), 0.0),
+        (0.5, 0.5),
+        optima=((1000.0,), (-1000.0,)),
+        curvatures=(1.0,),
+        sigma=0.0,
+        x0=(0.0,),
+        radius=1250.0,
+        rounds=100,
+        local_steps=1,
+        steps=Harmonic(0.02, offset=99.0),
+    )
+
+
+def _one_client(loss: float, length: float) -> _Instance:
+    """Return a client whose chain is slow, in units that multiply losses and lengths."""
+    step = length**2 / loss
+    return _Instance(
+        MarkovOnOff((0.5,), 0.99),
+        (1.0,),
+        optima=((0.0,),),
+        curvatures=(1 / step,),
+        sigma=0.0,
+        x0=(length,),
+        radius=1.25 * length,
+        rounds=10,
+        local_steps=1,
+        steps=Harmonic(2.5 * step, offset=9.0),
+    )
+
+
+def _small_server_step() -> _Instance:
+    return replace(
+        _one_client(1.0, 1.0),
+        participation=MarkovOnOff((1.0,), 0.0),
+        rounds=2400,
+        radius=1.01,
+        steps=Harmonic(9.6, offset=600.0),
+        server_lr=1e-5,
+    )
+
+
+def _nobody_at_first() -> _Instance:
+    return replace(_exact_gradients(0.9), participation=MarkovOnOff(_PI, 0.9, start=(0.0,) * 4))
+
+
+_MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
+    "independent": ("nobody's presence is correlated, unbiased weights", lambda: _correlated(0.0)),
+    "nu = 0.5": ("noise-free, correlated presence", lambda: _exact_gradients(0.5)),
+    "nu = 0.9": ("noise-free, highly correlated presence", lambda: _exact_gradients(0.9)),
+    "nu = 0.99": ("noise-free, presence in long stretches", lambda: _exact_gradients(0.99)),
+    "equal weights": (
+        "nu = 0.9, noise-free, the rare clients count less than they should",
+        lambda: replace(_exact_gradients(0.9), q=_EQUAL),
+    ),
+    "optimal weights": (
+        "nu = 0.9, weights that minimise the printed bounds",
+        lambda: replace(_correlated(0.9), q=_optimal_weights()),
+    ),
+    "clusters": ("two pairs of clients that come and go together", _clusters),
+    "noise-free": ("exact gradients, equal weights, nobody correlated", _noise_free),
+    "different Hessians": ("noise-free, clients of unequal curvature", _different_hessians),
+    "two clients": ("nu = 0.9, equal weights, two clients", _two_clients),
+    "rare majority": ("three clients, the one that counts is there once in 100", _rare_majority),
+    "noisy gradients": ("noise of 40, started at w*", _noisy),
+    "started at the optimum": ("equal weights, w_B* far from w*", _started_at_minimiser),
+    "one slow client": ("present for 100 rounds, absent for 100", lambda: _one_client(1.0, 1.0)),
+    "other units": (
+        "the one slow client, losses a hundredth, lengths a tenth",
+        lambda: _one_client(0.01, 0.1),
+    ),
+    "small server step": ("server_lr = 1e-5: the model hardly moves", _small_server_step),
+    "nobody at first": ("nu = 0.9, everybody absent in the first round", _nobody_at_first),
+    "constant steps": (
+        "nu = 0.9, step sizes that do not decrease",
+        lambda: replace(_correlated(0.9), steps=Constant(0.02)),
+    ),
+    "tight W": (
+        "nu = 0.9, W just around the optima: the projection works",
+        lambda: replace(_correlated(0.9), x0=(5.0, 0.0), radius=10.5),
+    ),
+}
+
+
+_ALL = coupled(_MAKERS, attrgetter("setting"))
+
+
+def _some(*names: str) -> Mapping[str, Regime]:
+    return {name: _ALL[name] for name in names}
+
+
+THEOREM_2: Mapping[str, Regime] = _ALL
+DECOMPOSITION = _some(
+    "independent",
+    "equal weights",
+    "optimal weights",
+    "different Hessians",
+    "two clients",
+    "rare majority",
+    "started at the optimum",
+)
+APPENDIX_D = _some("independent", "clusters", "two clients", "noisy gradients", "noise-free")
+APPENDIX_E = _some(
+    "independent", "equal weights", "optimal weights", "two clients", "rare majority"
+)
+SUMMANDS: Mapping[str, Regime] = {
+    "two clients, one rare": Regime(
+        "pi = (1, 1/10), alpha = (1/100, 99/100), equal weights",
+        lambda: _rare_client_counts().setting,
+    ),
+    **_some("equal weights", "rare majority"),
+}

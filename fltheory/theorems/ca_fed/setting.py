@@ -1,0 +1,213 @@
+"""What CA-Fed's statements need of a setting, in the paper's words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fltheory.algorithms import (
+    AveragedIterate,
+    Constant,
+    Harmonic,
+    Projected,
+    Scheduled,
+    WeightedFedAvg,
+)
+from fltheory.engines import Setting
+from fltheory.exact_or_float import largest, largest_norm, number, solve
+from fltheory.participation import FiniteChain, MarkovOnOff
+from fltheory.problems import Ball, QuadraticProblem
+from fltheory.problems.ball import quadratic_maximiser
+from fltheory.problems.weighted_objective import WeightedObjective
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+
+_MUST_BE = (
+    "algorithm must be AveragedIterate(Projected(Scheduled(WeightedFedAvg(...), Harmonic(...) or "
+    "Constant(...)), W), weights=its step sizes) for the theorems of CA-Fed, got {}"
+)
+
+_MOST_STEPS = 50
+_ENOUGH = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class CaFedSetting(ReadOnlyArrays):
+    """A setting of weighted, scheduled, projected averaging under Markov participation.
+
+    Raises
+    ------
+    ValueError
+        For a setting of another kind.
+    """
+
+    rounds: int
+    x0: FloatArray
+    fedavg: WeightedFedAvg
+    steps: Harmonic | Constant
+    ball: Ball
+    problem: QuadraticProblem
+    participation: MarkovOnOff | FiniteChain
+
+    def __init__(self, setting: Setting) -> None:
+        if not isinstance(setting.problem, QuadraticProblem):
+            raise ValueError(
+                f"problem must be a QuadraticProblem for the theorems of CA-Fed, "
+                f"got {setting.problem!r}"
+            )
+        if not isinstance(setting.participation, MarkovOnOff | FiniteChain):
+            raise ValueError(
+                "participation must be MarkovOnOff or FiniteChain for the theorems of CA-Fed, "
+                f"got {setting.participation!r}"
+            )
+        fedavg, steps, ball = _parts(setting)
+        fields = {
+            "rounds": setting.rounds,
+            "x0": setting.x0,
+            "fedavg": fedavg,
+            "steps": steps,
+            "ball": ball,
+            "problem": setting.problem,
+            "participation": setting.participation,
+        }
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def q(self) -> FloatArray:
+        """(N,) aggregation weights."""
+        return np.array(self.fedavg.aggregation_weights)
+
+    @property
+    def total(self) -> float:
+        """Q, the sum of the weights."""
+        return number(self.q.sum())
+
+    @property
+    def pi(self) -> FloatArray:
+        """(N,) availability."""
+        return self.participation.marginals
+
+    @property
+    def pi_q(self) -> float:
+        """The mean total weight of a round, pi'q."""
+        return number(self.pi @ self.q)
+
+    @cached_property
+    def p(self) -> FloatArray:
+        """(N,) biased importance, equation (4)."""
+        shares = self.pi * self.q
+        return np.asarray(shares / shares.sum())
+
+    @cached_property
+    def objective(self) -> WeightedObjective:
+        """F_B."""
+        return WeightedObjective(self.problem, self.p)
+
+    @property
+    def chi_square(self) -> float:
+        """chi^2 of alpha against p; infinite where a client gets no weight."""
+        if (self.p == 0).any():
+            return math.inf
+        with np.errstate(divide="ignore"):
+            return number(((self.problem.alpha - self.p) ** 2 / self.p).sum())
+
+    @property
+    def total_variation(self) -> float:
+        """d_TV of alpha and p."""
+        return number(np.abs(self.problem.alpha - self.p).sum()) / 2
+
+    @property
+    def Gamma_B(self) -> float:
+        """Gamma', the largest of the clients' losses at ``w_B*``, less their minima."""
+        return number(self.problem.client_losses(self.objective.minimiser).max())
+
+    @cached_property
+    def tightest_point(self) -> FloatArray:
+        """(d,) where ``F(w) - F* - 2 kappa^2 (F_B(w) - F_B*)`` is largest over all of R^d.
+
+        It is strictly concave: its Hessian is at most ``L - 2 kappa^2 mu < 0``. An inequality
+        of Theorem 1's or 3's form that holds there holds at every w.
+        """
+        problem, objective = self.problem, self.objective
+        bent = 2 * (problem.L / problem.mu) ** 2 * objective.hessian
+        pull = problem.mean_hessian @ (objective.minimiser - problem.x_star)
+        return objective.minimiser + solve(bent - problem.mean_hessian, pull)
+
+    def largest_ratio(self, bias: float) -> float:
+        """Return the largest ``(F(w) - F*)/(2 kappa^2 (F_B(w) - F_B*) + bias)`` over W.
+
+        How loose an inequality of Theorem 1's or 3's form is at its tightest, in float64, by
+        Dinkelbach's iteration: where the ratio is largest, numerator less ratio times denominator
+        has the largest value zero.
+        """
+        problem, objective, centre = self.problem, self.objective, self.ball.centre
+        bent = 2 * (problem.L / problem.mu) ** 2 * objective.hessian
+        away, biased = centre - problem.x_star, centre - objective.minimiser
+        mean = problem.mean_hessian
+
+        def ratio(y: FloatArray) -> float:
+            above = (away + y) @ mean @ (away + y) / 2
+            below = (biased + y) @ bent @ (biased + y) / 2 + bias
+            return float(above / below) if below > 0 else 0.0
+
+        point = np.full(problem.dim, self.ball.radius / math.sqrt(problem.dim))
+        found = max(ratio(point), ratio(-point))
+        for _ in range(_MOST_STEPS):
+            pull = mean @ away - found * (bent @ biased)
+            better = ratio(quadratic_maximiser(mean - found * bent, pull, self.ball.radius))
+            if better <= found * (1 + _ENOUGH):
+                break
+            found = better
+        return found
+
+    @property
+    def states(self) -> int:
+        """M, the states of the chain."""
+        chain = self.participation
+        return chain.n_states if isinstance(chain, FiniteChain) else chain.n_outcomes
+
+    @cached_property
+    def start_distance(self) -> float:
+        """Total variation between the first round's law, a state if any is given, and the limit."""
+        chain = self.participation
+        if chain.start is None:
+            return 0
+        if isinstance(chain, FiniteChain):
+            return number(1 - chain.stationary[chain.start])
+        return number(1 - np.where(chain.start, self.pi, 1 - self.pi).prod())
+
+    @cached_property
+    def largest_gradient(self) -> float:
+        """D, the supremum over W of all clients' gradients (Lemma 1)."""
+        return largest(self.problem.largest_gradients_on(self.ball))
+
+    @cached_property
+    def largest_loss_change(self) -> float:
+        """H, the supremum over W of ``|F_k(w) - F_k(w_B*)|`` (8), W holding every optimum."""
+        at_minimiser = self.problem.client_losses(self.objective.minimiser)
+        highest = self.problem.largest_losses_on(self.ball)
+        return largest(np.concatenate([highest - at_minimiser, at_minimiser]))
+
+    def from_centre(self, points: FloatArray) -> float:
+        """Return the largest distance of points (n, d) from W's centre."""
+        return largest_norm(points - self.ball.centre)
+
+
+def _parts(setting: Setting) -> tuple[WeightedFedAvg, Harmonic | Constant, Ball]:
+    averaged = setting.algorithm
+    projected = averaged.algorithm if isinstance(averaged, AveragedIterate) else None
+    scheduled = projected.algorithm if isinstance(projected, Projected) else None
+    if (
+        isinstance(averaged, AveragedIterate)
+        and isinstance(projected, Projected)
+        and isinstance(scheduled, Scheduled)
+        and isinstance(scheduled.algorithm, WeightedFedAvg)
+        and isinstance(scheduled.step_sizes, Harmonic | Constant)
+        and averaged.weights == scheduled.step_sizes
+    ):
+        return scheduled.algorithm, scheduled.step_sizes, projected.onto
+    raise ValueError(_MUST_BE.format(repr(setting.algorithm)))

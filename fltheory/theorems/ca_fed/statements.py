@@ -1,0 +1,388 @@
+"""CA-Fed: Theorems 1, 2 and 3.
+
+Rodio, Faticanti, Marfoq, Neglia and Leonardi, "Federated Learning under Heterogeneous and
+Correlated Client Availability" (INFOCOM 2023, and the longer version at hand).
+
+Conventions
+-----------
+``w_t`` is the model before round t = 1 .. T, so that ``w_1`` is the initial model ``w_{0,0}`` and
+the averaged iterate has the weights ``eta_1 .. eta_T``. ``sum_t`` without limits is over all
+t >= 1, as in (11): of the readings the one that makes the bound largest. W is a ball, and D, G
+and H, by Lemma 1 any bounds on W, are the suprema. Theorems 1 and 3 hold for every w if they
+hold where their bound is tightest, which is where they are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.algorithms import Constant
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.engines.observables import BiasedExcessLoss, Observable
+from fltheory.exact_or_float import is_exact, largest_norm, norm, number
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
+from fltheory.grammar.refutation import Refutation, Weight
+from fltheory.grammar.units import LOSS
+from fltheory.theorems.ca_fed import (
+    proof_2,
+    proof_decomposition,
+    regimes,
+)
+from fltheory.theorems.ca_fed.setting import CaFedSetting
+from fltheory.theorems.ca_fed.sums import (
+    endless_squares,
+    endless_sums,
+    finite_sums,
+    inverse_squares,
+)
+from fltheory.theorems.ca_fed.symbols import (
+    C_P,
+    D_0,
+    D_B,
+    J_T,
+    MEANINGS_OF_CONVERGENCE,
+    MEANINGS_OF_DECOMPOSITION,
+    QUANTITIES,
+    S_0,
+    S_1,
+    S_2,
+    S_2T,
+    T_P,
+    UNITS,
+    V_T,
+    Y_0,
+    Y_1,
+    D,
+    E,
+    G,
+    Gamma,
+    Gamma_B,
+    H,
+    L,
+    M,
+    N_q,
+    Q,
+    T,
+    chi2,
+    d_TV,
+    decay,
+    eta_1,
+    eta_s,
+    excess_B,
+    kappa,
+    lambda_P,
+    mu,
+    phi,
+    pi_q,
+    psi,
+    r_0,
+    r_min,
+    r_opt,
+    rho,
+    tv_start,
+    upsilon,
+)
+
+PAPER = "CA-Fed (arXiv 2301.04632, later version)"
+_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
+
+HALF = sp.Rational(1, 2)
+
+
+def decomposition_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values for Theorems 1 and 3, at the point of the tightest bound.
+
+    Raises
+    ------
+    ValueError
+        For a setting of another kind than CA-Fed's.
+    """
+    s = CaFedSetting(setting)
+    problem, minimiser = s.problem, s.objective.minimiser
+    return {
+        L: problem.L,
+        mu: problem.mu,
+        chi2: s.chi_square,
+        d_TV: s.total_variation,
+        Gamma: problem.Gamma,
+        Gamma_B: s.Gamma_B,
+        excess_B: number(s.objective.excess_loss(s.tightest_point)),
+        r_min: s.from_centre(np.stack([*problem.optima, minimiser, problem.x_star])),
+        rho: s.ball.radius,
+    }
+
+
+def convergence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values for Theorem 2.
+
+    Raises
+    ------
+    ValueError
+        For a setting of another kind than CA-Fed's.
+    """
+    s = CaFedSetting(setting)
+    problem, mixing = s.problem, s.participation.mixing
+    minimiser = s.objective.minimiser
+    endless = endless_sums(s.steps, mixing, s.largest_loss_change)
+    finite = finite_sums(s.steps, mixing, s.largest_loss_change, s.rounds)
+    return {
+        L: problem.L,
+        mu: problem.mu,
+        **constants_of_upsilon(s),
+        T: s.rounds,
+        lambda_P: mixing.rate,
+        C_P: mixing.factor,
+        T_P: mixing.onset,
+        D: s.largest_gradient,
+        G: norm(np.array([s.largest_gradient, problem.sigma])),
+        H: s.largest_loss_change,
+        Gamma: problem.Gamma,
+        Gamma_B: s.Gamma_B,
+        pi_q: s.pi_q,
+        N_q: problem.sigma**2 * number(s.pi @ s.q**2),
+        D_B: norm(s.x0 - minimiser),
+        eta_1: s.steps.at(1),
+        eta_s: s.fedavg.server_lr,
+        decay: 0 if isinstance(s.steps, Constant) else 1,
+        tv_start: s.start_distance,
+        r_min: s.from_centre(np.stack([*problem.optima, minimiser, problem.x_star])),
+        r_opt: s.from_centre(problem.optima),
+        r_0: s.from_centre(s.x0[None]),
+        rho: s.ball.radius,
+        S_1: finite.steps,
+        Y_1: endless.delayed,
+        Y_0: endless.delayed_logs,
+        S_2T: finite.squares,
+        V_T: finite.unmixed,
+        J_T: finite.delays,
+    }
+
+
+def constants_of_upsilon(s: CaFedSetting) -> Mapping[sp.Symbol, float]:
+    """Return the values of the symbols that the printed upsilon is made of."""
+    return {
+        E: s.fedavg.local_steps,
+        M: s.states,
+        Q: s.total,
+        D_0: norm(s.x0 - s.problem.x_star),
+        S_2: endless_squares(s.steps),
+        S_0: inverse_squares(s.steps),
+    }
+
+
+def _excess_at_tightest_point(setting: Setting) -> tuple[float, float]:
+    """Return ``F(w) - F*``, and about what rounding makes of it.
+
+    The rounding of w itself counts where ``w - w*`` is all rounding: where p is alpha.
+    """
+    s = CaFedSetting(setting)
+    value = number(s.problem.excess_loss(s.tightest_point))
+    if is_exact(value):
+        return value, 0.0
+    condition = s.problem.L / s.problem.mu * (s.problem.dim + s.problem.n_clients)
+    spread = largest_norm(s.problem.optima - s.problem.x_star)
+    of_w = s.problem.L * (_ROUNDINGS * condition * spread) ** 2
+    return value, _ROUNDINGS * condition * value + of_w
+
+
+def _looseness_in_chi_square(setting: Setting) -> float:
+    s = CaFedSetting(setting)
+    condition = s.problem.L / s.problem.mu
+    return s.largest_ratio(2 * condition**4 * float(s.chi_square) * float(s.problem.Gamma))
+
+
+def _looseness_in_total_variation(setting: Setting) -> float:
+    s = CaFedSetting(setting)
+    condition = s.problem.L / s.problem.mu
+    return s.largest_ratio(8 * condition**4 * float(s.total_variation) ** 2 * float(s.Gamma_B))
+
+
+def _observe_biased_excess(setting: Setting) -> Sequence[Observable]:
+    return (BiasedExcessLoss(tuple(CaFedSetting(setting).p.tolist())),)
+
+
+INTERIOR = Hypothesis("minimisers inside W", sp.Lt(r_min, rho, evaluate=False), "Assumption 2")
+SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 3")
+CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 4")
+_STARTS_IN_W = Hypothesis("initial model in W", sp.Le(r_0, rho), "Section II")
+_DIVERGENT = Hypothesis("steps that sum to infinity", sp.Le(decay, 1), "(11)")
+_SUMMABLE = Hypothesis("squared steps, times ln(t), summable", sp.Gt(decay, HALF), "(11)")
+_LONG_ENOUGH = Hypothesis("rounds beyond T_P", sp.Ge(T, T_P), "Theorem 2")
+
+_OPTIMIZATION = 2 * kappa**2 * excess_B
+
+THEOREM_1 = PointClaim(
+    id="ca-fed/1",
+    reading="printed",
+    title="The total error is at most an optimization error and a bias in chi-square",
+    source=f"{PAPER}, Theorem 1",
+    quantity=PointQuantity(
+        _excess_at_tightest_point,
+        "F(w) - F* at the w where the bound is tightest",
+        LOSS,
+        "F(w)-F^*",
+        looseness=Looseness("W", _looseness_in_chi_square),
+    ),
+    bound=_OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma,
+    hypotheses=(INTERIOR, SMOOTH, CONVEX),
+    meanings={kappa: "condition number", **MEANINGS_OF_DECOMPOSITION},
+    constants=decomposition_constants,
+    definitions={kappa: L / mu},
+    units=UNITS,
+    quantities=QUANTITIES,
+    derivation=proof_decomposition.THEOREM_1,
+    regimes=regimes.DECOMPOSITION,
+    note=(
+        "To the letter, which is also what the proof gives. Step (b) needs grad F(w*) = 0, and "
+        "step (f) grad F_k(w_k*) = 0; the proof asks for the second at both."
+    ),
+)
+
+THEOREM_3 = replace(
+    THEOREM_1,
+    id="ca-fed/3",
+    title="The total error is at most an optimization error and a bias in total variation",
+    source=f"{PAPER}, Theorem 3",
+    quantity=replace(THEOREM_1.quantity, looseness=Looseness("W", _looseness_in_total_variation)),
+    bound=_OPTIMIZATION + 8 * kappa**4 * d_TV**2 * Gamma_B,
+    derivation=proof_decomposition.THEOREM_3,
+    note="To the letter, which is also what the proof gives.",
+)
+
+
+def printed_upsilon(values: Mapping[sp.Symbol, Any]) -> Any:
+    """Return upsilon as printed below (12), of numbers or of the symbols themselves."""
+    drift = 2 * values[D_0] ** 2 / values[E]
+    return drift + values[M] * values[Q] * (values[S_2] + values[S_0]) / 4
+
+
+_PSI_OF_DRIFT = sp.Rational(2, 3) * (E - 1) * (2 * E - 1) * G**2
+_DEFINITIONS = {
+    upsilon: printed_upsilon({symbol: symbol for symbol in (E, M, Q, D_0, S_2, S_0)}),
+    psi: 4 * L * (E * Q + 2) * Gamma * S_2 + _PSI_OF_DRIFT * S_2,
+    phi: 2 * E * D * G * Q * (sp.log(2 * C_P * H) * Y_1 + Y_0),
+}
+
+THEOREM_2 = Theorem(
+    id="ca-fed/2",
+    reading="printed",
+    title="Weighted averaging under Markov availability: the biased objective's error",
+    source=f"{PAPER}, Theorem 2",
+    quantity=BoundedQuantity(
+        "biased_excess_loss",
+        "last",
+        RoundRange(0, 0),
+        "E[F_B(wbar_T) - F_B*]",
+        r"\mathbb E[F_B(\bar w_{T,0})-F_B^*]",
+        LOSS,
+    ),
+    bound=((HALF * N_q * S_2 + upsilon) / pi_q + psi + phi / sp.log(1 / lambda_P)) / S_1,
+    hypotheses=(
+        INTERIOR,
+        SMOOTH,
+        CONVEX,
+        _STARTS_IN_W,
+        _DIVERGENT,
+        _SUMMABLE,
+        _LONG_ENOUGH,
+    ),
+    meanings={
+        upsilon: "as printed below (12)",
+        psi: "as printed below (12)",
+        phi: "as printed below (12): 2EDGQ sum_t ln(2 C_P H t) eta_{t-J_t}^2",
+        **MEANINGS_OF_CONVERGENCE,
+    },
+    constants=convergence_constants,
+    definitions=_DEFINITIONS,
+    observe=_observe_biased_excess,
+    units=UNITS,
+    quantities=QUANTITIES,
+    derivation=proof_2.PRINTED,
+    regimes=regimes.THEOREM_2,
+    note=(
+        "To the letter: w* and Gamma where the proof has w_B* and the clients' losses there, any "
+        "server step size, any initial law of the chain, no limit on eta_t, 1/2 where Lemma 2 "
+        "has 2 q'Sigma q and 4L(EQ+2) where it has 2L(EQ+2), and ln(2 C_P H t), which may be "
+        "negative, where Lemma 3 has J_t ln(1/lambda). Sums without limits run over all t >= 1."
+    ),
+)
+
+THEOREM_2_DERIVED = replace(
+    THEOREM_2,
+    reading="derived",
+    bound=(
+        (2 * N_q * S_2T + 2 / E * D_B**2 + 4 * M * Q * H * V_T) / pi_q
+        + 4 * L * (E * Q + 2) * Gamma_B * S_2T
+        + _PSI_OF_DRIFT * S_2T
+        + 8 * E * D * G * Q * J_T
+    )
+    / S_1,
+    hypotheses=(
+        INTERIOR,
+        SMOOTH,
+        CONVEX,
+        _STARTS_IN_W,
+        _LONG_ENOUGH,
+        Hypothesis("small steps", sp.Le(eta_1, 1 / (2 * L * (E * Q + 1))), "Lemma 2"),
+        Hypothesis("no server step size", sp.Eq(eta_s, 1), "(20)"),
+        Hypothesis("stationary start", sp.Eq(tv_start, 0), "Lemma 2: E 1(k in A_t) = pi_k"),
+        Hypothesis(
+            "local models stay in W, noise aside", sp.Ge(rho, L / mu * r_opt), "(7) at w_{t,j}^k"
+        ),
+    ),
+    meanings=MEANINGS_OF_CONVERGENCE,
+    definitions={},
+    derivation=proof_2.DERIVED,
+    note=(
+        "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* and Gamma' from Lemma 2 on, J_t itself, "
+        "H times the distance from stationarity before (23) makes it 1/(2t). Lemma 2's last "
+        "step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that may be "
+        "negative; carried through both steps, where F_B - F_B* is not, it costs a factor 4 in "
+        "the terms of M and of J_t. Sums end at T, as in the proof. Taken without a check: that "
+        "local models which noise drives out of W meet (7) all the same."
+    ),
+)
+
+_WRONG_MINIMISER = Refutation(
+    "(12) has ||w_0 - w*|| and Gamma, the clients' losses at w*, where Lemma 2 and Step 1 of the "
+    "proof have w_B*, at which F_B is least.",
+    Weight.MISPRINT,
+    "w_B* for w* in upsilon and in Gamma",
+    "derived",
+    ("started at the optimum",),
+    ("ca-fed-2-start.json",),
+)
+_NO_SERVER_STEP = Refutation(
+    "(20) has no server step size: the proof takes eta_s = 1, and with a small one the model "
+    "hardly moves while the bound, which has no eta_s, goes down.",
+    Weight.MISSING_HYPOTHESIS,
+    "eta_s = 1",
+    "derived",
+    ("small server step",),
+    ("ca-fed-2-server-step.json",),
+)
+_NEGATIVE_LOGARITHM = Refutation(
+    "Below (12) ln(2 C_P H t) stands for what is J_t ln(1/lambda) in Lemma 3, and where losses "
+    "are counted in large units it is negative for the least H that (8) allows.",
+    Weight.MISPRINT,
+    "J_t, or an H of at least 1/(2 C_P), which (8) allows as well",
+    "derived",
+    ("other units",),
+    ("ca-fed-2-units.json",),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    THEOREM_1,
+    replace(THEOREM_2, refutations=(_WRONG_MINIMISER, _NO_SERVER_STEP, _NEGATIVE_LOGARITHM)),
+    THEOREM_2_DERIVED,
+    THEOREM_3,
+)

@@ -1,0 +1,299 @@
+"""CA-Fed: what Section III-D and Appendices D and E say of the aggregation weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.exact_or_float import is_exact, largest, number, root
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.units import PURE
+from fltheory.theorems.ca_fed import regimes
+from fltheory.theorems.ca_fed.setting import CaFedSetting
+from fltheory.theorems.ca_fed.statements import PAPER, constants_of_upsilon, printed_upsilon
+from fltheory.theorems.ca_fed.symbols import (
+    MEANINGS_OF_WEIGHTS,
+    QUANTITIES,
+    S_2,
+    UNITS,
+    N,
+    q_least,
+    sigma,
+)
+from fltheory.theorems.ca_fed.symbols import theta as theta_star
+from fltheory.validation import FloatArray
+from fltheory.weights import optimal_for_convergence
+from fltheory.weights.convergence import fastest
+
+_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
+
+
+def weights_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values for the claims about weights.
+
+    Raises
+    ------
+    ValueError
+        For a setting of another kind than CA-Fed's.
+    """
+    s = CaFedSetting(setting)
+    found = _fastest(s)
+    return {
+        sigma: s.problem.sigma,
+        theta_star: math.nan if found is None else found[1],
+        N: s.problem.n_clients,
+        q_least: number(s.q.min()),
+    }
+
+
+def _fastest(s: CaFedSetting) -> tuple[Any, Any] | None:
+    """Return the q that minimises (12), and theta*; None where it has no unique minimiser."""
+    values = constants_of_upsilon(s)
+    squares, b = values[S_2], printed_upsilon(values)
+    if s.problem.sigma == 0 or squares == math.inf or s.pi.min() <= 0:
+        return None
+    a = s.problem.sigma**2 * s.pi * squares
+    if is_exact(s.pi):
+        q = fastest(s.pi, a, b, s.total)
+        return q, (b - (a * q**2).sum() / 2) / s.total
+    found = optimal_for_convergence(s.pi, a=a, b=b, total=s.total)
+    return found.q, found.total_multiplier
+
+
+def _largest_inversion(setting: Setting) -> tuple[float, float]:
+    """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 without such."""
+    s = CaFedSetting(setting)
+    found = _fastest(s)
+    if found is None:
+        return math.nan, 0.0
+    q, pi = found[0], s.pi
+    above = [
+        (qi, qj)
+        for qi, pi_i in zip(q, pi, strict=True)
+        for qj, pi_j in zip(q, pi, strict=True)
+        if pi_i < pi_j and qi > 0
+    ]
+    if not above:
+        return 0, 0.0
+    if any(qj == 0 for _, qj in above):
+        return math.inf, 0.0
+    worst = largest([qi / qj for qi, qj in above])
+    return worst, 0.0 if is_exact(worst) else _ROUNDINGS * pi.size * worst
+
+
+def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
+    """Return a number that is at most 2 exactly where chi^2 is locally convex in q.
+
+    Its second derivative along q + v, ``sum v = 0``, is with ``z_k = v_k/q_k`` a positive number
+    times ``Var_nu z - (E_p z - E_nu z)(E_nu z - E_q z)``, where nu_k is proportional to
+    ``alpha_k^2/p_k`` and q stands for q/Q: ``chi^2 + 1 = (pi'q) sum_k alpha_k^2/(pi_k q_k)``. Over
+    ``Var_nu z = 1`` the product is at most half of what is returned, ``<d, e> + |d| |e|`` with
+    ``d = p - nu``, ``e = nu - q``, ``<d, e> = sum d_k e_k/nu_k``.
+    """
+    p = pi * q / (pi @ q)
+    nu = alpha**2 / p
+    nu = nu / nu.sum()
+    d, e = p - nu, nu - q / q.sum()
+    return number((d * e / nu).sum() + root((d * d / nu).sum() * (e * e / nu).sum()))
+
+
+def _convexity_ratio(setting: Setting) -> tuple[float, float]:
+    s = CaFedSetting(setting)
+    if s.q.min() <= 0 or s.pi.min() <= 0:
+        return math.nan, 0.0
+    value = convexity_ratio(s.pi, s.problem.alpha, s.q)
+    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (value + 2)
+
+
+def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
+    """Return a number that is at most 1 exactly where each summand of chi^2 is locally convex.
+
+    With ``z = v_k/q_k`` and ``y = pi'v/pi'q`` the second derivative of ``(p_k - alpha_k)^2/p_k``
+    along q + v, ``sum v = 0``, is twice ``b z^2 - (b + p_k) z y + p_k y^2``, ``b = alpha_k^2/p_k``.
+    What is returned is the largest ``(b + p_k) z y/(b z^2 + p_k y^2)``. From three clients on z and
+    y are independent of each other, unless all others are equally available; of two one fixes both.
+    """
+    n_clients = q.size
+    p = pi * q / (pi @ q)
+    b = alpha**2 / p
+    y = pi / (pi @ q)
+    y = y - y.sum() / n_clients
+    ratios = [0 * y[0]]
+    for k in range(n_clients):
+        # Along e_k less its mean, and what is left of y across it.
+        along = y[k] * n_clients / (n_clients - 1)
+        across = (y * y).sum() - y[k] * along
+        tie = 0 if is_exact(across) else _ROUNDINGS * (y * y).sum()
+        if n_clients > 2 and across > tie:
+            if b[k] == 0:
+                return math.inf
+            ratio = (b[k] + p[k]) / (2 * root(b[k] * p[k]))
+        else:
+            slope = along * q[k]
+            ratio = (b[k] + p[k]) * slope / (b[k] + p[k] * slope**2)
+        ratios.append(ratio)
+    return number(largest(ratios))
+
+
+def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
+    s = CaFedSetting(setting)
+    if s.q.min() <= 0 or s.pi.min() <= 0:
+        return math.nan, 0.0
+    value = summand_curvature_ratio(s.pi, s.problem.alpha, s.q)
+    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * value
+
+
+APPENDIX_D = PointClaim(
+    id="ca-fed/appendix-d",
+    reading="printed",
+    title="Where (12) is smallest, clients with smaller availability get smaller weights",
+    source=f"{PAPER}, Section III-D and (27)",
+    quantity=PointQuantity(
+        _largest_inversion,
+        "max q_i*/q_j* over clients with pi_i < pi_j",
+        PURE,
+        r"\max_{\pi_i<\pi_j}\frac{q_i^*}{q_j^*}",
+    ),
+    bound=sp.Integer(1),
+    hypotheses=(
+        Hypothesis("a unique minimiser", sp.Gt(sigma, 0, evaluate=False), "(27), over A_kk"),
+    ),
+    meanings=MEANINGS_OF_WEIGHTS,
+    constants=weights_constants,
+    units=UNITS,
+    quantities=QUANTITIES,
+    regimes=regimes.APPENDIX_D,
+    note=(
+        "To the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive constants a, "
+        "lambda*, theta*. Equal noise everywhere."
+    ),
+    kind=StatementKind.REMARK,
+)
+
+APPENDIX_D_DERIVED = replace(
+    APPENDIX_D,
+    reading="derived",
+    hypotheses=(
+        *APPENDIX_D.hypotheses,
+        Hypothesis("theta* not negative", sp.Ge(theta_star, 0, evaluate=False), "(26), (27)"),
+    ),
+    note=(
+        "(27) has A_kk, which is in proportion to pi_k, in place of a constant a: q_k* is "
+        "(lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), concave in pi_k and not affine. "
+        "Stationarity of (26) in s gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
+        "where noise outweighs upsilon; the less available clients then get the larger weights."
+    ),
+)
+
+APPENDIX_E = PointClaim(
+    id="ca-fed/appendix-e",
+    reading="printed",
+    title="The chi-square bias is convex in the aggregation weights",
+    source=f"{PAPER}, Appendix E",
+    quantity=PointQuantity(
+        _convexity_ratio,
+        "<p - nu, nu - q/Q> + |p - nu| |nu - q/Q|, nu_k ~ alpha_k^2/p_k",
+        PURE,
+        r"\langle p-\nu,\nu-\frac{q}{Q}\rangle+\|p-\nu\|\,\|\nu-\frac{q}{Q}\|",
+        certified="weight_convexity",
+    ),
+    bound=sp.Integer(2),
+    hypotheses=(Hypothesis("all clients get weight", sp.Gt(q_least, 0, evaluate=False), "(10)"),),
+    meanings=MEANINGS_OF_WEIGHTS,
+    constants=weights_constants,
+    units=UNITS,
+    quantities=QUANTITIES,
+    regimes=regimes.APPENDIX_E,
+    note=(
+        "To the letter, on sum q = Q. The quantity is at most 2 exactly where the Hessian of "
+        "chi^2 along sum q = Q is not negative at the setting's weights; norms are sum d^2/nu."
+    ),
+    kind=StatementKind.REMARK,
+)
+
+APPENDIX_E_DERIVED = replace(
+    APPENDIX_E,
+    reading="derived",
+    hypotheses=(*APPENDIX_E.hypotheses, Hypothesis("two clients", sp.Le(N, 2), "Appendix E")),
+    note=(
+        "For two clients chi^2 is, up to a constant, c_1/q_1 + c_2/q_2, and convex, though not "
+        "summand by summand, see ca-fed/appendix-e-summands. From three clients on it is not "
+        "convex in q everywhere; it is convex in p, and so (III-C) still has one minimum."
+    ),
+)
+
+SUMMANDS = replace(
+    APPENDIX_E,
+    id="ca-fed/appendix-e-summands",
+    title="Every summand of the chi-square bias is convex in the aggregation weights",
+    quantity=PointQuantity(
+        _summand_curvature_ratio,
+        "max over k of (b_k + p_k) z y/(b_k z^2 + p_k y^2), b_k = alpha_k^2/p_k",
+        PURE,
+        r"\max_k\frac{(b_k+p_k)zy}{b_kz^2+p_ky^2}",
+    ),
+    bound=sp.Integer(1),
+    regimes=regimes.SUMMANDS,
+    kind=StatementKind.STEP,
+    note=(
+        "To the letter: (f_k o g_k)(q) = (p_k - alpha_k)^2/p_k, on sum q = Q, 'by direct "
+        "inspection'. The quantity is at most 1 exactly where no summand bends downwards at the "
+        "setting's weights; z = v_k/q_k and y = pi'v/pi'q for a step v with sum v = 0. From three "
+        "clients on that is so where p_k = alpha_k only, by the discriminant (b_k - p_k)^2."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    replace(
+        APPENDIX_D,
+        refutations=(
+            Refutation(
+                "(27) is followed by theta* > 0 without a reason, and stationarity of (26) in s "
+                "gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, negative where noise outweighs "
+                "upsilon.",
+                Weight.MISSING_HYPOTHESIS,
+                "theta* >= 0",
+                "derived",
+                ("noisy gradients",),
+            ),
+        ),
+    ),
+    APPENDIX_D_DERIVED,
+    replace(
+        APPENDIX_E,
+        refutations=(
+            Refutation(
+                "Appendix E sums summands that it calls convex in q by direct inspection, which "
+                "they are not, and from three clients on their sum need not be convex either.",
+                Weight.GAP,
+                "two clients, or convexity in p in place of q",
+                "derived",
+                ("rare majority",),
+                ("ca-fed-appendix-e.json",),
+            ),
+        ),
+    ),
+    APPENDIX_E_DERIVED,
+    replace(
+        SUMMANDS,
+        refutations=(
+            Refutation(
+                "f_k is convex in p_k and g_k linear-fractional in q, but f_k falls where p_k < "
+                "alpha_k and grows above, so that f_k o g_k bends downwards on one side of it.",
+                Weight.GAP,
+                "f_k convex in p_k, without g_k",
+                regimes=tuple(SUMMANDS.regimes),
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,397 @@
+"""The lemmas that SA-FL cites for its Theorems 4 and 5, each as a statement of its own.
+
+SCAFFOLD's Lemma 5, perturbed strong convexity, at (63); its Lemma 4, separation of mean and
+variance, at (44) and (61); and the bounded local drift at (41) and (75), cited as Lemma 2 of Yang
+et al. (2021) and Lemma 3 of Reddi et al. (2021). Lemmas 5 and the drift are as SA-FL writes them.
+SA-FL does not write Lemma 4 out: its form here is what its proof gives, not a quotation.
+
+Each is claimed for all points, sequences or functions of a class. A setting gives the constants,
+and the quantity is the largest that its class allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import sympy as sp
+
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.exact_or_float import is_exact, number, root
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.refutation import StatementKind
+from fltheory.grammar.units import LENGTH, LOSS, PURE
+from fltheory.theorems.cited_lemmas import regimes as regimes
+from fltheory.theorems.cited_lemmas.drift_tightness import gradient_constant, noise_constant
+from fltheory.theorems.cited_lemmas.local_run import LocalRun
+from fltheory.validation import FloatArray
+
+L = sp.Symbol("L", positive=True)
+mu = sp.Symbol("mu", positive=True)
+eta = sp.Symbol("eta", positive=True)
+K = sp.Symbol("K", positive=True, integer=True)
+sigma = sp.Symbol("sigma", nonnegative=True)
+sigma_G = sp.Symbol("sigma_G", extended_nonnegative=True)
+gradient = sp.Symbol("g", nonnegative=True)
+spread = sp.Symbol("s", nonnegative=True)
+mean = sp.Symbol("m", nonnegative=True)
+exact_sum = sp.Symbol("A", nonnegative=True)
+c_K = sp.Symbol("c_K", positive=True)
+c_noise = sp.Symbol("c_1", positive=True)
+c_gradient = sp.Symbol("c_2", positive=True)
+
+_SAFL = "SA-FL (ICML 2024)"
+_GRADIENT = LOSS / LENGTH
+_CURVATURE = LOSS / LENGTH**2
+_ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
+
+MEANINGS_OF_CONVEXITY = {L: "smoothness", mu: "strong convexity"}
+MEANINGS_OF_SUMS = {
+    K: "the number of terms: local_steps",
+    sigma: "noise of a stochastic gradient given the past, E||noise||^2 <= sigma^2",
+    eta: "client_lr",
+    L: "smoothness of every client",
+    mu: "strong convexity of every client",
+    exact_sum: "root of E||sum_k grad F_i(y_k)||^2, the gradients without their own noise",
+    mean: "||sum_k E g_i(y_k)||",
+    spread: "root of the largest E||g_i(y_k) - E g_i(y_k)||^2",
+}
+MEANINGS_OF_DRIFT = {
+    L: "smoothness of every client",
+    eta: "client_lr",
+    K: "local_steps",
+    sigma: "clients' gradient noise",
+    sigma_G: "gradient dissimilarity",
+    gradient: "||grad F(x)||",
+}
+UNITS = {
+    L: _CURVATURE,
+    mu: _CURVATURE,
+    eta: PURE / _CURVATURE,
+    K: PURE,
+    sigma: _GRADIENT,
+    sigma_G: _GRADIENT,
+    gradient: _GRADIENT,
+    spread: _GRADIENT,
+    mean: _GRADIENT,
+    exact_sum: _GRADIENT,
+    c_K: PURE,
+    c_noise: PURE,
+    c_gradient: PURE,
+}
+
+
+def _needed_curvature(setting: Setting) -> tuple[float, float]:
+    """Return the least c for (63) on the setting's clients, over all x, y and z.
+
+    With u = z - y, v = z - x and curvature a the gap is ``(a/2 - mu/4) u^2 - a u v + c v^2`` along
+    each eigenvector, nonnegative for all u and v exactly if ``c >= a^2/(2a - mu)``.
+    """
+    run = LocalRun(setting)
+    curvatures = run.curvatures
+    needed = curvatures**2 / (2 * curvatures - run.problem.mu)
+    value = number(needed.max())
+    error = 0.0 if is_exact(value) else _ROUNDINGS * value * run.problem.L / run.problem.mu
+    return value, error
+
+
+def _convexity_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    problem = LocalRun(setting).problem
+    return {L: problem.L, mu: problem.mu}
+
+
+def _worst_client(numerator: FloatArray, denominator: FloatArray) -> int:
+    return int(np.argmax(numerator / denominator))
+
+
+def _worst_fixed(run: LocalRun) -> int:
+    return _worst_client(run.summed_noisy, run.summed_mean + run.steps**2 * run.largest_variance)
+
+
+def _worst_exact(run: LocalRun) -> int:
+    return _worst_client(run.summed_noisy, run.summed_exact + run.steps * run.problem.sigma**2)
+
+
+def _with_rounding(run: LocalRun, value: float) -> tuple[float, float]:
+    """Attach a bound on rounding: sums of positive terms, of powers of numbers near one."""
+    if is_exact(value):
+        return value, 0.0
+    operations = run.steps * (run.steps + run.problem.dim)
+    return value, _ROUNDINGS * operations * value
+
+
+def _summed_with_fixed_means(setting: Setting) -> tuple[float, float]:
+    run = LocalRun(setting)
+    return _with_rounding(run, number(run.summed_noisy[_worst_fixed(run)]))
+
+
+def _fixed_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    run = LocalRun(setting)
+    worst = _worst_fixed(run)
+    return {
+        K: run.steps,
+        mean: root(run.summed_mean[worst]),
+        spread: root(run.largest_variance[worst]),
+    }
+
+
+def _summed_as_in_61(setting: Setting) -> tuple[float, float]:
+    run = LocalRun(setting)
+    return _with_rounding(run, number(run.summed_noisy[_worst_exact(run)]))
+
+
+def _sum_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    run = LocalRun(setting)
+    problem = run.problem
+    return {
+        K: run.steps,
+        sigma: problem.sigma,
+        eta: run.lr,
+        L: problem.L,
+        mu: problem.mu,
+        exact_sum: root(run.summed_exact[_worst_exact(run)]),
+    }
+
+
+def _summed_with_the_worst_martingale(setting: Setting) -> tuple[float, float]:
+    """Return the largest ``E||sum Xi_i||^2`` given K, sigma and ``A^2 = E||sum xi_i||^2``.
+
+    ``sum xi_i`` is known before the last noise, so its correlation with the noises is at most
+    ``A sqrt(K-1) sigma``: it is that where all of it is the last xi, along the noises before.
+    """
+    values = _sum_constants(setting)
+    size, steps, noise = values[exact_sum], values[K], values[sigma]
+    crossed = root(size**2 * (steps - 1)) * noise
+    value = size**2 + 2 * crossed + steps * noise**2
+    return _with_rounding(LocalRun(setting), value)
+
+
+def _worst_drift(setting: Setting) -> tuple[float, float]:
+    """Return the largest ``E||y_K - x||^2`` over quadratics with the setting's constants.
+
+    Curvature -L everywhere, and ``grad F_i(x)`` as long as sigma_G and ||grad F(x)|| allow.
+    """
+    run = LocalRun(setting)
+    problem, steps = run.problem, run.steps
+    size = run.lr * steps * problem.L
+    of_noise = noise_constant(steps, size) * steps * problem.sigma**2
+    longest = problem.sigma_G + run.gradient_of_mean
+    of_gradient = gradient_constant(steps, size) / 2 * (steps * longest) ** 2
+    return _with_rounding(run, run.lr**2 * (of_noise + of_gradient))
+
+
+def _drift_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    run = LocalRun(setting)
+    problem, steps = run.problem, run.steps
+    size = run.lr * steps * problem.L
+    return {
+        L: problem.L,
+        eta: run.lr,
+        K: steps,
+        sigma: problem.sigma,
+        sigma_G: problem.sigma_G,
+        gradient: run.gradient_of_mean,
+        c_K: _unrolled(steps) if is_exact(run.lr) else unrolled_constant(steps),
+        c_noise: noise_constant(steps, size),
+        c_gradient: gradient_constant(steps, size),
+    }
+
+
+def unrolled_constant(local_steps: int) -> float:
+    """Return ``(K-1)/K [(1 + 1/(K-1))^K - 1]``, at most its limit e - 1.
+
+    It is 1 for K = 1, where nothing is unrolled.
+
+    Examples
+    --------
+    >>> unrolled_constant(1), unrolled_constant(2)
+    (1.0, 1.5)
+    """
+    return float(_unrolled(local_steps))
+
+
+def _unrolled(local_steps: int) -> Fraction:
+    if local_steps == 1:
+        return Fraction(1)
+    grown = (1 + Fraction(1, local_steps - 1)) ** local_steps
+    return Fraction(local_steps - 1, local_steps) * (grown - 1)
+
+
+PERTURBED_CONVEXITY = PointClaim(
+    id="lemmas/perturbed-strong-convexity",
+    reading="printed",
+    title="Perturbed strong convexity, for all x, y and z",
+    source=f"SCAFFOLD, Lemma 5, as in {_SAFL}, (63)",
+    quantity=PointQuantity(
+        _needed_curvature,
+        "least c with <grad f(x), z-y> >= f(z) - f(y) + mu/4 ||y-z||^2 - c ||z-x||^2",
+        _CURVATURE,
+    ),
+    bound=L,
+    hypotheses=(Hypothesis("strongly convex", sp.Le(mu, L), "Lemma 5"),),
+    meanings=MEANINGS_OF_CONVEXITY,
+    constants=_convexity_constants,
+    units=UNITS,
+    regimes=regimes.CURVATURES,
+    kind=StatementKind.LEMMA,
+    note="To the letter, c = L. It is needed in full only where mu = L.",
+)
+
+PERTURBED_CONVEXITY_TIGHT = replace(
+    PERTURBED_CONVEXITY,
+    reading="tight",
+    bound=(L + mu) / 2,
+    note=(
+        "What the proof's inequalities give, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and "
+        "L/2 ||z-x||^2. No smaller c serves all functions of the class; quadratics need "
+        "max a^2/(2a - mu) over their curvatures a."
+    ),
+)
+
+SEPARATION = PointClaim(
+    id="lemmas/separation",
+    reading="printed",
+    title="Separation of mean and variance, means fixed",
+    source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
+    quantity=PointQuantity(
+        _summed_with_fixed_means, "E||sum_k Xi_k||^2, Xi_k = g_i(y_k)", _GRADIENT**2
+    ),
+    bound=mean**2 + K**2 * spread**2,
+    hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
+    meanings={key: MEANINGS_OF_SUMS[key] for key in (K, mean, spread)},
+    constants=_fixed_constants,
+    units=UNITS,
+    regimes=regimes.SUMS,
+    kind=StatementKind.LEMMA,
+    note=(
+        "E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2 for any dependence, here on a client's local "
+        "gradients. SA-FL does not write the lemma out. Equality where all Xi - E Xi are equal."
+    ),
+)
+
+MARTINGALE = PointClaim(
+    id="lemmas/martingale-separation",
+    reading="printed",
+    title="Separation of mean and variance, means given the past",
+    source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
+    quantity=PointQuantity(
+        _summed_with_the_worst_martingale,
+        "largest E||sum_k Xi_k||^2, given E||sum_k xi_k||^2 = A^2, xi_k = E[Xi_k | past]",
+        _GRADIENT**2,
+    ),
+    bound=2 * exact_sum**2 + 2 * K * sigma**2,
+    hypotheses=(Hypothesis("bounded noise", sp.Lt(sigma, sp.oo, evaluate=False), "Lemma 4"),),
+    meanings={key: MEANINGS_OF_SUMS[key] for key in (K, sigma, exact_sum)},
+    constants=_sum_constants,
+    units=UNITS,
+    regimes=regimes.SUMS,
+    kind=StatementKind.LEMMA,
+    note=(
+        "E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write the lemma out. The "
+        "quantity is the largest over all sequences, not that of local SGD."
+    ),
+)
+
+MARTINGALE_TIGHT = replace(
+    MARTINGALE,
+    reading="tight",
+    bound=(1 + sp.sqrt((K - 1) / K)) * (exact_sum**2 + K * sigma**2),
+    note=(
+        "The least common factor: 1 + sqrt((K-1)/K), 1 for one term and 2 only in the limit. By "
+        "Cauchy-Schwarz, as sum xi does not depend on the last noise; reached at A = sqrt(K) sigma."
+    ),
+)
+
+SEPARATION_61 = PointClaim(
+    id="lemmas/separation-in-61",
+    reading="printed",
+    title="Mean and variance of local gradients, without the factor 2",
+    source=f"{_SAFL}, (60) to (61)",
+    quantity=PointQuantity(
+        _summed_as_in_61, "E||sum_k g_i(y_k)||^2, the worst client", _GRADIENT**2
+    ),
+    bound=exact_sum**2 + K * sigma**2,
+    hypotheses=(
+        Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Theorem 5"),
+        Hypothesis("steps that do not expand", sp.Le(eta, 2 / L), "eta_c of Theorem 5"),
+    ),
+    meanings={key: MEANINGS_OF_SUMS[key] for key in (K, sigma, eta, L, mu, exact_sum)},
+    constants=_sum_constants,
+    units=UNITS,
+    regimes=regimes.SUMS,
+    kind=StatementKind.STEP,
+    note=(
+        "(61) has no factor 2, which the lemma has. It needs none for convex clients and additive "
+        "noise: y_K is a nonexpansive function of y_1, so <n_0, sum_{k>=1} grad F_i(y_k)> = "
+        "<n_0, y_1 - y_K>/eta less later noise is at most 0 in the mean. At curvature -L it does."
+    ),
+)
+
+DRIFT = PointClaim(
+    id="lemmas/bounded-drift",
+    reading="printed",
+    title="Bounded local drift, for every client and k <= K",
+    source=f"{_SAFL}, (41) and (75)",
+    quantity=PointQuantity(
+        _worst_drift, "largest E||y_K - x||^2 over L-smooth quadratics", LENGTH**2
+    ),
+    bound=5 * K * eta**2 * (sigma**2 + 6 * K * sigma_G**2) + 30 * K**2 * eta**2 * gradient**2,
+    hypotheses=(
+        Hypothesis("small local steps", sp.Le(eta, 1 / (8 * L * K)), "below (41)"),
+        Hypothesis("bounded dissimilarity", sp.Lt(sigma_G, sp.oo, evaluate=False), "Assumption 5"),
+    ),
+    meanings=MEANINGS_OF_DRIFT,
+    constants=_drift_constants,
+    units=UNITS,
+    regimes=regimes.DRIFT,
+    kind=StatementKind.LEMMA,
+    note=(
+        "To the letter, at k = K, where the drift is largest. The quantity is the supremum over "
+        "quadratics with the setting's constants: curvature -L, grad F_i - grad F along grad F."
+    ),
+)
+
+DRIFT_DERIVED = replace(
+    DRIFT,
+    reading="derived",
+    bound=c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2)),
+    meanings={**MEANINGS_OF_DRIFT, c_K: "(K-1)/K [(1 + 1/(K-1))^K - 1], about e - 1"},
+    note=(
+        "What unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 (sigma_G^2 + "
+        "||grad F||^2) gives: about 1.72 and 10.3 in place of 5 and 30."
+    ),
+)
+
+DRIFT_TIGHT = replace(
+    DRIFT,
+    reading="tight",
+    bound=c_noise * K * eta**2 * sigma**2 + c_gradient * K**2 * eta**2 * (sigma_G**2 + gradient**2),
+    hypotheses=DRIFT.hypotheses[1:],
+    meanings={
+        **MEANINGS_OF_DRIFT,
+        c_noise: "((1 + eta L)^(2K) - 1)/(K ((1 + eta L)^2 - 1)), at most 1.14 for eta <= 1/(8LK)",
+        c_gradient: "2 (((1 + eta L)^K - 1)/(K eta L))^2, at most 2.27",
+    },
+    note=(
+        "The least constants on quadratics, for every step size; neither can be smaller for any "
+        "class that contains them. For all smooth clients the two together may be 2% short at "
+        "eta = 1/(8LK)."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    PERTURBED_CONVEXITY,
+    PERTURBED_CONVEXITY_TIGHT,
+    SEPARATION,
+    MARTINGALE,
+    MARTINGALE_TIGHT,
+    SEPARATION_61,
+    DRIFT,
+    DRIFT_DERIVED,
+    DRIFT_TIGHT,
+)

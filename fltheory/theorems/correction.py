@@ -1,0 +1,127 @@
+"""A refuted statement, the one that should stand in its place, and what changes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import sympy as sp
+
+from fltheory.claims.statement import Statement
+from fltheory.grammar.assertion import Assertion
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.theorems import registry
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change between a printed statement and the corrected one.
+
+    Attributes
+    ----------
+    about : str
+        What changes, and where the paper shows it.
+    kind : str
+        The weight of the fault that it mends: misprint, missing hypothesis or gap.
+    why : str
+        The fault in one sentence; empty where ``about`` says it.
+    parts : frozenset
+        Conditions and summands of the corrected statement that it brings in, where that is known.
+    """
+
+    about: str
+    kind: str
+    why: str = ""
+    parts: frozenset[sp.Basic] = frozenset()
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A printed statement, the one that mends all its faults, and the changes.
+
+    Attributes
+    ----------
+    printed, corrected : Statement
+    changes : tuple of Change
+    """
+
+    printed: Statement
+    corrected: Statement
+    changes: tuple[Change, ...]
+
+    def marks(self, part: sp.Basic) -> str:
+        """Return the numbers of the changes that brought a part in, ``*`` where it is not known.
+
+        A part is a condition, a left side or a summand of a right side. What is printed so has
+        no mark.
+        """
+        if part in parts_of(self.printed):
+            return ""
+        numbers = [str(n) for n, change in enumerate(self.changes, 1) if part in change.parts]
+        only_part = parts_of(self.corrected) - parts_of(self.printed) == {part}
+        if only_part and len(self.changes) == 1:
+            return "1"
+        return ",".join(numbers) or "*"
+
+    @property
+    def left_out(self) -> tuple[Hypothesis, ...]:
+        """Printed hypotheses that the corrected statement has in no form."""
+        kept = {h.name for h in hypotheses_of(self.corrected)}
+        return tuple(h for h in hypotheses_of(self.printed) if h.name not in kept)
+
+
+def correction(identifier: str) -> Correction:
+    """Return what should stand in a refuted statement's place.
+
+    It is the ``repaired`` reading where there is one, else the reading that mends its faults.
+
+    Raises
+    ------
+    ValueError
+        For an unknown id, a statement that is not refuted, or one whose faults no registered
+        reading mends.
+    """
+    printed = registry.get(identifier)
+    if not printed.refutations:
+        raise ValueError(f"theorem must be refuted to be corrected, got {identifier}, which is not")
+    mending = {fault.reading for fault in printed.refutations} - {""}
+    if "repaired" in registry.readings(identifier):
+        mending = {"repaired"}
+    if len(mending) != 1:
+        raise ValueError(f"theorem must have a reading that mends it, got {identifier}")
+    corrected = registry.get(identifier, mending.pop())
+    return Correction(printed, corrected, _changes(printed, corrected))
+
+
+def _changes(printed: Statement, corrected: Statement) -> tuple[Change, ...]:
+    repair = getattr(corrected, "repair", None)
+    if repair is None:
+        return tuple(
+            Change(fault.change, fault.weight.label, fault.why) for fault in printed.refutations
+        )
+    whole = parts_of(corrected)
+    return tuple(
+        Change(
+            f"{mend.about}, {mend.source}", mend.kind, "", whole - parts_of(repair.without(mend))
+        )
+        for mend in repair.mends
+    )
+
+
+def hypotheses_of(statement: Statement) -> tuple[Hypothesis, ...]:
+    """Return all conditions of a statement, those of its basis first."""
+    further = (h for assertion in statement.assertions for h in assertion.hypotheses)
+    return (*statement.basis.hypotheses, *further)
+
+
+def parts_of(statement: Statement) -> frozenset[sp.Basic]:
+    """Return a statement's conditions, left sides, and the summands of its right sides."""
+    rights: Iterable[sp.Expr] = (assertion.right for assertion in statement.assertions)
+    summands = (term for right in rights for term in sp.Add.make_args(right))
+    lefts = (left_part(assertion) for assertion in statement.assertions)
+    return frozenset((*(h.condition for h in hypotheses_of(statement)), *lefts, *summands))
+
+
+def left_part(assertion: Assertion) -> sp.Basic:
+    """Return a left side as a part of its statement: it is known by its text alone."""
+    return sp.Symbol(assertion.left)

@@ -1,0 +1,387 @@
+"""FedAR: what its Theorems 1 and 2 claim, as far as the text at hand says it.
+
+Jiang, Zhou, Zhang and Chakraborty, "FedAR: Addressing Client Unavailability in Federated Learning
+with Local Update Approximation and Rectification" (2024).
+
+What the text does not give
+---------------------------
+Its formulas are lost: psi (6), both bounds with their constants, step sizes and tau_max(t). What
+is left are the assumptions in words, the orders O(1/T) and O(1/sqrt(T)), and what Remarks 1 and 2
+say of each dependence. So no bound is compared with a truth here; orders and directions are.
+psi is our own `CappedLinear`, step sizes are our own: 3/(mu K (t + 4)) and 1/(2 L K sqrt(T)). That
+psi, its cap, tau_max and the steps are those of (6) and of the theorems is a hypothesis which
+cannot be evaluated, so that nothing printed holds or is refuted here: its verdicts are UNDECIDED,
+and show what our psi does. For our own, see the derived readings.
+
+Truth is exact along known cycles. On quadratics only, which are strongly convex: Theorem 2 is about
+nonconvex losses but assumes Assumptions 1 to 7, strong convexity among them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import sympy as sp
+
+from fltheory.algorithms.inactivity_weights import CappedLinear, latest
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.direction import DirectionClaim
+from fltheory.claims.order import RateAxis, RateClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.exact_or_float import is_exact
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.units import LOSS, PURE
+from fltheory.participation.inactivity import chance_of_longer_absence
+from fltheory.participation.known_path import known_path
+from fltheory.theorems.fedar import regimes as regimes
+from fltheory.theorems.fedar.regimes import Instance, staggered
+from fltheory.theorems.fedar.setting import (
+    MEANINGS,
+    C,
+    L,
+    N,
+    T,
+    fedar_constants,
+    fedar_of,
+    growth,
+    mu,
+    sigma,
+    spread,
+    tau_max,
+    tau_mean,
+    unequal,
+)
+
+_PAPER = "FedAR (arXiv 2407.19103)"
+_LONG = (1, 10, 100, 300, 1000)
+_LONGER = (3, 30, 300, 1000, 3000)
+_HALF = sp.Rational(1, 2)
+
+nu = sp.Symbol("nu", nonnegative=True)
+chance = sp.Symbol("r", nonnegative=True, integer=True)
+
+_SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1")
+_CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2")
+_NOISE = Hypothesis("bounded variance", sp.Lt(sigma, sp.oo, evaluate=False), "Assumption 3")
+_INACTIVITY = Hypothesis(
+    "bounded inactivity", sp.Lt(tau_max, sp.oo, evaluate=False), "Assumption 7"
+)
+_EQUAL = Hypothesis(
+    "equal long-run weights, or one minimiser for all",
+    sp.Eq(unequal * spread, 0, evaluate=False),
+    "the fixed point of (7)",
+)
+
+psi_taken, psi_of_paper = sp.symbols("psi psi_6", nonnegative=True)
+_LOST = Hypothesis(
+    "psi, its cap, tau_max and the step sizes as in the paper, whose formulas are lost",
+    sp.Eq(psi_taken, psi_of_paper, evaluate=False),
+    "(6), Theorems 1 and 2",
+    is_known=False,
+)
+
+_BOUND_1 = Theorem(
+    id="fedar/1",
+    reading="printed",
+    title="FedAR on strongly convex losses",
+    source=f"{_PAPER}, Theorem 1 and Remark 1",
+    quantity=BoundedQuantity(
+        "excess_loss",
+        "last",
+        RoundRange(0, 0),
+        "E[f(w_T) - f*]",
+        r"\mathbb E[f(w_T)-f^*]",
+        LOSS,
+    ),
+    bound=C / T,
+    hypotheses=(_SMOOTH, _CONVEX, _NOISE, _LOST),
+    meanings={
+        **MEANINGS,
+        psi_taken: "the weights that are taken here, with their cap, tau_max and step sizes",
+        psi_of_paper: "those of (6) and of the theorems, which are not in the text at hand",
+    },
+    constants=fedar_constants,
+)
+_BOUND_2 = replace(
+    _BOUND_1,
+    id="fedar/2",
+    title="FedAR on smooth losses",
+    source=f"{_PAPER}, Theorem 2 and Remark 2",
+    quantity=BoundedQuantity(
+        "squared_gradient",
+        "mean",
+        RoundRange(0, -1),
+        "1/T sum_{t<T} E||grad f(w_t)||^2",
+        r"\frac1T\sum_{t<T}\mathbb E\|\nabla f(w_t)\|^2",
+    ),
+    bound=C / sp.sqrt(T),
+    hypotheses=(_SMOOTH, _CONVEX, _NOISE, _INACTIVITY, _LOST),
+)
+
+
+@lru_cache(maxsize=256)
+def _with_rounds(setting: Setting, rounds: int) -> Setting:
+    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
+
+
+@lru_cache(maxsize=256)
+def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
+    """Scale the step with 1/sqrt(T)."""
+    fedar = fedar_of(setting)
+    lr = fedar.client_lr * math.sqrt(setting.rounds / rounds)
+    return Setting(
+        replace(fedar, client_lr=lr),
+        setting.problem,
+        setting.participation,
+        rounds,
+        setting.x0,
+    )
+
+
+THEOREM_1 = RateClaim(
+    id="fedar/1",
+    reading="printed",
+    title="FedAR on strongly convex losses: O(1/T)",
+    source=f"{_PAPER}, Theorem 1 and Remark 1",
+    theorem=_BOUND_1,
+    axes=(RateAxis(T, 1 / T, lambda setting: _LONG, _with_rounds),),
+    regimes=regimes.THEOREM_1,
+    note=(
+        "The text gives the order and Assumptions 1 to 3, not the bound, its constants, psi or "
+        "the step sizes; psi and steps here are our own. Not said: of which quantity; the excess "
+        "loss of the last model is taken, which has the order of the squared distance."
+    ),
+)
+
+THEOREM_1_DERIVED = replace(
+    THEOREM_1,
+    reading="derived",
+    theorem=replace(_BOUND_1, reading="derived", hypotheses=(_SMOOTH, _CONVEX, _NOISE, _EQUAL)),
+    note=(
+        "No proof is in the text; this is what the update (7) supports. As steps vanish the model "
+        "follows -sum_i weight_i grad f_i, weight_i the mean of psi_{i,t}/N_t, whose zero is w* "
+        "only if these are equal: psi = 1 without cut-off, or clients of equal inactivity."
+    ),
+)
+
+THEOREM_2 = RateClaim(
+    id="fedar/2",
+    reading="printed",
+    title="FedAR on smooth losses: O(1/sqrt(T))",
+    source=f"{_PAPER}, Theorem 2 and Remark 2",
+    theorem=_BOUND_2,
+    axes=(RateAxis(T, T**-_HALF, lambda setting: _LONGER, _with_rounds_and_step),),
+    regimes=regimes.THEOREM_2,
+    note=(
+        "To the letter Assumptions 1 to 7 hold, and Assumption 2 is strong convexity: no nonconvex "
+        "loss meets them. The text gives the order, not the bound, its constants, psi or the step "
+        "size. The mean squared gradient is taken, as usual for nonconvex losses."
+    ),
+)
+
+THEOREM_2_DERIVED = replace(
+    THEOREM_2,
+    reading="derived",
+    theorem=replace(_BOUND_2, reading="derived", hypotheses=(_SMOOTH, _NOISE, _INACTIVITY, _EQUAL)),
+    note=(
+        "Without Assumption 2, and with equal long-run weights, as for Theorem 1. The text has no "
+        "proof."
+    ),
+)
+
+
+@lru_cache(maxsize=256)
+def _with_period(setting: Setting, period: int) -> Setting:
+    return Instance(staggered(period)).convex(setting.rounds)
+
+
+@lru_cache(maxsize=256)
+def _with_gap(setting: Setting, gap: int) -> Setting:
+    """Absences of ``gap`` rounds, as many as keep the mean of tau at 1/2."""
+    period = gap * (gap + 1)
+    return Instance(staggered(period, active=period - gap)).convex(setting.rounds)
+
+
+@lru_cache(maxsize=256)
+def _with_clients(setting: Setting, count: int) -> Setting:
+    optima = tuple(3.0 * (-1.0) ** i for i in range(count))
+    cycles = staggered(4, n_clients=count)
+    return Instance(cycles, optima=optima, sigma=setting.problem.sigma).convex(setting.rounds)
+
+
+@lru_cache(maxsize=256)
+def _with_growth(setting: Setting, thousandths: int) -> Setting:
+    fedar = replace(fedar_of(setting), weight=CappedLinear(thousandths / 1000, 2.0))
+    algorithm = replace(setting.algorithm, algorithm=fedar)  # type: ignore[type-var]
+    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
+
+
+def _grid(*values: int) -> Callable[[Setting], tuple[int, ...]]:
+    return lambda setting: values
+
+
+AVERAGE_INACTIVITY = DirectionClaim(
+    id="fedar/average-inactivity",
+    reading="printed",
+    title="The error grows with the average inactivity",
+    source=f"{_PAPER}, Remark 1 and Remark 2",
+    theorem=_BOUND_1,
+    axes=(RateAxis(sp.Symbol("P"), tau_mean, _grid(1, 2, 4, 8), _with_period),),
+    regimes=regimes.IN_ROTATION,
+    kind=StatementKind.REMARK,
+    note=(
+        "In the remarks' words only: the higher, the worse, read off the bound, which is lost, and "
+        "tested on the error. Four clients there once in P rounds, "
+        "one after the other, after 150 rounds."
+    ),
+)
+
+MAXIMUM_INACTIVITY = DirectionClaim(
+    id="fedar/maximum-inactivity",
+    reading="printed",
+    title="The error grows with the maximum inactivity",
+    source=f"{_PAPER}, Remark 1",
+    theorem=_BOUND_1,
+    axes=(RateAxis(tau_max, tau_max, _grid(1, 2, 4, 8), _with_gap),),
+    regimes=regimes.IN_ROTATION,
+    kind=StatementKind.REMARK,
+    note=(
+        "In the remark's words only: long absences of most clients do harm. Their average is kept: "
+        "absences of tau_max rounds in cycles of tau_max (tau_max + 1)."
+    ),
+)
+
+NUMBER_OF_CLIENTS = DirectionClaim(
+    id="fedar/number-of-clients",
+    reading="printed",
+    title="The error grows with the number of clients",
+    source=f"{_PAPER}, Remark 2",
+    theorem=_BOUND_1,
+    axes=(RateAxis(N, N, _grid(2, 4, 8, 16), _with_clients),),
+    regimes=regimes.OF_CLIENTS,
+    kind=StatementKind.REMARK,
+    note=(
+        "In the remark's words only: with more clients, more rounds are needed. It reads this off "
+        "the bound, which is lost; the error itself goes the other way here. Clients alike but "
+        "for two optima, each there every fourth round, after 150 rounds."
+    ),
+)
+
+WEIGHT = DirectionClaim(
+    id="fedar/weight",
+    reading="printed",
+    title="The error grows with psi",
+    source=f"{_PAPER}, Remark 1",
+    theorem=_BOUND_1,
+    axes=(RateAxis(growth, growth, _grid(0, 10, 50, 200), _with_growth),),
+    regimes=regimes.OF_PSI,
+    kind=StatementKind.REMARK,
+    note=(
+        "In the remark's words only: too large a psi lets inactive clients dominate. That its "
+        "effect is otherwise negligible is not so for our psi, see fedar/1. In thousandths a round."
+    ),
+)
+
+
+def _chance_of_failure(setting: Setting) -> tuple[float, float]:
+    limits = np.asarray(latest(fedar_of(setting).cutoff, np.arange(1.0, setting.rounds + 1)))
+    value = chance_of_longer_absence(setting.participation, limits, setting.rounds)
+    if is_exact(setting.x0):
+        return value, 0.0
+    return float(value), 4 * setting.rounds**2 * float(np.finfo(np.float64).eps) * value
+
+
+def _absence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    cutoff = fedar_of(setting).cutoff
+    return {
+        N: setting.problem.n_clients,
+        T: setting.rounds,
+        nu: math.nan if callable(cutoff) else cutoff,
+        chance: int(known_path(setting.participation, 1) is None),
+    }
+
+
+ASSUMPTION_7 = PointClaim(
+    id="fedar/assumption-7",
+    reading="printed",
+    title="Bounded inactivity holds, with probability one",
+    source=f"{_PAPER}, Assumption 7, and Section 6.1 for availability",
+    quantity=PointQuantity(
+        _chance_of_failure,
+        "P(tau_{i,t} > nu for some client i and round t <= T)",
+        PURE,
+        certified="chance_of_absence",
+    ),
+    bound=sp.Integer(0),
+    hypotheses=(Hypothesis("a finite bound", sp.Lt(nu, sp.oo, evaluate=False), "Assumption 7"),),
+    meanings={
+        N: MEANINGS[N],
+        T: MEANINGS[T],
+        nu: "largest inactivity allowed: the cut-off",
+        chance: "1 if chance has a part in who takes part, else 0",
+    },
+    constants=_absence_constants,
+    units={N: PURE, T: PURE, nu: PURE, chance: PURE},
+    quantities={N: "n_clients", T: "rounds", nu: "cutoff"},
+    regimes=regimes.ASSUMPTION_7,
+    kind=StatementKind.ASSUMPTION,
+    note=(
+        "Assumed, not claimed: what is checked is whether the paper's own availability meets it. "
+        "The paper bounds inactivity in its theory and draws availability independently in its "
+        "experiments; it does not say that both hold together. They do not: for p < 1 the "
+        "probability grows to 1 with T, whatever the bound."
+    ),
+)
+
+ASSUMPTION_7_DERIVED = replace(
+    ASSUMPTION_7,
+    reading="derived",
+    hypotheses=(
+        *ASSUMPTION_7.hypotheses,
+        Hypothesis("a schedule, not chance", sp.Eq(chance, 0, evaluate=False), "Assumption 7"),
+    ),
+    note=(
+        "A bound that all runs keep exists where absences are bounded by construction: cycles, "
+        "traces, everybody. With independent clients only a bound that grows with t is kept for "
+        "ever, with a probability below one."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    THEOREM_1,
+    THEOREM_1_DERIVED,
+    THEOREM_2,
+    THEOREM_2_DERIVED,
+    AVERAGE_INACTIVITY,
+    MAXIMUM_INACTIVITY,
+    NUMBER_OF_CLIENTS,
+    WEIGHT,
+    replace(
+        ASSUMPTION_7,
+        refutations=(
+            Refutation(
+                "Section 6.1 draws availability independently in every round, so that absences "
+                "have no bound, and Theorem 2 assumes one.",
+                Weight.MISSING_HYPOTHESIS,
+                "a schedule in place of chance",
+                "derived",
+                (
+                    "p = 0.1, 100 rounds in a row allowed",
+                    "p = 0.1, 50 rounds in a row allowed",
+                    "p = 0.5, 10 rounds in a row allowed",
+                    "Markov",
+                ),
+                ("fedar-assumption-7.json",),
+            ),
+        ),
+    ),
+    ASSUMPTION_7_DERIVED,
+)

@@ -1,0 +1,1 @@
+"""FedAU (Wang and Ji): its statements, as printed and as derived."""

@@ -1,0 +1,1 @@
+"""SA-FL's statements on PAC learnability."""

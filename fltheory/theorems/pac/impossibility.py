@@ -1,0 +1,437 @@
+"""SA-FL: Theorem 1, that federated learning without a server's data is not PAC-learnable.
+
+Each constant of the proof is a statement of its own: 17/20 and 3/20 on how rare the rare point is,
+Eq. (3) and 1/3 on what a learner does with a sample that hides it, 1/20 at the end. The ``tight``
+readings have the best constants for every M, n, m; docs/pac.md proves them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.claims.learning import LearningClaim, LearningQuantity, LearningRegime
+from fltheory.grammar.assertion import Relation
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.learnability import FederatedSystem, impossibility
+from fltheory.learnability.clients import alike_clients, split_clients
+from fltheory.validation import FloatArray
+
+PAPER = "SA-FL (ICML 2024)"
+
+omega = sp.Symbol("omega", positive=True)
+M, n, m = sp.symbols("M n m", positive=True, integer=True)
+agree = sp.Symbol("agree", nonnegative=True)
+hidden_alike = sp.Symbol("H_alike", nonnegative=True)
+
+MEANINGS = {
+    M: "clients",
+    n: "samples of each client",
+    m: "clients who take part",
+    omega: "m/M, system capacity",
+    agree: "1 if two concepts agree at a point and differ at another, 0 if not",
+}
+
+
+def constants(system: FederatedSystem) -> Mapping[sp.Symbol, Any]:
+    """Return the symbols' values for a system.
+
+    Raises
+    ------
+    ValueError
+        For another kind of problem.
+    """
+    if not isinstance(system, FederatedSystem):
+        raise ValueError(f"setting must be a FederatedSystem, got {system!r}")
+    return {
+        M: system.M,
+        n: system.n,
+        m: system.m,
+        omega: Fraction(system.m, system.M),
+        agree: int(system.agree_somewhere),
+    }
+
+
+def _with_alike(system: FederatedSystem) -> Mapping[sp.Symbol, Any]:
+    figures = alike_clients(system.M, system.n, system.m)
+    return {**constants(system), hidden_alike: figures.hidden_probability}
+
+
+def _of(function: Callable[[FederatedSystem], Fraction]) -> Callable[[Any], Fraction]:
+    """Return a figure that is zero where any sample tells the two concepts apart."""
+    return lambda system: function(system) if system.agree_somewhere else Fraction(0)
+
+
+def _by_samples(system: FederatedSystem) -> Fraction:
+    return impossibility(system.M, system.n, system.m).minimax_probability
+
+
+_LATEX = r"\min_{\mathrm{learners}}\;P[\mathrm{error}>\epsilon]"
+
+
+def draw_failures(
+    system: FederatedSystem, replicas: int, rng: np.random.Generator, n_server: int = 0
+) -> FloatArray:
+    """Draw whether the learner that fails least errs by more than epsilon: 1 or 0, (replicas,).
+
+    It tosses a coin where neither the selected samples nor the server's are at x_2. Selected are
+    samples one by one, as in the proof.
+    """
+    rare = float(impossibility(system.M, system.n, system.m).rare_probability)
+    seen = rng.binomial(system.M * system.n, rare, replicas)
+    hidden = seen <= (system.M - system.m) * system.n
+    hidden &= rng.binomial(n_server, rare, replicas) == 0
+    wrong = hidden & (rng.random(replicas) < 0.5) & system.agree_somewhere
+    return wrong.astype(np.float64)
+
+
+def _by_clients(system: FederatedSystem) -> Fraction:
+    return split_clients(system.M, system.n, system.m).minimax_probability
+
+
+def _by_either(system: FederatedSystem) -> Fraction:
+    """Return how surely every learner fails, clients or samples chosen, whichever is less."""
+    return min(_by_clients(system), _by_samples(system))
+
+
+def _conditional(system: FederatedSystem) -> Fraction:
+    """Return the minimax probability given a sample that the proof counts as hidden.
+
+    Given any such sample the learner, randomised or not, is wrong at x_2 with probabilities that
+    add up to one over the two targets.
+    """
+    figures = impossibility(system.M, system.n, system.m)
+    return figures.minimax_probability / figures.hidden_probability
+
+
+def _frequent(system: FederatedSystem) -> Fraction:
+    return 1 - _rare(system)
+
+
+def _rare(system: FederatedSystem) -> Fraction:
+    event = impossibility(system.M, system.n, system.m).paper_event
+    assert event is not None
+    return event
+
+
+def _printed_sum(system: FederatedSystem) -> Fraction:
+    """Return the largest value of (3) as printed, over what a learner returns and f_2 is."""
+    rare = impossibility(system.M, system.n, system.m).rare_probability
+    values = (
+        (returned != 1) * rare + (returned != second) * (1 - rare)
+        for returned in (1, -1)
+        for second in (1, -1)
+    )
+    return max(values)
+
+
+def _derived_sum(system: FederatedSystem) -> Fraction:
+    """Return the largest value of (3) with x_2 in both places, where f_2(x_2) = -f_1(x_2)."""
+    rare = impossibility(system.M, system.n, system.m).rare_probability
+    return max((returned != 1) * rare + (returned != -1) * rare for returned in (1, -1))
+
+
+def _system(M: int, n: int, m: int) -> Callable[[], FederatedSystem]:
+    return lambda: FederatedSystem(M, n, m)
+
+
+_SMALLEST = LearningRegime("M = 2, n = 1, m = 1", _system(2, 1, 1))
+_HALF = LearningRegime("M = 10, n = 20, m = 5", _system(10, 20, 5))
+_ONE = LearningRegime("M = 10, n = 20, m = 1", _system(10, 20, 1))
+_ALL_BUT_ONE = LearningRegime("M = 400, n = 1, m = 399: near the least", _system(400, 1, 399))
+_LARGE = LearningRegime("M = 100, n = 100, m = 50", _system(100, 100, 50))
+
+REGIMES = {
+    "two clients with one sample": _SMALLEST,
+    "half take part": _HALF,
+    "one takes part": _ONE,
+    "all but one": _ALL_BUT_ONE,
+    "ten thousand samples": _LARGE,
+}
+_OPPOSITES = {
+    "opposite concepts": LearningRegime(
+        "H = {f, -f}: two concepts that agree nowhere",
+        lambda: FederatedSystem(10, 20, 5, agree_somewhere=False),
+    )
+}
+
+_NON_TRIVIAL = Hypothesis(
+    "two concepts agree at a point and differ at another",
+    sp.Eq(agree, 1),
+    "'non-trivial', Theorem 1",
+)
+_FAILURE = "min over learners, max over f_1, f_2 of P[error > (1 - omega)/8]"
+
+THEOREM_1 = LearningClaim(
+    id="pac/1",
+    reading="printed",
+    title="No learner is PAC if clients stay away: its error exceeds (1 - omega)/8",
+    source=f"{PAPER}, Theorem 1",
+    quantity=LearningQuantity(_of(_by_clients), f"{_FAILURE}, clients chosen"),
+    relation=Relation.ABOVE,
+    bound=sp.Rational(1, 20),
+    hypotheses=(_NON_TRIVIAL,),
+    meanings=MEANINGS,
+    constants=constants,
+    regimes={**REGIMES, **_OPPOSITES},
+    note=(
+        "To the letter: a participation process chooses clients. Those that hold x_2 only, M - m "
+        "of them, are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is hidden for "
+        "certain, whatever n is. A learner that tosses a coin at x_2 is wrong with probability "
+        "1/2. Each client's samples are then drawn from its own P_i, but all of them together are "
+        "no independent draws from P. 'Non-trivial' is not defined; more than one concept is not "
+        "enough, as {f, -f} is told apart by any sample."
+    ),
+)
+
+THEOREM_1_DERIVED = replace(
+    THEOREM_1,
+    reading="derived",
+    quantity=LearningQuantity(
+        _of(_by_samples), f"{_FAILURE}, samples chosen", draw_failures, _LATEX
+    ),
+    note=(
+        "What the proof does: of Mn samples, drawn from P alike for all clients, mn are selected "
+        "one by one. No participation process can do that, see pac/1-equivalence. It ends in "
+        "'error >= epsilon' where the theorem has '>': the error is 4 epsilon or 0 at x_2, so they "
+        "are the same. s_hat is binomial with 4 epsilon, not with epsilon as printed."
+    ),
+)
+
+THEOREM_1_TIGHT = replace(
+    THEOREM_1_DERIVED,
+    reading="tight",
+    bound=sp.Rational(9, 20),
+    note=(
+        "x_2 is hidden also where s_hat is exactly (1 - omega)Mn, and given a hidden sample 1/2 "
+        "takes the place of 1/3. The infimum over all systems is 3/4 exp(-1/2) = 0.4549, "
+        "approached as one of M clients with one sample each stays away and M grows."
+    ),
+)
+
+EQUIVALENCE = LearningClaim(
+    id="pac/1-equivalence",
+    reading="printed",
+    title="Choosing clients is equivalent to choosing mn of Mn samples",
+    source=f"{PAPER}, proof sketch of Theorem 1",
+    quantity=LearningQuantity(_of(_by_either), f"{_FAILURE}, clients or samples chosen, the less"),
+    relation=Relation.ABOVE,
+    bound=sp.Rational(1, 20),
+    hypotheses=(_NON_TRIVIAL,),
+    meanings=MEANINGS,
+    constants=constants,
+    regimes=REGIMES,
+    kind=StatementKind.SKETCH,
+    note=(
+        "The sentence is about learnability, and neither system is learnable: with clients chosen "
+        "(pac/1, printed) and with samples chosen (pac/1, derived) every learner fails. That one "
+        "follows from the other is more, see the reading on the same data."
+    ),
+)
+
+EQUIVALENCE_ON_THE_SAME_DATA = replace(
+    EQUIVALENCE,
+    reading="same data",
+    quantity=LearningQuantity(
+        lambda s: impossibility(s.M, s.n, s.m).hidden_probability,
+        "P[x_2 can be hidden by choosing samples]",
+    ),
+    relation=Relation.AT_MOST,
+    bound=hidden_alike,
+    hypotheses=(),
+    meanings={**MEANINGS, hidden_alike: "P[x_2 can be hidden by choosing clients]"},
+    constants=_with_alike,
+    note=(
+        "More than the sentence says: that what choosing samples hides choosing clients hides too, "
+        "on the data that the proof uses, all samples drawn from P, independent. A "
+        "client comes with all its samples, so only clients free of x_2 help. For split clients, "
+        "see pac/1, clients hide more than samples do; then S is no sample of P, as exactly n of "
+        "its points come from each client."
+    ),
+)
+
+EQUIVALENCE_DERIVED = replace(
+    EQUIVALENCE_ON_THE_SAME_DATA,
+    reading="derived",
+    hypotheses=(Hypothesis("one sample a client", sp.Le(n, 1), "a client is then a sample"),),
+    note="With one sample a client, choosing clients is choosing samples.",
+)
+
+GUESSING = replace(
+    THEOREM_1_DERIVED,
+    id="pac/1-guessing",
+    reading="printed",
+    title="No learner is better than random guessing",
+    source="SA-FL (earlier anonymous version), proof sketch of Theorem 1",
+    quantity=LearningQuantity(
+        _of(lambda s: impossibility(s.M, s.n, s.m).minimax_expected_error),
+        "min over learners, max over f_1, f_2 of E error",
+    ),
+    relation=Relation.AT_LEAST,
+    bound=sp.Rational(1, 2),
+    regimes=REGIMES,
+    note=(
+        "To the letter; the later version leaves the sentence out. Guessing errs with probability "
+        "1/2 at either point, but x_1 is seen, and has mass 1 - 4 epsilon."
+    ),
+    kind=StatementKind.SKETCH,
+)
+
+GUESSING_DERIVED = replace(
+    GUESSING,
+    reading="derived",
+    quantity=LearningQuantity(
+        _of(_conditional), "min over learners, max over f_1, f_2 of P[error at x_2 | hidden]"
+    ),
+    note="At the hidden point, given that it is hidden, no learner is better than a coin.",
+)
+
+CHERNOFF = LearningClaim(
+    id="pac/1-chernoff",
+    reading="printed",
+    title="The rare point is not too frequent: 17/20",
+    source=f"{PAPER}, proof of Theorem 1",
+    quantity=LearningQuantity(_frequent, "P[s_hat >= (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
+    relation=Relation.AT_MOST,
+    bound=sp.Rational(17, 20),
+    hypotheses=(),
+    meanings=MEANINGS,
+    constants=constants,
+    regimes=REGIMES,
+    note=(
+        "Confirmed: exp(-1/6) <= 17/20 as 1 + 1/6 + 1/72 + 1/1296 = 1531/1296 > 20/17, and (1 - "
+        "omega)Mn is a whole number of at least 1. 'B(Mn, epsilon)' is a misprint: P(x_2) and the "
+        "mean in the next line are 4 epsilon."
+    ),
+    kind=StatementKind.STEP,
+)
+
+CHERNOFF_TIGHT = replace(
+    CHERNOFF,
+    reading="tight",
+    bound=sp.Rational(7, 16),
+    note="The largest value over all systems, attained at M = 2, n = m = 1.",
+)
+
+RARE = replace(
+    CHERNOFF,
+    id="pac/1-rare",
+    title="The rare point is rare enough to be hidden: 3/20",
+    quantity=LearningQuantity(_rare, "P[s_hat < (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
+    relation=Relation.ABOVE,
+    bound=sp.Rational(3, 20),
+    note="Confirmed, by 17/20: the complement, with room to spare as exp(-1/6) < 17/20.",
+)
+
+RARE_TIGHT = replace(
+    RARE,
+    reading="tight",
+    relation=Relation.AT_LEAST,
+    bound=sp.Rational(9, 16),
+    note="The least value over all systems, attained at M = 2, n = m = 1.",
+)
+
+CONDITIONAL = replace(
+    CHERNOFF,
+    id="pac/1-conditional",
+    title="On a hidden sample a learner errs with probability 1/3 at least",
+    source=f"{PAPER}, (8)",
+    quantity=LearningQuantity(
+        _of(_conditional), "min over learners, max over f_1, f_2 of P[error >= epsilon | hidden]"
+    ),
+    relation=Relation.AT_LEAST,
+    bound=sp.Rational(1, 3),
+    hypotheses=(_NON_TRIVIAL,),
+    note=(
+        "Confirmed, by decomposing the expectation with the smaller part at epsilon. The error at "
+        "x_2 is 4 epsilon or 0 and nothing between, so an expectation of 2 epsilon means 1/2."
+    ),
+)
+
+CONDITIONAL_TIGHT = replace(
+    CONDITIONAL,
+    reading="tight",
+    bound=sp.Rational(1, 2),
+    note="Exact: a coin at x_2 attains it. Without coins it is 1.",
+)
+
+SUM = replace(
+    CHERNOFF,
+    id="pac/1-sum",
+    title="The errors under the two targets add up to 4 epsilon",
+    source=f"{PAPER}, (3) and (4)",
+    quantity=LearningQuantity(_printed_sum, "the largest value of (3)"),
+    bound=(1 - omega) / 2,
+    note=(
+        "To the letter: 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1), with x_1 "
+        "where x_2 should stand. It is 1 - 4 epsilon for a learner that is right at x_1, where "
+        "f_2(x_2) is another label."
+    ),
+)
+
+SUM_DERIVED = replace(
+    SUM,
+    reading="derived",
+    quantity=LearningQuantity(_derived_sum, "the largest value of (3), x_2 in both places"),
+    note="1{h(x_2) != f_1(x_2)} P(x_2) + 1{h(x_2) != f_2(x_2)} P(x_2): one of the two is 1.",
+)
+
+STATEMENTS = (
+    THEOREM_1,
+    THEOREM_1_DERIVED,
+    THEOREM_1_TIGHT,
+    EQUIVALENCE,
+    replace(
+        EQUIVALENCE_ON_THE_SAME_DATA,
+        refutations=(
+            Refutation(
+                "A client brings all of its n samples, so that only clients without x_2 help, and "
+                "of independent samples from P there are seldom enough of those.",
+                Weight.GAP,
+                "one sample a client",
+                "derived",
+                ("half take part", "one takes part", "ten thousand samples"),
+            ),
+        ),
+    ),
+    EQUIVALENCE_DERIVED,
+    replace(
+        GUESSING,
+        refutations=(
+            Refutation(
+                "x_1 is seen and has mass 1 - 4 epsilon, so that a learner that is right there "
+                "errs with probability (1 - omega)/2 at most, and the proof speaks of x_2 alone.",
+                Weight.MISPRINT,
+                "at the hidden point, given that it is hidden",
+                "derived",
+                tuple(REGIMES),
+            ),
+        ),
+    ),
+    GUESSING_DERIVED,
+    CHERNOFF,
+    CHERNOFF_TIGHT,
+    RARE,
+    RARE_TIGHT,
+    replace(
+        SUM,
+        refutations=(
+            Refutation(
+                "(3) has x_1 where x_2 should stand, once in each term: with x_2 it is (4).",
+                Weight.MISPRINT,
+                "x_2 for x_1 in (3)",
+                "derived",
+                tuple(REGIMES),
+            ),
+        ),
+    ),
+    SUM_DERIVED,
+    CONDITIONAL,
+    CONDITIONAL_TIGHT,
+)

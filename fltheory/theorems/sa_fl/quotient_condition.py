@@ -1,0 +1,50 @@
+"""Conditions ``q <= 1/(1 + N/D)``, and what they are worth once the fraction is cleared."""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy.core.relational import Relational
+
+from fltheory.derivations.derivation import Implied, Step
+
+
+def quotient(condition: Relational) -> tuple[sp.Expr, sp.Expr]:
+    """Return N and D of ``q <= 1/(1 + N/D)``, as they are written.
+
+    Examples
+    --------
+    >>> x, y, q = sp.symbols("x y q", positive=True)
+    >>> quotient(sp.Le(q, 1 / (1 + (x - 1) / (2 + y))))
+    (x - 1, y + 2)
+    """
+    numerator, denominator = sp.fraction(1 / condition.rhs - 1)
+    return numerator, denominator
+
+
+def clearing_steps(condition: Relational, domain: tuple[Relational, ...]) -> tuple[Step, ...]:
+    """Return the steps between ``q <= 1/(1 + N/D)`` and ``q (N + D) <= D``, both ways."""
+    over, under = quotient(condition)
+    cleared = sp.Le(condition.lhs * (over + under), under)
+    positive = sp.Gt(under, 0, evaluate=False)
+    return (
+        Step(
+            "clearing the fraction",
+            "q <= 1/(1 + N/D) gives q (N + D) <= D, where D > 0 and N + D > 0",
+            Implied(
+                given=(condition,),
+                claimed=cleared,
+                domain=(*domain, positive, sp.Gt(over + under, 0, evaluate=False)),
+                multipliers=(over + under,),
+            ),
+        ),
+        Step(
+            "clearing the fraction, any D",
+            "q <= 1/(1 + N/D) gives q (N + D) <= D, whatever the sign of D",
+            Implied(given=(condition,), claimed=cleared, domain=domain),
+        ),
+        Step(
+            "clearing the fraction, converse",
+            "q (N + D) <= D with D > 0 gives q <= 1/(1 + N/D), so that nothing is lost",
+            Implied(given=(cleared,), claimed=condition, domain=(*domain, positive)),
+        ),
+    )

@@ -1,0 +1,239 @@
+"""The named settings on which SA-FL's theorems are checked.
+
+One base instance, N = 10 clients of which m = 5 take part, is varied in one respect at a
+time. Step sizes follow each theorem's own coupling, at a fraction of the smaller of the
+printed and the derived limit, so that all readings are checked on the same settings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fltheory.algorithms import Safari
+from fltheory.engines import Setting
+from fltheory.grammar.regime import coupled
+from fltheory.participation import Participation, UniformSubset
+from fltheory.problems import Problem, QuadraticProblem, nonconvex, quadratic
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+
+_DIM = 5
+
+
+@dataclass(frozen=True, eq=False)
+class _Instance(ReadOnlyArrays):
+    """Everything about a setting but its step sizes."""
+
+    problem: Problem
+    participation: Participation
+    x0: FloatArray
+    q: float = 0.5
+    local_steps: int = 5
+    rounds: int = 300
+    step: float = 0.5  # as a fraction of the smaller limit, printed or derived
+
+
+def _quadratic(
+    *, L: float = 1.0, sigma_G: float = 1.0, sigma: float = 0.5, server_sigma: float = 0.5
+) -> QuadraticProblem:
+    return quadratic(
+        10, _DIM, L=L, mu=L / 4, sigma_G=sigma_G, sigma=sigma, server_sigma=server_sigma
+    )
+
+
+def _from(distance: float) -> FloatArray:
+    return np.full(_DIM, distance / math.sqrt(_DIM))
+
+
+def _unbiased() -> _Instance:
+    return _Instance(_quadratic(), UniformSubset(10, 5), _from(2.0))
+
+
+def _biased(sigma_G: float = 1.0) -> _Instance:
+    participation = UniformSubset(10, 5, excluded=(0, 1))
+    return replace(_unbiased(), problem=_quadratic(sigma_G=sigma_G), participation=participation)
+
+
+def _iid() -> _Instance:
+    return replace(_unbiased(), problem=_quadratic(sigma_G=0.0))
+
+
+def _noise_free() -> _Instance:
+    return replace(_biased(), problem=_quadratic(sigma=0.0, server_sigma=0.0))
+
+
+def _one_participant() -> _Instance:
+    return replace(_biased(), participation=UniformSubset(10, 1, excluded=(0, 1)))
+
+
+def _different_hessians() -> _Instance:
+    problem = _quadratic()
+    scales = np.linspace(0.5, 1.0, problem.n_clients)[:, None, None]
+    own = QuadraticProblem(
+        scales * problem.hessians, problem.optima, sigma=problem.sigma, server_sigma=0.5
+    )
+    return replace(_unbiased(), problem=own)
+
+
+def _other_units() -> _Instance:
+    """Rescale lengths: curvatures times 100, gradients times 10, distances over 10."""
+    problem = _quadratic(L=100.0, sigma_G=10.0, sigma=5.0, server_sigma=5.0)
+    return replace(_biased(), problem=problem, x0=_from(0.2), **_LONG)
+
+
+def _nonconvex() -> _Instance:
+    problem = nonconvex(10, _DIM, L=1.0, sigma_G=0.3, sigma=0.5, server_sigma=0.5)
+    participation = UniformSubset(10, 5, excluded=(0, 1))
+    return replace(_unbiased(), problem=problem, participation=participation, rounds=100)
+
+
+_LONG: Mapping[str, Any] = {"rounds": 400_000, "step": 0.0125, "q": 0.75}
+
+_INSTANCES: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
+    "i.i.d.": ("all clients have the same loss", _iid),
+    "unbiased sampling": ("different clients, all equally often present", _unbiased),
+    "biased minority excluded": ("two of ten clients never take part", _biased),
+    "sigma_G large": ("excluded clients, dissimilarity ten times larger", lambda: _biased(10.0)),
+    "long horizon": (
+        "excluded clients, 400,000 rounds of small steps, q = 0.75",
+        lambda: replace(_biased(), **_LONG),
+    ),
+    "other units": (
+        "the long horizon with x in units a tenth as large: L and mu a hundredfold",
+        _other_units,
+    ),
+    "noise-free": ("excluded clients, exact gradients", _noise_free),
+    "q = 0": ("the server alone: plain SGD", lambda: replace(_biased(), q=0.0)),
+    "q = 1": ("the clients alone: FedAvg, some excluded", lambda: replace(_biased(), q=1.0)),
+    "q = 1, i.i.d.": ("FedAvg on equal clients", lambda: replace(_iid(), q=1.0)),
+    "q small": ("excluded clients, one clients' round in 20", lambda: replace(_biased(), q=0.05)),
+    "K = 1": ("excluded clients, one local step", lambda: replace(_biased(), local_steps=1)),
+    "m = 1": ("excluded clients, one participant a round", _one_participant),
+    "near the optimum": (
+        "excluded clients, started close to x*",
+        lambda: replace(_biased(), x0=_from(0.5)),
+    ),
+    "different Hessians": ("clients of unequal curvature: sigma_G infinite", _different_hessians),
+}
+
+
+def _theorem_4_setting(instance: _Instance) -> Setting:
+    """Take a fraction of the smaller limit on eta_c, and eta_s = K eta_c / 2."""
+    smoothness, steps = instance.problem.L, instance.local_steps
+    printed = 1 / (4 * math.sqrt(30 * smoothness * steps))
+    derived = 1 / (2 * math.sqrt(30) * smoothness * steps)
+    client_lr = instance.step * min(printed, derived)
+    return _setting(instance, client_lr, client_lr * steps / 2)
+
+
+def _theorem_5_setting(instance: _Instance) -> Setting:
+    """Take a fraction of the smaller limit on eta_s, and eta_c K = 4 eta_s L / (L + mu)."""
+    smoothness, convexity = instance.problem.L, instance.problem.mu
+    total = smoothness + convexity
+    limit = min(2 / total, total / (32 * smoothness**2))
+    # A decimal of so few digits that the coupling is an equation of decimals too.
+    assist_lr = float(f"{instance.step * limit:.12g}")
+    client_lr = 4 * assist_lr * smoothness / (total * instance.local_steps)
+    return _setting(instance, client_lr, assist_lr)
+
+
+def _setting(instance: _Instance, client_lr: float, assist_lr: float) -> Setting:
+    algorithm = Safari(instance.q, client_lr, assist_lr, instance.local_steps)
+    return Setting(
+        algorithm, instance.problem, instance.participation, instance.rounds, instance.x0
+    )
+
+
+THEOREM_4 = coupled(
+    {**_INSTANCES, "nonconvex": ("rippled losses, two of ten clients excluded", _nonconvex)},
+    _theorem_4_setting,
+)
+THEOREM_5 = coupled(_INSTANCES, _theorem_5_setting)
+
+
+def _rate_instance(
+    *, sigma_G: float, smoothness: float, distance: float, excluded: tuple[int, ...] = ()
+) -> _Instance:
+    problem = quadratic(
+        4, 2, L=smoothness, mu=smoothness, sigma_G=sigma_G, sigma=1.0, server_sigma=1.0
+    )
+    return _Instance(
+        problem,
+        UniformSubset(4, 2, excluded=excluded),
+        np.full(2, distance / math.sqrt(2)),
+        local_steps=2,
+        rounds=100_000,
+    )
+
+
+def _corollary_1_setting(instance: _Instance) -> Setting:
+    assist_lr = 1 / math.sqrt(instance.rounds)
+    return _setting(instance, 2 * assist_lr / instance.local_steps, assist_lr)
+
+
+def _corollary_2_setting(constant: float) -> Callable[[_Instance], Setting]:
+    """Choose etabar = constant * log(R)/R."""
+
+    def couple(instance: _Instance) -> Setting:
+        smoothness, convexity = instance.problem.L, instance.problem.mu
+        contraction = constant * math.log(instance.rounds) / instance.rounds
+        assist_lr = contraction * (smoothness + convexity) / (2 * smoothness * convexity)
+        client_lr = 2 * contraction / (convexity * instance.local_steps)
+        return _setting(instance, client_lr, assist_lr)
+
+    return couple
+
+
+_FLAT = 0.1
+
+COROLLARY_1 = coupled(
+    {
+        "i.i.d.": (
+            "equal clients",
+            lambda: _rate_instance(sigma_G=0.0, smoothness=_FLAT, distance=10.0),
+        ),
+        "unbiased sampling": (
+            "different clients, all equally often present",
+            lambda: _rate_instance(sigma_G=1.0, smoothness=_FLAT, distance=10.0),
+        ),
+        "biased minority excluded": (
+            "one of four clients never takes part",
+            lambda: _rate_instance(sigma_G=1.0, smoothness=_FLAT, distance=10.0, excluded=(0,)),
+        ),
+    },
+    _corollary_1_setting,
+)
+
+COROLLARY_2 = {
+    **coupled(
+        {
+            "i.i.d.": (
+                "equal clients, etabar = 1.05 log(R)/R",
+                lambda: _rate_instance(sigma_G=0.0, smoothness=1.0, distance=10.0),
+            ),
+            "unbiased sampling": (
+                "different clients, etabar = 1.05 log(R)/R",
+                lambda: _rate_instance(sigma_G=1.0, smoothness=1.0, distance=10.0),
+            ),
+            "biased minority excluded": (
+                "one of four clients excluded, etabar = 1.05 log(R)/R",
+                lambda: _rate_instance(sigma_G=1.0, smoothness=1.0, distance=10.0, excluded=(0,)),
+            ),
+        },
+        _corollary_2_setting(1.05),
+    ),
+    **coupled(
+        {
+            "i.i.d., small constant": (
+                "equal clients, etabar = 0.1 log(R)/R",
+                lambda: _rate_instance(sigma_G=0.0, smoothness=1.0, distance=10.0),
+            ),
+        },
+        _corollary_2_setting(0.1),
+    ),
+}

@@ -1,0 +1,670 @@
+"""SA-FL: Theorems 4 and 5, Corollaries 1 and 2, in both versions of the paper.
+
+Yang, Qiu, Khanduri, Fang and Liu, "Understanding Server-Assisted Federated Learning in the
+Presence of Incomplete Client Participation" (ICML 2024), and its earlier anonymous version.
+
+Conventions
+-----------
+The statements speak of random rounds and random gradients: ``G_1 = max over r in T_s`` and
+the like. A coin decides after ``x_r`` is known whether r belongs to the server (T_s) or to
+the clients (T_c), so both are evaluated as all rounds 0 .. R-1, in expectation, which is also
+how the proofs use them. ``i in [m]`` in G_2 is read as the proof's ``i in S_r``, the clients who
+take part. Assumption 4 holds by construction on analytic clients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import sympy as sp
+
+from fltheory.algorithms import FedAvg, Safari
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.order import RateAxis, RateClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
+from fltheory.exact_or_float import norm, number
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, RoundSymbol
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.units import LENGTH, LOSS
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems.sa_fl import (
+    proof_4,
+    proof_5,
+    proof_rates,
+    regimes,
+)
+from fltheory.theorems.sa_fl.symbols import (
+    D_0,
+    G_1,
+    G_2,
+    G_3,
+    G_4,
+    MEANINGS,
+    QUANTITIES,
+    UNITS,
+    Delta_0,
+    K,
+    L,
+    R,
+    eta_bar,
+    eta_c,
+    eta_s,
+    m,
+    mu,
+    q,
+    sigma,
+    sigma_G,
+    sigma_s,
+)
+
+__all__ = [
+    "D_0",
+    "G_1",
+    "G_2",
+    "G_3",
+    "G_4",
+    "MEANINGS",
+    "STATEMENTS",
+    "UNITS",
+    "Delta_0",
+    "K",
+    "L",
+    "R",
+    "eta_bar",
+    "eta_c",
+    "eta_s",
+    "m",
+    "mu",
+    "q",
+    "sigma",
+    "sigma_G",
+    "sigma_s",
+]
+
+_ICML = "SA-FL (ICML 2024)"
+_EARLIER = "SA-FL (earlier anonymous version)"
+_BEFORE_EACH_ROUND = RoundRange(0, -1)
+_AFTER_EACH_ROUND = RoundRange(1, 0)
+
+
+def safari_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values for a SAFARI setting, or for plain FedAvg as SAFARI at q = 1.
+
+    FedAvg makes no server step; the step size eta_s that the theorems tie to eta_c is then
+    read off eta_c = 2 eta_s / K (Theorem 4).
+
+    Raises
+    ------
+    ValueError
+        For another algorithm, or participants of varying number or with memory.
+    """
+    algorithm, problem = setting.algorithm, setting.problem
+    if isinstance(algorithm, FedAvg) and algorithm.server_lr == 1:
+        assist_lr = algorithm.client_lr * algorithm.local_steps / 2
+        algorithm = Safari(1.0, algorithm.client_lr, assist_lr, algorithm.local_steps)
+    if not isinstance(algorithm, Safari):
+        raise ValueError(
+            "algorithm must be Safari, or FedAvg with server_lr=1 (SAFARI at q = 1), "
+            f"for the theorems of SA-FL, got {setting.algorithm!r}"
+        )
+    if not setting.participation.independent:
+        raise ValueError(
+            "participation must be independent over rounds for the theorems of SA-FL, "
+            f"got {setting.participation!r}, which has memory"
+        )
+    size = setting.participation.fixed_size
+    if size is None:
+        raise ValueError(
+            "participation must have a fixed number m of participants for the theorems of "
+            f"SA-FL, got {setting.participation!r}"
+        )
+    return {
+        L: problem.L,
+        mu: problem.mu,
+        sigma: problem.sigma,
+        sigma_s: problem.server_sigma,
+        sigma_G: problem.sigma_G,
+        eta_c: algorithm.client_lr,
+        eta_s: algorithm.assist_lr,
+        q: algorithm.q,
+        K: algorithm.local_steps,
+        m: size,
+        R: setting.rounds,
+        Delta_0: number(problem.excess_loss(setting.x0)),
+        D_0: norm(setting.x0 - problem.x_star),
+    }
+
+
+def one_noise_level(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values where one sigma bounds the noise of clients and server."""
+    constants = dict(safari_constants(setting))
+    constants[sigma] = max(constants[sigma], constants.pop(sigma_s))
+    return constants
+
+
+SAFARI_CONSTANTS = (safari_constants, one_noise_level)
+"""How a statement about SAFARI reads its symbols off a setting."""
+
+
+def _observe_gradient_sum(setting: Setting) -> Sequence[Observable]:
+    constants = safari_constants(setting)
+    return (ParticipantGradientSum(int(constants[K]), constants[eta_c]),)
+
+
+def _observe_excess_loss(setting: Setting) -> Sequence[Observable]:
+    return (ParticipantExcessLoss(),)
+
+
+_SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 3")
+_DISSIMILARITY = Hypothesis(
+    "bounded gradient dissimilarity", sp.Lt(sigma_G, sp.oo, evaluate=False), "Assumption 5"
+)
+_STRONGLY_CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Theorem 5")
+_COUPLING_4 = Hypothesis("coupled step sizes", sp.Eq(eta_c, 2 * eta_s / K), "Theorem 4")
+_COUPLING_5 = Hypothesis(
+    "coupled step sizes", sp.Eq(eta_c * K * mu / 2, 2 * eta_s * L * mu / (L + mu)), "Theorem 5"
+)
+
+
+def gradient_symbols(reduction: Reduction, rounds: RoundRange) -> tuple[RoundSymbol, ...]:
+    """Return G_1 and G_2 of Theorem 4, reduced over rounds."""
+    over = f"{reduction} over {rounds.text} of"
+    return (
+        RoundSymbol(G_1, "squared_gradient", reduction, rounds, f"{over} E||grad F(x_r)||^2"),
+        RoundSymbol(
+            G_2,
+            "participant_gradient_sum",
+            reduction,
+            rounds,
+            f"{over} E||1/m sum_i sum_k grad F_i(x_{{r,k}}^i)||^2",
+        ),
+    )
+
+
+_Q_CONDITION_4 = sp.Le(
+    q,
+    1
+    / (
+        (4 * sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s**2 / K**2))
+        / ((1 - L * eta_s) * G_1)
+        + 1
+    ),
+)
+_Q_CONDITION_54 = sp.Le(
+    4 * q * sigma_G**2,
+    (1 - q) * (1 - L * eta_s) * G_1 + q * (2 / K**2 - 8 * L * eta_s / K**2) * G_2,
+)
+
+
+def _bound_4(server_noise: sp.Symbol) -> sp.Expr:
+    return (
+        2 * Delta_0 / (R * eta_s)
+        + L * eta_s * (1 - q) * server_noise**2
+        + 80 * q * L**2 * eta_s**2 / K * (sigma**2 + 6 * K * sigma_G**2)
+        + 8 * L * q * eta_s / (m * K) * sigma**2
+    )
+
+
+def _mean_gradient(rounds: RoundRange) -> BoundedQuantity:
+    first, last = rounds.first, "R" if rounds.beyond_last == 0 else "R-1"
+    latex = rf"\frac1R\sum_{{r={first}}}^{{{last}}}\mathbb E\|\nabla F(x_r)\|^2"
+    text = f"1/R sum_{{r={first}}}^{{{last}}} E||grad F(x_r)||^2"
+    unit = (LOSS / LENGTH) ** 2
+    return BoundedQuantity("squared_gradient", "mean", rounds, text, latex, unit)
+
+
+STEP_PRINTED_4 = Hypothesis(
+    "small client step", sp.Le(eta_c, 1 / (4 * sp.sqrt(30 * L * K))), "Theorem 4"
+)
+STEP_DERIVED_4 = Hypothesis(
+    "small client step", sp.Le(eta_c, 1 / (2 * sp.sqrt(30) * L * K)), "below (46)"
+)
+
+THEOREM_4 = Theorem(
+    id="sa-fl/4",
+    reading="printed",
+    title="SAFARI on nonconvex losses: the mean squared gradient",
+    source=f"{_ICML}, Theorem 4",
+    quantity=_mean_gradient(_AFTER_EACH_ROUND),
+    bound=_bound_4(sigma_s),
+    hypotheses=(
+        _SMOOTH,
+        _DISSIMILARITY,
+        STEP_PRINTED_4,
+        _COUPLING_4,
+        Hypothesis("few clients' rounds", _Q_CONDITION_4, "Theorem 4"),
+    ),
+    meanings=MEANINGS,
+    constants=safari_constants,
+    units=UNITS,
+    quantities=QUANTITIES,
+    derivation=proof_4.printed(_bound_4(sigma_s), _Q_CONDITION_4, STEP_PRINTED_4.condition),
+    round_symbols=gradient_symbols("max", _BEFORE_EACH_ROUND),
+    observe=_observe_gradient_sum,
+    regimes=regimes.THEOREM_4,
+    note=(
+        "To the letter: LK stands under the root in the step size's limit (in both "
+        "versions' statements and in the proof, so a slip of conversion is unlikely), eta_s is "
+        "squared in the condition on q, and G_1, G_2 are maxima. Maxima over the random T_s and "
+        "T_c are taken over all rounds 0 .. R-1, of expectations, as the proof uses them; i in [m] "
+        "is read as i in S_r, as in (55). The kept witness against the maxima meets the condition "
+        "on every path of the coins, too."
+    ),
+)
+
+THEOREM_4_DERIVED = replace(
+    THEOREM_4,
+    reading="derived",
+    quantity=_mean_gradient(_BEFORE_EACH_ROUND),
+    hypotheses=(
+        _SMOOTH,
+        _DISSIMILARITY,
+        STEP_DERIVED_4,
+        _COUPLING_4,
+        Hypothesis("few clients' rounds", _Q_CONDITION_54, "(54), in expectation"),
+    ),
+    derivation=proof_4.derived(_bound_4(sigma_s), _Q_CONDITION_54, STEP_DERIVED_4.condition),
+    round_symbols=gradient_symbols("mean", _BEFORE_EACH_ROUND),
+    note=(
+        "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
+        "1/(2 sqrt(30) LK). (53) needs (54), sums over the rounds; (55) replaces them by "
+        "maxima, an upper bound where a lower one is needed, so their means stand here. Its "
+        "factor is 2/K^2 - 8 L eta_s/K^2: eta_s is not squared. The one-round inequalities sum "
+        "over r = 0 .. R-1, not 1 .. R."
+    ),
+)
+
+SUBMISSION_4 = replace(
+    THEOREM_4,
+    id="sa-fl-submission/4",
+    source=f"{_EARLIER}, Theorem 4",
+    bound=_bound_4(sigma),
+    meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
+    | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
+    constants=one_noise_level,
+    quantities={**QUANTITIES, sigma: "Max(sigma, server_sigma)"},
+    derivation=proof_4.printed_with_minima(
+        _bound_4(sigma), _Q_CONDITION_4, STEP_PRINTED_4.condition, sigma
+    ),
+    round_symbols=gradient_symbols("min", _BEFORE_EACH_ROUND),
+    note=(
+        "Differs from the later version: G_1 and G_2 are minima, and one sigma bounds all "
+        "noise. Its Assumption 3 asks for smoothness of F alone; on clients of finite "
+        "dissimilarity here, F and the clients have the same L. With the step's limit mended, "
+        "nothing is known against it."
+    ),
+)
+
+SUBMISSION_4_DERIVED = replace(
+    SUBMISSION_4,
+    reading="derived",
+    quantity=THEOREM_4_DERIVED.quantity,
+    hypotheses=THEOREM_4_DERIVED.hypotheses,
+    derivation=proof_4.derived(_bound_4(sigma), _Q_CONDITION_54, STEP_DERIVED_4.condition, sigma),
+    round_symbols=THEOREM_4_DERIVED.round_symbols,
+    note="By the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
+)
+
+DRIFT_5 = 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu)
+_Q_CONDITION_5 = sp.Le(
+    q,
+    1
+    / (
+        1
+        + (4 * eta_bar / mu**2 * DRIFT_5 * G_3 - 4 / mu * G_4)
+        / ((1 / (L + mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2)) * G_3)
+    ),
+)
+_Q_CONDITION_81 = sp.Le(
+    (
+        16 * q * eta_bar / mu**2 * DRIFT_5
+        - (1 - q) * (1 / (L * mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2))
+    )
+    * G_3,
+    4 * q / mu * G_4,
+)
+_BOUND_5 = (
+    (1 - eta_bar) ** R * D_0**2
+    + 8 * q * eta_c * K / mu * sigma_G**2
+    + 2 * q * eta_c / (mu * m) * sigma**2
+    + 4 * q * L * (1 + K * eta_c * L) / mu * (5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2))
+    + (1 - q) * (L + mu) / (2 * L * mu) * eta_s * sigma_s**2
+)
+_SERVER_STEP_5 = Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5")
+STEP_DRIFT_5 = Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)")
+
+THEOREM_5 = Theorem(
+    id="sa-fl/5",
+    reading="printed",
+    title="SAFARI on strongly convex losses: the squared distance after R rounds",
+    source=f"{_ICML}, Theorem 5",
+    quantity=BoundedQuantity(
+        "squared_distance",
+        "last",
+        RoundRange(0, 0),
+        "E||x_R - x*||^2",
+        r"\mathbb E\|x_R-x_*\|^2",
+        LENGTH**2,
+    ),
+    bound=_BOUND_5,
+    hypotheses=(
+        _SMOOTH,
+        _STRONGLY_CONVEX,
+        _DISSIMILARITY,
+        _SERVER_STEP_5,
+        _COUPLING_5,
+        Hypothesis("few clients' rounds", _Q_CONDITION_5, "Theorem 5"),
+    ),
+    meanings=MEANINGS,
+    constants=safari_constants,
+    units=UNITS,
+    quantities=QUANTITIES,
+    derivation=proof_5.printed(_BOUND_5, _Q_CONDITION_5, _SERVER_STEP_5.condition),
+    definitions={eta_bar: eta_c * K * mu / 2},
+    round_symbols=(
+        RoundSymbol(G_3, "squared_gradient", "every", _BEFORE_EACH_ROUND, "E||grad F(x_r)||^2"),
+        RoundSymbol(
+            G_4,
+            "participant_excess_loss",
+            "every",
+            _BEFORE_EACH_ROUND,
+            "E 1/m sum_{i in S_r} [F_i(x_r) - F_i(x*)]",
+        ),
+    ),
+    observe=_observe_excess_loss,
+    regimes=regimes.THEOREM_5,
+    note=(
+        "To the letter, as in the main text (the appendix's restatement lacks the 1/mu^2). The "
+        "statement does not say for which r the condition on q must hold; its proof uses it in "
+        "every round, from (82) to (83). The kept witness meets it in every round, in expectation "
+        "and on every path of the coins."
+    ),
+)
+
+THEOREM_5_DERIVED = replace(
+    THEOREM_5,
+    reading="derived",
+    hypotheses=(
+        _SMOOTH,
+        _STRONGLY_CONVEX,
+        _DISSIMILARITY,
+        _SERVER_STEP_5,
+        STEP_DRIFT_5,
+        _COUPLING_5,
+        Hypothesis("few clients' rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
+    ),
+    derivation=proof_5.derived(
+        _BOUND_5, _Q_CONDITION_81, _SERVER_STEP_5.condition, STEP_DRIFT_5.condition
+    ),
+    note=(
+        "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
+        "statement leaves out. From (80) to (81), 4 q eta_c^2 K^2 is 16 q etabar^2/mu^2, not "
+        "4 q etabar^2/mu^2; and (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L mu), not 1/(L+mu), which "
+        "also has the wrong unit. (61) separates mean and variance without the factor 2 of the "
+        "lemma it needs; on quadratic clients with additive noise the step is valid as it stands."
+    ),
+)
+
+
+def _rescheduled(setting: Setting, rounds: int, assist_lr: float, ratio: float) -> Setting:
+    """Return the setting with R and eta_s changed, and eta_c = ratio * eta_s."""
+    algorithm = _safari(setting)
+    changed = replace(algorithm, assist_lr=assist_lr, client_lr=ratio * assist_lr)
+    return Setting(changed, setting.problem, setting.participation, rounds, setting.x0)
+
+
+def _safari(setting: Setting) -> Safari:
+    if not isinstance(setting.algorithm, Safari):
+        raise ValueError(f"algorithm must be Safari for a corollary, got {setting.algorithm!r}")
+    return setting.algorithm
+
+
+def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
+    if setting.rounds < 1000:
+        raise ValueError(
+            f"rounds must be at least 1000 to read an order off three decades, got {setting.rounds}"
+        )
+    return tuple(round(setting.rounds * 10 ** (-step / 3)) for step in range(9, -1, -1))
+
+
+def _three_decades_of_steps(setting: Setting) -> tuple[int, ...]:
+    return (1, 10, 100, 200, 500, 1000)
+
+
+def _corollary_1_rounds(setting: Setting, rounds: int) -> Setting:
+    ratio = 2 / _safari(setting).local_steps
+    return _rescheduled(setting, rounds, 1 / math.sqrt(rounds), ratio)
+
+
+def _corollary_1_rounds_with_speedup(setting: Setting, rounds: int) -> Setting:
+    steps = _safari(setting).local_steps
+    size = int(safari_constants(setting)[m])
+    return _rescheduled(setting, rounds, math.sqrt(size * steps / rounds), 2 / steps)
+
+
+def _with_local_steps(setting: Setting, steps: int) -> Setting:
+    """Change K, and the server's noise along with it: sigma_s^2 = sigma^2 / (2 m K)."""
+    problem = setting.problem
+    if not isinstance(problem, QuadraticProblem):
+        raise ValueError(f"problem must be a QuadraticProblem for a corollary, got {problem!r}")
+    size = safari_constants(setting)[m]
+    quieter = QuadraticProblem(
+        problem.hessians,
+        problem.optima,
+        sigma=problem.sigma,
+        server_sigma=problem.sigma / math.sqrt(2 * size * steps),
+        target_weights=problem.target_weights,
+    )
+    algorithm = replace(_safari(setting), local_steps=steps)
+    return Setting(algorithm, quieter, setting.participation, setting.rounds, setting.x0)
+
+
+def _corollary_1_steps(setting: Setting, steps: int) -> Setting:
+    return _corollary_1_rounds(_with_local_steps(setting, steps), setting.rounds)
+
+
+def _corollary_1_steps_with_speedup(setting: Setting, steps: int) -> Setting:
+    return _corollary_1_rounds_with_speedup(_with_local_steps(setting, steps), setting.rounds)
+
+
+def _rarer(setting: Setting, q_now: float) -> Setting:
+    return replace(setting, algorithm=replace(_safari(setting), q=q_now))
+
+
+def _corollary_1_rounds_rare(setting: Setting, rounds: int) -> Setting:
+    """Change R and eta_s, and q = 1/(2 sqrt(R))."""
+    return _rarer(_corollary_1_rounds(setting, rounds), 1 / (2 * math.sqrt(rounds)))
+
+
+def _corollary_1_steps_rare(setting: Setting, steps: int) -> Setting:
+    """Change K with eta_s = sqrt(mK/R), and q = 1/(2 sqrt(mKR))."""
+    size = safari_constants(setting)[m]
+    faster = _corollary_1_steps_with_speedup(setting, steps)
+    return _rarer(faster, 1 / (2 * math.sqrt(size * steps * setting.rounds)))
+
+
+def corollary_1_repaired(theorem: Theorem) -> RateClaim:
+    """Return Corollary 1 on a repaired Theorem 4, with clients' rounds as rare as it asks for."""
+    few = "few clients' rounds"
+    return replace(
+        COROLLARY_1,
+        reading="repaired",
+        theorem=theorem,
+        derivation=proof_rates.corollary_1_repaired(theorem.bound),
+        axes=(
+            replace(
+                COROLLARY_1.axes[0],
+                schedule=_corollary_1_rounds_rare,
+                hypotheses=(Hypothesis(few, sp.Le(q, 1 / sp.sqrt(R)), "4 q sigma_G^2, (52)"),),
+            ),
+            replace(
+                COROLLARY_1.axes[1],
+                schedule=_corollary_1_steps_rare,
+                hypotheses=(
+                    _QUIET_SERVER,
+                    Hypothesis(few, sp.Le(q, 1 / sp.sqrt(m * K * R)), "4 q sigma_G^2, (52)"),
+                ),
+            ),
+        ),
+        note=(
+            "With 4 q sigma_G^2 in the bound, q must fall as the claimed order does: q <= "
+            "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
+            "the second claim, whose first term needs that step. Tested at half of these q."
+        ),
+    )
+
+
+def _corollary_2_rounds(setting: Setting, rounds: int) -> Setting:
+    """Scale both step sizes by log(R)/R from their values at the setting's own R."""
+    algorithm = _safari(setting)
+    scale = (math.log(rounds) / rounds) / (math.log(setting.rounds) / setting.rounds)
+    ratio = algorithm.client_lr / algorithm.assist_lr
+    return _rescheduled(setting, rounds, scale * algorithm.assist_lr, ratio)
+
+
+_QUIET_SERVER = Hypothesis(
+    "quiet server", sp.Le(sigma_s**2, sigma**2 / (m * K)), "Corollary 1, constant 1"
+)
+
+COROLLARY_1 = RateClaim(
+    id="sa-fl/corollary-1",
+    reading="printed",
+    title="SAFARI on nonconvex losses: O(1/sqrt(R)), and O(1/sqrt(mKR)) with a quiet server",
+    source=f"{_ICML}, Corollary 1",
+    theorem=THEOREM_4,
+    derivation=proof_rates.corollary_1_printed(THEOREM_4.bound),
+    axes=(
+        RateAxis(R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds),
+        RateAxis(
+            K,
+            (m * K) ** sp.Rational(-1, 2),
+            _three_decades_of_steps,
+            _corollary_1_steps,
+            (_QUIET_SERVER,),
+        ),
+    ),
+    regimes=regimes.COROLLARY_1,
+    note=(
+        "To the letter: eta_s = 1/sqrt(R), with the hypotheses of Theorem 4 as printed. The "
+        "second claim is tested in K, with sigma_s^2 = sigma^2/(2mK). Appendix A.1 says that the "
+        "corollary does not hold in arbitrary cases: it asks for server's rounds in proportion to "
+        "clients' ones, by the condition on q with eta_s in place of eta_s^2, G_1 and G_2 as they "
+        "are. That condition is checked at every R, as printed in Theorem 4."
+    ),
+    kind=StatementKind.COROLLARY,
+)
+
+COROLLARY_1_DERIVED = replace(
+    COROLLARY_1,
+    reading="derived",
+    theorem=THEOREM_4_DERIVED,
+    derivation=proof_rates.corollary_1_derived(THEOREM_4_DERIVED.bound),
+    axes=(
+        RateAxis(
+            R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds_with_speedup
+        ),
+        RateAxis(
+            K,
+            (m * K) ** sp.Rational(-1, 2),
+            _three_decades_of_steps,
+            _corollary_1_steps_with_speedup,
+            (_QUIET_SERVER,),
+        ),
+    ),
+    note=(
+        "With eta_s = sqrt(mK/R), as in the earlier version: at eta_s = 1/sqrt(R) the bound's "
+        "first term, 2 Delta_0/sqrt(R), has no mK in it. With the hypotheses that Theorem 4's "
+        "proof needs: (54) must hold at every R, while the gradients on its right vanish."
+    ),
+)
+
+COROLLARY_2 = RateClaim(
+    id="sa-fl/corollary-2",
+    reading="printed",
+    title="SAFARI on strongly convex losses: O(1/R) up to logarithms",
+    source=f"{_ICML}, Corollary 2",
+    theorem=THEOREM_5,
+    derivation=proof_rates.corollary_2_printed(THEOREM_5.bound),
+    axes=(RateAxis(R, sp.log(R) / R, _three_decades_of_rounds, _corollary_2_rounds),),
+    regimes=regimes.COROLLARY_2,
+    kind=StatementKind.COROLLARY,
+    note=(
+        "To the letter: any step sizes of order log(R)/R or above qualify, whatever the "
+        "constant, with the hypotheses of Theorem 5 as printed."
+    ),
+)
+
+COROLLARY_2_DERIVED = replace(
+    COROLLARY_2,
+    reading="derived",
+    theorem=THEOREM_5_DERIVED,
+    derivation=proof_rates.corollary_2_derived(THEOREM_5_DERIVED.bound),
+    axes=(
+        replace(
+            COROLLARY_2.axes[0],
+            hypotheses=(
+                Hypothesis("large enough step", sp.Ge(eta_bar, sp.log(R) / R), "(85) and (1-x)^R"),
+            ),
+        ),
+    ),
+    note=(
+        "(1 - etabar)^R is of order 1/R only if etabar >= log(R)/R, constant included; a "
+        "smaller constant c gives R^-c. With the hypotheses that Theorem 5's proof needs."
+    ),
+)
+
+_ROOT = Refutation(
+    "(45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, which is eta_c <= 1/(2 sqrt(30) LK), and the "
+    "printed limit has LK under the root.",
+    Weight.MISPRINT,
+    "eta_c <= 1/(2 sqrt(30) LK), (45)",
+    "repaired",
+    certificates=("sa-fl-4-step.json",),
+)
+_MAXIMA = Refutation(
+    "(54) needs sums over the rounds, and (55) replaces them by their largest terms, where only "
+    "something smaller than the sums would do.",
+    Weight.GAP,
+    "4 q sigma_G^2 in the bound for the condition on q, from (51) and (52)",
+    "repaired",
+    ("long horizon", "other units"),
+    ("sa-fl-4.json",),
+)
+_UNIT_OF_D = Refutation(
+    "In (81) (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu), and the condition on q, read off it, has "
+    "1/(L+mu), which has another unit too.",
+    Weight.MISPRINT,
+    "1/(L mu) for 1/(L+mu) in the condition on q, (81)",
+    "derived",
+    ("other units",),
+    ("sa-fl-5.json",),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    replace(SUBMISSION_4, refutations=(replace(_ROOT, certificates=("sa-fl-submission-4.json",)),)),
+    SUBMISSION_4_DERIVED,
+    replace(THEOREM_4, refutations=(_ROOT, _MAXIMA)),
+    THEOREM_4_DERIVED,
+    replace(THEOREM_5, refutations=(_UNIT_OF_D,)),
+    THEOREM_5_DERIVED,
+    replace(
+        COROLLARY_1,
+        refutations=(
+            replace(
+                _MAXIMA,
+                reading="repaired",
+                regimes=("biased minority excluded",),
+                certificates=(),
+                change="clients' rounds as rare as q <= 1/sqrt(R), which 4 q sigma_G^2 asks for",
+            ),
+        ),
+    ),
+    COROLLARY_1_DERIVED,
+    COROLLARY_2,
+    COROLLARY_2_DERIVED,
+)

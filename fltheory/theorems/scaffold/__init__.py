@@ -1,0 +1,1 @@
+"""SCAFFOLD (Karimireddy et al.): its statements on finitely many rounds."""

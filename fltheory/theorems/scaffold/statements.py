@@ -1,0 +1,260 @@
+"""SCAFFOLD: the theorems on finitely many rounds, with their constants.
+
+Karimireddy, Kale, Mohri, Reddi, Stich and Suresh, "SCAFFOLD: Stochastic Controlled Averaging for
+Federated Learning" (ICML 2020; arXiv 1910.06378v4), as restated with page numbers: Lemma 15
+telescoped for convex losses, Lemma 19 for nonconvex ones. The paper's own summary, Theorem VII,
+gives orders only, and leaves out the initial controls and the warm start.
+
+Conventions
+-----------
+``x^r`` is the model before round r = 0 .. T-1. ``eta_g >= 1`` is stated with h, in the convex
+theorem, and taken to belong to h in both. Algorithm 1's option I takes c_i^+ = g_i(x); the paper
+says of it that it makes an additional pass over the local data, so that g_i(x) averages at least as
+many gradients as a round's local steps. Read off the pseudo-code alone, in the reading of that
+name, g_i(x) is one stochastic gradient, of variance sigma^2 like that of a local step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import sympy as sp
+
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.statement import Statement
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.quantities import BoundedQuantity, RoundRange
+from fltheory.grammar.refutation import Refutation, Weight
+from fltheory.grammar.units import LENGTH, LOSS
+from fltheory.theorems.scaffold import proof, regimes
+from fltheory.theorems.scaffold.setting import (
+    convex_constants,
+    geometric_weights,
+    nonconvex_constants,
+    rounds_that_count,
+)
+from fltheory.theorems.scaffold.symbols import (
+    C_0,
+    D_0,
+    F_0,
+    MEANINGS_OF_CONVEX,
+    MEANINGS_OF_NONCONVEX,
+    QUANTITIES,
+    UNITS,
+    W_T,
+    K,
+    N,
+    S,
+    T,
+    beta,
+    cold,
+    eta_g,
+    eta_l,
+    h,
+    memory,
+    mu,
+    option,
+    sigma,
+    unlike,
+)
+
+_PAPER = "SCAFFOLD (ICML 2020, arXiv v4)"
+_LEMMA_15 = f"{_PAPER}, Lemma 15 telescoped, p. 30-31"
+_BEFORE_EACH_ROUND = RoundRange(0, -1)
+_STEP = {h: K * eta_l * eta_g}
+_NOISE = proof.NOISE
+
+_UNIFORM = (
+    Hypothesis("clients drawn uniformly", sp.Eq(unlike, 0, evaluate=False), "Algorithm 1"),
+    Hypothesis("draws independent of each other", sp.Eq(memory, 0, evaluate=False), "Algorithm 1"),
+)
+_SMOOTH = Hypothesis("smooth clients", sp.Lt(beta, sp.oo, evaluate=False), "Lemma 15")
+_SERVER = Hypothesis("server step of at least one", sp.Ge(eta_g, 1), "Lemma 15")
+_SMALL = Hypothesis("small effective step", sp.Le(h, 1 / (81 * beta)), "Lemma 15")
+_FEW_OF_MANY = Hypothesis("mu h at most S/(15N)", sp.Le(mu * h, S / (15 * N)), "Lemma 15")
+_PASS = Hypothesis(
+    "option I with an additional pass over the local data, or option II",
+    sp.Ge(option, 2, evaluate=False),
+    "Algorithm 1",
+)
+_OPTION_2 = Hypothesis(
+    "controls that average K gradients", sp.Ge(option, 2, evaluate=False), "12 h^2 sigma^2/(KS)"
+)
+_ONE_GRADIENT = Refutation(
+    "The term 12 h^2 sigma^2/(KS) has a K that controls of variance sigma^2/K give, and one "
+    "stochastic gradient as c_i^+ = g_i(x), line 12 of Algorithm 1 taken alone, has variance "
+    "sigma^2.",
+    Weight.MISSING_HYPOTHESIS,
+    "option I makes an additional pass over the local data, as the paper's text says",
+    "printed",
+    ("one gradient as control",),
+)
+_ONE_STOCHASTIC_GRADIENT = (
+    "The pseudo-code alone, where option I's g_i(x) is one stochastic gradient. The paper's text "
+    "says that option I makes an additional pass over the local data, see the printed reading."
+)
+
+
+def _without_pass(theorem: Theorem) -> tuple[Hypothesis, ...]:
+    return tuple(item for item in theorem.hypotheses if item is not _PASS)
+
+
+def _pseudo_code(theorem: Theorem) -> Theorem:
+    """Return the reading in which option I's control is one stochastic gradient."""
+    return replace(
+        theorem,
+        reading="pseudo-code",
+        hypotheses=_without_pass(theorem),
+        note=_ONE_STOCHASTIC_GRADIENT,
+        refutations=(
+            replace(_ONE_GRADIENT, certificates=(f"{theorem.id.replace('/', '-')}.json",)),
+        ),
+    )
+
+
+STRONGLY_CONVEX = Theorem(
+    id="scaffold/strongly-convex",
+    reading="printed",
+    title="SCAFFOLD on strongly convex losses: a weighted mean of the excess losses",
+    source=_LEMMA_15,
+    quantity=BoundedQuantity(
+        "excess_loss",
+        "mean",
+        _BEFORE_EACH_ROUND,
+        "1/W_T sum_{r<T} w_r E[f(x^r) - f(x*)]",
+        r"\frac1{W_T}\sum_{r<T}w_r\mathbb E[f(x^r)-f(x^\star)]",
+        LOSS,
+        weights=geometric_weights,
+        weights_text="(1 - mu*h/2)**(T - 1 - r)",
+    ),
+    bound=proof.BOUND,
+    hypotheses=(
+        _SMOOTH,
+        Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Lemma 15"),
+        _SERVER,
+        _SMALL,
+        _FEW_OF_MANY,
+        *_UNIFORM,
+        _PASS,
+    ),
+    meanings={W_T: "sum of w_r = (1 - mu h/2)^-(r+1) over r < T", **MEANINGS_OF_CONVEX},
+    constants=convex_constants,
+    definitions={**_STEP, W_T: ((1 - mu * h / 2) ** (-T) - 1) / (mu * h / 2)},
+    units=UNITS,
+    quantities=QUANTITIES,
+    regimes=regimes.CONVEX,
+    note=(
+        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, hides "
+        "the term of C_0."
+    ),
+)
+
+STRONGLY_CONVEX_DERIVED = replace(
+    STRONGLY_CONVEX,
+    reading="derived",
+    hypotheses=(*_without_pass(STRONGLY_CONVEX), _OPTION_2),
+    derivation=proof.STRONGLY_CONVEX,
+    note=(
+        "The server's variance, 12 h^2 sigma^2/(KS), has a K that only controls of variance "
+        "sigma^2/K allow: option II, or an extra pass of K gradients. With one gradient as a "
+        "control (option I) the noise does not shrink with K."
+    ),
+)
+
+CONVEX = replace(
+    STRONGLY_CONVEX,
+    id="scaffold/convex",
+    title="SCAFFOLD on convex losses: the mean of the excess losses",
+    source=f"{_LEMMA_15}, mu = 0",
+    quantity=BoundedQuantity(
+        "excess_loss",
+        "mean",
+        _BEFORE_EACH_ROUND,
+        "1/T sum_{r<T} E[f(x^r) - f(x*)]",
+        r"\frac1T\sum_{r<T}\mathbb E[f(x^r)-f(x^\star)]",
+        LOSS,
+    ),
+    bound=(D_0**2 + 9 * N * h**2 / S * C_0) / (h * T) + _NOISE,
+    hypotheses=(
+        _SMOOTH,
+        Hypothesis("convex clients", sp.Ge(mu, 0, evaluate=False), "Lemma 15"),
+        _SERVER,
+        _SMALL,
+        *_UNIFORM,
+        _PASS,
+    ),
+    meanings=MEANINGS_OF_CONVEX,
+    definitions=_STEP,
+    note="To the letter, at mu = 0, where w_r = 1; for Algorithm 1 in either option.",
+)
+
+CONVEX_DERIVED = replace(
+    CONVEX,
+    reading="derived",
+    hypotheses=(*_without_pass(CONVEX), _OPTION_2),
+    derivation=proof.CONVEX,
+    note=f"{STRONGLY_CONVEX_DERIVED.note} At mu = 0.",
+)
+
+NONCONVEX = Theorem(
+    id="scaffold/nonconvex",
+    reading="printed",
+    title="SCAFFOLD on smooth losses: the mean squared gradient",
+    source=f"{_PAPER}, Lemma 19, p. 34-35",
+    quantity=BoundedQuantity(
+        "squared_gradient",
+        "mean",
+        _BEFORE_EACH_ROUND,
+        "1/T sum_{r<T} E||grad f(x^r)||^2",
+        r"\frac1T\sum_{r<T}\mathbb E\|\nabla f(x^r)\|^2",
+        (LOSS / LENGTH) ** 2,
+        weights=rounds_that_count,
+        weights_text="Min(r + k, 1)",
+    ),
+    bound=14 * F_0 / (h * T) + 70 * beta * h * sigma**2 / (K * S) * (1 + S / eta_g**2),
+    hypotheses=(
+        replace(_SMOOTH, source="Lemma 19"),
+        _SERVER,
+        Hypothesis(
+            "small effective step",
+            sp.Le(h, (S / N) ** sp.Rational(2, 3) / (24 * beta)),
+            "Lemma 19",
+        ),
+        Hypothesis("warm start by all clients", sp.Eq(cold, 0, evaluate=False), "Lemma 19"),
+        *_UNIFORM,
+        _PASS,
+    ),
+    meanings=MEANINGS_OF_NONCONVEX,
+    constants=nonconvex_constants,
+    definitions=_STEP,
+    units=UNITS,
+    quantities=QUANTITIES,
+    regimes=regimes.NONCONVEX,
+    note=(
+        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, hides "
+        "the warm start: without it the bound is 0 at x^0 = x* with exact gradients, and the "
+        "model moves."
+    ),
+)
+
+NONCONVEX_DERIVED = replace(
+    NONCONVEX,
+    reading="derived",
+    hypotheses=(*_without_pass(NONCONVEX), replace(_OPTION_2, source="70 beta h sigma^2/(KS)")),
+    note=(
+        "The noise's 1/K needs controls of variance sigma^2/K, as in the convex theorem: option "
+        "II, or an extra pass of K gradients."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    STRONGLY_CONVEX,
+    _pseudo_code(STRONGLY_CONVEX),
+    STRONGLY_CONVEX_DERIVED,
+    CONVEX,
+    _pseudo_code(CONVEX),
+    CONVEX_DERIVED,
+    NONCONVEX,
+    _pseudo_code(NONCONVEX),
+    NONCONVEX_DERIVED,
+)

@@ -1,0 +1,1 @@
+"""Where a theorem applies, over two of its parameters."""

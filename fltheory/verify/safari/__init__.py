@@ -1,0 +1,1 @@
+"""The search of SAFARI's low-dimensional extremal instances."""

@@ -1,0 +1,265 @@
+"""Search for witnesses that a referee believes.
+
+A refutation on one client and one round is as good as any to a logician. Who wrote the theorem
+will rather see several clients, many rounds, numbers of moderate size, and a single fault of the
+statement at work, with step sizes within all other limits that the proof needs. So where a printed
+statement about SAFARI is refuted, and its faults are known one by one, settings of this kind alone
+are searched for each fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fltheory.evidence.truths import Sampling
+from fltheory.evidence.verdict import Outcome
+from fltheory.grammar.refutation import Weight
+from fltheory.grammar.repair import Mend
+from fltheory.theorems import Theorem
+from fltheory.theorems.sa_fl.repairs import FAULTS
+from fltheory.verify.safari.coin_paths import holds_on_every_path, is_function_of_coins
+from fltheory.verify.safari.extremal_instances import Genes, Layout, coupling_of, decoded
+from fltheory.verify.safari.instance_batch import InstanceBatch, assess
+from fltheory.verify.safari.witness import Witness
+
+BUDGET = 4000
+NATURAL = (
+    "4 to 10 clients, 100 to 3000 rounds, q of 0.05 to 0.95, curvatures and distances of 0.1 to 100"
+)
+_GENERATION = 500
+_RANDOM_SHARE = 0.5
+_SHARE_BEFORE_SURE_ONES = 0.75
+_SURE_ONES = 10
+_LOOKED_INTO = 150
+_LEADERS = 30
+_CLEARLY = 1.2
+
+_HALVES = Layout((1,) * 5 + (-1,) * 5, 5, (5, 6, 7, 8, 9))
+_LAYOUTS = (
+    _HALVES,
+    Layout((1, 1, -1, -1), 2, (2, 3)),
+    Layout((1, 1, 1, 1, -2, -2), 4, (4, 5)),
+    Layout((1,) * 8 + (-4,) * 2, 8, (8, 9)),
+    Layout((1, 1, -1, -1), 2),
+    Layout((0, 0, 0, 0), 4),
+)
+
+
+def _numbers(*texts: str) -> tuple[Fraction, ...]:
+    return tuple(map(Fraction, texts))
+
+
+_CHOICES: Mapping[str, Sequence[Any]] = {
+    "clients": _LAYOUTS,
+    "dim": (1, 1, 2),
+    "grouped_axis": (0, 1),
+    "start_axis": (0, 1),
+    "smoothness": _numbers("1", "2", "5", "10", "20", "50", "100"),
+    # With these eta_c K = 4 eta_s/(1 + 1/condition) of Theorem 5 is a decimal, too.
+    "condition": _numbers("1", "5/3", "4"),
+    "spread": _numbers("0.1", "0.5", "1", "2", "10"),
+    "start": _numbers(
+        "-10", "-5", "-3", "-2.5", "-2", "-1.5", "-1", "1", "1.5", "2", "2.5", "3", "5"
+    ),
+    "sigma": _numbers("0", "0", "0", "0", "0.1", "0.5"),
+    "server_sigma": _numbers("0", "0", "0", "0", "0.1", "0.5"),
+    "q": _numbers(*(f"0.{tenths}" for tenths in range(1, 10)), "0.05", "0.95"),
+    "local_steps": (1, 2, 5, 10, 20, 50, 100),
+    "step": _numbers(
+        *("0.001", "0.002", "0.005", "0.01", "0.02", "0.025", "0.04", "0.05", "0.1", "0.2"),
+        *("0.5", "1", "1.5", "2", "2.25", "2.5", "3"),
+    ),
+    "detuning": _numbers("0.5", "1", "2"),
+    "rounds": (100, 200, 500, 1000, 2000, 3000),
+}
+
+
+@dataclass(frozen=True)
+class NaturalWitness:
+    """What the search found for one fault.
+
+    Attributes
+    ----------
+    fault : Mend
+        What mends it. All other faults are mended where it is searched.
+    witness : Witness or None
+        Refutes the printed statement, and the statement with all faults mended but this one.
+    on_every_path : bool
+        Whether its conditions hold however the coins of the rounds fall, not in expectation alone.
+    tried, applicable, refuting : int
+        Settings; those that met every hypothesis of the statement with this fault alone; those
+        among them where it was refuted, and the printed statement too.
+    """
+
+    fault: Mend
+    witness: Witness | None
+    on_every_path: bool
+    tried: int
+    applicable: int
+    refuting: int
+
+    @property
+    def outcome(self) -> str:
+        """What was found, in a few words."""
+        if self.witness is None:
+            return f"no witness; {self.applicable} settings met every hypothesis, none refuted"
+        read = "on every path of the coins" if self.on_every_path else "in expectation"
+        return (
+            f"refuted by {self.refuting} of the {self.applicable} settings that met every "
+            f"hypothesis; those of the witness are met {read}"
+        )
+
+    @property
+    def line(self) -> str:
+        """What was found, and where it was looked for, in a line."""
+        return f"{self.outcome}; {self.tried} settings tried of {NATURAL}"
+
+
+def preferred(found: Sequence[NaturalWitness]) -> Witness | None:
+    """Return the witness on every path before any in expectation, the gravest fault first."""
+    with_witness = [one for one in found if one.witness is not None]
+    weights = list(Weight)
+
+    def doubts(one: NaturalWitness) -> tuple[bool, int]:
+        return not one.on_every_path, -weights.index(one.fault.weight or weights[0])
+
+    return min(with_witness, key=doubts).witness if with_witness else None
+
+
+def natural_witnesses(
+    theorem: Theorem, budget: int = BUDGET, seed: int = 0
+) -> tuple[NaturalWitness, ...]:
+    """Search natural settings for each fault of a printed statement about SAFARI.
+
+    Parameters
+    ----------
+    theorem : Theorem
+        A printed statement.
+    budget, seed : int
+        Settings to try for each fault, and what draws them.
+
+    Returns
+    -------
+    tuple of NaturalWitness
+        One for each known fault; none where the faults of a statement are not known one by one.
+    """
+    if theorem.reading != "printed" or theorem.id not in FAULTS:
+        return ()
+    faults = FAULTS[theorem.id]
+    return tuple(
+        _Search(theorem, mend, faults.without(mend), budget, seed).found() for mend in faults.mends
+    )
+
+
+class _Candidate(NamedTuple):
+    """A setting that seems to refute, and what speaks against it."""
+
+    doubts: tuple[float | Fraction, ...]
+    witness: Witness
+    genes: Genes
+
+
+class _Search:
+    def __init__(
+        self, printed: Theorem, mend: Mend, alone: Theorem, budget: int, seed: int
+    ) -> None:
+        self._printed, self._mend, self._alone, self._budget = printed, mend, alone, budget
+        self._rng = np.random.default_rng(seed)
+        self._coupling = coupling_of(printed)
+        self._leaders: list[tuple[float, Genes]] = []
+        self._candidates: list[_Candidate] = []
+        self._sure: dict[Witness, bool] = {}
+        self.tried = self.applicable = 0
+
+    def found(self) -> NaturalWitness:
+        while self.tried < self._budget:
+            size = min(_GENERATION, self._budget - self.tried)
+            parents = self._parents()
+            self._take([self._next(parents) for _ in range(size)])
+        best = next(self._confirmed(), None)
+        return NaturalWitness(
+            self._mend,
+            best,
+            best is not None and self._on_every_path(best),
+            self.tried,
+            self.applicable,
+            len(self._candidates),
+        )
+
+    def _parents(self) -> Sequence[Genes]:
+        """Return what to change: nothing at first, then what refutes, then sure witnesses."""
+        if self.tried < _RANDOM_SHARE * self._budget:
+            return ()
+        simple = [one for one in self._candidates if is_function_of_coins(one.witness)]
+        if self.tried >= _SHARE_BEFORE_SURE_ONES * self._budget:
+            simple.sort(key=lambda one: one.doubts)
+            looked_into = simple[:_LOOKED_INTO]
+            known = (one.genes for one in looked_into if self._on_every_path(one.witness))
+            if sure := list(islice(known, _SURE_ONES)):
+                return sure
+        return [one.genes for one in simple] or [genes for _, genes in self._leaders]
+
+    def _next(self, parents: Sequence[Genes]) -> Genes:
+        fresh = _drawn(self._rng)
+        if not parents:
+            return fresh
+        genes = parents[int(self._rng.integers(len(parents)))]
+        names = self._rng.choice(list(_CHOICES), size=int(self._rng.integers(1, 3)), replace=False)
+        return {**genes, **{str(name): fresh[str(name)] for name in names}}
+
+    def _on_every_path(self, witness: Witness) -> bool:
+        if witness not in self._sure:
+            self._sure[witness] = holds_on_every_path(self._printed, witness)
+        return self._sure[witness]
+
+    def _take(self, candidates: Sequence[Genes]) -> None:
+        self.tried += len(candidates)
+        pairs = [(genes, decoded(self._coupling, genes)) for genes in candidates]
+        kept = [(genes, witness) for genes, witness in pairs if witness is not None]
+        kept.sort(key=lambda pair: pair[1].rounds)
+        for _, group in groupby(kept, key=lambda pair: pair[1].rounds):
+            genes, witnesses = zip(*group, strict=True)
+            self._assess(genes, witnesses)
+        self._leaders.sort(key=lambda leader: leader[0], reverse=True)
+        del self._leaders[_LEADERS:]
+
+    def _assess(self, genes: Sequence[Genes], witnesses: Sequence[Witness]) -> None:
+        batch = InstanceBatch(witnesses)
+        alone, printed = (assess(theorem, batch) for theorem in (self._alone, self._printed))
+        applies = alone.violation == 0
+        self.applicable += int(applies.sum())
+        scores = np.where(applies, np.minimum(alone.ratio, 100), -alone.violation)
+        self._leaders += zip(map(float, scores), genes, strict=True)
+        ratios = np.where(printed.violation == 0, np.minimum(alone.ratio, printed.ratio), 0.0)
+        for index in map(int, np.flatnonzero(applies & (ratios > 1))):
+            witness, ratio = witnesses[index], float(ratios[index])
+            self._candidates.append(_Candidate(_doubts(witness, ratio), witness, genes[index]))
+
+    def _confirmed(self) -> Iterator[Witness]:
+        """Yield refutations by the exact engine, those on every path first."""
+        ranked = [one.witness for one in sorted(self._candidates, key=lambda one: one.doubts)]
+        sure = (witness for witness in ranked if self._on_every_path(witness))
+        for witness in (*sure, *ranked):
+            setting = witness.setting()
+            outcomes = [
+                theorem.compared(setting, Sampling()).outcome
+                for theorem in (self._alone, self._printed)
+            ]
+            if set(outcomes) == {Outcome.REFUTED}:
+                yield witness
+
+
+def _drawn(rng: np.random.Generator) -> Genes:
+    return {name: values[int(rng.integers(len(values)))] for name, values in _CHOICES.items()}
+
+
+def _doubts(witness: Witness, ratio: float) -> tuple[float | Fraction, ...]:
+    """Return what speaks against a witness, the gravest first: a small excess, large numbers."""
+    uneven = abs(witness.q - Fraction(1, 2))
+    return ratio < _CLEARLY, max(witness.curvatures), uneven, witness.rounds, -ratio

@@ -1,0 +1,167 @@
+"""Search for a setting that meets every hypothesis of a theorem and breaks its bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.statement import Inequality, Statement
+from fltheory.engines import Setting
+from fltheory.progress import Progress
+from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.instance_search import InstanceSearch
+from fltheory.verify.safari.natural_witness import BUDGET as NATURAL_BUDGET
+from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred
+from fltheory.verify.safari.witness import Witness
+from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
+from fltheory.verify.search.setting_search import FoundSetting, SettingSearch
+
+Found = Witness | FamilyWitness | FoundSetting
+
+DEFAULT_BUDGET = 10_000
+DEFAULT_BUDGET_IN_FAMILY = 500
+DEFAULT_BUDGET_AROUND_SETTINGS = 1000
+
+
+@dataclass(frozen=True)
+class Falsification:
+    """What a search found.
+
+    Attributes
+    ----------
+    theorem, reading : str
+    witness : Witness, FamilyWitness, FoundSetting or None
+        Meets every hypothesis and breaks the bound; None if none was found. A Witness is in
+        fractions and can be certified.
+    settings_tried, settings_applicable : int
+        How many settings were evaluated, and on how many all hypotheses held.
+    best_ratio : float
+        The largest truth/bound where all hypotheses held; -inf if they never did.
+    best : Witness, FamilyWitness, FoundSetting or None
+        Where that was.
+    natural : tuple of NaturalWitness
+        For each known fault of a printed statement about SAFARI that is refuted: a witness of
+        several clients, many rounds and moderate numbers, or how hard it was looked for.
+    """
+
+    theorem: str
+    reading: str
+    witness: Found | None
+    settings_tried: int
+    settings_applicable: int
+    best_ratio: float
+    best: Found | None
+    natural: tuple[NaturalWitness, ...] = ()
+
+
+class _Search(Protocol):
+    """A search that keeps count and the best."""
+
+    @property
+    def tried(self) -> int: ...
+
+    @property
+    def applicable(self) -> int: ...
+
+    @property
+    def best_ratio(self) -> float: ...
+
+    @property
+    def best(self) -> Found | None: ...
+
+    def attempts(self) -> Iterator[int]:
+        """Try settings until the budget is spent; yield how many so far."""
+        ...
+
+    def simplified(self) -> Found | None:
+        """Return a refutation, made simple, if there is one."""
+        ...
+
+
+def falsify(
+    theorem: Statement,
+    budget: int | None = None,
+    seed: int = 0,
+    *,
+    settings: Mapping[str, Setting] | None = None,
+    progress: Progress | None = None,
+) -> Falsification:
+    """Look for a setting that meets every hypothesis of a theorem and breaks its bound.
+
+    *With a family*, the theorem is searched in it: random settings, then changes of the best.
+
+    *About SAFARI*, half of the budget goes to random settings of low-dimensional extremal
+    instances (one or two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q
+    near 0 and 1, small and excessive step sizes), the rest to changes of the best ones.
+    Equations between step sizes are solved for eta_c. Settings are evaluated by the hundred;
+    what seems to refute is checked by the exact engine.
+
+    *About anything else*, the search goes out from given settings and changes their numbers,
+    whatever they are made of: one by one, or several by one factor, on from the best.
+
+    A witness is then made small and its numbers round, as long as it remains one. Where the faults
+    of a printed statement about SAFARI are known one by one, settings that a referee believes are
+    searched for each (see `natural_witnesses`), and one of those is the witness, if there is any.
+
+    Parameters
+    ----------
+    theorem : Theorem or PointClaim
+        Registered, or one of your own.
+    budget : int, optional
+        Settings to try, simplification and natural settings not counted: 500 in a family,
+        10,000 about SAFARI, else 1,000.
+    seed : int
+    settings : mapping, optional
+        Settings to go out from, by name; those of the theorem's regimes by default. Given,
+        they are what is searched, whatever the theorem is about.
+    progress : callable, optional
+        Called with (settings tried, budget, best ratio so far).
+
+    Raises
+    ------
+    ValueError
+        For a claimed order, which no single setting can refute, a claim about learning, a budget
+        below 1, or no setting to go out from.
+    """
+    claim = theorem.for_search()
+    search: _Search
+    safari: Theorem | None = None
+    if settings is None and claim.family is not None:
+        budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
+        search = FamilySearch(claim, claim.family, budget, seed)
+    elif settings is None and is_about_safari(claim):
+        budget = DEFAULT_BUDGET if budget is None else budget
+        safari = about_safari(claim)
+        search = InstanceSearch(safari, budget, seed)
+    else:
+        budget = DEFAULT_BUDGET_AROUND_SETTINGS if budget is None else budget
+        search = SettingSearch(claim, _starts(claim, settings), budget, seed)
+    for tried in search.attempts():
+        if progress is not None:
+            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
+    witness = search.simplified()
+    natural: tuple[NaturalWitness, ...] = ()
+    if safari is not None and witness is not None:
+        natural = natural_witnesses(safari, min(budget, NATURAL_BUDGET), seed)
+        witness = preferred(natural) or witness
+    return Falsification(
+        theorem.id,
+        theorem.reading,
+        witness,
+        search.tried,
+        search.applicable,
+        search.best_ratio,
+        search.best,
+        natural,
+    )
+
+
+def _starts(theorem: Inequality, settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
+    """Return the settings to go out from: those given, else those of the theorem's regimes."""
+    if settings is None:
+        settings = {name: regime.setting for name, regime in theorem.regimes.items()}
+    if not settings:
+        raise ValueError(f"settings must be given for {theorem.id}, which has no regimes, got none")
+    return dict(settings)

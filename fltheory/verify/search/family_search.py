@@ -1,0 +1,173 @@
+"""Search a family of settings for one that meets every hypothesis and breaks the bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.claims.statement import Inequality
+from fltheory.engines import Setting
+from fltheory.evidence.verdict import Outcome, Verdict
+from fltheory.theorems import Family
+from fltheory.verify.check import check
+
+_RANDOM_SHARE = 0.5
+_LEADERS = 8
+_REPLICAS = 500
+_ERROR_PROBABILITY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyWitness:
+    """A setting of a family, by the values of its parameters.
+
+    Attributes
+    ----------
+    family : Family
+    values : mapping of str to float
+    verdict : Verdict
+        What the theorem is worth there.
+    """
+
+    family: Family
+    values: Mapping[str, float]
+    verdict: Verdict
+
+    def setting(self) -> Setting:
+        """Return the setting."""
+        return self.family.setting(**self.values)
+
+    @property
+    def lines(self) -> tuple[str, str]:
+        """The witness in two lines: its values, and both sides with the evidence."""
+        verdict = self.verdict
+        sign = ">" if verdict.outcome is Outcome.REFUTED else "against"
+        return (
+            ", ".join(f"{name} = {value:.6g}" for name, value in self.values.items()),
+            f"truth {verdict.truth:.6g} {sign} bound {verdict.bound:.6g} "
+            f"({verdict.evidence.grade.name.lower()} evidence)",
+        )
+
+
+class FamilySearch:
+    """Random settings of a family, then changes of the best; keeps count and the best.
+
+    Half of the budget goes to random settings, the rest to changes of one or two parameters of
+    the eight with the largest truth/bound. All sampled checks of a search together err with
+    probability 1e-9.
+
+    Parameters
+    ----------
+    theorem : Inequality
+    family : Family
+    budget : int
+        Settings to try.
+    seed : int
+
+    Attributes
+    ----------
+    tried, applicable : int
+        Settings so far; those that met every hypothesis.
+    best_ratio : float
+        Largest truth/bound where all hypotheses held.
+    best, refuting : FamilyWitness or None
+        Where that was, and a refutation, if there is one.
+    """
+
+    def __init__(self, theorem: Inequality, family: Family, budget: int, seed: int) -> None:
+        self._theorem = theorem
+        self._family = family
+        self._budget = validation.whole_number("budget", budget, at_least=1)
+        self._seed = validation.whole_number("seed", seed, at_least=0)
+        self._leaders: list[FamilyWitness] = []
+        self.tried = 0
+        self.applicable = 0
+        self.best_ratio = -math.inf
+        self.refuting: FamilyWitness | None = None
+
+    @property
+    def best(self) -> FamilyWitness | None:
+        """Where truth/bound is largest; None if the theorem applied nowhere."""
+        return self._leaders[0] if self._leaders else None
+
+    def attempts(self) -> Iterator[int]:
+        """Try settings until the budget is spent; yield how many so far."""
+        rng = np.random.default_rng(self._seed)
+        while self.tried < self._budget:
+            explores = self.tried < _RANDOM_SHARE * self._budget or not self._leaders
+            values = self._family.drawn(rng) if explores else self._changed(rng)
+            self.tried += 1
+            self._take(self._judged(values))
+            yield self.tried
+
+    def simplified(self) -> FamilyWitness | None:
+        """Return the refutation with as many parameters as possible at simple values."""
+        witness = self.refuting
+        while witness is not None:
+            before = witness
+            for parameter in self._family.parameters:
+                for value in parameter.simpler(witness.values[parameter.name])[:-1]:
+                    option = self._judged({**witness.values, parameter.name: value})
+                    if option is not None and option.verdict.outcome is Outcome.REFUTED:
+                        witness = option
+                        break
+            if witness is before or witness.values == before.values:
+                return witness
+        return None
+
+    def _changed(self, rng: np.random.Generator) -> dict[str, float]:
+        leader = self._leaders[int(rng.integers(len(self._leaders)))]
+        values = dict(leader.values)
+        count = min(len(values), int(rng.integers(1, 3)))
+        for name in rng.choice(list(values), size=count, replace=False):
+            parameter = self._family.parameter(str(name))
+            anew = rng.random() < 0.3
+            values[str(name)] = (
+                parameter.drawn(rng) if anew else parameter.nudged(values[str(name)], rng)
+            )
+        return values
+
+    def _judged(self, values: Mapping[str, float]) -> FamilyWitness | None:
+        """Check a setting; None where the values make none."""
+        try:
+            setting = self._family.setting(**values)
+        except ValueError:
+            return None
+        try:
+            verdict = check(
+                self._theorem,
+                setting,
+                replicas=_REPLICAS,
+                error_probability=_ERROR_PROBABILITY / self._budget,
+            )
+        except ValueError as error:
+            where = ", ".join(f"{name} = {value:g}" for name, value in values.items())
+            raise ValueError(f"{error} (in the family's setting with {where})") from error
+        return FamilyWitness(self._family, dict(values), verdict)
+
+    def _take(self, witness: FamilyWitness | None) -> None:
+        if witness is None or witness.verdict.outcome is Outcome.INAPPLICABLE:
+            return
+        if any(hypothesis.holds is None for hypothesis in witness.verdict.hypotheses):
+            return
+        self.applicable += 1
+        if witness.verdict.outcome is Outcome.REFUTED and (
+            self.refuting is None or _size(witness) > _size(self.refuting)
+        ):
+            self.refuting = witness
+        self._leaders.append(witness)
+        self._leaders.sort(key=_size, reverse=True)
+        del self._leaders[_LEADERS:]
+        self.best_ratio = _size(self._leaders[0])
+
+
+def _size(witness: FamilyWitness) -> float:
+    """Return truth/bound; above a bound that is not positive, infinity."""
+    verdict = witness.verdict
+    if verdict.bound <= 0:
+        return math.inf if verdict.truth > verdict.bound else 0.0
+    return -math.inf if math.isnan(verdict.ratio) else verdict.ratio

@@ -1,0 +1,48 @@
+"""Bounds proved for every client loss of a class, and printed theorems beside them.
+
+A semidefinite program whose size does not depend on the number of clients finds the best bound on
+a round over all L-smooth, mu-strongly convex clients in all dimensions; its multipliers, rounded
+to fractions, are a proof that a checker of its own verifies.
+"""
+
+from fltheory.worst_case.audit import audit, threshold
+from fltheory.worst_case.averaging import (
+    averaging_certificate,
+    best_averaging_bound,
+    least_floor_weights,
+)
+from fltheory.worst_case.averaging_round import AveragingRound
+from fltheory.worst_case.best_settings import Costs, best_settings
+from fltheory.worst_case.bound import best_bound
+from fltheory.worst_case.certificate import Certificate, certificate, read_proof
+from fltheory.worst_case.descent import best_descent, descent_certificate
+from fltheory.worst_case.lyapunov import lyapunov_bound
+from fltheory.worst_case.memory import MemoryRound
+from fltheory.worst_case.scope import ClientClass, SmoothClass
+from fltheory.worst_case.step_interval import interval_certificate
+from fltheory.worst_case.theorem_form import SafariRound
+from fltheory.worst_case.witness import worst_clients
+
+__all__ = [
+    "AveragingRound",
+    "Certificate",
+    "ClientClass",
+    "Costs",
+    "MemoryRound",
+    "SafariRound",
+    "SmoothClass",
+    "audit",
+    "averaging_certificate",
+    "best_averaging_bound",
+    "best_bound",
+    "best_descent",
+    "best_settings",
+    "certificate",
+    "descent_certificate",
+    "interval_certificate",
+    "least_floor_weights",
+    "lyapunov_bound",
+    "read_proof",
+    "threshold",
+    "worst_clients",
+]

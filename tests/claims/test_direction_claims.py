@@ -1,0 +1,84 @@
+"""Claims that a quantity grows or falls with a variable."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+from fltheory.algorithms import FedAvg
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems import (
+    BoundedQuantity,
+    DirectionClaim,
+    Hypothesis,
+    RateAxis,
+    RoundRange,
+    Theorem,
+)
+from fltheory.theorems.fedar import statements as fedar
+from fltheory.verify import Outcome, check
+from fltheory.verify.safari.rate_falsification import falsify_rate
+
+R, LIMIT = sp.symbols("R c", positive=True)
+PROBLEM = QuadraticProblem([[1.0]], [[0.0]])
+
+
+def with_rounds(setting: Setting, rounds: int) -> Setting:
+    return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
+
+
+THEOREM = Theorem(
+    id="test/0",
+    reading="printed",
+    title="",
+    source="",
+    quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "", ""),
+    bound=sp.Integer(1),
+    hypotheses=(Hypothesis("not too long", sp.Le(R, 100), ""),),
+    meanings={},
+    constants=lambda setting: {R: setting.rounds},
+)
+FALLS = DirectionClaim(
+    id="test/falls",
+    reading="printed",
+    title="",
+    source="",
+    theorem=THEOREM,
+    axes=(RateAxis(R, 1 / R, lambda setting: (1, 2, 5), with_rounds),),
+)
+SETTING = Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(1, 1), 1, [2.0])
+
+
+def test_an_error_that_halves_falls() -> None:
+    """(x_R - x*)^2 = 4 (1/4)^R: the quotient nearest one is 1/4."""
+    verdict = check(FALLS, SETTING)
+    assert verdict.outcome is Outcome.HOLDS
+    assert (verdict.truth, verdict.bound) == (pytest.approx(1 / 4), 1.0)
+    assert verdict.detail == "R = 1, 2, 5: 1, 0.25, 0.003906"
+
+
+def test_and_does_not_grow() -> None:
+    grows = replace(FALLS, axes=(replace(FALLS.axes[0], order=R),))
+    verdict = check(grows, SETTING)
+    assert verdict.outcome is Outcome.REFUTED
+    assert verdict.truth == pytest.approx(64)
+
+
+def test_what_does_not_change_is_undecided() -> None:
+    at_optimum = Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(1, 1), 1, [1e-30])
+    still = replace(FALLS, axes=(replace(FALLS.axes[0], schedule=lambda s, r: at_optimum),))
+    assert check(still, at_optimum).outcome is Outcome.UNDECIDED
+
+
+def test_hypotheses_count_at_every_value() -> None:
+    longer = replace(FALLS, axes=(replace(FALLS.axes[0], grid=lambda setting: (1, 200)),))
+    assert check(longer, SETTING).outcome is Outcome.INAPPLICABLE
+
+
+def test_orders_of_others_are_not_searched() -> None:
+    with pytest.raises(ValueError, match=r"claim must be about SAFARI.* got fedar/1"):
+        falsify_rate(fedar.THEOREM_1, 1)

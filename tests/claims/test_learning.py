@@ -1,0 +1,202 @@
+"""Verdicts on statements about learnability, hand-made ones first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from fltheory import theorems
+from fltheory.claims.decay import DecayClaim, DecayQuantity, KnownDecay, Measurement, fitted_slope
+from fltheory.claims.learning import LearningClaim, LearningQuantity
+from fltheory.evidence.verdict import Grade
+from fltheory.grammar.assertion import Relation
+from fltheory.learnability import FederatedSystem
+from fltheory.theorems import Hypothesis
+from fltheory.verify import Outcome, check
+
+x, n = sp.symbols("x n", positive=True)
+SYSTEM = FederatedSystem(3, 2, 1)
+
+
+def claim(value, relation: str = "<=", bound=Fraction(1, 3), limit: int = 5) -> LearningClaim:
+    """A number compared with x, if x is at most a limit."""
+    return LearningClaim(
+        id="toy",
+        reading="printed",
+        title="a number",
+        source="here",
+        quantity=LearningQuantity(lambda system: value, "number"),
+        relation=Relation(relation),
+        bound=x,
+        hypotheses=(Hypothesis("small", sp.Le(x, limit, evaluate=False), "here"),),
+        meanings={x: "a bound"},
+        constants=lambda system: {x: bound},
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "relation", "outcome"),
+    [
+        (Fraction(1, 3), "<=", Outcome.HOLDS),
+        (Fraction(1, 3), "<", Outcome.REFUTED),
+        (Fraction(1, 3), ">=", Outcome.HOLDS),
+        (Fraction(1, 3), ">", Outcome.REFUTED),
+        (Fraction(1, 3) - Fraction(1, 10**30), "<", Outcome.HOLDS),
+        (Fraction(1, 3) + Fraction(1, 10**30), "<=", Outcome.REFUTED),
+    ],
+)
+def test_fractions_are_compared_exactly(value: Fraction, relation: str, outcome: Outcome) -> None:
+    verdict = check(claim(value, relation), SYSTEM)
+    assert verdict.outcome is outcome
+    assert verdict.evidence.grade is Grade.RATIONAL
+    assert verdict.evidence.error == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "relation", "outcome"),
+    [
+        (0.5, 0.1, "<=", Outcome.REFUTED),
+        (0.5, 0.2, "<=", Outcome.UNDECIDED),
+        (0.1, 0.1, "<=", Outcome.HOLDS),
+        (0.5, 0.1, ">", Outcome.HOLDS),
+        (math.inf, 0.0, "<=", Outcome.REFUTED),
+    ],
+)
+def test_floats_within_their_error(
+    value: float, error: float, relation: str, outcome: Outcome
+) -> None:
+    verdict = check(claim((value, error), relation), SYSTEM)
+    assert verdict.outcome is outcome
+    assert verdict.evidence.grade is Grade.FLOAT64
+
+
+def test_ratio_exceeds_one_where_a_bound_of_either_kind_is_broken() -> None:
+    above, below = (check(claim(Fraction(1, 6), d), SYSTEM) for d in ("<=", ">="))
+    assert (above.outcome, above.ratio) == (Outcome.HOLDS, 0.5)
+    assert (below.outcome, below.ratio, below.contrary) == (Outcome.REFUTED, 2.0, "<")
+    assert below.detail == "1/6 against 1/3"
+
+
+def test_failed_hypothesis_leaves_it_inapplicable() -> None:
+    verdict = check(claim(Fraction(1), limit=0), SYSTEM)
+    assert verdict.outcome is Outcome.INAPPLICABLE
+    assert [item.name for item in verdict.failed] == ["small"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    sizes: tuple[int, ...] = (10, 100, 1000)
+
+
+def decay(measure: Callable[[int], Measurement], *, sampled: bool = False) -> DecayClaim:
+    """A claim of order 1/n."""
+    return DecayClaim(
+        id="toy",
+        reading="printed",
+        title="a decay",
+        source="here",
+        quantity=DecayQuantity(
+            lambda system, size, replicas, rng: measure(size), lambda system: sampled, "error"
+        ),
+        variable=n,
+        order=1 / n,
+        hypotheses=(),
+        meanings={n: "samples"},
+        constants=lambda system: {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("power", "outcome"),
+    [
+        (-1.0, Outcome.HOLDS),
+        (-2.0, Outcome.HOLDS),
+        (-0.96, Outcome.HOLDS),
+        (-0.9, Outcome.UNDECIDED),
+        (-0.7, Outcome.UNDECIDED),
+        (0.0, Outcome.UNDECIDED),
+    ],
+)
+def test_exact_slopes(power: float, outcome: Outcome) -> None:
+    verdict = check(decay(lambda size: Measurement(3 * size**power)), Sizes())  # type: ignore[arg-type]
+    assert verdict.outcome is outcome
+    assert verdict.truth == pytest.approx(power, abs=1e-12)
+    assert (verdict.bound, verdict.is_rate) == (pytest.approx(-1.0), True)
+    assert (verdict.evidence.grade, verdict.evidence.error_probability) == (Grade.FLOAT64, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("power", "relative", "outcome"),
+    [
+        (-1.2, 0.01, Outcome.HOLDS),
+        (-1.0, 0.2, Outcome.UNDECIDED),
+        (-0.5, 0.01, Outcome.UNDECIDED),
+        (-0.7, 0.2, Outcome.UNDECIDED),
+    ],
+)
+def test_sampled_slopes_are_judged_by_their_ends(
+    power: float, relative: float, outcome: Outcome
+) -> None:
+    claimed = decay(lambda s: Measurement(s**power, relative * s**power), sampled=True)
+    verdict = check(claimed, Sizes(), error_probability=1e-9)  # type: ignore[arg-type]
+    assert verdict.outcome is outcome
+    assert verdict.evidence.grade is Grade.STATISTICAL
+    assert (verdict.evidence.error_probability, verdict.evidence.replicas) == (1e-9, 666)
+    assert "(missed with probability 1e-09)" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("known", "outcome"), [(-0.7, Outcome.REFUTED), (0.0, Outcome.REFUTED), (-1.0, Outcome.HOLDS)]
+)
+def test_an_order_is_refuted_by_a_limit_that_is_known(known: float, outcome: Outcome) -> None:
+    """The sizes that were tried decay as claimed: that the rest does not is known otherwise."""
+    claim = decay(lambda size: Measurement(3 / size))
+    limit = KnownDecay(known, "known by a limit")
+    quantity = replace(claim.quantity, known_decay=lambda problem: limit)
+    verdict = check(replace(claim, quantity=quantity), Sizes())  # type: ignore[arg-type]
+    assert verdict.outcome is outcome
+    assert verdict.detail.endswith("; known by a limit")
+
+
+def test_half_width_by_hand() -> None:
+    """Sizes 1, e, e^2: weights -1/2, 0, 1/2; relative errors 0.1: 0.1/sqrt(2) per quantile."""
+    found = fitted_slope([1, math.e, math.e**2], [Measurement(1.0, 0.1)] * 3, 10**6, 0.3173105)
+    assert found.value == 0
+    assert found.half_width == pytest.approx(0.1 / math.sqrt(2), rel=1e-4)
+
+
+def test_slope_interval_covers_as_often_as_it_says() -> None:
+    """400 intervals at 10%: fewer than 75 miss but with probability below 1e-6 (binomial)."""
+    rng = np.random.default_rng(3)
+    sizes = (10, 100, 1000, 10_000)
+    missed = 0
+    for _ in range(400):
+        samples = [rng.exponential(1 / size, 200) for size in sizes]
+        items = [Measurement(s.mean(), s.std(ddof=1) / math.sqrt(200)) for s in samples]
+        found = fitted_slope(sizes, items, 200, 0.1)
+        missed += abs(found.value + 1) > found.half_width
+    assert 12 < missed < 75
+
+
+def test_a_value_of_zero_has_no_slope() -> None:
+    verdict = check(decay(lambda size: Measurement(0.0)), Sizes())  # type: ignore[arg-type]
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert math.isnan(verdict.truth)
+
+
+def test_settings_of_another_kind_are_refused() -> None:
+    runs = theorems.get("sa-fl/5").regimes["q = 0"].setting
+    with pytest.raises(ValueError, match="setting must be a learning problem"):
+        check(claim(Fraction(1)), runs)
+    with pytest.raises(ValueError, match="setting must be a Setting for sa-fl/5"):
+        check(theorems.get("sa-fl/5"), SYSTEM)
+    with pytest.raises(ValueError, match="setting must be a ServerAssistedSystem"):
+        check(theorems.get("pac/2"), SYSTEM)
+    with pytest.raises(ValueError, match="setting must be a FederatedSystem"):
+        check(replace(theorems.get("pac/1")), theorems.get("pac/2").regimes["clients only"].setting)

@@ -1,0 +1,78 @@
+"""fltheory prove: its verdict, and a certificate that certify accepts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+
+def test_prove_writes_a_certificate_that_certify_accepts(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "proof.json"
+    status, out, _ = fltheory_command("prove", "sa-fl/5", "--out", str(path))
+    assert status == 0
+    assert out.startswith("sa-fl/5 (printed): PROVED at these parameters, for every client loss\n")
+    assert "times as large" in out
+    status, out, _ = fltheory_command("certify", str(path))
+    assert status == 0
+    assert out.startswith("PROVED for every client loss, checked in fractions\n")
+    assert "m = 4 of up to 10 clients" in out
+    document = json.loads(path.read_text())
+    document["bound"]["heterogeneity"] = ["1/100000"]
+    path.write_text(json.dumps(document))
+    status, out, err = fltheory_command("certify", str(path))
+    assert (status, out) == (2, "")
+    assert "has a negative eigenvalue" in err
+
+
+def test_prove_of_gradients_writes_a_certificate_that_certify_accepts(
+    fltheory_command, tmp_path: Path
+) -> None:
+    path = tmp_path / "proof.json"
+    status, out, _ = fltheory_command(
+        "prove", "sa-fl/4", "--reading", "derived", "--client-lr", "1/100", "--out", str(path)
+    )
+    assert status == 0
+    assert out.startswith("sa-fl/4 (derived): PROVED at these parameters, for every client loss\n")
+    assert "for all clients that are 1-smooth, convex or not, ||grad F_i" in out
+    assert "one round, without the condition on q: PROVED" in out
+    status, out, _ = fltheory_command("certify", str(path))
+    assert status == 0
+    assert "E F(x+) <= F(x) - (0.0125) ||grad F(x)||^2 + (" in out
+
+
+def test_prove_shows_clients_that_break_an_inequality(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "proof.json"
+    status, out, _ = fltheory_command(
+        "prove", "sa-fl/5", "--eligible", "9", "--excluded", "1", "--client-lr", "1/400",
+        "--out", str(path),
+    )  # fmt: skip
+    assert status == 0
+    assert out.startswith("sa-fl/5 (printed): UNDECIDED: not proved without the hypotheses")
+    assert "one round, E||x+||^2 <= rate ||x||^2 + (1 - rate) floor: REFUTED" in out
+    assert "clients that break it:" in out
+    assert f"nothing written to {path}: nothing was proved" in out
+    assert not path.exists()
+
+
+def test_a_hypothesis_that_fails_is_named(fltheory_command) -> None:
+    status, out, _ = fltheory_command(
+        "prove", "sa-fl/5", "--reading", "derived", "--eligible", "5", "--excluded", "4",
+        "--q", "1", "--client-lr", "3",
+    )  # fmt: skip
+    assert status == 0
+    assert "INAPPLICABLE: small server step, small client step" in out
+
+
+def test_bad_input_is_one_line(fltheory_command) -> None:
+    for arguments, message in (
+        (("sa-fl/5", "--q", "half"), "q must be a fraction at least 0"),
+        (("sa-fl/5", "--local-steps", "0"), "local_steps must be a whole number of at least 1"),
+        (("sa-fl/corollary-1",), "theorem must bound E||x_R - x*||^2"),
+        (("sa-fl/4", "--heterogeneity", "optimum"), "client_class must be of heterogeneity"),
+        (("sa-fl/5", "--heterogeneity", "none"), "heterogeneity must be one of"),
+        (("sa-fl/5", "--mu", "2"), "mu must be below L = 1"),
+    ):
+        status, out, err = fltheory_command("prove", *arguments)
+        assert (status, out) == (2, "")
+        assert err.startswith(f"fltheory: {message}")
+        assert err.count("\n") == 1

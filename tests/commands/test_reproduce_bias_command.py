@@ -1,0 +1,27 @@
+"""fltheory reproduce bias: the page and its figure are written and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fltheory.reproduce import participation_bias
+from fltheory.reproduce.participation_bias import Bias, Cell, Grade
+
+
+def test_the_page_is_written_and_checked(fltheory_command, monkeypatch, tmp_path: Path) -> None:
+    """The table takes long: here every algorithm's limit is off by a tenth."""
+    tenth = Bias(0.1, 1e-12, Grade.EXACT)
+    cells = [Cell(*names, tenth) for names, _ in participation_bias._tasks()]
+    monkeypatch.setattr(participation_bias, "bias_table", lambda *args, **kwargs: iter(cells))
+    out, figure = tmp_path / "bias.md", tmp_path / "bias.svg"
+    options = ("reproduce", "bias", "--out", out, "--figure", figure)
+    status, printed, _ = fltheory_command(*options, "--check")
+    assert (status, printed) == (
+        1,
+        f"{out} is not what the algorithms give: run fltheory reproduce bias\n",
+    )
+    assert not list(tmp_path.iterdir())
+    assert fltheory_command(*options) == (0, f"written to {out}\n", "")
+    assert fltheory_command(*options, "--check") == (0, "", "")
+    assert "bias.svg" in out.read_text()
+    assert figure.stat().st_size > 1000

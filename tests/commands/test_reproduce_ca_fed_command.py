@@ -1,0 +1,65 @@
+"""fltheory reproduce ca-fed: run, resumed, interrupted."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from fltheory import reproduce
+from fltheory.reproduce import ca_fed_synthetic
+
+QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
+
+
+@pytest.fixture
+def quick_experiment(monkeypatch) -> None:
+    """Measure two methods in a moment, whatever is asked for."""
+    plan = partial(
+        ca_fed_synthetic.Plan,
+        train_size=10,
+        test_size=10,
+        client_lrs=(0.1,),
+        server_lrs=(1.0,),
+    )
+    changed = {"keys": lambda seeds: QUICK_KEYS, "Plan": plan}
+    # Beside the module, in which other processes look for the class of what they are sent.
+    stand_in = SimpleNamespace(**{**vars(ca_fed_synthetic), **changed})
+    monkeypatch.setattr(reproduce, "ca_fed_synthetic", stand_in)
+
+
+def test_the_experiment_is_run_and_resumed(
+    fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
+) -> None:
+    out, page = tmp_path / "ca-fed.json", tmp_path / "docs" / "ca-fed.md"
+    options = ("reproduce", "ca-fed", "--rounds", "4", "--out", str(out), "--page", str(page))
+    status, printed, _ = fltheory_command(*options)
+    assert status == 0
+    assert all(part in printed for part in ("Unbiased", "CA-Fed", "76.22", f"written to {out}"))
+    assert "--seeds 10 --rounds 4" in page.read_text()
+    assert len(json.loads(out.read_text())["measured"]) == 2
+    written = out.stat().st_mtime_ns
+    assert fltheory_command(*options)[:2] == (0, printed)
+    assert out.stat().st_mtime_ns == written
+    status, _, err = fltheory_command(*options[:3], "5", *options[4:])
+    assert status == 2
+    assert "out must be of the same plan" in err
+
+
+def test_an_interrupted_experiment_says_what_is_kept(
+    fltheory_command, quick_experiment, monkeypatch, tmp_path: Path
+) -> None:
+    def one_then_interrupt(chosen, plan, **options):
+        yield ca_fed_synthetic.measure(chosen[0], plan)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reproduce.ca_fed_synthetic, "measure_all", one_then_interrupt)
+    path = tmp_path / "out.json"
+    status, _, err = fltheory_command("reproduce", "ca-fed", "--rounds", "4", "--out", str(path))
+    assert status == 130
+    assert (
+        err == f"fltheory: interrupted, 1 measured rows are in {path}, the same command resumes\n"
+    )

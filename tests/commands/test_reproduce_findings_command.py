@@ -1,0 +1,50 @@
+"""fltheory reproduce findings: the page is made and checked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+
+def test_findings_are_made_and_checked(
+    fltheory_command, certificate_file, monkeypatch, tmp_path: Path
+) -> None:
+    few = ("sa-fl/4", "sa-fl/5", "sa-fl/corollary-2")
+    module = import_module("fltheory.reproduce.findings")
+    monkeypatch.setattr(module, "ids", lambda: few)
+    page, verdicts = tmp_path / "findings.md", tmp_path / "verify.json"
+    options = (str(certificate_file.parent), "--out", str(page), "--budget", "250")
+    assert fltheory_command("reproduce", "findings", *options)[0] == 0
+    assert fltheory_command("verify", *few, "--json", str(verdicts))[0] == 0
+    with monkeypatch.context() as known:
+        # Verdicts that are given are not made again.
+        known.delattr(module, "check_regimes")
+        known_too = ("--verdicts", str(verdicts))
+        assert fltheory_command("reproduce", "findings", *options, *known_too, "--check")[0] == 0
+    text = page.read_text()
+    for part in (
+        "sa-fl/5, printed",
+        "one.json",
+        "`E||x_R - x*||^2 >= 67/1000 = 0.067`",
+        "- sa-fl/5: refuted, certified in `one.json`",
+        "- sa-fl/4 (printed): 250 settings tried",
+        "its regimes: 4 INAPPLICABLE",
+        "survives the search, which is not a proof: 250 settings tried",
+        "- eta_c <= 1/(16LK) as a further hypothesis, (75), (78): ",
+    ):
+        assert part in text
+    page.write_text(text + "more")
+    monkeypatch.setattr("fltheory.reproduce.findings.findings", lambda *arguments, **options: text)
+    assert fltheory_command("reproduce", "findings", *options, "--check")[0] == 1
+    status, _, err = fltheory_command("reproduce", "findings", str(tmp_path / "empty"))
+    assert status == 2
+    assert "witnesses must be a folder with certificates" in err
+
+
+def test_verdicts_must_be_on_every_regime(fltheory_command, certificate_file, tmp_path) -> None:
+    verdicts = tmp_path / "verify.json"
+    assert fltheory_command("verify", "fedar/assumption-7", "--json", verdicts)[0] == 0
+    options = (str(certificate_file.parent), "--budget", "1", "--verdicts", verdicts)
+    status, _, err = fltheory_command("reproduce", "findings", *options)
+    assert status == 2
+    assert "verdicts must be on every regime, got none on" in err

@@ -1,0 +1,38 @@
+"""fltheory reproduce pac-figures: figures and table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def test_figures_are_written(fltheory_command, tmp_path: Path) -> None:
+    status, out, _ = fltheory_command(
+        "reproduce", "pac-figures", "--folder", str(tmp_path), "--replicas", "10"
+    )
+    assert status == 0
+    assert "clients' target apart" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "pac-impossibility.svg",
+        "pac-no-worse.svg",
+        "pac-server-data.svg",
+    ]
+
+
+def test_a_wrong_ending_is_one_line_and_nothing_is_written(
+    fltheory_command, tmp_path: Path
+) -> None:
+    options = ("--folder", tmp_path, "--suffix", ".pdf", "--replicas", "2")
+    status, out, err = fltheory_command("reproduce", "pac-figures", *options)
+    assert (status, out) == (2, "")
+    assert "suffix must be one of" in err
+    assert err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_a_file_is_one_line_before_the_work(
+    fltheory_command, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("")
+    status, out, err = fltheory_command("reproduce", "pac-figures", "--folder", tmp_path / "taken")
+    assert (status, out) == (2, "")
+    assert "folder must be where a file can be written" in err

@@ -1,0 +1,25 @@
+"""fltheory reproduce shapley: the page and its figure are written and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fltheory.reproduce import shapley_report
+
+
+def test_the_page_is_written_and_checked(
+    fltheory_command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = shapley_report.measured_scenarios()
+    monkeypatch.setattr(shapley_report, "measured_scenarios", lambda **options: found)
+    page, figure = tmp_path / "a.md", tmp_path / "a.svg"
+    options = ("reproduce", "shapley", "--page", page, "--figure", figure)
+    status, printed, _ = fltheory_command(*options, "--check")
+    assert status == 1
+    assert printed == (f"{page} is not what the experiment gives: run fltheory reproduce shapley\n")
+    assert not list(tmp_path.iterdir())
+    assert fltheory_command(*options) == (0, f"written to {page} and {figure}\n", "")
+    assert fltheory_command(*options, "--check") == (0, "", "")
+    assert figure.read_text().startswith("<?xml")

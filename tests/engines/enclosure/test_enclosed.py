@@ -1,0 +1,326 @@
+"""Exact moments in fractions and in balls, against runs along every history in fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from flint import fmpq
+from oracles import random_problem
+
+from fltheory.algorithms import (
+    AdaFed,
+    Algorithm,
+    AveragedIterate,
+    ClusterFedVarp,
+    Constant,
+    F3ast,
+    FedAR,
+    FedAU,
+    FedAvg,
+    FedAvgIS,
+    FedVarp,
+    Harmonic,
+    LocalSgd,
+    Mifa,
+    Safari,
+    Scaffold,
+    Scheduled,
+    ServerMomentum,
+    Unbiased,
+    WarmStarted,
+    WeightedFedAvg,
+)
+from fltheory.algorithms.contract import Schedule
+from fltheory.engines import NotAffineError, Setting, exact, paths, stationary
+from fltheory.engines.affine.numbers import RATIONAL, Balls, InexactRoundError
+from fltheory.engines.enclosure import enclosed
+from fltheory.engines.enclosure.enclosed import ExactRun, NotEnclosedError, enclosed_limits
+from fltheory.engines.observables import (
+    BiasedExcessLoss,
+    ParticipantExcessLoss,
+    ParticipantGradientSum,
+)
+from fltheory.engines.trajectory import FIELDS
+from fltheory.participation import (
+    AtMost,
+    Bernoulli,
+    Cyclic,
+    FiniteChain,
+    MarkovOnOff,
+    Participation,
+    Trace,
+    UniformSubset,
+    WaitingSubset,
+)
+from fltheory.problems import QuadraticProblem
+from tests.engines import fraction_runs as runs
+from tests.engines.history.test_histories import ALGORITHMS, PROCESSES
+
+THIRDS = [1 / 3, 1 / 3, 1 / 3]
+LIBRARY: dict[str, Algorithm | Schedule] = {
+    "FedAvg": FedAvg(0.1, 3, server_lr=0.7),
+    "SAFARI": Safari(0.3, 0.1, 0.2, 2),
+    "weighted": WeightedFedAvg((0.2, 0.3, 0.5), 0.1, 2),
+    "unbiased": Unbiased([0.2, 0.3, 0.5], [0.5, 0.6, 0.7], 0.1, 2),
+    "AdaFed": AdaFed(THIRDS, [0.5, 0.6, 0.7], 0.1, 2),
+    "inverse availability": FedAvgIS((0.5, 0.6, 0.7), 0.1, 2),
+    "FedVARP": FedVarp(0.1, 2),
+    "clusters": ClusterFedVarp((0, 0, 1), 0.1, 2),
+    "SCAFFOLD": Scaffold(0.1, 2),
+    "SCAFFOLD I": Scaffold(0.1, 2, option=1),
+    "warm SCAFFOLD": WarmStarted(Scaffold(0.1, 2)),
+    "MIFA": Mifa(0.1, 2, start="zero"),
+    "waiting MIFA": Mifa(0.1, 2),
+    "FedAR": FedAR(0.1, 2, cutoff=1.0),
+    "FedAU": FedAU(0.1, 2, cutoff=3),
+    "F3AST": F3ast(THIRDS, 2, 0.1, 2),
+    "averaged": AveragedIterate(FedAvg(0.1, 2)),
+    "averaged by steps": AveragedIterate(Scheduled(FedAvg(0.1, 2), Harmonic(0.3)), Constant(0.3)),
+    "scheduled": Scheduled(FedAvg(0.1, 2), Harmonic(0.3, offset=1.0)),
+    "momentum": ServerMomentum(FedAvg(0.1, 2), 0.5),
+    "single steps": LocalSgd(Harmonic(0.3), 2, (0.2, 0.3, 0.5)),
+}
+IRRATIONAL = ("single steps",)
+WHO: dict[str, Participation] = {
+    "subsets": UniformSubset(3, 2),
+    "coins": Bernoulli([0.5, 0.6, 0.7]),
+    "cycle": Cyclic([2, 3, 1], [0, 1, 0]),
+    "on and off": MarkovOnOff([0.4, 0.5, 0.6], [0.5, -0.2, 0.1]),
+}
+
+
+def setting(name: str, who: str, rounds: int = 3, sigma: float = 0.5) -> Setting:
+    problem = QuadraticProblem(
+        [[[1.0, 0.2], [0.2, 2.0]], [[2.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0]]],
+        [[0.1, 0.0], [1.0, 1.3], [2.0, 0.0]],
+        sigma=sigma,
+        server_sigma=0.3,
+    )
+    return Setting(LIBRARY[name], problem, WHO[who], rounds, [2.0, 1.0])
+
+
+@pytest.mark.parametrize("who", PROCESSES)
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if "grows" not in name])
+def test_fractions_are_those_of_every_history(name: str, who: str) -> None:
+    """Equal to the last digit, and inside the balls.
+
+    Fails if a float gets into a round, if a decimal is taken for the float that stands for it, or
+    if histories with different counts are merged.
+    """
+    algorithm, by_hand = ALGORITHMS[name]
+    participation, law, rounds = PROCESSES[who]
+    rounds = min(rounds, 4)
+    problem = QuadraticProblem([[[0.9]], [[0.6]]], [[-1.3], [2.7]], sigma=0.7)
+    line = runs.Line(
+        [Fraction(9, 10), Fraction(3, 5)], [Fraction(-13, 10), Fraction(27, 10)], Fraction(7, 10)
+    )
+    expected = list(runs.squared_distances(by_hand, line, law, rounds, Fraction(31, 10)))
+    run = Setting(algorithm, problem, participation, rounds, [3.1])
+    assert exact(run, arithmetic="rational").squared_distance.tolist() == expected
+    balls = exact(run, arithmetic="enclosed")
+    assert balls.enclosed
+    assert balls.rounding_error is not None
+    for value, error, truth in zip(
+        balls.squared_distance, balls.rounding_error.squared_distance, expected, strict=True
+    ):
+        assert abs(Fraction(float(value)) - truth) <= Fraction(float(error))
+        assert error <= 1e-12 * value
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.7])
+@pytest.mark.parametrize("who", ["Bernoulli", "Markov"])
+def test_averages_of_scheduled_rounds_are_those_of_every_history(who: str, sigma: float) -> None:
+    """CA-Fed's average under step sizes 3/10/(t + 1); without noise rounds are many paths.
+
+    Fails if a weight of the average, or a step size, is a float, or is that of another round.
+    """
+    participation, law = {
+        "Bernoulli": (
+            Bernoulli([0.3, 0.8]),
+            runs.bernoulli([Fraction(3, 10), Fraction(4, 5)]),
+        ),
+        "Markov": (
+            MarkovOnOff([0.3, 0.8], [0.5, 0.2]),
+            runs.on_and_off([Fraction(3, 10), Fraction(4, 5)], [Fraction(1, 2), Fraction(1, 5)]),
+        ),
+    }[who]
+    problem = QuadraticProblem([[[0.9]], [[0.6]]], [[-1.3], [2.7]], sigma=sigma)
+    line = runs.Line(
+        [Fraction(9, 10), Fraction(3, 5)],
+        [Fraction(-13, 10), Fraction(27, 10)],
+        Fraction(7, 10) if sigma else Fraction(0),
+    )
+    by_hand = runs.averaged_weighted(
+        [Fraction(1, 5), Fraction(2, 5)], 2, lambda t: Fraction(3, 10) / (t + 1)
+    )
+    expected = list(runs.squared_distances(by_hand, line, law, 4, Fraction(31, 10)))
+    plain = Scheduled(WeightedFedAvg((0.2, 0.4), 0.1, 2), Harmonic(0.3, offset=1.0))
+    run = Setting(AveragedIterate(plain), problem, participation, 4, [3.1])
+    assert exact(run, arithmetic="rational").squared_distance.tolist() == expected
+    balls = exact(run, arithmetic="enclosed")
+    assert balls.rounding_error is not None
+    for value, error, truth in zip(
+        balls.squared_distance, balls.rounding_error.squared_distance, expected, strict=True
+    ):
+        assert abs(Fraction(float(value)) - truth) <= Fraction(float(error)) <= truth / 10**12
+
+
+@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("name", LIBRARY)
+def test_every_algorithm_is_contained(name: str, who: str) -> None:
+    """Balls hold the fractions, and the float64 engines agree, for all three quantities."""
+    given = setting(name, who)
+    balls = exact(given, arithmetic="enclosed")
+    assert balls.rounding_error is not None
+    try:
+        plain = exact(given)
+    except NotAffineError:
+        plain = paths(given)
+    assert plain.rounding_error is not None
+    for field in FIELDS:
+        gap = np.abs(plain[field] - balls[field])
+        assert (gap <= plain.rounding_error[field] + balls.rounding_error[field]).all()
+    if name in IRRATIONAL:
+        with pytest.raises(InexactRoundError, match="square root of 1/5 is not a fraction"):
+            exact(given, arithmetic="rational")
+        return
+    fractions = exact(given, arithmetic="rational")
+    for field in FIELDS:
+        for value, error, truth in zip(
+            balls[field], balls.rounding_error[field], fractions[field], strict=True
+        ):
+            assert abs(Fraction(float(value)) - truth) <= Fraction(float(error))
+
+
+@pytest.mark.parametrize("name", ["FedAvg", "SAFARI", "SCAFFOLD"])
+@pytest.mark.parametrize("who", ["subsets", "on and off"])
+def test_powers_of_one_round_are_the_rounds(
+    name: str, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Baby and giant steps give every round that plain steps do."""
+    given = setting(name, who, rounds=40)
+    monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 0)
+    stepped = exact(given, arithmetic="enclosed")
+    monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 10**6)
+    monkeypatch.setattr(enclosed, "_FEWEST_POWERED", 0)
+    powered = exact(given, arithmetic="enclosed")
+    for field in FIELDS:
+        np.testing.assert_allclose(powered[field], stepped[field], rtol=3e-16)
+
+
+def test_many_rounds_of_rotated_clients_stay_sharp() -> None:
+    """Naive balls of 64 bits would have a radius of 1e152 here: more bits are taken."""
+    rng = np.random.default_rng(0)
+    turned = []
+    for _ in range(3):
+        q, _ = np.linalg.qr(rng.standard_normal((6, 6)))
+        hessian = q @ np.diag(np.linspace(0.1, 1.0, 6)) @ q.T
+        turned.append(0.5 * (hessian + hessian.T))
+    problem = QuadraticProblem(turned, rng.standard_normal((3, 6)), sigma=1.0)
+    given = Setting(FedAvg(0.5, 10), problem, UniformSubset(3, 3), 500, np.ones(6))
+    run = exact(given, arithmetic="enclosed")
+    assert run.rounding_error is not None
+    assert (run.rounding_error.squared_distance <= 1e-10 * run.squared_distance).all()
+    plain = exact(given)
+    np.testing.assert_allclose(run.squared_distance, plain.squared_distance, rtol=1e-9)
+
+
+def test_observables_are_those_of_float64() -> None:
+    problem = random_problem(6, 3, 2, sigma=0.7)
+    observe = (
+        ParticipantGradientSum(2, 0.1),
+        ParticipantExcessLoss(),
+        BiasedExcessLoss((0.2, 0.3, 0.5)),
+    )
+    for who in (
+        UniformSubset(3, 2),
+        FiniteChain([[0.5, 0.5], [0.25, 0.75]], [[1, 1, 0], [0, 1, 1]]),
+    ):
+        given = Setting(FedAvg(0.1, 2), problem, who, 5, [2.0, 1.0])
+        balls = exact(given, observe=observe, arithmetic="enclosed")
+        plain = exact(given, observe=observe)
+        for item in observe:
+            np.testing.assert_allclose(balls[item.name], plain[item.name], rtol=1e-10)
+
+
+def test_limits_solve_the_equations_in_fractions() -> None:
+    """``v / (1 - a^2)`` for one noisy client; elsewhere the float64 limit within its bound."""
+    problem = QuadraticProblem([[1.0]], [[0.5]], sigma=2.0)
+    given = Setting(FedAvg(0.5, 1), problem, UniformSubset(1, 1), 1, [0.0])
+    limits = ExactRun(given, RATIONAL).limits()
+    assert limits is not None
+    assert Fraction(int(limits[0].p), int(limits[0].q)) == Fraction(1) / (1 - Fraction(1, 4))
+    for who in WHO.values():
+        given = Setting(LIBRARY["SAFARI"], setting("SAFARI", "coins").problem, who, 1, [0.0, 0.0])
+        limits = ExactRun(given, RATIONAL).limits()
+        if limits is None or who.n_outcomes == 6:
+            continue
+        found = stationary(given)
+        for field, value in zip(FIELDS, limits, strict=True):
+            truth = Fraction(int(value.p), int(value.q))
+            gap = abs(Fraction(getattr(found, field)) - truth)
+            assert gap <= Fraction(found.rounding_error[field])
+
+
+def test_a_limit_in_balls_holds_the_fraction() -> None:
+    """``v / (1 - a^2)`` for one noisy client; beyond a step of 2 there is none."""
+    problem = QuadraticProblem([[1.0]], [[0.5]], sigma=2.0)
+    with Balls(128).in_use():
+        limits = enclosed_limits(FedAvg(0.5, 1), problem, UniformSubset(1, 1))
+        found = limits["squared_distance"].value
+        assert found.contains(fmpq(4, 3))
+        assert float(found.rad()) < 1e-35
+        with pytest.raises(NotEnclosedError, match="must have a limit"):
+            enclosed_limits(FedAvg(2.5, 1), problem, UniformSubset(1, 1))
+
+
+def test_overflow_says_in_which_round() -> None:
+    """x doubles in sign and size by 99 a round from 1: 99^(2 r) passes 1e300 after round 75."""
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    given = Setting(FedAvg(100.0, 1), problem, UniformSubset(1, 1), 100, [1.0])
+    run = exact(given, arithmetic="enclosed")
+    assert run.diverged_at == 76
+    assert np.isinf(run.squared_distance[76:]).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (
+            Setting(
+                FedAvg(0.1, 1), random_problem(1, 2, 1), WaitingSubset([0.5, 0.5], 1), 1, [0.0]
+            ),
+            NotAffineError,
+            "participation must know its law in fractions",
+        ),
+        (
+            Setting(
+                FedAR(0.1, 1, cutoff=lambda t: np.where(np.asarray(t) <= 4, 0.0, 5.0)),
+                random_problem(1, 2, 1),
+                Trace([[1, 0], [0, 1]], start=0),
+                2,
+                [0.0],
+            ),
+            InexactRoundError,
+            r"has the float 0\.0",
+        ),
+    ],
+    ids=["participation", "a float in the round"],
+)
+def test_what_has_no_fractions_is_refused(given: Setting, error, message: str) -> None:
+    with pytest.raises(error, match=message):
+        exact(given, arithmetic="rational")
+
+
+def test_bad_arithmetic_is_named() -> None:
+    with pytest.raises(ValueError, match="arithmetic must be one of"):
+        exact(setting("FedAvg", "coins"), arithmetic="quadruple")
+
+
+def test_at_most_in_fractions() -> None:
+    """One of two clients at most: half of the rounds with both, by hand."""
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    given = Setting(FedAvg(1.0, 1), problem, AtMost([0.5, 1.0], 1), 1, [0.0])
+    assert exact(given, arithmetic="rational").squared_distance.tolist() == [0, 1]

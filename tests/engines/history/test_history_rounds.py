@@ -1,0 +1,87 @@
+"""Maps of several rounds from one run: those of single rounds, and only where they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from fltheory.algorithms import FedAR, FedAU, Mifa
+from fltheory.engines import Setting, paths
+from fltheory.engines.affine.forms import AffineArray
+from fltheory.engines.history import history_rounds
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
+from fltheory.problems import QuadraticProblem
+from tests.engines.history.test_histories import fedar_with_a_jumping_cutoff
+
+PROBLEM = QuadraticProblem([[1.0]], [[0.0], [1.0]])
+NOISY = QuadraticProblem(
+    [[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 3.0]]], [[1.0, -2.0], [0.5, 1.0]], sigma=0.5
+)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """FedAR that notes how many histories each of its runs on forms was of."""
+
+    within: FedAR
+    runs: list[int]
+
+    @property
+    def branches(self):
+        return self.within.branches
+
+    def init(self, x0, n_clients):
+        return self.within.init(x0, n_clients)
+
+    def round(self, state, clients, who, branch):
+        if isinstance(state["x"], AffineArray):
+            self.runs.append(len(who))
+        return self.within.round(state, clients, who, branch)
+
+
+def test_many_rounds_take_few_runs_on_forms() -> None:
+    """1,000 rounds: one run finds the updates random, then there are 2, 4, ..., and the rest."""
+    counted = Counted(FedAR(0.1, 1), [])
+    paths(Setting(counted, PROBLEM, Cyclic([2, 1], [0, 0]), 1000, [3.0]))
+    assert counted.runs == [1, 2, 4, 8, 16, 32, 64, 128, 256, 490]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "participation", "rounds"),
+    [
+        (FedAR(0.1, 2), Cyclic([3, 2], [0, 1]), 60),
+        (FedAU(0.1, 2, cutoff=3), Bernoulli([0.5, 1.0]), 7),
+        (Mifa(0.1, 2, start="zero"), MarkovOnOff([0.4, 0.5], 0.5), 30),
+    ],
+    ids=["FedAR", "FedAU", "MIFA"],
+)
+def test_rounds_together_are_rounds_one_by_one(
+    algorithm, participation, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    setting = Setting(algorithm, NOISY, participation, rounds, [3.0, -1.0])
+    together = paths(setting)
+    monkeypatch.setattr(history_rounds, "_MOST_ROUNDS_AHEAD", 1)
+    alone = paths(setting)
+    for field in ("squared_distance", "squared_gradient", "excess_loss"):
+        np.testing.assert_allclose(together[field], alone[field], rtol=1e-13)
+        np.testing.assert_allclose(
+            together.rounding_error[field], alone.rounding_error[field], rtol=1e-6
+        )
+
+
+def of_the_first_replica(rounds):
+    """Return a cut-off that jumps after round 4, by the count of the first replica alone."""
+    return 0.0 if float(np.asarray(rounds).flat[0]) <= 4 else 5.0
+
+
+def test_rounds_that_do_not_treat_replicas_alike_are_run_alone() -> None:
+    """The jumping cut-off of FedAR, said by one replica for all: rounds 4 to 7 are one run.
+
+    Fails if what forms made of several rounds is not compared with real rounds, each alone.
+    """
+    algorithm = FedAR(0.3, 1, cutoff=of_the_first_replica)
+    found = paths(Setting(algorithm, PROBLEM, Cyclic([2, 2], [0, 1]), 7, [3.0]))
+    expected = fedar_with_a_jumping_cutoff(7)
+    np.testing.assert_allclose(found.squared_distance, expected, rtol=1e-12)

@@ -1,0 +1,165 @@
+"""Rounding bounds with memory: against many digits, useful, and never below what errors do."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+from oracles import random_problem
+
+from fltheory.algorithms import Algorithm, FedVarp, Mifa, Scaffold
+from fltheory.engines import Setting, exact
+from fltheory.engines.affine.state_layout import StateLayout
+from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth, gains
+from fltheory.participation import Bernoulli, FiniteChain, MarkovOnOff, Participation, UniformSubset
+from fltheory.problems import QuadraticProblem
+
+ROUNDS, LR, HESSIANS, OPTIMA, SIGMA = 150, 0.25, (1.0, 0.5), (3.0, -1.0), 0.75
+PROBLEM = QuadraticProblem([[[h]] for h in HESSIANS], [[c] for c in OPTIMA], sigma=SIGMA)
+
+
+def maps_of_one_client(algorithm: Algorithm, client: int):
+    """Return A, b and the noise's column of (x, y_0, y_1) with only this client there, K = 1.
+
+    FedVARP and SCAFFOLD II with one step: the model goes along g_i - y_i + mean y, and y_i
+    becomes g_i + noise. MIFA: y_i becomes g_i + noise, then the model goes along mean y.
+    """
+    lr, h, c = (mpmath.mpf(v) for v in (LR, HESSIANS[client], OPTIMA[client]))
+    a, b, column = mpmath.eye(3), mpmath.zeros(3, 1), mpmath.zeros(3, 1)
+    place = 1 + client
+    a[place, place], a[place, 0], b[place], column[place] = 0, h, -h * c, 1
+    if isinstance(algorithm, Mifa):
+        other = 2 - client
+        a[0, 0], a[0, other], b[0], column[0] = 1 - lr * h / 2, -lr / 2, lr * h * c / 2, -lr / 2
+        return a, b, column
+    a[0, 0], b[0], column[0] = 1 - lr * h, lr * h * c, -lr
+    a[0, place] += lr
+    for memory in (1, 2):
+        a[0, memory] -= lr / 2
+    return a, b, column
+
+
+def digits(algorithm: Algorithm, stays: float) -> list:
+    """Return E (x - x*)^2 of every round in 60 digits; the same client again with ``stays``."""
+    star = sum(mpmath.mpf(h) * c for h, c in zip(HESSIANS, OPTIMA, strict=True)) / sum(HESSIANS)
+    maps = [maps_of_one_client(algorithm, client) for client in (0, 1)]
+    half, variance = mpmath.mpf(1) / 2, mpmath.mpf(SIGMA) ** 2
+    firsts = [half * mpmath.matrix([1, 0, 0]) for _ in maps]
+    seconds = [half * mpmath.matrix([[1, 0, 0], [0, 0, 0], [0, 0, 0]]) for _ in maps]
+    found = []
+    for _ in range(ROUNDS + 1):
+        second, first = seconds[0] + seconds[1], firsts[0] + firsts[1]
+        found.append(second[0, 0] - 2 * star * first[0] + star**2)
+        images = []
+        for (a, b, column), m, mm in zip(maps, firsts, seconds, strict=True):
+            push = a * m * b.T
+            fresh = half * (b * b.T + variance * column * column.T)
+            images.append((a * m + half * b, a * mm * a.T + push + push.T + fresh))
+        firsts, seconds = (
+            [stays * i + (1 - stays) * j for i, j in (pair, pair[::-1])]
+            for pair in zip(*images, strict=True)
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [FedVarp(LR, 1), Scaffold(LR, 1), Mifa(LR, 1, start="zero")],
+    ids=["FedVARP", "SCAFFOLD", "MIFA"],
+)
+@pytest.mark.parametrize("stays", [0.5, 0.75])
+def test_errors_with_memory_are_within_bounds_that_are_useful(
+    algorithm: Algorithm, stays: float
+) -> None:
+    """One of two clients a round, drawn afresh or kept for a while.
+
+    MIFA's limit is 2e-9: memory is measured in powers of two (`StateLayout.units`), and its factor
+    lies halfway between two of them, so that the last place decides which.
+    """
+    chain = FiniteChain([[stays, 1 - stays], [1 - stays, stays]], np.eye(2, dtype=bool))
+    participation: Participation = UniformSubset(2, 1) if stays == 0.5 else chain
+    run = exact(Setting(algorithm, PROBLEM, participation, ROUNDS, [1.0]))
+    assert run.rounding_error is not None
+    with mpmath.workdps(60):
+        for value, truth, bound in zip(
+            run.squared_distance,
+            digits(algorithm, stays),
+            run.rounding_error.squared_distance,
+            strict=True,
+        ):
+            assert abs(mpmath.mpf(float(value)) - truth) <= bound
+            assert bound <= (2e-9 if isinstance(algorithm, Mifa) else 1e-9) * value
+
+
+@pytest.mark.parametrize(
+    "participation", [UniformSubset(3, 2), Bernoulli([0.3, 0.6, 0.9]), MarkovOnOff([0.4] * 3, 0.6)]
+)
+@pytest.mark.parametrize("lr", [0.3, 0.003])
+def test_bounds_stay_useful_in_long_runs(lr: float, participation: Participation) -> None:
+    problem = random_problem(6, 3, 2, sigma=0.7)
+    for algorithm in (Mifa(lr, 2, start="zero"), FedVarp(lr, 2), Scaffold(lr, 2, option=1)):
+        run = exact(Setting(algorithm, problem, participation, 500, [1.5, -1.0]))
+        assert run.rounding_error is not None
+        assert (run.rounding_error.squared_distance <= 1e-4 * run.squared_distance).all()
+
+
+def test_gains_are_norms_of_powers() -> None:
+    slope = np.array([[0.5, 4.0], [0.0, 0.25]])
+    source = gains(lambda x: slope.T @ x @ slope, np.eye(2))
+    power = np.eye(2)
+    for _ in range(6):
+        assert next(source) == pytest.approx(np.linalg.norm(power, 2) ** 2, rel=1e-12)
+        power = power @ slope
+
+
+def test_errors_add_up_with_their_growth_since() -> None:
+    """Gains 1, 3, 2, ..., of m 1 only: 2 + 3 + 4 = 9 after two rounds of fresh 1 and 4."""
+    second, first = iter([1.0, 3.0, 2.0, 0.4, 0.1]), iter([1.0, 0.0, 0.0, 0.0, 0.0])
+    growth = ErrorGrowth(second, first, coupling=0.0, second=1.0, first=0.0)
+    growth.add(1.0, 0.0)
+    assert growth.second == 3 * 1 + 1
+    growth.add(4.0, 0.0)
+    assert growth.second == 2 * 1 + 3 * 1 + 4
+    growth.add(0.0, 0.0)
+    assert growth.second == pytest.approx(0.4 + 2 * 1 + 3 * 4)
+    growth.add(0.0, 0.0)
+    assert growth.second == pytest.approx(3 * 14.4)
+
+
+def test_steady_growth_is_the_plain_recursion() -> None:
+    growth = SteadyGrowth(0.5, 0.25, 2.0, second=1.0, first=4.0)
+    growth.add(3.0, 1.0)
+    assert (growth.second, growth.first) == (0.5 + 8 + 3, 1 + 1)
+
+
+@pytest.mark.parametrize("steady", [True, False])
+def test_many_rounds_at_once_are_rounds_one_by_one(steady: bool) -> None:
+    """In several parts, with errors forgotten every three rounds or so."""
+    rng = np.random.default_rng(0)
+    fresh = rng.uniform(0, 1, (2, 40))
+
+    def made() -> SteadyGrowth | ErrorGrowth:
+        if steady:
+            return SteadyGrowth(1.1, 0.9, 0.3, second=1.0, first=2.0)
+        gain = [1.0, 1.5, 0.8, 0.4, 0.2]
+        return ErrorGrowth(iter(gain), iter(gain[1:] + gain[:1]), 0.3, second=1.0, first=2.0)
+
+    one_by_one, at_once = made(), made()
+    expected = []
+    for second, first in fresh.T:
+        one_by_one.add(float(second), float(first))
+        expected.append((one_by_one.second, one_by_one.first))
+    found = [at_once.add_all(*fresh[:, part]) for part in (slice(0, 1), slice(1, 8), slice(8, 40))]
+    seconds = [value for part in found for value in part[0]]
+    firsts = [value for part in found for value in part[1]]
+    np.testing.assert_allclose(seconds, [pair[0] for pair in expected], rtol=1e-13)
+    np.testing.assert_allclose(firsts, [pair[1] for pair in expected], rtol=1e-13)
+    assert (at_once.second, at_once.first) == (seconds[-1], firsts[-1])
+
+
+def test_memory_is_measured_in_powers_of_two_and_the_model_as_it_is() -> None:
+    problem = random_problem(6, 3, 2)
+    units = StateLayout.of(Mifa(0.01, 2, start="zero"), problem).units
+    assert (units[:2] == 1).all()
+    assert (units[2:] > 1).all()
+    assert (np.log2(units) == np.rint(np.log2(units))).all()

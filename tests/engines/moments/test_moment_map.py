@@ -1,0 +1,111 @@
+"""The moment map against direct averages over a finite law."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
+from fltheory.engines.moments.moment_map import MomentMap, propagate
+
+SIZE = 3
+
+
+def finite_law(seed: int, probabilities: list[float]) -> tuple[RandomAffineMap, list]:
+    """Return a law of a few random maps, and the list of (probability, A, b, noise)."""
+    rng = np.random.default_rng(seed)
+    maps = []
+    for probability in probabilities:
+        root = rng.standard_normal((SIZE, SIZE))
+        maps.append(
+            (
+                probability,
+                rng.standard_normal((SIZE, SIZE)),
+                rng.standard_normal(SIZE),
+                root @ root.T,
+            )
+        )
+    law = RandomAffineMap(
+        mean_slope=sum(p * a for p, a, _, _ in maps),
+        mean_offset=sum(p * b for p, _, b, _ in maps),
+        slopes=np.array([np.sqrt(p) * a for p, a, _, _ in maps]),
+        offsets=np.array([np.sqrt(p) * b for p, _, b, _ in maps]),
+        noise=sum(p * q for p, _, _, q in maps),
+        slope_error=0.0,
+        offset_error=0.0,
+    )
+    return law, maps
+
+
+def averaged(maps: list, second: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Average ``A M A' + A m b' + b m' A' + b b' + noise`` and ``A m + b`` over the maps."""
+    image_second, image_first = np.zeros((SIZE, SIZE)), np.zeros(SIZE)
+    for p, a, b, noise in maps:
+        cross = a @ np.outer(first, b)
+        image_second += p * (a @ second @ a.T + cross + cross.T + np.outer(b, b) + noise)
+        image_first += p * (a @ first + b)
+    return image_second, image_first
+
+
+@pytest.fixture
+def moments(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    first = rng.standard_normal(SIZE)
+    root = rng.standard_normal((SIZE, SIZE))
+    return root @ root.T + np.outer(first, first), first
+
+
+def test_one_round(moments: tuple[np.ndarray, np.ndarray]) -> None:
+    law, maps = finite_law(0, [0.5, 0.3, 0.2])
+    step = MomentMap(law)
+    expected_second, expected_first = averaged(maps, *moments)
+    second, first = step(*moments)
+    np.testing.assert_allclose(second, expected_second, rtol=1e-12)
+    np.testing.assert_allclose(first, expected_first, rtol=1e-12)
+    flat = step.matrix @ np.concatenate([moments[0].ravel(), moments[1], [1.0]])
+    np.testing.assert_allclose(flat, [*expected_second.ravel(), *expected_first, 1.0], rtol=1e-12)
+
+
+def test_mixture_of_branches(moments: tuple[np.ndarray, np.ndarray]) -> None:
+    (left, left_maps), (right, right_maps) = finite_law(1, [0.6, 0.4]), finite_law(2, [1.0])
+    mixed = MomentMap(mixture([(0.25, left), (0.75, right)]))
+    expected = [
+        0.25 * a + 0.75 * b
+        for a, b in zip(averaged(left_maps, *moments), averaged(right_maps, *moments), strict=True)
+    ]
+    for answer, right_answer in zip(mixed(*moments), expected, strict=True):
+        np.testing.assert_allclose(answer, right_answer, rtol=1e-12)
+
+
+def test_factors_without_a_slope_still_count_as_inflow() -> None:
+    law, _ = finite_law(3, [0.5, 0.5])
+    law.slopes[1] = 0.0
+    zero = np.zeros((SIZE, SIZE)), np.zeros(SIZE)
+    expected = sum(np.outer(b, b) for b in law.offsets) + law.noise
+    np.testing.assert_allclose(MomentMap(law)(*zero)[0], expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("off", [(1e-3, 0.0), (0.0, 1e-3), (1e-3, 1e-3)])
+def test_error_propagation_dominates_a_perturbed_recursion(off: tuple[float, float]) -> None:
+    """Start off in either or both moments: the bound covers the difference in every round.
+
+    The map is affine in (M, m), so the difference obeys the recursion without its constants;
+    the error of M is measured in the nuclear norm.
+    """
+    law, maps = finite_law(4, [0.5, 0.5])
+    step = MomentMap(law)
+    first = np.ones(SIZE)
+    second = np.outer(first, first)
+    shift, tilt = off[0] * np.diag([1.0, -2.0, 1.0]), off[1] * np.array([1.0, 0.0, -1.0])
+    other_second, other_first = second + shift, first + tilt
+    traces, second_gaps, first_gaps = [], [], []
+    for _ in range(6):
+        traces.append(np.trace(second))
+        second_gaps.append(np.linalg.norm(other_second - second, "nuc"))
+        first_gaps.append(np.linalg.norm(other_first - first))
+        second, first = averaged(maps, second, first)
+        other_second, other_first = averaged(maps, other_second, other_first)
+    roundings = [step.rounding] * (len(traces) - 1)
+    bounds = propagate(roundings, np.array(traces), second_gaps[0], first_gaps[0])
+    assert (np.array(second_gaps) <= bounds[0] * (1 + 1e-9)).all()
+    assert (np.array(first_gaps) <= bounds[1] * (1 + 1e-9)).all()
+    assert bounds[0][0] == second_gaps[0]

@@ -1,0 +1,50 @@
+"""How far histories of a run can be followed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fltheory.algorithms import FedAU, FedAvg
+from fltheory.engines import Setting, exact, paths
+from fltheory.evidence.exact_beginnings import exact_beginning
+from fltheory.participation import Bernoulli, Cyclic, UniformSubset
+from fltheory.problems import QuadraticProblem, nonconvex
+
+
+def test_histories_are_followed_where_gradients_are_noisy() -> None:
+    """Counts that meet are merged: 31 rounds, where 4^7 paths were the most. Drawn paths agree."""
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=0.5)
+    setting = Setting(FedAU(0.1, 1, cutoff=3), problem, Bernoulli([0.3, 0.6]), 40, [1.0])
+    found = exact_beginning(setting)
+    assert found is not None
+    assert found.rounds == 31
+    known = paths(Setting(setting.algorithm, problem, setting.participation, 3, [1.0]))
+    np.testing.assert_allclose(found.excess_loss[:4], known.excess_loss, rtol=1e-12)
+    drawn = paths(setting, draws=2000, seed=1)
+    gap = abs(drawn.squared_distance[:32] - found.squared_distance)
+    assert (gap <= 7 * drawn.standard_error.squared_distance[:32] + 1e-12).all()
+
+
+def test_runs_are_enumerated_where_they_are_not() -> None:
+    """Two sets a round: 2^15 is the largest power below 50,000 paths."""
+    problem = nonconvex(2, 1, L=1.0, sigma_G=0.3, sigma=0.0, server_sigma=0.0)
+    setting = Setting(FedAvg(0.1, 1), problem, UniformSubset(2, 1), 300, [1.0])
+    found = exact_beginning(setting)
+    assert found is not None
+    assert found.rounds == 15
+
+
+def test_a_run_without_chance_is_followed_to_its_end() -> None:
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    setting = Setting(FedAvg(0.1, 1), problem, Cyclic([2, 2], [0, 1]), 60, [1.0])
+    found = exact_beginning(setting)
+    assert found is not None
+    assert found.rounds == 60
+    known = exact(Setting(setting.algorithm, problem, setting.participation, 60, [1.0]))
+    np.testing.assert_allclose(found.squared_distance, known.squared_distance, rtol=1e-11)
+
+
+def test_noise_on_losses_that_are_not_quadratic_leaves_nothing() -> None:
+    problem = nonconvex(2, 1, L=1.0, sigma_G=0.3, sigma=0.5, server_sigma=0.5)
+    setting = Setting(FedAvg(0.1, 1), problem, UniformSubset(2, 1), 5, [1.0])
+    assert exact_beginning(setting) is None

@@ -1,0 +1,85 @@
+"""Intervals for means: they cover for every law, and stay useful where laws are tame."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import stdtrit
+from scipy.stats import binom
+
+from fltheory.evidence.intervals import least_mean, mean_within
+
+
+def two_point(draws: int, low: float, high: float):
+    """Mean and standard error of every sample of two values, by how many are high."""
+    many = np.arange(draws + 1)
+    mean = low + (high - low) * many / draws
+    spread = (high - low) * np.sqrt(many * (draws - many) / draws / (draws - 1))
+    return mean, spread / np.sqrt(draws)
+
+
+@pytest.mark.parametrize("draws", [2, 20, 500])
+@pytest.mark.parametrize("low", [0.0, 0.4])
+def test_the_chance_to_miss_is_as_stated_for_two_values(draws: int, low: float) -> None:
+    """The exact chance of a miss, by the binomial law, for any chance of the higher value.
+
+    Nothing is drawn here: there are no false alarms.
+    """
+    mean, error = two_point(draws, low, 1.0)
+    zero, top = np.zeros_like(mean), np.ones_like(mean)
+    for chance in (0.2, 1e-3, 1e-9):
+        least = least_mean(mean, error, draws, chance)
+        ends = mean_within(mean, error, draws, floor=zero, ceiling=top, error_probability=chance)
+        for p in (1e-6, 1e-4, 1e-2, 0.1, 0.5, 0.9, 0.99, 1 - 1e-4):
+            truth = low + (1 - low) * p
+            law = binom.pmf(np.arange(draws + 1), draws, p)
+            assert law[least > truth].sum() <= chance
+            assert law[ends[0] > truth].sum() <= chance / 2
+            assert law[ends[1] < truth].sum() <= chance / 2
+
+
+def test_a_sample_of_equal_draws_has_no_interval_of_width_zero() -> None:
+    """An event of chance p is missed by n draws with (1 - p)^n: p up to log(2/delta)/n is open."""
+    zero, one = np.zeros(1), np.ones(1)
+    _, upper = mean_within(zero, zero, 300, floor=zero, ceiling=one, error_probability=1e-6)
+    assert (1 - upper[0]) ** 300 <= 0.5e-6
+    assert upper[0] < 1.5 * np.log(2e6) / 300
+    lower, _ = mean_within(one, zero, 300, floor=zero, ceiling=one, error_probability=1e-6)
+    assert lower[0] < 1 - np.log(2e6) / 300 * 0.9
+
+
+@pytest.mark.parametrize("relative", [0.2, 0.5, 1.0, 2.0])
+def test_intervals_of_tame_variables_are_hardly_wider_than_students(relative: float) -> None:
+    """A range of four times the mean, 2,000 draws."""
+    draws, chance = 2000, 1e-12
+    mean, error = np.ones(1), np.array([relative / np.sqrt(draws)])
+    lower, upper = mean_within(
+        mean, error, draws, floor=np.zeros(1), ceiling=np.full(1, 4.0), error_probability=chance
+    )
+    student = -float(stdtrit(draws - 1, chance / 2)) * error[0]
+    assert student < mean[0] - lower[0] < 2 * student
+    assert student < upper[0] - mean[0] < 2 * student + 4 * np.log(24 / chance) / draws
+
+
+def test_either_end_has_half_of_the_error_probability() -> None:
+    mean, error, zero = np.full(1, 0.3), np.full(1, 0.01), np.zeros(1)
+    ends = mean_within(mean, error, 90, floor=zero, ceiling=zero + 1, error_probability=0.02)
+    assert ends[0] == least_mean(mean, error, 90, 0.01)
+    assert ends[1] == 1 - least_mean(1 - mean, error, 90, 0.01)
+
+
+def test_no_range_no_end() -> None:
+    one, nowhere = np.ones(1), np.full(1, np.inf)
+    ends = mean_within(one, one, 50, floor=-nowhere, ceiling=nowhere, error_probability=0.1)
+    assert [end.tolist() for end in ends] == [[-np.inf], [np.inf]]
+    lower, upper = mean_within(
+        one, 0 * one, 50, floor=0 * one, ceiling=nowhere, error_probability=0.1
+    )
+    assert 0 < lower[0] < 1
+    assert upper[0] == np.inf
+
+
+def test_a_mean_outside_its_range_says_nothing() -> None:
+    two = np.full(1, 2.0)
+    ends = mean_within(two, 0 * two, 50, floor=0 * two, ceiling=two / 2, error_probability=0.1)
+    assert [end.tolist() for end in ends] == [[-np.inf], [np.inf]]

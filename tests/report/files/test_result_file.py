@@ -1,0 +1,64 @@
+"""Files of results that a command goes on from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fltheory.report.files.result_file import read_results, write_results
+
+
+@dataclass(frozen=True)
+class Plan:
+    budget: int
+
+
+@dataclass(frozen=True)
+class Found:
+    name: str
+    value: float
+
+
+def read(path: Path, plan: Plan) -> list[Found]:
+    return read_results(
+        path,
+        "found",
+        plan,
+        command="search",
+        plan_of=lambda entry: Plan(**entry),
+        result_of=lambda entry: Found(**entry),
+    )
+
+
+def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+    path, results = tmp_path / "found.json", [Found("a", 0.1), Found("b", 1e300)]
+    assert read(path, Plan(3)) == []
+    write_results(path, "found", results, Plan(3))
+    assert read(path, Plan(3)) == results
+    assert [entry.name for entry in tmp_path.iterdir()] == ["found.json"]
+
+
+def test_another_plan_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "found.json"
+    write_results(path, "found", [], Plan(3))
+    with pytest.raises(ValueError, match=r"same plan, Plan\(budget=4\), got Plan\(budget=3\) in"):
+        read(path, Plan(4))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"plan": {"budget": 3}, "found": [{"name": "a"}]}',
+        '{"plan": 1, "found": []}',
+    ],
+)
+def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "found.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"a file that search wrote, got '.*found.json'"):
+        read(path, Plan(3))

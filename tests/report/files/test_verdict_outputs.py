@@ -1,0 +1,47 @@
+"""The files that verdicts go to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fltheory import theorems
+from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_outputs import VerdictOutputs
+from fltheory.verify import check_regimes
+
+STATEMENTS = [theorems.get("ca-fed/appendix-e")]
+
+
+def test_all_formats_are_written_and_told(tmp_path: Path) -> None:
+    outputs = VerdictOutputs(tmp_path / "v.json", tmp_path / "v.csv", tmp_path / "v.html")
+    told: list[str] = []
+    outputs.write(
+        STATEMENTS,
+        check_regimes(STATEMENTS),
+        (),
+        MadeBy(0, 2000),
+        progress=lambda done, total, what: told.append(f"{done}/{total} {what}"),
+    )
+    assert len(json.loads((tmp_path / "v.json").read_text())["cells"]) == 5
+    assert (tmp_path / "v.csv").read_text().count("\n") == 6
+    assert (tmp_path / "v.html").read_text().startswith("<!doctype html>")
+    assert told == [f"{i}/3 writing {path}" for i, path in enumerate(outputs.files.values())]
+
+
+def test_nothing_is_written_unless_asked_for(tmp_path: Path) -> None:
+    VerdictOutputs().write(STATEMENTS, [], (), MadeBy(0, 2000))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_formats_do_not_share_a_file(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"html must be another file than json, got .*v' twice"):
+        VerdictOutputs(json=tmp_path / "v", html=Path("v"))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="html must be a file, got the folder"):
+        VerdictOutputs(html=tmp_path)

@@ -1,0 +1,70 @@
+"""Corrected statements in text and LaTeX: complete, marked, and typeset without an error."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import sympy as sp
+
+from fltheory import theorems
+from fltheory.report.terminal.corrected_statement import corrected_latex, corrected_text
+from fltheory.theorems.correction import correction, hypotheses_of
+
+CORRECTED = [
+    s.id
+    for s in theorems.registered()
+    if s.reading == "printed" and any(fault.reading for fault in s.refutations)
+]
+
+
+@pytest.mark.parametrize("identifier", CORRECTED)
+def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> None:
+    found = correction(identifier)
+    text, latex = corrected_text(found), corrected_latex(found)
+    for hypothesis in hypotheses_of(found.corrected):
+        assert hypothesis.name in text
+        assert sp.latex(hypothesis.condition) in latex
+    for assertion in found.corrected.assertions:
+        assert assertion.left in text
+        terms = [assertion.right] if assertion.variable else sp.Add.make_args(assertion.right)
+        assert all(str(term) in text and sp.latex(term) in latex for term in terms)
+    for number, change in enumerate(found.changes, 1):
+        assert f"  [{number}] {change.kind}: {change.about}" in text
+        assert rf"\item[{{[{number}]}}] {change.kind}" in latex
+
+
+@pytest.mark.parametrize("identifier", CORRECTED)
+def test_latex_is_balanced_and_has_no_character_that_text_cannot_show(identifier: str) -> None:
+    latex = corrected_latex(correction(identifier))
+    body = latex.split("\n", 1)[1]
+    assert body.count("{") == body.count("}")
+    for name in ("corrected", "itemize", "multline*", "enumerate"):
+        assert body.count(rf"\begin{{{name}}}") == body.count(rf"\end{{{name}}}")
+    assert body.count("$") % 2 == 0
+    outside = re.sub(
+        r"\$[^$]*\$|\\detokenize\{.*?\}\}|\\begin\{multline\*\}.*?\\end\{multline\*\}",
+        "",
+        body,
+        flags=re.S,
+    )
+    # What is left is words: no character that LaTeX reads as a command of a formula.
+    assert not re.search(r"[_^&#%]", outside.split("\n", 1)[1]), outside
+
+
+def test_formulas_are_typeset(request: pytest.FixtureRequest) -> None:
+    converter = pytest.importorskip("latex2mathml.converter")
+    latex = corrected_latex(correction("sa-fl/5"))
+    for formula in re.findall(r"\$([^$]*)\$", latex):
+        assert "<math" in converter.convert(formula.replace(r"\changed", r"\text"))
+
+
+def test_marks_stand_where_the_changes_are() -> None:
+    text = corrected_text(correction("sa-fl/5"))
+    assert "small client step: eta_c <= 1/(16*K*L)   [1]" in text
+    assert "+ 4*eta_c*q*sigma**2/(m*mu)   [2]" in text
+    assert "+ 4*q*sigma_G**2/mu**2   [3]" in text
+    assert "left out: few clients' rounds, q <= 1/(1 + " in text
+    assert "coupled step sizes: K*eta_c*mu/2 = 2*L*eta_s*mu/(L + mu)\n" in text
+    latex = corrected_latex(correction("sa-fl/5"))
+    assert r"\changed{3}{\frac{4 q \sigma_{G}^{2}}{\mu^{2}}}" in latex

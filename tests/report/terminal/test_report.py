@@ -1,0 +1,79 @@
+"""The table and the explanation."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+from fltheory import theorems
+from fltheory.evidence.verdict import Grade
+from fltheory.grammar.assertion import Relation
+from fltheory.report import summary
+from fltheory.report.terminal.explanation import explanation, where_it_applies
+from fltheory.report.terminal.verdict_table import verdict_table
+from fltheory.verify import Outcome
+from tests.verify.cells import FAILING, cell
+
+CELLS = [
+    cell(),
+    cell(Outcome.REFUTED, truth=3.0, regime="rough"),
+    cell(Outcome.INAPPLICABLE, regime="stiff", hypotheses=(FAILING,)),
+    cell(Outcome.INAPPLICABLE, bound=math.inf, regime="wild"),
+    cell(Outcome.UNDECIDED, truth=math.nan, regime="dim", grade=Grade.STATISTICAL),
+    cell(truth=-0.5, bound=-0.4, regime="order", relation=Relation.OF_ORDER),
+]
+
+
+def printed(renderable) -> str:
+    stream = io.StringIO()
+    Console(file=stream, width=200).print(renderable)
+    return stream.getvalue()
+
+
+def row(table: str, regime: str) -> str:
+    return next(line for line in table.splitlines() if f" {regime} " in line)
+
+
+@pytest.mark.parametrize(
+    ("regime", "parts"),
+    [
+        ("calm", ["HOLDS", "exact", "0.5"]),
+        ("rough", ["REFUTED", "1.5", "truth 3 > bound 2"]),
+        ("stiff", ["INAPPLICABLE", "0.5", "small step: margin -0.25 in round 3"]),
+        ("wild", ["INAPPLICABLE", "no bound"]),
+        ("dim", ["UNDECIDED", "statistical", "no bound"]),
+        ("order", ["HOLDS", "slope -0.50/-0.40"]),
+    ],
+)
+def test_rows_of_the_table(regime: str, parts: list[str]) -> None:
+    line = row(printed(verdict_table(CELLS)), regime)
+    assert all(part in line for part in parts)
+    assert "nan" not in line
+
+
+def test_summary_counts_every_cell() -> None:
+    assert summary(CELLS) == "6 cells: 2 HOLDS, 1 REFUTED, 2 INAPPLICABLE, 1 UNDECIDED"
+
+
+@pytest.mark.parametrize(
+    "statement", theorems.registered(), ids=lambda item: f"{item.id}-{item.reading}"
+)
+def test_explanation_holds_everything(statement: theorems.Statement) -> None:
+    text = explanation(statement)
+    theorem = getattr(statement, "theorem", statement)
+    expected = [statement.id, statement.reading, statement.title, statement.source, statement.note]
+    expected += [theorem.quantity.text, *theorem.meanings.values()]
+    for hypothesis in theorem.hypotheses:
+        expected += [hypothesis.name, hypothesis.source]
+    expected += [item.meaning for item in getattr(theorem, "round_symbols", ())]
+    assert [part for part in expected if part not in text] == []
+
+
+def test_where_it_applies_sorts_regimes_by_verdict() -> None:
+    text = where_it_applies(CELLS)
+    assert "HOLDS: calm; order" in text
+    assert "REFUTED: rough" in text
+    assert "INAPPLICABLE: stiff; wild" in text

@@ -1,0 +1,61 @@
+"""The page of biases is what the algorithms give, and says what its numbers rest on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fltheory.reproduce.bias_report import bias_page, bias_text, write_bias_figure
+from fltheory.reproduce.participation_bias import Bias, Cell, Effort, Grade, bias_table
+
+PAGE = Path(__file__).parents[2] / "docs" / "bias.md"
+
+
+@pytest.fixture(scope="module")
+def cells() -> list[Cell]:
+    return list(bias_table())
+
+
+def test_the_page_is_current(cells: list[Cell]) -> None:
+    """What `fltheory reproduce bias --check` says."""
+    assert PAGE.read_text(encoding="utf-8") == bias_page(cells, Effort(), "bias.svg")
+
+
+def test_cells_are_exact_wherever_a_round_is_affine(cells: list[Cell]) -> None:
+    by_paths = {cell.algorithm for cell in cells if cell.bias.grade is Grade.PATHS}
+    assert by_paths == {"F3AST", "CA-Fed", "FedAU", "FedAR"}
+    assert all(cell.bias.error < 1e-8 for cell in cells if cell.bias.grade is Grade.EXACT)
+    assert len({(cell.algorithm, cell.process, cell.weights) for cell in cells}) == len(cells)
+
+
+@pytest.mark.parametrize(
+    ("bias", "shown"),
+    [
+        (Bias(0.01234, 1e-12, Grade.EXACT), "0.0123"),
+        (Bias(1e-13, 1e-12, Grade.EXACT), "0"),
+        (Bias(0.01234, 0.0, Grade.PATHS), "~0.0123"),
+        (Bias(0.01234, 0.00567, Grade.PATHS), "0.012 +- 0.006"),
+    ],
+)
+def test_a_number_says_what_it_rests_on(bias: Bias, shown: str) -> None:
+    assert bias_text(bias) == shown
+
+
+def test_remarks_name_algorithms_by_their_numbers(cells: list[Cell]) -> None:
+    page = bias_page(cells, Effort())
+    assert "under any process: MIFA, FedVARP, SCAFFOLD I, SCAFFOLD II." in page
+    assert "some where they are not: FedAvg-IS, Unbiased." in page
+    moved = [
+        Cell(c.algorithm, c.process, c.weights, Bias(0.5, 1e-12, Grade.EXACT))
+        if (c.algorithm, c.process) == ("FedVARP", "Markov")
+        else c
+        for c in cells
+    ]
+    assert "under any process: MIFA, SCAFFOLD I, SCAFFOLD II." in bias_page(moved, Effort())
+
+
+def test_the_figure_is_written_the_same_again(cells: list[Cell], tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        write_bias_figure(cells, tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

@@ -1,0 +1,81 @@
+"""The experiment's table, page and file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from fltheory.reproduce.ca_fed_synthetic import CHOICES, Figures, Measured, Plan
+from fltheory.reproduce.experiment_report import (
+    experiment_page,
+    experiment_summary,
+    experiment_tables,
+    read_measured,
+    write_measured,
+)
+
+
+def measured(seed: int, method: str, average: float, kept: float | None = None) -> Measured:
+    row = Figures(80.0 + seed, average, 0.5, 0.1, kept, kept)
+    return Measured(
+        seed,
+        method,
+        81.0,
+        dict.fromkeys(CHOICES, (0.01, 0.1 + seed)),
+        dict.fromkeys(CHOICES, row),
+    )
+
+
+RESULTS = [
+    measured(0, "Unbiased", 70.0),
+    measured(1, "Unbiased", 74.0),
+    measured(1, "CA-Fed", 75.0, 60.0),
+    measured(0, "CA-Fed", 73.0, 50.0),
+]
+
+
+def test_page_rows_by_hand() -> None:
+    """Means 72 and 74; over two seeds the error of a mean is half the distance.
+
+    The differences are 3 and 1: 2 +- 1. The paper's figures are those of Table I.
+    """
+    lines = experiment_page(RESULTS, Plan(), "make it").splitlines()
+    assert "Made by `make it`; do not edit." in lines
+    first = next(line for line in lines if line.startswith("| Unbiased"))
+    second = next(line for line in lines if line.startswith("| CA-Fed"))
+    assert [part.strip() for part in first.strip("|").split("|")] == [
+        "Unbiased", "80.50 +- 0.50", "78.94", "72.00 +- 2.00", "75.32", "0.50 +- 0.00", "0.48",
+        "0.10 +- 0.00", "", "", "0.01, 0.1",
+    ]  # fmt: skip
+    assert [part.strip() for part in second.strip("|").split("|")][3:] == [
+        "74.00 +- 1.00", "76.22", "0.50 +- 0.00", "0.28", "0.10 +- 0.00", "+2.00 +- 1.00",
+        "55%, 55%", "0.01, 0.1",
+    ]  # fmt: skip
+
+
+def test_one_seed_has_no_error() -> None:
+    page = experiment_page(RESULTS[:1], Plan(), "make it")
+    assert "| Unbiased | 80.00 | 78.94 | 70.00 |" in page
+
+
+def test_tables_and_summary() -> None:
+    stream = io.StringIO()
+    for table in experiment_tables(RESULTS):
+        Console(file=stream, width=200).print(table)
+    assert stream.getvalue().count("76.22") == len(CHOICES)
+    assert experiment_summary(RESULTS, Plan()).startswith("2 seeds, each a data set with 3 runs")
+
+
+def test_the_file_gives_back_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "out.json"
+    assert read_measured(path, Plan()) == []
+    write_measured(path, RESULTS, Plan())
+    assert read_measured(path, Plan()) == RESULTS
+    with pytest.raises(ValueError, match="out must be of the same plan"):
+        read_measured(path, Plan(10))
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(ValueError, match="out must be a file that experiment wrote"):
+        read_measured(path, Plan())

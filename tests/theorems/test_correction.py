@@ -1,0 +1,74 @@
+"""What should stand in a refuted statement's place, and which change brought in what."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+
+from fltheory import theorems
+from fltheory.theorems.correction import correction, left_part, parts_of
+from fltheory.theorems.sa_fl import statements as sa_fl
+
+RESULTS = [s.id for s in theorems.registered() if s.reading == "printed" and s.refutations]
+
+
+def test_theorem_5_marks_each_change_where_it_is() -> None:
+    found = correction("sa-fl/5")
+    q, mu, m = sa_fl.q, sa_fl.mu, sa_fl.m
+    brought_in = {
+        sp.Le(sa_fl.eta_c, 1 / (16 * sa_fl.L * sa_fl.K)): "1",
+        4 * q * sa_fl.eta_c * sa_fl.sigma**2 / (mu * m): "2",
+        4 * q * sa_fl.sigma_G**2 / mu**2: "3",
+    }
+    marks = {part: found.marks(part) for part in parts_of(found.corrected)}
+    assert {part: mark for part, mark in marks.items() if mark} == brought_in
+    assert [h.name for h in found.left_out] == ["few clients' rounds"]
+    assert [change.kind for change in found.changes] == [
+        "missing hypothesis",
+        "missing hypothesis",
+        "misprint",
+    ]
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_every_refuted_result_has_a_correction(identifier: str) -> None:
+    statement = theorems.get(identifier)
+    if not statement.kind.is_result:
+        return
+    found = correction(identifier)
+    assert found.corrected.reading != "printed"
+    assert not found.corrected.refutations
+    assert len(found.changes) >= 1
+    assert all(change.kind for change in found.changes)
+
+
+def test_what_the_proof_asks_for_besides_has_a_star() -> None:
+    """CA-Fed's derived reading has a stationary start, which none of the three faults is about."""
+    found = correction("ca-fed/2")
+    stationary = next(h for h in found.corrected.hypotheses if h.name == "stationary start")
+    assert found.marks(stationary.condition) == "*"
+    assert [change.kind for change in found.changes].count("misprint") == 2
+
+
+@pytest.mark.parametrize(
+    ("identifier", "message"),
+    [
+        ("sa-fl/corollary-2", "theorem must be refuted to be corrected, got sa-fl/corollary-2"),
+        ("ca-fed/appendix-e-summands", "theorem must have a reading that mends it"),
+        ("sa-fl/9", "id must be a registered theorem"),
+    ],
+)
+def test_what_has_no_correction_is_refused(identifier: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        correction(identifier)
+
+
+def test_a_changed_left_side_is_marked() -> None:
+    """Theorem 4's sum over r = 0 .. R-1 for 1 .. R is its second change; Theorem 5's stays.
+
+    In Lemma 1 the left side is all that changes, by its one change.
+    """
+    for identifier, mark in (("sa-fl/4", "2"), ("sa-fl/5", ""), ("pac/lemma-1", "1")):
+        found = correction(identifier)
+        (assertion,) = found.corrected.assertions
+        assert found.marks(left_part(assertion)) == mark

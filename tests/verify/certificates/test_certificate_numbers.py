@@ -1,0 +1,772 @@
+"""The checker's moments and numbers against every branch of a run, and against hands."""
+
+from __future__ import annotations
+
+import copy
+import math
+from fractions import Fraction
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+from tests.verify.by_enumeration import (
+    OF_PARTICIPANTS,
+    STANDARD,
+    World,
+    logarithm,
+    numbers_of,
+    paths,
+    root,
+    rows_of,
+)
+from tests.verify.certificate_cases import (
+    FLAT_CLIENTS,
+    HARMONIC,
+    IN_PLANE,
+    METHODS,
+    ON_LINE,
+    PARTICIPATION,
+    method,
+    setting,
+)
+from tests.verify.certificates.test_certificate_checker import (
+    STATEMENT,
+    check,
+    claim,
+    document,
+    down,
+    known,
+    number,
+    refused,
+)
+from tests.verify.checker_alone import checker
+
+F: TypeAlias = Fraction
+
+
+TIED = [["2", "1/2"], ["1/2", "1"]]
+
+
+def long_absent(name: Any) -> Any:
+    """Six rounds in which clients are absent for up to four on end; one branch."""
+    rare = {"name": "Cyclic", "periods": [1, 4, 5], "offsets": [0, 2, 4], "active": [1, 1, 2]}
+    return {**setting(name, rounds=6), "participation": rare}
+
+
+SETTINGS: dict[str, Any] = {
+    **{name: setting(name) for name in METHODS},
+    **{f"{name}, in the plane": setting(name, "one of two", 2, IN_PLANE) for name in METHODS},
+    **{
+        f"{name}, {who}": setting(name, who)
+        for name in ("FedAU", "FedAR", "FedVarp", "Mifa", "Safari", "FedAvg")
+        for who in PARTICIPATION
+    },
+    **{f"{name}, long absent": long_absent(name) for name in METHODS},
+    "FedAU, longer cut-off": long_absent(method("FedAU", cutoff=3)),
+    "FedAR, longer cut-off": long_absent(method("FedAR", cutoff=2)),
+    "FedAR, no cut-off": long_absent(method("FedAR", cutoff=0)),
+    "axes tied": setting("Scaffold", "two of three", 2, {**IN_PLANE, "hessians": [TIED] * 3}),
+    "axes apart": setting("Scaffold", "two of three", 2, FLAT_CLIENTS),
+    "more rounds": setting("FedAU", "cycles", 6),
+    "MIFA waits": setting("Mifa", "cycles", 5),
+    "FedAR waits": setting("FedAR", "cycles", 6),
+    "one round": setting("Safari", rounds=1),
+    "without noise": setting("Scaffold", problem={**ON_LINE, "sigma": "0"}),
+    "one client": setting(
+        method("FedAvg", local_steps=3),
+        problem={**ON_LINE, "hessians": [[["2"]]], "optima": [["1"]], "target_weights": ["1"]},
+    ),
+}
+SETTINGS["one client"]["participation"] = {"name": "UniformSubset", "size": 1, "excluded": []}
+SETTINGS["one client, assisted"] = {**SETTINGS["one client"], "algorithm": method("Safari")}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_brackets_hold_what_every_branch_gives(name: str) -> None:
+    rows, of_setting = rows_of(SETTINGS[name]), known(SETTINGS[name])
+    for of in STANDARD:
+        series = of_setting.series(of, 256)
+        assert len(series) == len(rows)
+        for row, (low, high) in zip(rows, series, strict=True):
+            assert low <= row[of] <= high
+            assert high - low < F(1, 2**200)
+
+
+@pytest.mark.parametrize(
+    ("w", "of"),
+    [
+        (setting("Safari", "two of three", 1), OF_PARTICIPANTS),
+        (setting("Safari", "one of two", 1, IN_PLANE), OF_PARTICIPANTS),
+        (setting("Safari", "on and off", 1), OF_PARTICIPANTS),
+        (setting("averaged", "on and off"), ("biased_excess_loss",)),
+        (setting("WeightedFedAvg", "a chain", 1, IN_PLANE), ("biased_excess_loss",)),
+        (setting("averaged", "cycles"), ("biased_excess_loss",)),
+    ],
+    ids=range(6),
+)
+def test_other_quantities(w: Any, of: tuple[str, ...]) -> None:
+    rows, of_setting = rows_of(w, of), known(w)
+    for name in of:
+        for row, (low, high) in zip(rows, of_setting.series(name, 256), strict=True):
+            assert low <= row[name] <= high
+            assert high - low < F(1, 2**200)
+
+
+def test_quantities_of_participants_need_some() -> None:
+    for of in OF_PARTICIPANTS:
+        with refused("setting.participation: must have participants in every round"):
+            known(empty(setting("FedAU", "a chain"))).series(of, 64)
+
+
+@pytest.mark.parametrize("name", ["averaged", "Scaffold", "scheduled"])
+def test_sums_of_gradients_need_plain_local_steps(name: str) -> None:
+    """Elsewhere they would be those of the first round's steps, from the average, uncorrected."""
+    with refused("participant_gradient_sum must be of plain local SGD from the model"):
+        known(setting(name)).series("participant_gradient_sum", 64)
+
+
+def empty(w: Any) -> Any:
+    """Nobody takes part in the first state of a chain."""
+    found = copy.deepcopy(w)
+    found["participation"]["sets"][0] = []
+    return found
+
+
+@pytest.mark.parametrize(
+    "name", ["FedAvg", "FedVarp", "ClusterFedVarp", "FedAR", "Scaffold", "Mifa", "AdaFed", "FedAU"]
+)
+def test_rounds_without_anybody(name: str) -> None:
+    w = empty(setting(name, "a chain"))
+    of_setting = known(w)
+    for row, (low, high) in zip(
+        rows_of(w), of_setting.series("squared_distance", 256), strict=True
+    ):
+        assert low <= row["squared_distance"] <= high
+
+
+@pytest.mark.parametrize("reduction", ["last", "mean", "min", "max"])
+@pytest.mark.parametrize("rounds", [[0, 0], [1, 0], [0, -1], [1, -2], [3, 0]])
+@pytest.mark.parametrize("of", STANDARD)
+def test_the_truth_is_decided_to_the_last_digit(of: str, reduction: str, rounds: list[int]) -> None:
+    w = setting("Safari", "one of two", 3)
+    numbers = [row[of] for row in rows_of(w)][rounds[0] : 4 + rounds[1]]
+    exact = {
+        "last": numbers[-1], "mean": sum(numbers) / len(numbers), "min": min(numbers),
+        "max": max(numbers),
+    }[reduction]  # fmt: skip
+    quantity = {"of": of, "reduction": reduction, "rounds": rounds, "weights": "1"}
+    below = down(exact)
+    assert check(document(w, below, "-100", quantity=quantity, bound="-100")) == (below, -100)
+    with refused("truth: must be at most the quantity"):
+        check(document(w, below + F(2, 10**30), "-100", quantity=quantity, bound="-100"))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("(1 - mu*h/2)**(T - 1 - r)", lambda r: (1 - F(1, 2) * F(2, 5) / 2) ** (3 - 1 - r)),
+        ("Max(r - 1, 0)*sqrt(4*K*8)", lambda r: F(max(r - 1, 0))),
+        ("1 + r", lambda r: F(1 + r)),
+        ("-r + 3", lambda r: F(3 - r)),
+    ],
+)
+def test_weighted_means(text: str, share: Any) -> None:
+    w = setting("Safari", "one of two", 3)
+    rows = rows_of(w)[:-1]
+    shares = [share(r) for r in range(3)]
+    exact = sum(s * row["excess_loss"] for s, row in zip(shares, rows, strict=True)) / sum(shares)
+    quantity = {"of": "excess_loss", "reduction": "mean", "rounds": [0, -1], "weights": text}
+    below = down(exact)
+    assert check(document(w, below, "-100", quantity=quantity, bound="-100"))
+    with refused("truth: must be at most the quantity"):
+        check(document(w, below + F(2, 10**30), "-100", quantity=quantity, bound="-100"))
+
+
+@pytest.mark.parametrize("text", ["sqrt(2)**2 - 2 + r", "sqrt(2)**2 - 2"])
+def test_weights_that_may_be_negative_or_zero_are_refused(text: str) -> None:
+    quantity = {"of": "excess_loss", "reduction": "mean", "rounds": [0, -1], "weights": text}
+    with refused("'the truth' is too close to an equality to decide"):
+        check(document(setting("Safari"), "1/100", quantity=quantity))
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 7, 8, 12, 20])
+@pytest.mark.parametrize("text", ["sqrt(2 + r)", "(3 - r)*sqrt(1/7)", "r + sqrt(1/100)"])
+def test_weighted_means_in_coarse_units(text: str, bits: int) -> None:
+    w = setting("Safari", "one of two", 3)
+    shares = [
+        {"sqrt(2 + r)": root(F(2 + r)), "r + sqrt(1/100)": r + F(1, 10)}.get(
+            text, (3 - r) * root(F(1, 7))
+        )
+        for r in range(3)
+    ]
+    rows = [row["excess_loss"] for row in rows_of(w)[:-1]]
+    exact = sum(s * row for s, row in zip(shares, rows, strict=True)) / sum(shares)
+    quantity = {"of": "excess_loss", "reduction": "mean", "rounds": [0, -1], "weights": text}
+    stated = document(w, "1/100", quantity=quantity)["statement"]
+    low, high = checker._Statement(stated, known(w)).truth(bits)
+    assert low - F(1, 10**50) <= exact <= high + F(1, 10**50)
+    assert high - low < F(200, 2**bits)
+
+
+def test_a_bound_is_decided_to_the_last_digit() -> None:
+    """The first round's squared distance is (3 - 13/24)^2, above 6."""
+    w = setting("Safari", rounds=1)
+    quantity = {**STATEMENT["quantity"], "rounds": [0, -1]}
+    exact = F(math.isqrt(2 * 10**60), 10**30)
+    with refused("bound: must be at least the statement's"):
+        check(document(w, "3", exact, bound="sqrt(2)", quantity=quantity))
+    assert check(document(w, "3", exact + F(1, 10**30), bound="sqrt(2)", quantity=quantity))
+    assert check(document(w, "3", "5/7", bound="5/7", quantity=quantity))
+    with refused("bound: must be at least the statement's"):
+        check(document(w, "3", "4/7", bound="5/7", quantity=quantity))
+
+
+@pytest.mark.parametrize(("symbol", "of"), [("G", STANDARD[1]), ("E", STANDARD[2])])
+def test_hypotheses_are_decided_in_every_round(symbol: str, of: str) -> None:
+    w = setting("Safari", "one of two", 3)
+    numbers = [row[of] for row in rows_of(w)][:-1]
+    for sign, extreme, off in (("<", max(numbers), 1), (">", min(numbers), -1)):
+        near = extreme + F(off, 10**20)
+        conditions = {"at most": f"{symbol} {sign} {near}"}
+        assert check(document(w, "1/100", conditions=conditions))
+        beyond = extreme - F(off, 10**20)
+        conditions = {"below": f"{symbol} {sign} {beyond}"}
+        with refused(f"conditions.below: not met in round {numbers.index(extreme)}: {symbol}"):
+            check(document(w, "1/100", conditions=conditions))
+
+
+def test_symbols_that_are_reduced_over_rounds() -> None:
+    w = setting("Safari", "one of two", 3)
+    numbers = [row["squared_distance"] for row in rows_of(w)][:-1]
+    mean = sum(numbers) / 3
+    near = F(1, 10**20)
+    conditions = {"mean": f"M <= {mean + near}", "no less": f"M >= {mean - near}"}
+    assert check(document(w, "1/100", conditions=conditions))
+    with refused("conditions.mean: not met in round 0"):
+        check(document(w, "1/100", conditions={"mean": f"M <= {mean - near}"}))
+
+
+def test_symbols_along_the_run_may_be_of_other_rounds() -> None:
+    """A mean over three rounds beside what is looked at in each of two; it is about 6 here."""
+    w = setting("Safari", rounds=2)
+    mean = sum(row["squared_distance"] for row in rows_of(w)) / 3
+    rules = {**STATEMENT["round_symbols"]}
+    rules["M"] = {**rules["M"], "rounds": [0, 0]}
+    near = F(1, 10**20)
+    conditions = {"both": f"G + M >= {mean - near}", "mean": f"M <= {mean + near}"}
+    assert check(document(w, "1/100", conditions=conditions, round_symbols=rules))
+    conditions["mean"] = f"M <= {mean - near}"
+    with refused("conditions.mean: not met in round 0"):
+        check(document(w, "1/100", conditions=conditions, round_symbols=rules))
+
+
+def test_symbols_that_no_condition_uses_are_not_worked_out() -> None:
+    """Nobody takes part now and then, so that a mean over participants has no value."""
+    w = empty(setting("FedAU", "a chain"))
+    rules = {**STATEMENT["round_symbols"]}
+    rules["X"] = {**rules["M"], "of": "participant_excess_loss"}
+    assert check(document(w, "1/100", round_symbols=rules))
+    with refused("setting.participation: must have participants in every round"):
+        check(document(w, "1/100", round_symbols=rules, conditions={"some": "X > 0"}))
+
+
+def test_several_symbols_of_every_round_meet_in_the_same_round() -> None:
+    """E and G are those of one Hessian in one dimension, E = G/2h at every round."""
+    w = setting("Safari", "one of two", 3)
+    h = 2 * F(1, 2) + F(1, 2) * F(1, 3) + F(1, 6)
+    near = F(1, 10**20)
+    text = f"Max(2*{h}*E - G, G - 2*{h}*E) <= {near}"
+    assert check(document(w, "1/100", conditions={"tied": text}))
+
+
+NUMBERS = {
+    "L", "mu", "sigma", "server_sigma", "n_clients", "rounds", "local_steps", "client_lr",
+    "squared_distance", "Gamma", "excess_loss", "participants", "is_warm",
+}  # fmt: skip
+
+
+OF_ONE_STEP = [name for name in SETTINGS if "scheduled" not in name and "averaged" not in name]
+
+
+@pytest.mark.parametrize("name", OF_ONE_STEP)
+def test_numbers_of_a_setting(name: str) -> None:
+    found, of_setting = numbers_of(SETTINGS[name]), known(SETTINGS[name])
+    assert set(found) >= NUMBERS
+    for symbol, value in found.items():
+        low, high = of_setting.number(symbol, 128)
+        assert low - F(1, 10**50) <= value <= high + F(1, 10**50)
+        assert high - low <= F(1, 2**128)
+
+
+def test_numbers_by_hand() -> None:
+    """On a line with Hessians 2, 1/2, 1, optima 1, -2, 1/3 and weights 1/2, 1/3, 1/6."""
+    w = setting("Scaffold")
+    # x* = (1 - 1/3 + 1/18)/(1 + 1/6 + 1/6) = (13/18)/(4/3)
+    star = F(13, 24)
+    pulls = [2 * (star - 1), F(1, 2) * (star + 2), star - F(1, 3)]
+    assert number("control_gap", w) == sum(g * g for g in pulls) / 3
+    assert number("Gamma", w) == F(1, 4) * (star + 2) ** 2
+    assert number("squared_distance", w) == (3 - star) ** 2
+    assert number("excess_loss", w) == F(2, 3) * (3 - star) ** 2
+    shared = {**ON_LINE, "hessians": [[["2"]]] * 3}
+    # x* = 1/2 - 2/3 + 1/18 = -1/9
+    assert number("sigma_G", setting("Scaffold", problem=shared)) == 2 * (2 - F(1, 9))
+    assert number("is_warm", setting("warm")) == 1
+    assert number("has_memory", w) == 0
+    assert number("dependence", w) == 0
+    assert number("distance_from_uniform", w) == 0
+    assert number("q", setting("Safari")) == F(3, 4)
+    assert number("assist_lr", setting("Safari")) == F(1, 7)
+    assert number("option", w) == 2
+    assert number("cutoff", setting("FedAU")) == 2
+
+
+def test_curvatures_by_hand() -> None:
+    """Of diagonal Hessians they are entries; of ((2, 1), (1, 2)) they are 3 and 1."""
+    flat = setting("Scaffold", problem=FLAT_CLIENTS)
+    assert number("L", flat) == 3
+    assert number("mu", flat) == F(1, 2)
+    tied = {**IN_PLANE, "hessians": [[["2", "1"], ["1", "2"]]] * 3}
+    for name, value in (("L", 3), ("mu", 1)):
+        low, high = known(setting("Scaffold", problem=tied)).number(name, 64)
+        assert low <= value <= high <= low + F(1, 2**64)
+
+
+def test_participation_by_hand() -> None:
+    excluded = setting("Scaffold", "one of two")
+    assert number("participants", excluded) == 1
+    assert number("distance_from_uniform", excluded) == F(1, 3)
+    assert number("has_memory", setting("Scaffold", "independent")) == 0
+    independent = setting("Scaffold", "independent")
+    assert number("participants", independent) == F(11, 6)
+    assert number("distance_from_uniform", independent) == 1
+    independent["participation"] = {"name": "Bernoulli", "availability": ["1/2", "1/2", "1"]}
+    # two at a time on average; the pairs with client 2 have 1/4 each instead of 1/3
+    assert number("distance_from_uniform", independent) == F(1, 2)
+    on_off = setting("Scaffold", "on and off")
+    assert number("has_memory", on_off) == 1
+    # |nu| max(pi, 1 - pi): 1/2 x 1/2 and 1/4 x 2/3
+    assert number("dependence", on_off) == F(1, 4)
+    assert number("chain_states", on_off) == 4
+    assert number("chain_rate", on_off) == F(3, 4)
+    assert number("chain_factor", on_off) == F(1, 2) + 1 + F(2, 3)
+    assert number("chain_onset", on_off) == 0
+    assert number("start_distance", on_off) == 0
+    # all off at first: the stationary chance of that is 1/2 x 2/3
+    assert number("start_distance", setting("FedAU", "all off at first")) == F(2, 3)
+    # a chain's law is (2, 3/2, 1)/(9/2): pi P = pi
+    chain = setting("Scaffold", "a chain")
+    law = [F(4, 9), F(1, 3), F(2, 9)]
+    assert known(chain).w.law.stationary == dict(enumerate(law))
+    assert number("participants", chain) == law[0] + 2 * law[1] + law[2]
+    assert number("chain_states", chain) == 3
+    assert number("has_memory", chain) == 1
+    # after the third state comes the first: client 2 then comes with 0 instead of 2/9, client 1
+    # with 1/3 after the second state, and client 0, there in 7/9, comes with 1/3 after the second
+    assert number("dependence", chain) == F(2, 3) - F(2, 9)
+    cycles = setting("FedAU", "cycles")
+    assert number("participants", cycles) == 1 + F(1, 2) + F(2, 3)
+    assert number("dependence", cycles) == F(2, 3)
+    alike = {"name": "FiniteChain", "transition": [["1/2", "1/2"]] * 2, "sets": [[0, 1], [2]],
+             "start": None}  # fmt: skip
+    assert number("has_memory", {**chain, "participation": alike}) == 0
+    assert number("has_memory", {**chain, "participation": {**alike, "start": 0}}) == 1
+    everyone = {"name": "MarkovOnOff", "availability": ["1", "1/2", "0"],
+                "correlation": ["0", "0", "0"], "start": None}  # fmt: skip
+    assert number("has_memory", {**chain, "participation": everyone}) == 0
+    assert number("chain_states", {**chain, "participation": everyone}) == 2
+    assert number("chain_rate", {**chain, "participation": everyone}) == F(1, 2)
+    fixed = {**chain, "participation": {**everyone, "availability": ["1", "1", "0"]}}
+    assert number("chain_states", fixed) == 1
+    assert number("chain_rate", fixed) == F(1, 2)
+    assert number("chain_factor", fixed) == 3
+
+
+CA_FED = {
+    "algorithm": {
+        "name": "AveragedIterate", "weights": HARMONIC, "algorithm": {
+            "name": "Projected", "onto": {"centre": ["1/2"], "radius": "5"}, "algorithm": {
+                "name": "Scheduled", "step_sizes": HARMONIC, "algorithm": {
+                    **method("WeightedFedAvg", server_lr="1"),
+                    "aggregation_weights": ["1/2", "1/4"],
+                },
+            },
+        },
+    },
+    "problem": {
+        "hessians": [[["2"]], [["1"]]], "optima": [["1"], ["-2"]], "sigma": "0",
+        "server_sigma": "0", "target_weights": ["1/2", "1/2"],
+    },
+    "participation": {
+        "name": "MarkovOnOff", "availability": ["1/2", "1/3"], "correlation": ["1/2", "0"],
+        "start": None,
+    },
+    "rounds": 4, "x0": ["3"],
+}  # fmt: skip
+
+
+def test_numbers_of_ca_fed_by_hand() -> None:
+    """p = (1/4, 1/12) over 1/3 = (3/4, 1/4); w_B* = (3/2 - 1/2)/(7/4) = 4/7, w* = 0."""
+    assert number("total_weight", CA_FED) == F(3, 4)
+    assert number("least_weight", CA_FED) == F(1, 4)
+    assert number("mean_weight", CA_FED) == F(1, 3)
+    assert number("mean_squared_weight", CA_FED) == F(1, 8) + F(1, 48)
+    assert number("biased_squared_distance", CA_FED) == F(17, 7) ** 2
+    assert number("biased_Gamma", CA_FED) == F(18, 7) ** 2 / 2
+    assert number("radius", CA_FED) == 5
+    assert number("reach_of_optima", CA_FED) == F(5, 2)
+    assert number("reach_of_minimisers", CA_FED) == F(5, 2)
+    assert number("reach_of_start", CA_FED) == F(5, 2)
+    # D = 2 (1/2 + 5), H = (5 + 1/2)^2 - (3/7)^2, the second client's being 7.5^2/2 - (18/7)^2/2
+    assert number("largest_gradient", CA_FED) == 11
+    assert number("largest_loss_change", CA_FED) == F(11, 2) ** 2 - F(9, 49)
+    assert number("first_step", CA_FED) == F(1, 5)
+    assert number("step_decay", CA_FED) == 1
+    assert number("step_sum", CA_FED) == F(1, 5) + F(1, 7) + F(1, 9) + F(1, 11)
+    far = copy.deepcopy(CA_FED)
+    far["problem"]["optima"][1] = ["-30"]
+    # w_B* = (3/2 - 15/2)/(7/4): the second client's loss there is larger than anywhere in W
+    assert number("largest_loss_change", far) == max(
+        F(36) ** 2 / 2 - (30 - F(24, 7)) ** 2 / 2, (30 - F(24, 7)) ** 2 / 2
+    )
+
+
+def test_sums_over_all_rounds() -> None:
+    """Of (1/2)/(t + 3/2) and of 1/t: trigamma(5/2)/4 and pi^2/6, to 7 digits."""
+    low, high = known(CA_FED).number("step_square_sum", 64)
+    assert low < F(1225895, 10**7) < high + F(1, 10**6)
+    assert high - low < F(1, 10**8)
+    exact = (math.pi**2 / 2 - 4 - F(4, 9)) / 4
+    assert float(low) <= float(exact) + 1e-12
+    assert float(high) >= float(exact) - 1e-12
+    low, high = known(CA_FED).number("inverse_square_sum", 64)
+    assert float(low) <= math.pi**2 / 6 + 1e-15
+    assert float(high) >= math.pi**2 / 6 - 1e-15
+    assert high - low < F(1, 10**9)
+
+
+def mixing_like(correlation: str, **changes: Any) -> Any:
+    """CA-Fed's setting with another chain, other step sizes or another ball."""
+    w = copy.deepcopy(CA_FED)
+    w["participation"]["correlation"] = [correlation, "0"]
+    projected = w["algorithm"]["algorithm"]
+    projected["onto"] |= {k: v for k, v in changes.items() if k in ("centre", "radius")}
+    projected["algorithm"]["step_sizes"] = {
+        **HARMONIC, **{k: v for k, v in changes.items() if k in ("scale", "offset")}
+    }  # fmt: skip
+    w["problem"] |= {k: v for k, v in changes.items() if k == "optima"}
+    return w
+
+
+def delays(rate: F, factor: F, change: F, last: int) -> list[int]:
+    """Return J_1, J_2, ...: the least m that has 2 C_P H t lambda^m <= 1, t at most."""
+    found, m, power = [], 0, F(1)
+    for t in range(1, last + 1):
+        while 2 * factor * change * t * power > 1:
+            m, power = m + 1, power * rate
+        found.append(m)
+    return found
+
+
+def at_equality() -> Any:
+    """Chains of C_P = 1 and losses that change by H = 1/2: 2 C_P H t lambda^m is 1 at once."""
+    w = mixing_like("1/2", radius="1", centre=["1"], optima=[["1"], ["1"]])
+    w["problem"]["hessians"] = [[["1"]]] * 2
+    w["participation"]["availability"] = ["1/2", "1/2"]
+    return w
+
+
+_FACTOR, _CHANGE = F(1, 2) + F(2, 3), F(11, 2) ** 2 - F(9, 49)
+
+
+@pytest.mark.parametrize(
+    ("w", "rate", "factor", "change"),
+    [
+        (mixing_like("1/2"), F(3, 4), _FACTOR, _CHANGE),
+        (mixing_like("31/32"), F(63, 64), _FACTOR, _CHANGE),
+        (at_equality(), F(3, 4), F(1), F(1, 2)),
+    ],
+    ids=["fast", "slow", "at equality"],
+)
+def test_delayed_sums(w: Any, rate: F, factor: F, change: F) -> None:
+    """The first n = 1024 terms by their definition, and the rest as the checker's text says.
+
+    What is left of sum 1/(t - J_t + o)^2 is above the integral of 1/(t - m_n + o)^2 from n + 1 on,
+    and below that of 1/(a (t - n) + b)^2 from n on, with a = 1 - 1/(n (1 - lambda)) and
+    b = n - m_n - 1 + o. With ln t, that is ln n and ln(t/n): the latter, by parts, adds the
+    integral of 1/(a (a (t - n) + b) t), and a (t - n) + b is at least min(a, b/n) t.
+    """
+    n, o, s = 1024, F(3, 2), F(1, 4)
+    m = delays(rate, factor, change, n)
+    terms = [s / (t - min(m_t, t) + o) ** 2 for t, m_t in enumerate(m, start=1)]
+    unit = F(1, 2**220)
+    total = sum(math.floor(term / unit) for term in terms) * unit
+    of_logs = sum(math.floor(logarithm(F(t)) * v / unit) for t, v in enumerate(terms, start=1))
+    b, a = n - m[-1] - 1 + o, 1 - 1 / (n * (1 - rate))
+    rest, most, log_n = s / (n + 1 - m[-1] + o), s / (a * b), logarithm(F(n))
+    (low, high), (log_low, log_high) = checker._delayed(known(w), 16)
+    near = F(1, 2**110)
+    # a logarithm is known to 64 bits after the point, but for k + 1 < 12 times 64 roundings
+    wide = F(2 * 12 * 64, 2**64) * total
+    assert total + rest - near <= low <= total + rest
+    assert total + most - near <= high - near <= total + most
+    assert of_logs * unit + rest * log_n - wide <= log_low <= of_logs * unit + rest * log_n
+    more = s / (a * min(a, b / n) * n)
+    exact = of_logs * unit + most * log_n + more
+    assert exact - near <= log_high <= exact + wide
+
+
+@pytest.mark.parametrize("correlation", ["1/2", "31/32"])
+def test_delayed_sums_hold_the_truth(correlation: str) -> None:
+    """A million terms in floats, and what is left of 1/t^2 and ln(t)/t^2 beyond."""
+    (low, high), (log_low, log_high) = checker._delayed(known(mixing_like(correlation)), 16)
+    rate, t = (1 + float(F(correlation))) / 2, np.arange(1, 10**6 + 1)
+    needed = np.log(2 * (1 / 2 + 2 / 3) * (5.5**2 - 9 / 49) * t) / -math.log(rate)
+    m = np.maximum(0, np.ceil(needed))
+    terms = 0.25 / (t - np.minimum(m, t) + 1.5) ** 2
+    left = 0.25 / (t[-1] - m[-1])
+    assert float(low) <= terms.sum() + left * 1.001
+    assert float(high) >= terms.sum() + left * 0.999
+    logs, more = (np.log(t) * terms).sum(), left * (math.log(10**6) + 1)
+    assert float(log_low) <= logs + more * 1.001
+    assert float(log_high) >= logs + more * 0.999
+
+
+def test_delayed_sums_of_chains_that_mix_barely() -> None:
+    """Of n = 1024 terms, n (1 - lambda) must be 2 at least, however little the losses change."""
+    still: dict[str, Any] = {"radius": "1/1000000", "centre": "1", "optima": [["1"], ["1"]]}
+    still["centre"] = ["1"]
+    assert checker._delayed(known(mixing_like("255/256", **still)), 16)
+    for w in (mixing_like("256/257", **still), mixing_like("1/2", offset="1025")):
+        with refused("statement.symbols: the chain mixes too slowly"):
+            checker._delayed(known(w), 16)
+    assert checker._delayed(known(mixing_like("1/2", offset="1024")), 16)
+    # J_1024 is 1023, and 1024 in the larger ball
+    assert checker._delayed(known(mixing_like("31/32", radius="637/10")), 16)
+    for w in (mixing_like("31/32", radius="321/5"), mixing_like("127/128")):
+        with refused("statement.symbols: the chain mixes too slowly"):
+            checker._delayed(known(w), 16)
+
+
+def test_a_projection_must_be_idle() -> None:
+    rows = known(CA_FED).series("squared_distance", 128)
+    plain = copy.deepcopy(CA_FED)
+    plain["algorithm"]["algorithm"] = plain["algorithm"]["algorithm"]["algorithm"]
+    assert rows == known(plain).series("squared_distance", 128)
+    assert rows[0][0] <= 9 <= rows[0][1]
+
+    def with_ball(radius: str, centre: str = "1/2", **changes: Any) -> Any:
+        found = copy.deepcopy(CA_FED)
+        found["algorithm"]["algorithm"]["onto"] = {"centre": [centre], "radius": radius}
+        found["problem"] |= changes
+        return found
+
+    # After the first round the model is at most at 3, where nobody comes.
+    assert known(with_ball("5/2")).series("squared_distance", 64)
+    with refused("setting.algorithm.onto: the projection may move the model"):
+        known(with_ball("249/100")).series("squared_distance", 64)
+    with refused("setting.algorithm.onto: the projection may move the model"):
+        known(with_ball("1", "3")).series("squared_distance", 64)
+    with refused("setting.algorithm.onto: a projection needs exact gradients"):
+        known(with_ball("100", sigma="1/10")).series("squared_distance", 64)
+    with refused("setting.algorithm.onto: a projection needs exact gradients"):
+        known(with_ball("100", server_sigma="1/10")).series("squared_distance", 64)
+    counted = with_ball("100")
+    counted["algorithm"] = {**counted["algorithm"]["algorithm"], "algorithm": method("FedAU")}
+    with refused("setting.algorithm.onto: a projection needs exact gradients, and weights that"):
+        known(counted).series("squared_distance", 64)
+    counted["algorithm"]["algorithm"] = method("FedAvg")
+    assert known(counted).series("squared_distance", 64)
+
+
+def test_a_ball_may_be_anywhere() -> None:
+    """What was above, ten to the right, x* no longer being 0."""
+    for radius, is_idle in (("5/2", True), ("249/100", False)):
+        w = copy.deepcopy(CA_FED)
+        w["algorithm"]["algorithm"]["onto"] = {"centre": ["21/2"], "radius": radius}
+        w["problem"]["optima"], w["x0"] = [["11"], ["8"]], ["13"]
+        if is_idle:
+            assert known(w).series("squared_distance", 64)
+        else:
+            with refused("setting.algorithm.onto: the projection may move the model"):
+                known(w).series("squared_distance", 64)
+
+
+def test_a_ball_around_an_average_of_what_remembers() -> None:
+    """It is the last model that is projected, not its average, nor the memory."""
+    w = copy.deepcopy(CA_FED)
+    w["algorithm"]["algorithm"] = {
+        "name": "Projected", "onto": {"centre": ["0"], "radius": "20"},
+        "algorithm": method("FedVarp"),
+    }  # fmt: skip
+    plain = copy.deepcopy(w)
+    plain["algorithm"]["algorithm"] = method("FedVarp")
+    assert known(w).series("squared_distance", 64) == known(plain).series("squared_distance", 64)
+
+
+def test_a_ball_is_left_only_by_what_may_happen() -> None:
+    """Steps of the server's own would leave it, were there any: q = 1."""
+    for q, is_idle in (("1", True), ("99/100", False)):
+        w = copy.deepcopy(CA_FED)
+        w["algorithm"]["algorithm"] = {
+            "name": "Projected", "onto": {"centre": ["0"], "radius": "20"},
+            "algorithm": method("Safari", q=q, assist_lr="1000"),
+        }  # fmt: skip
+        if is_idle:
+            assert known(w).series("squared_distance", 64)
+        else:
+            with refused("setting.algorithm.onto: the projection may move the model"):
+                known(w).series("squared_distance", 64)
+
+
+def test_axes_are_worked_out_apart_where_nothing_ties_them() -> None:
+    assert [len(run.block.axes) for run in known(SETTINGS["axes apart"]).runs] == [1, 1]
+    assert [len(run.block.axes) for run in known(SETTINGS["axes tied"]).runs] == [2]
+
+
+def test_quantities_of_the_setting_itself() -> None:
+    """FedAU's step with p = 1/2, K = 3 and t = 1: 1/4 over 3/16; the others by hand."""
+    fedau = setting(method("FedAU", cutoff=3), rounds=2)
+    fedau["participation"] = {"name": "Bernoulli", "availability": ["1/2"] * 3}
+    assert number("weight_error_ratio", fedau) == F(4, 3)
+    assert check(claim("weight_error_ratio", fedau, "4/3"))
+    with refused("truth: must be at most the quantity"):
+        check(claim("weight_error_ratio", fedau, "134/100"))
+    # p = 2/3, K = 2: Var S = 2/9, so that p^2 Var S + 1/81 is 1/9, the error while omega is 1; at
+    # t = 2 omega is 1, 3/2 or 2, with chances 4/9, 2/9 and 1/3: (1/9)(4/9) + (1/9)(1/3) is less.
+    fedau["algorithm"]["cutoff"] = 2
+    fedau["rounds"] = 3
+    fedau["participation"]["availability"] = ["2/3"] * 3
+    assert number("weight_error_ratio", fedau) == 1
+    absent = setting(method("FedAU", cutoff=1), rounds=3)
+    absent["participation"] = {"name": "Bernoulli", "availability": ["1/2", "1", "1"]}
+    # of 8 runs of three rounds, those that are twice absent on end: 3
+    assert number("chance_of_absence", absent) == F(3, 8)
+    absent["participation"]["availability"] = ["1/2", "1/2", "1"]
+    assert number("chance_of_absence", absent) == 1 - F(5, 8) ** 2
+    convex = copy.deepcopy(CA_FED)
+    # p = (3/4, 1/4), nu ~ (1/3, 1), q/Q = (2/3, 1/3): nu = (1/4, 3/4)
+    d, e = (F(1, 2), F(-1, 2)), (F(-5, 12), F(5, 12))
+    weights = (4, F(4, 3))
+    dot = sum(a * b * w for a, b, w in zip(d, e, weights, strict=True))
+    assert number("weight_convexity", convex) == dot + F(1, 2) * F(5, 12) * sum(weights)
+
+
+@pytest.mark.parametrize("who", ["independent", "on and off", "all off at first", "a chain"])
+@pytest.mark.parametrize("cutoff", [1, 2])
+def test_the_chance_of_absence_over_every_path(who: str, cutoff: int) -> None:
+    w = setting(method("FedAU", cutoff=cutoff), who, 4)
+    exact = F(0)
+    for chance, sets in paths(World(w), 4):
+        spells = [
+            [all(i not in s for s in sets[t : t + cutoff + 1]) for t in range(4 - cutoff)]
+            for i in range(3)
+        ]
+        exact += chance * any(map(any, spells))
+    assert number("chance_of_absence", w) == exact > 0
+
+
+@pytest.mark.parametrize("p", [F(1, 2), F(1, 3), F(3, 4)])
+@pytest.mark.parametrize("cutoff", [1, 2, 3])
+@pytest.mark.parametrize("rounds", [1, 2, 6])
+def test_errors_of_fedau_over_every_path(p: F, cutoff: int, rounds: int) -> None:
+    """E(p omega_t - 1)^2 over p^2 Var S/floor(t/K) + (1 - p)^2K, with S an interval cut off."""
+    w = setting(method("FedAU", cutoff=cutoff), rounds=rounds)
+    w["participation"] = {"name": "Bernoulli", "availability": [str(p), "1", "1"]}
+    lengths = [*[(k, p * (1 - p) ** (k - 1)) for k in range(1, cutoff)]]
+    lengths.append((cutoff, 1 - sum(chance for _, chance in lengths)))
+    mean = sum(k * chance for k, chance in lengths)
+    variance = sum(k * k * chance for k, chance in lengths) - mean**2
+    largest = F(0)
+    for t in range(1, rounds):
+        error = F(0)
+        for path in product((True, False), repeat=t):
+            ended, since = [], 0
+            for is_there in path:
+                since += 1
+                if is_there or since == cutoff:
+                    ended, since = [*ended, since], 0
+            omega = F(sum(ended), len(ended)) if ended else F(1)
+            error += p ** sum(path) * (1 - p) ** (t - sum(path)) * (p * omega - 1) ** 2
+        line = p**2 * variance / max(t // cutoff, 1) + (1 - p) ** (2 * cutoff)
+        largest = max(largest, error / line)
+    assert number("weight_error_ratio", w) == largest
+
+
+def test_weights_that_are_not_convex_enough_by_the_definition() -> None:
+    """d.e + |d||e|, with products weighted by 1/nu: p - nu and nu - q/Q, nu ~ alpha^2/p."""
+    w = setting("WeightedFedAvg", "independent")
+    alpha, pi = (F(1, 2), F(1, 3), F(1, 6)), (F(1, 2), F(1, 3), F(1))
+    w["algorithm"]["aggregation_weights"] = ["1/3", "1/9", "2"]
+    q = (F(1, 3), F(1, 9), F(2))
+    shares = [a * b for a, b in zip(pi, q, strict=True)]
+    p = [share / sum(shares) for share in shares]
+    ratios = [a * a / b for a, b in zip(alpha, p, strict=True)]
+    nu = [ratio / sum(ratios) for ratio in ratios]
+    d = [a - b for a, b in zip(p, nu, strict=True)]
+    e = [a - b / sum(q) for a, b in zip(nu, q, strict=True)]
+
+    def times(x: list[F], y: list[F]) -> F:
+        return sum((a * b / c for a, b, c in zip(x, y, nu, strict=True)), F(0))
+
+    exact = times(d, e) + root(times(d, d) * times(e, e))
+    low, high = known(w).number("weight_convexity", 64)
+    assert low <= exact + F(1, 10**55)
+    assert exact <= high
+    assert high - low == F(1, 2**64)
+
+
+@pytest.mark.parametrize(
+    ("name", "w", "message"),
+    [
+        ("q", setting("FedAvg"), "statement.symbols: FedAvg has no q"),
+        ("cutoff", setting("FedAU uncut"), "statement.symbols: FedAU has no cutoff"),
+        ("sigma_G", setting("FedAvg"), "sigma_G is infinite, as Hessians differ"),
+        ("client_lr", setting("scheduled"), "client_lr depends on the round"),
+        ("control_gap", setting("warm"), "control_gap is that of controls of zero"),
+        ("control_gap", setting("FedVarp"), "control_gap is that of controls of zero"),
+        ("total_weight", setting("FedAvg"), "the algorithm has no aggregation_weights"),
+        ("chain_rate", setting("FedAvg"), "mixing is known of chains of single clients"),
+        ("radius", setting("FedAvg"), "the algorithm has no ball W"),
+        ("step_sum", setting("FedAvg"), "step sizes are not scheduled"),
+        ("weight_error_ratio", setting("FedVarp"), "FedVarp has no cutoff"),
+        ("weight_error_ratio", setting("FedAR"), "weight_error_ratio is FedAU's"),
+        ("weight_error_ratio", setting("FedAU", "cycles"), "weight_error_ratio is FedAU's"),
+    ],
+)
+def test_numbers_that_a_setting_does_not_have(name: str, w: Any, message: str) -> None:
+    with refused(message):
+        number(name, w)
+
+
+def test_sums_that_are_infinite() -> None:
+    for steps in ({"name": "Constant", "value": "1/2"}, {**HARMONIC, "offset": "0"}):
+        w = copy.deepcopy(CA_FED)
+        w["algorithm"]["algorithm"]["algorithm"]["step_sizes"] = steps
+        for name in ("step_square_sum", "delayed_square_sum"):
+            with refused("a sum over all rounds is infinite"):
+                number(name, w)
+    w["algorithm"]["algorithm"]["algorithm"]["step_sizes"] = {"name": "Constant", "value": "1/2"}
+    assert number("step_sum", w) == 2
+    assert number("step_decay", w) == 0
+    assert number("client_lr", w) == F(1, 2)
+
+
+def test_suprema_over_a_ball_of_round_losses_only() -> None:
+    w = copy.deepcopy(CA_FED)
+    w["problem"] |= {"hessians": [[["2", "0"], ["0", "1"]]] * 2, "optima": [["1", "0"], ["0", "1"]]}
+    w["x0"] = ["0", "0"]
+    w["algorithm"]["algorithm"]["onto"]["centre"] = ["0", "0"]
+    with refused("suprema over W need Hessians h I"):
+        number("largest_gradient", w)
+    w["problem"]["hessians"] = [[["2", "0"], ["0", "2"]]] * 2
+    assert number("largest_gradient", w) == 12
+
+
+def test_chains_that_mix_too_slowly_for_a_sum() -> None:
+    w = copy.deepcopy(CA_FED)
+    w["participation"]["correlation"] = ["9999/10000", "0"]
+    with refused("the chain mixes too slowly"):
+        number("delayed_square_sum", w)

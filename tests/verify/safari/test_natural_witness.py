@@ -1,0 +1,60 @@
+"""Witnesses that a referee believes: found for the faults that have any, and no others."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from fltheory import theorems
+from fltheory.theorems.sa_fl.repairs import FAULTS
+from fltheory.verify import Outcome, check
+from fltheory.verify.safari.coin_paths import holds_on_every_path
+from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred
+
+BUDGET = 2000
+
+
+@cache
+def found(identifier: str) -> tuple[NaturalWitness, ...]:
+    return natural_witnesses(theorems.get(identifier), BUDGET)
+
+
+def test_theorem_5_falls_by_the_unit_of_its_condition_alone() -> None:
+    """On every path, refuted as printed and with the two other faults mended."""
+    by_source = {one.fault.source: one for one in found("sa-fl/5")}
+    assert [source for source, one in by_source.items() if one.witness] == ["(81)"]
+    assert all(one.tried == BUDGET and one.applicable > 100 for one in by_source.values())
+    one = by_source["(81)"]
+    assert one.on_every_path
+    assert one.witness is not None
+    assert one.witness == preferred(found("sa-fl/5"))
+    setting = one.witness.setting()
+    assert check(theorems.get("sa-fl/5"), setting).outcome is Outcome.REFUTED
+    assert check(FAULTS["sa-fl/5"].without(one.fault), setting).outcome is Outcome.REFUTED
+    assert (
+        check(FAULTS["sa-fl/5"].build(**one.fault.changes), setting).outcome is Outcome.INAPPLICABLE
+    )
+    assert holds_on_every_path(theorems.get("sa-fl/5"), one.witness)
+    assert "on every path of the coins" in one.line
+    assert "none refuted; 2000 settings tried of 4 to 10 clients" in by_source["(80)"].line
+
+
+def test_the_graver_fault_is_preferred() -> None:
+    """The submission has minima, so that its step's limit alone is left."""
+    sources = [one.fault.source for one in found("sa-fl-submission/4") if one.witness]
+    assert sources == ["(45)"]
+    root = next(one for one in found("sa-fl-submission/4") if one.witness)
+    assert root.witness == preferred(found("sa-fl-submission/4"))
+    assert not root.on_every_path
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    theorem = theorems.get("sa-fl-submission/4")
+    assert natural_witnesses(theorem, 300, 1) == natural_witnesses(theorem, 300, 1)
+
+
+@pytest.mark.parametrize("name", [("sa-fl/5", "derived"), ("ca-fed/2", "printed")])
+def test_only_printed_statements_whose_faults_are_known(name: tuple[str, str]) -> None:
+    assert natural_witnesses(theorems.get(*name)) == ()
+    assert preferred(()) is None

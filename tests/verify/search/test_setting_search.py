@@ -1,0 +1,173 @@
+"""The search around settings: finds planted faults, spares what is true, keeps its budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import sympy as sp
+
+from fltheory import theorems
+from fltheory.algorithms import FedAvg
+from fltheory.engines import Setting
+from fltheory.grammar.units import LENGTH, LOSS
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems import (
+    BoundedQuantity,
+    Hypothesis,
+    PointClaim,
+    PointQuantity,
+    RoundRange,
+    Theorem,
+)
+from fltheory.verify import Outcome, check, falsify
+from fltheory.verify.safari.witness import Witness
+from fltheory.verify.search.falsification import Falsification
+
+ONE_CLIENT = Setting(
+    FedAvg(0.1, 1), QuadraticProblem([[1.0]], [[0.0]]), UniformSubset(1, 1), 5, [2.0]
+)
+L, eta, R, D = sp.symbols("L eta R D_0", positive=True)
+LAST = BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "(x_R)^2", "x_R^2")
+SHORT_STEP = Hypothesis("short step", eta <= 1 / L, "here")
+LONG_STEP = Hypothesis("long step", eta <= 2 / L, "here")
+
+
+def constants(setting: Setting) -> dict[sp.Symbol, float]:
+    algorithm, problem = setting.algorithm, setting.problem
+    if (algorithm.local_steps, algorithm.server_lr, problem.sigma) != (1, 1.0, 0.0):
+        raise ValueError("this is about plain gradient descent")
+    distance = abs(float(setting.x0[0] - problem.x_star[0]))
+    return {L: problem.L, eta: algorithm.client_lr, R: setting.rounds, D: distance}
+
+
+def gradient_descent(bound: sp.Expr, *hypotheses: Hypothesis) -> Theorem:
+    """Say of one quadratic client, whose x_R is (1 - eta L)^R x_0, that x_R^2 <= bound."""
+    return Theorem(
+        id="own/1",
+        reading="printed",
+        title="gradient descent",
+        source="closed form",
+        quantity=LAST,
+        bound=bound,
+        hypotheses=hypotheses,
+        meanings={},
+        constants=constants,
+        regimes={},
+    )
+
+
+TRUE = gradient_descent((1 - eta * L) ** (2 * R) * D**2 * sp.Rational(101, 100), SHORT_STEP)
+STARTS = {"one client": ONE_CLIENT}
+
+
+def test_a_true_theorem_of_ones_own_survives() -> None:
+    found = falsify(TRUE, settings=STARTS)
+    assert found.witness is None
+    assert found.settings_tried == 1000
+    assert 300 < found.settings_applicable < 1000
+    assert 1 / 1.01 - 1e-9 < found.best_ratio <= 1
+
+
+FALSE = {
+    "distance left out": gradient_descent((1 - eta * L) ** (2 * R), SHORT_STEP),
+    "distance not squared": gradient_descent((1 - eta * L) ** (2 * R) * D, SHORT_STEP),
+    "curvature left out": gradient_descent((1 - eta) ** (2 * R) * D**2, SHORT_STEP),
+    "long steps let in": gradient_descent(sp.exp(-2 * eta * L * R) * D**2, LONG_STEP),
+}
+
+
+@cache
+def searched(fault: str) -> Falsification:
+    """Return what a search finds of a planted fault, which several tests look at."""
+    return falsify(FALSE[fault], 200, settings=STARTS)
+
+
+@pytest.mark.parametrize("fault", FALSE)
+def test_planted_faults_are_found_and_are_faults(fault: str) -> None:
+    false, found = FALSE[fault], searched(fault)
+    assert found.witness is not None
+    assert not isinstance(found.witness, Witness)
+    setting = found.witness.setting()
+    assert check(false, setting).outcome is Outcome.REFUTED
+    step, curvature = setting.algorithm.client_lr, float(setting.problem.hessians[0, 0])
+    closed_form = (1 - step * curvature) ** (2 * setting.rounds) * float(
+        setting.x0[0] - setting.problem.optima[0, 0]
+    ) ** 2
+    assert check(false, setting).truth == pytest.approx(closed_form)
+
+
+def test_a_witness_shows_every_number_and_where_it_came_from() -> None:
+    found = searched("distance left out")
+    assert found.witness is not None
+    assert "found from regime 'one client'" in found.witness.lines[0]
+    assert "rounds = 1" in found.witness.lines
+
+
+def test_claims_without_a_run_are_searched_too() -> None:
+    h = sp.Symbol("h", positive=True)
+    claim = PointClaim(
+        id="own/2",
+        reading="printed",
+        title="curvature of at most five",
+        source="here",
+        quantity=PointQuantity(lambda s: (s.problem.L, 0.0), "L", LOSS / LENGTH**2),
+        bound=sp.Integer(5),
+        hypotheses=(Hypothesis("flat", h <= 6, "here"),),
+        meanings={},
+        constants=lambda s: {h: s.problem.L},
+    )
+    found = falsify(claim, settings=STARTS)
+    assert found.witness is not None
+    assert 5 < found.witness.setting().problem.L <= 6
+
+
+def test_the_budget_counts_settings_that_make_no_sense() -> None:
+    seen: list[tuple[int, int]] = []
+    found = falsify(
+        TRUE, 40, settings=STARTS, progress=lambda tried, total, text: seen.append((tried, total))
+    )
+    assert seen == [(tried, 40) for tried in range(1, 41)]
+    assert found.settings_applicable < found.settings_tried == 40
+
+
+def test_a_theorem_that_never_applies_has_no_ratio() -> None:
+    never = replace(TRUE, hypotheses=(Hypothesis("none", eta >= 1e9, "here"),))
+    found = falsify(never, 20, settings=STARTS)
+    assert (found.witness, found.best, found.best_ratio) == (None, None, -math.inf)
+
+
+def test_the_same_seed_finds_the_same() -> None:
+    once, again = (falsify(TRUE, 50, 3, settings=STARTS) for _ in range(2))
+    assert (once.best_ratio, once.settings_applicable) == (
+        again.best_ratio,
+        again.settings_applicable,
+    )
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(ValueError, match="settings must be given for own/1, which has no regimes"):
+        falsify(TRUE)
+    with pytest.raises(ValueError, match="budget must be"):
+        falsify(TRUE, 0, settings=STARTS)
+    with pytest.raises(ValueError, match="seed must be"):
+        falsify(TRUE, 1, -1, settings=STARTS)
+    with pytest.raises(ValueError, match="claimed order: see falsify_rate"):
+        falsify(theorems.get("sa-fl/corollary-1"))
+
+
+@pytest.mark.parametrize(
+    ("identifier", "is_refuted"),
+    [("ca-fed/1", False), ("ca-fed/3", False), ("ca-fed/appendix-d", True)],
+)
+def test_registered_statements_are_searched_around_their_regimes(identifier, is_refuted) -> None:
+    found = falsify(theorems.get(identifier), 40)
+    assert (found.witness is not None) == is_refuted
+
+
+def test_derived_readings_that_have_proofs_survive() -> None:
+    for identifier in ("ca-fed/appendix-d", "ca-fed/appendix-e"):
+        assert falsify(theorems.get(identifier, "derived"), 60).witness is None

@@ -1,0 +1,126 @@
+"""Every refutation says why, its weight and what mends it, which is not refuted there."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from fltheory import theorems
+from fltheory.grammar.refutation import Refutation
+from fltheory.theorems.sa_fl.repairs import FAULTS as SAFARI_FAULTS
+from fltheory.verify import Outcome, check
+from fltheory.verify.baseline import Baseline
+from fltheory.verify.certificates.setting_text import setting_of
+
+HERE = Path(__file__).parent
+CERTIFICATES = {
+    path.name: json.loads(path.read_text())
+    for folder in ("witnesses", "certificates")
+    for path in sorted((HERE / folder).glob("*.json"))
+}
+FAULTS = [
+    (statement, fault) for statement in theorems.registered() for fault in statement.refutations
+]
+
+
+def test_every_refuted_regime_and_certificate_has_its_reason(record: Baseline) -> None:
+    """Of printed readings and of any other that is refuted; and no reason is given for nothing."""
+    refuted = {key for key, row in record.items() if row.outcome == "REFUTED"}
+    refuted |= {(one["theorem"], one["reading"], name) for name, one in CERTIFICATES.items()}
+    explained = {
+        (statement.id, statement.reading, where)
+        for statement, fault in FAULTS
+        for where in (*fault.regimes, *fault.certificates)
+    }
+    assert explained == refuted
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [pair for pair in FAULTS if pair[1].reading],
+    ids=lambda item: getattr(item, "id", None) or getattr(item, "change", ""),
+)
+def test_the_reading_that_mends_a_fault_is_not_refuted_there(
+    statement: theorems.Statement, fault: Refutation, record: Baseline
+) -> None:
+    mended = theorems.get(statement.id, fault.reading)
+    for regime in fault.regimes:
+        row = record.get((mended.id, mended.reading, regime))
+        if row is not None:
+            assert row.outcome != "REFUTED", (mended.id, regime)
+        else:
+            verdict = check(mended, statement.regimes[regime].setting)
+            assert verdict.outcome is not Outcome.REFUTED, (mended.id, regime)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "setting", "fault"),
+    [
+        ("sa-fl/4", "long horizon", "minima for maxima in G_1 and G_2"),
+        ("sa-fl/4", "sa-fl-4.json", "minima for maxima in G_1 and G_2"),
+        ("sa-fl/4", "sa-fl-4-step.json", "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK))"),
+        (
+            "sa-fl-submission/4",
+            "sa-fl-submission-4.json",
+            "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK))",
+        ),
+        ("sa-fl/5", "other units", "1/(L mu) for 1/(L+mu) in the condition on q"),
+        ("sa-fl/5", "sa-fl-5.json", "1/(L mu) for 1/(L+mu) in the condition on q"),
+    ],
+)
+def test_one_fault_of_safari_is_at_work_and_one_change_mends_it(
+    identifier: str, setting: str, fault: str
+) -> None:
+    """That change makes it inapplicable; with all other faults mended it is still refuted."""
+    if setting in CERTIFICATES:
+        where = setting_of(CERTIFICATES[setting]["setting"])
+    else:
+        where = theorems.get(identifier).regimes[setting].setting
+    faults = SAFARI_FAULTS[identifier]
+    for mend in faults.mends:
+        alone = mend.about == fault
+        mended, others_mended = faults.build(**mend.changes), faults.without(mend)
+        wanted = Outcome.INAPPLICABLE if alone else Outcome.REFUTED
+        assert check(mended, where).outcome is wanted, mend.about
+        wanted = Outcome.REFUTED if alone else Outcome.INAPPLICABLE
+        assert check(others_mended, where).outcome is wanted, mend.about
+
+
+@pytest.mark.parametrize("name", sorted(n for n in CERTIFICATES if n.startswith("sa-fl")))
+def test_witnesses_of_safari_are_such_as_a_referee_believes(name: str) -> None:
+    """Several clients, many rounds, moderate numbers: what makes a refutation hard to dismiss."""
+    setting = CERTIFICATES[name]["setting"]
+    problem, algorithm = setting["problem"], setting["algorithm"]
+    assert len(problem["optima"]) >= 4
+    assert setting["participation"]["size"] >= 2
+    assert setting["rounds"] >= 100
+    assert 0.05 <= Fraction(algorithm["q"]) <= 0.95
+    curvatures = [
+        Fraction(row[i]) for hessian in problem["hessians"] for i, row in enumerate(hessian)
+    ]
+    assert all(Fraction(1, 10) <= h <= 100 for h in curvatures)
+    distances = [abs(Fraction(c)) for point in (*problem["optima"], setting["x0"]) for c in point]
+    assert all(d == 0 or Fraction(1, 10) <= d <= 100 for d in distances)
+
+
+def test_remarks_and_steps_are_not_counted_as_refuted_theorems(record: Baseline) -> None:
+    """Counted by hand from the papers: see docs/findings.md for the list."""
+    broken = {
+        key[0]
+        for key, row in record.items()
+        if key[1:2] == ("printed",) and row.outcome == "REFUTED"
+    }
+    broken |= {one["theorem"] for one in CERTIFICATES.values() if one["reading"] == "printed"}
+    results = {name for name in broken if theorems.get(name).kind.is_result}
+    assert results == {
+        "sa-fl-submission/4",
+        "sa-fl/4",
+        "sa-fl/5",
+        "sa-fl/corollary-1",
+        "ca-fed/2",
+        "pac/lemma-1",
+        "pac/lemma-2",
+    }
