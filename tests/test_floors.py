@@ -14,6 +14,7 @@ import fltheory
 ROOT = Path(fltheory.__file__).parent
 FLOORS = {
     "read_only": 0,
+    "whole_file": 0,
     "validation": 0,
     "decimals": 0,
     "exact_or_float": 0,
@@ -37,6 +38,7 @@ FLOORS = {
     "verify": 8,
     "report": 9,
     "reproduce": 10,
+    "testing": 10,
     "commands": 11,
     "cli": 12,
     "__main__": 12,

@@ -16,9 +16,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import sympy as sp
-from recorded_cells import PaperCells, Recorder
 
 from fltheory import theorems
+from fltheory.testing import each_cell, rows_of
+from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems import Statement
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
 from fltheory.theorems.cited_lemmas.drift_tightness import (
@@ -29,18 +30,18 @@ from fltheory.theorems.cited_lemmas.drift_tightness import (
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 
-CELLS = PaperCells("lemmas/")
+PAPER = "lemmas"
 
 
-@CELLS.each
+@each_cell(PAPER)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    as_recorded(CELLS, statement, regime)
+    as_recorded(statement, regime)
 
 
-def test_no_lemma_is_refuted(record: Baseline) -> None:
-    outcomes = {row.outcome for row in CELLS.rows(record).values()}
+def test_no_lemma_is_refuted(recorded_verdicts: Baseline) -> None:
+    outcomes = {row.outcome for row in rows_of(PAPER, recorded_verdicts).values()}
     assert outcomes == {"HOLDS", "INAPPLICABLE"}
 
 

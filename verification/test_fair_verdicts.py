@@ -26,9 +26,9 @@ FAULTS = [
 ]
 
 
-def test_every_refuted_regime_and_certificate_has_its_reason(record: Baseline) -> None:
+def test_every_refuted_regime_and_certificate_has_its_reason(recorded_verdicts: Baseline) -> None:
     """Of printed readings and of any other that is refuted; and no reason is given for nothing."""
-    refuted = {key for key, row in record.items() if row.outcome == "REFUTED"}
+    refuted = {key for key, row in recorded_verdicts.items() if row.outcome == "REFUTED"}
     refuted |= {(one["theorem"], one["reading"], name) for name, one in CERTIFICATES.items()}
     explained = {
         (statement.id, statement.reading, where)
@@ -44,11 +44,11 @@ def test_every_refuted_regime_and_certificate_has_its_reason(record: Baseline) -
     ids=lambda item: getattr(item, "id", None) or getattr(item, "change", ""),
 )
 def test_the_reading_that_mends_a_fault_is_not_refuted_there(
-    statement: theorems.Statement, fault: Refutation, record: Baseline
+    statement: theorems.Statement, fault: Refutation, recorded_verdicts: Baseline
 ) -> None:
     mended = theorems.get(statement.id, fault.reading)
     for regime in fault.regimes:
-        row = record.get((mended.id, mended.reading, regime))
+        row = recorded_verdicts.get((mended.id, mended.reading, regime))
         if row is not None:
             assert row.outcome != "REFUTED", (mended.id, regime)
         else:
@@ -106,11 +106,11 @@ def test_witnesses_of_safari_are_such_as_a_referee_believes(name: str) -> None:
     assert all(d == 0 or Fraction(1, 10) <= d <= 100 for d in distances)
 
 
-def test_remarks_and_steps_are_not_counted_as_refuted_theorems(record: Baseline) -> None:
+def test_remarks_and_steps_are_not_counted_as_refuted_theorems(recorded_verdicts: Baseline) -> None:
     """Counted by hand from the papers: see docs/findings.md for the list."""
     broken = {
         key[0]
-        for key, row in record.items()
+        for key, row in recorded_verdicts.items()
         if key[1:2] == ("printed",) and row.outcome == "REFUTED"
     }
     broken |= {one["theorem"] for one in CERTIFICATES.values() if one["reading"] == "printed"}

@@ -15,24 +15,25 @@ from typing import Any
 import numpy as np
 import pytest
 import sympy as sp
-from recorded_cells import PaperCells, Recorder
 
 from fltheory import theorems
 from fltheory.problems import QuadraticProblem
+from fltheory.testing import each_cell, rows_of
+from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems import RateAxis, Statement
 from fltheory.theorems.fedar import statements as fedar
 from fltheory.theorems.fedar.setting import fedar_constants
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 
-CELLS = PaperCells("fedar/")
+PAPER = "fedar"
 
 
-@CELLS.each
+@each_cell(PAPER)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    as_recorded(CELLS, statement, regime)
+    as_recorded(statement, regime)
 
 
 EXPECTED = {
@@ -43,8 +44,8 @@ EXPECTED = {
 }
 
 
-def test_every_refuted_cell_is_computed_again_below(record: Baseline) -> None:
-    rows = CELLS.rows(record)
+def test_every_refuted_cell_is_computed_again_below(recorded_verdicts: Baseline) -> None:
+    rows = rows_of(PAPER, recorded_verdicts)
     assert {key for key, row in rows.items() if row.outcome == "REFUTED"} == EXPECTED
     undecided = {key[:2] for key, row in rows.items() if row.outcome == "UNDECIDED"}
     printed = {(name, "printed") for name in {key[0] for key in rows}}
@@ -282,15 +283,15 @@ def test_wrong_orders_are_not_held_and_wrong_directions_refuted() -> None:
     assert check(falling, setting).outcome is Outcome.REFUTED
 
 
-def test_weights_decide_whose_order_is_met(record: Baseline) -> None:
+def test_weights_decide_whose_order_is_met(recorded_verdicts: Baseline) -> None:
     """The derived order applies, and is met, exactly where long-run weights or clients agree."""
     for claim in (fedar.THEOREM_1, fedar.THEOREM_2):
         for name, regime in claim.regimes.items():
             values = fedar_constants(regime.setting)
             biased = values[fedar.unequal] * values[fedar.spread] > 0
-            outcome = record[claim.id, "derived", name].outcome
+            outcome = recorded_verdicts[claim.id, "derived", name].outcome
             assert outcome == ("INAPPLICABLE" if biased else "HOLDS"), name
-            assert (record[claim.id, "printed", name].ratio > 0.25) == biased, name
+            assert (recorded_verdicts[claim.id, "printed", name].ratio > 0.25) == biased, name
 
 
 def test_assumptions_1_to_4_and_6_hold_together_on_quadratics() -> None:

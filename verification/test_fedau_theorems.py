@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 
 import pytest
-from recorded_cells import PaperCells, Recorder
 
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
-from fltheory.theorems import Statement
+from fltheory.testing import each_cell, rows_of
+from fltheory.testing.pytest_plugin import Recorder
+from fltheory.theorems import Statement, registered
 from fltheory.verify import Outcome
 from fltheory.verify.baseline import Baseline
 
-CELLS = PaperCells("fedau")
+PAPER = "fedau"
 
 
-@CELLS.each
+@each_cell(PAPER)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = as_recorded(CELLS, statement, regime)
+    verdict = as_recorded(statement, regime)
     if not isinstance(statement.regimes[regime].setting.participation, Bernoulli):
         assert verdict.outcome is Outcome.INAPPLICABLE
         assert verdict.failed[0].name == "participation independent of the past"
@@ -27,7 +28,7 @@ def test_verdict_and_ratio_are_as_recorded(
 
 
 @pytest.mark.parametrize(
-    "statement", CELLS.statements, ids=[f"{s.id}-{s.reading}" for s in CELLS.statements]
+    "statement", registered(PAPER), ids=[f"{s.id}-{s.reading}" for s in registered(PAPER)]
 )
 def test_every_statement_is_checked_under_all_three_kinds_of_participation(
     statement: Statement,
@@ -36,22 +37,22 @@ def test_every_statement_is_checked_under_all_three_kinds_of_participation(
     assert kinds == {Bernoulli, MarkovOnOff, Cyclic}
 
 
-def test_a_derived_reading_is_never_refuted(record: Baseline) -> None:
+def test_a_derived_reading_is_never_refuted(recorded_verdicts: Baseline) -> None:
     outcomes = {
         (theorem, row.outcome)
-        for (theorem, reading, _), row in CELLS.rows(record).items()
+        for (theorem, reading, _), row in rows_of(PAPER, recorded_verdicts).items()
         if reading == "derived"
     }
     held = {theorem for theorem, outcome in outcomes if outcome == "HOLDS"}
     # Corollary 4's slopes are sampled over three decades, where what is unseen leaves them open.
     undecided = {theorem for theorem, outcome in outcomes if outcome == "UNDECIDED"}
     assert undecided == {"fedau/corollary-4"}
-    assert held == {s.id for s in CELLS.statements if s.reading == "derived"} - undecided
+    assert held == {s.id for s in registered(PAPER) if s.reading == "derived"} - undecided
     assert "REFUTED" not in {outcome for _, outcome in outcomes}
 
 
-def test_without_independent_rounds_theorem_3_would_be_wrong(record: Baseline) -> None:
+def test_without_independent_rounds_theorem_3_would_be_wrong(recorded_verdicts: Baseline) -> None:
     for regime in ("Markov", "slow Markov", "cyclic"):
-        row = record["fedau/3", "derived", regime]
+        row = recorded_verdicts["fedau/3", "derived", regime]
         assert row.outcome == "INAPPLICABLE"
         assert row.ratio > 1

@@ -19,6 +19,8 @@ ENCLOSED = {
 
 
 @pytest.mark.parametrize("paper", ENCLOSED)
-def test_as_many_cells_are_enclosed_as_ever(paper: str, record: Baseline) -> None:
-    grades = Counter(row.evidence for key, row in record.items() if key[0].startswith(paper))
+def test_as_many_cells_are_enclosed_as_ever(paper: str, recorded_verdicts: Baseline) -> None:
+    grades = Counter(
+        row.evidence for key, row in recorded_verdicts.items() if key[0].startswith(paper)
+    )
     assert grades["exact"] >= ENCLOSED[paper]

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from recorded_cells import PaperCells, Recorder
-
 from fltheory.evidence.verdict import Grade
+from fltheory.testing import each_cell, rows_of
+from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems import Statement
 from fltheory.verify.baseline import Baseline
 
-CELLS = PaperCells("pac/")
+PAPER = "pac"
 
 
-@CELLS.each
+@each_cell(PAPER)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    verdict = as_recorded(CELLS, statement, regime)
+    verdict = as_recorded(statement, regime)
     if statement.id.startswith("pac/1"):
         assert verdict.evidence.grade is Grade.RATIONAL
 
 
-def test_which_readings_are_refuted(record: Baseline) -> None:
+def test_which_readings_are_refuted(recorded_verdicts: Baseline) -> None:
     refuted = {
         (theorem, reading)
-        for (theorem, reading, _), row in CELLS.rows(record).items()
+        for (theorem, reading, _), row in rows_of(PAPER, recorded_verdicts).items()
         if row.outcome == "REFUTED"
     }
     assert refuted == {
@@ -42,6 +42,6 @@ def test_which_readings_are_refuted(record: Baseline) -> None:
     }
 
 
-def test_no_cell_is_undecided(record: Baseline) -> None:
-    outcomes = {row.outcome for row in CELLS.rows(record).values()}
+def test_no_cell_is_undecided(recorded_verdicts: Baseline) -> None:
+    outcomes = {row.outcome for row in rows_of(PAPER, recorded_verdicts).values()}
     assert outcomes == {"HOLDS", "REFUTED", "INAPPLICABLE"}

@@ -6,6 +6,6 @@ from fltheory import theorems
 from fltheory.verify.baseline import Baseline
 
 
-def test_the_record_has_a_row_for_every_cell_and_no_other(record: Baseline) -> None:
+def test_the_record_has_a_row_for_every_cell_and_no_other(recorded_verdicts: Baseline) -> None:
     cells = {(s.id, s.reading, name) for s in theorems.registered() for name in s.regimes}
-    assert set(record) == cells
+    assert set(recorded_verdicts) == cells

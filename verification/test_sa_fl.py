@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from recorded_cells import PaperCells, Recorder
 
-from fltheory.theorems import Statement
+from fltheory.testing import each_cell
+from fltheory.testing.pytest_plugin import Recorder
+from fltheory.theorems import Statement, registered
 from fltheory.verify.baseline import Baseline
 
-CELLS = PaperCells("sa-fl")
+PAPER = "sa-fl"
 
 
-@CELLS.each
+@each_cell(PAPER)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    as_recorded(CELLS, statement, regime)
+    as_recorded(statement, regime)
 
 
-@pytest.mark.parametrize("identifier", sorted({s.id for s in CELLS.statements}))
-def test_a_derived_reading_is_never_refuted(identifier: str, record: Baseline) -> None:
+@pytest.mark.parametrize("identifier", sorted({s.id for s in registered(PAPER)}))
+def test_a_derived_reading_is_never_refuted(identifier: str, recorded_verdicts: Baseline) -> None:
     outcomes = {
         row.outcome
-        for (theorem, reading, _), row in record.items()
+        for (theorem, reading, _), row in recorded_verdicts.items()
         if theorem == identifier and reading == "derived"
     }
     assert outcomes

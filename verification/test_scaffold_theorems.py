@@ -11,49 +11,60 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from recorded_cells import PaperCells, Recorder
 
 from fltheory import theorems
 from fltheory.algorithms import Scaffold
 from fltheory.engines import Setting, exact, stationary
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import quadratic
-from fltheory.theorems import Statement, Theorem
+from fltheory.testing import each_cell, rows_of
+from fltheory.testing.pytest_plugin import Recorder
+from fltheory.theorems import Statement, Theorem, registered
 from fltheory.theorems.scaffold import statements as scaffold_theorems
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 
-CELLS = PaperCells("scaffold/")
+PAPER = "scaffold"
 UNEQUAL = ("excluded client", "Bernoulli", "rare client", "long stretches", "in rotation")
 
 
-@CELLS.each
+@each_cell(PAPER)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
-    as_recorded(CELLS, statement, regime)
+    as_recorded(statement, regime)
 
 
-def test_a_derived_reading_holds_wherever_it_applies(record: Baseline) -> None:
-    rows = CELLS.rows(record)
+def test_a_derived_reading_holds_wherever_it_applies(recorded_verdicts: Baseline) -> None:
+    rows = rows_of(PAPER, recorded_verdicts)
     outcomes = {rows[key].outcome for key in rows if key[1] == "derived"}
     assert outcomes == {"HOLDS", "INAPPLICABLE"}
 
 
-def test_only_single_gradients_as_controls_refute_the_pseudo_code(record: Baseline) -> None:
+def test_only_single_gradients_as_controls_refute_the_pseudo_code(
+    recorded_verdicts: Baseline,
+) -> None:
     refuted = {
         (theorem, regime)
-        for (theorem, reading, regime), row in CELLS.rows(record).items()
+        for (theorem, reading, regime), row in rows_of(PAPER, recorded_verdicts).items()
         if reading == "pseudo-code" and row.outcome == "REFUTED"
     }
-    assert refuted == {(s.id, "one gradient as control") for s in CELLS.statements}
-    others = {row.outcome for key, row in CELLS.rows(record).items() if key[1] != "pseudo-code"}
+    assert refuted == {(s.id, "one gradient as control") for s in registered(PAPER)}
+    others = {
+        row.outcome
+        for key, row in rows_of(PAPER, recorded_verdicts).items()
+        if key[1] != "pseudo-code"
+    }
     assert others == {"HOLDS", "INAPPLICABLE"}
 
 
-def test_no_theorem_is_said_to_apply_where_sampling_is_not_uniform(record: Baseline) -> None:
+def test_no_theorem_is_said_to_apply_where_sampling_is_not_uniform(
+    recorded_verdicts: Baseline,
+) -> None:
     outcomes = {
-        row.outcome for (_, _, regime), row in CELLS.rows(record).items() if regime in UNEQUAL
+        row.outcome
+        for (_, _, regime), row in rows_of(PAPER, recorded_verdicts).items()
+        if regime in UNEQUAL
     }
     assert outcomes == {"INAPPLICABLE"}
 
@@ -181,7 +192,7 @@ def test_one_gradient_as_control_by_hand_on_smooth_losses() -> None:
     h = (1 - 1e-12) * (1 / 5) ** (2 / 3) / 24
     assert scaffold.client_lr * 300 * 10 == pytest.approx(h)
     bound = 70 * h * 100 / 300 * (1 + 1 / 100)
-    verdict = CELLS.verdict(theorem, setting)
+    verdict = check(theorem, setting)
     assert verdict.bound == pytest.approx(bound, rel=1e-9)
     cold = moments_by_hand(
         1.0,
@@ -210,7 +221,7 @@ def test_truth_beside_the_bound_by_hand() -> None:
     lag = float(((problem.optima - problem.x_star) ** 2 @ [1.0, 0.25**2]).mean())
     bound = (9.0 + 9 * 6 * h**2 / 2 * lag) / (h * weights.sum())
     theorem = theorems.get("scaffold/strongly-convex")
-    verdict = CELLS.verdict(theorem, setting)
+    verdict = check(theorem, setting)
     assert verdict.outcome is Outcome.INAPPLICABLE
     assert verdict.truth == pytest.approx(np.average(excess, weights=weights), rel=1e-9)
     assert verdict.bound == pytest.approx(bound, rel=1e-9)
@@ -264,6 +275,6 @@ def test_leaving_out_a_hypothesis_shows() -> None:
     ):
         kept = tuple(item for item in theorem.hypotheses if item.name not in left_out)
         setting = theorem.regimes[name].setting
-        verdict = CELLS.verdict(replace(theorem, hypotheses=kept), setting)
+        verdict = check(replace(theorem, hypotheses=kept), setting)
         assert verdict.outcome is not Outcome.HOLDS
         assert verdict.truth > verdict.bound

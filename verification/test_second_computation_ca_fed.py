@@ -243,8 +243,8 @@ def test_a_summand_is_not_convex_in_fractions(regime: str) -> None:
     assert check(statement, setting).outcome is Outcome.REFUTED
 
 
-def test_every_refuted_cell_is_among_these(baseline) -> None:
-    refuted = {key for key, record in baseline.items() if record.outcome == "REFUTED"}
+def test_every_refuted_cell_is_among_these(recorded_verdicts) -> None:
+    refuted = {key for key, record in recorded_verdicts.items() if record.outcome == "REFUTED"}
     assert {key for key in refuted if key[0].startswith("ca-fed")} == {
         ("ca-fed/2", "printed", "started at the optimum"),
         ("ca-fed/2", "printed", "other units"),

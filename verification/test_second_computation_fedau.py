@@ -324,8 +324,8 @@ def test_option_1_is_out_of_reach_of_fedau() -> None:
     assert both.as_set() == sp.EmptySet
 
 
-def test_every_refuted_cell_is_among_these(baseline) -> None:
-    refuted = {key for key, record in baseline.items() if record.outcome == "REFUTED"}
+def test_every_refuted_cell_is_among_these(recorded_verdicts) -> None:
+    refuted = {key for key, record in recorded_verdicts.items() if record.outcome == "REFUTED"}
     assert {key for key in refuted if key[0].startswith("fedau")} == {
         ("fedau/3-step", "printed", "before an interval ends"),
         ("fedau/3-step", "printed", "K = 5"),

@@ -94,10 +94,10 @@ def test_theorem_2_with_ten_server_samples() -> None:
     assert float(limit) == pytest.approx(0.1287, abs=1e-4)
 
 
-def test_these_are_all_refutations(baseline: Baseline) -> None:
+def test_these_are_all_refutations(recorded_verdicts: Baseline) -> None:
     refuted = {
         (theorem, regime)
-        for (theorem, _, regime), record in baseline.items()
+        for (theorem, _, regime), record in recorded_verdicts.items()
         if theorem.startswith("pac/") and record.outcome == "REFUTED"
     }
     systems = ("half take part", "one takes part", "ten thousand samples")

@@ -20,9 +20,9 @@ def command(
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""
-    from fltheory.report.files.whole_file import write_whole
     from fltheory.reproduce.bias_report import bias_page, write_bias_figure
     from fltheory.reproduce.participation_bias import Effort, bias_table
+    from fltheory.whole_file import write_whole
 
     check_places(out=out)
     check_figures(figure=figure)

@@ -26,7 +26,6 @@ def command(
     page: FurtherPage = None,
 ) -> None:
     """CA-Fed's Table I on synthetic data, beside the paper's figures."""
-    from fltheory.report.files.whole_file import write_whole
     from fltheory.reproduce import ca_fed_synthetic as experiments
     from fltheory.reproduce.experiment_report import (
         experiment_page,
@@ -35,6 +34,7 @@ def command(
         read_measured,
         write_measured,
     )
+    from fltheory.whole_file import write_whole
 
     check_places(out=out, page=page)
     plan = experiments.Plan(rounds, start_spread=start_spread, momentum=momentum)

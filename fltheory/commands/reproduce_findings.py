@@ -25,8 +25,8 @@ def command(
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_file import read_verdicts
-    from fltheory.report.files.whole_file import write_whole
     from fltheory.reproduce.findings import findings
+    from fltheory.whole_file import write_whole
 
     check_places(out=out)
     paths = sorted(witnesses.glob("*.json"))

@@ -10,7 +10,6 @@ import typer
 
 from fltheory.commands.options import FurtherPage, ResultsFile, TheoremIds
 from fltheory.commands.resumption import resumed
-from fltheory.commands.selection import selected
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
@@ -27,12 +26,13 @@ def command(
     page: FurtherPage = None,
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
-    from fltheory.report.files.whole_file import write_whole
+    from fltheory import theorems as registry
     from fltheory.reproduce.power import Plan, judge_all, keys
     from fltheory.reproduce.power_report import power_page, power_summary, read_judged, write_judged
+    from fltheory.whole_file import write_whole
 
     check_places(out=out, page=page)
-    statements = selected(theorems or [])
+    statements = registry.registered(*theorems or ())
     plan = Plan(budget, seed, every)
     mutated = _mutated(statements, theorems)
     with shown_progress("making mutants"):

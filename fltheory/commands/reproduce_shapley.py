@@ -20,12 +20,12 @@ def command(
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
-    from fltheory.report.files.whole_file import write_whole
     from fltheory.reproduce.shapley_report import (
         measured_scenarios,
         shapley_page,
         write_shapley_figure,
     )
+    from fltheory.whole_file import write_whole
 
     check_places(page=page)
     check_figures(figure=figure)

@@ -33,12 +33,12 @@ def command(
 ) -> None:
     """Train the models of a paper's table, and print it beside the paper's figures."""
     from fltheory import validation
-    from fltheory.report.files.whole_file import write_whole
     from fltheory.report.terminal.training_report import (
         training_page,
         training_summary,
         training_table,
     )
+    from fltheory.whole_file import write_whole
 
     check_places(page=page)
     with as_bad_input(ImportError), resumable(lambda: f"checkpoints are in {out}"):

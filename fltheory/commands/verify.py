@@ -16,7 +16,6 @@ from fltheory.commands.options import (
     SampleSeed,
     TheoremIds,
 )
-from fltheory.commands.selection import selected
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -61,6 +60,7 @@ def command(
         _verify_on(on, theorems or ["sa-fl/5"], runs, seed, data)
         return
     replicas = _REPLICAS if replicas is None else replicas
+    from fltheory import theorems as registry
     from fltheory.report import summary
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
@@ -70,7 +70,7 @@ def command(
     from fltheory.verify.baseline import read_baseline
 
     outputs = VerdictOutputs(json, csv, html)
-    statements = selected(theorems or [])
+    statements = registry.registered(*theorems or ())
     recorded = read_baseline(_existing(baseline)) if baseline else {}
     kept = (WITNESSES, CERTIFICATES)
     folders = witnesses or [folder for folder in kept if folder.is_dir()]
@@ -96,10 +96,11 @@ def command(
 def _verify_on(
     file: Path, theorems: Sequence[str], replicas: int, seed: int, data: Path | None
 ) -> None:
+    from fltheory import theorems as registry
     from fltheory.report.terminal.hardware_report import hardware_text
     from fltheory.verify.on_hardware import check_experiment
 
-    statements = selected(theorems)
+    statements = registry.registered(*theorems)
     with as_bad_input(ImportError):
         from fltheory.hardware.training import read_experiment
 

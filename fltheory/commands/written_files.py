@@ -22,7 +22,7 @@ def check_places(*suffixes: str, **places: Path | None) -> None:
     **places : Path or None
         By the name of the option; None where no file was asked for.
     """
-    from fltheory.report.files.whole_file import writable
+    from fltheory.whole_file import writable
 
     for name, path in places.items():
         if path is not None:

@@ -42,9 +42,33 @@ _BY_NAME: dict[tuple[str, str], Statement] = {
 _OF_PAPERS = frozenset(_BY_NAME)
 
 
-def registered() -> tuple[Statement, ...]:
-    """Return every registered statement in every reading, in order."""
-    return tuple(_BY_NAME.values())
+def registered(*beginnings: str) -> tuple[Statement, ...]:
+    """Return the registered statements, in every reading.
+
+    Parameters
+    ----------
+    *beginnings : str
+        Ids, or what ids begin with before a slash (``"sa-fl"``), in the order that they are
+        wanted in; all statements in the order of registration for none.
+
+    Raises
+    ------
+    ValueError
+        If no id begins so; the message lists the near ones.
+    """
+    if not beginnings:
+        return tuple(_BY_NAME.values())
+    chosen: dict[tuple[str, str], Statement] = {}
+    for beginning in beginnings:
+        matching = {
+            name: statement
+            for name, statement in _BY_NAME.items()
+            if name[0] == beginning or name[0].startswith(f"{beginning.removesuffix('/')}/")
+        }
+        if not matching:
+            readings(beginning)
+        chosen |= matching
+    return tuple(chosen.values())
 
 
 def ids() -> tuple[str, ...]:

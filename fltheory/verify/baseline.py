@@ -6,13 +6,16 @@ A baseline is this code's own earlier output. It shows what has changed; it prov
 from __future__ import annotations
 
 import csv
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from fltheory.evidence.verdict import Grade
-from fltheory.verify.runs import Cell
+from fltheory.verify.runs import Cell, CellKey
+from fltheory.whole_file import write_whole
 
 COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio", "evidence")
 _WITHOUT_EVIDENCE = COLUMNS[:-1]
@@ -28,7 +31,7 @@ class Record:
     evidence: str = ""
 
 
-Baseline = Mapping[tuple[str, str, str], Record]
+Baseline: TypeAlias = Mapping[CellKey, Record]
 
 
 def read_baseline(path: Path) -> Baseline:
@@ -39,7 +42,7 @@ def read_baseline(path: Path) -> Baseline:
     ValueError
         If the file is not a baseline; the message names the line.
     """
-    records: dict[tuple[str, str, str], Record] = {}
+    records: dict[CellKey, Record] = {}
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = tuple(next(reader, ()))
@@ -59,19 +62,20 @@ def read_baseline(path: Path) -> Baseline:
     return records
 
 
-def write_baseline(path: Path, cells: Sequence[Cell], kept: Baseline | None = None) -> None:
-    """Record the cells' verdicts and ratios, keeping other cells' records from ``kept``."""
-    records = dict(kept or {})
-    for cell in cells:
-        verdict = cell.verdict
-        grade = verdict.evidence.grade.name.lower()
-        records[cell.key] = Record(verdict.outcome.name, verdict.ratio, grade)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for key, record in sorted(records.items()):
-            writer.writerow([*key, record.outcome, f"{record.ratio:.9g}", record.evidence])
+def record_of(cell: Cell) -> Record:
+    """Return what a baseline keeps of a cell."""
+    verdict = cell.verdict
+    return Record(verdict.outcome.name, verdict.ratio, verdict.evidence.grade.name.lower())
+
+
+def write_baseline(path: Path, records: Baseline) -> None:
+    """Write a baseline file whole, or not at all."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for key, record in sorted(records.items()):
+        writer.writerow([*key, record.outcome, f"{record.ratio:.9g}", record.evidence])
+    write_whole(path, stream.getvalue())
 
 
 def departure(cell: Cell, baseline: Baseline) -> str | None:
@@ -85,7 +89,7 @@ def departure(cell: Cell, baseline: Baseline) -> str | None:
             f"{cell.name}: the verdict changed from {record.outcome} to {verdict.outcome.name}, "
             f"the ratio from {record.ratio:.9g} to {verdict.ratio:.9g}"
         )
-    grade = verdict.evidence.grade.name.lower()
+    grade = record_of(cell).evidence
     if record.evidence not in ("", grade):
         return f"{cell.name}: the evidence changed from {record.evidence} to {grade}"
     drift, allowed = _drift(verdict.ratio, record.ratio), _allowed_drift(cell)

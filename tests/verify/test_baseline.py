@@ -9,8 +9,20 @@ import pytest
 
 from fltheory.evidence.verdict import Grade
 from fltheory.verify import Outcome
-from fltheory.verify.baseline import departure, read_baseline, verdict_changed, write_baseline
+from fltheory.verify.baseline import (
+    Baseline,
+    departure,
+    read_baseline,
+    record_of,
+    verdict_changed,
+    write_baseline,
+)
+from fltheory.verify.runs import Cell
 from tests.verify.cells import cell
+
+
+def recorded(*cells: Cell) -> Baseline:
+    return {item.key: record_of(item) for item in cells}
 
 
 @pytest.fixture
@@ -24,22 +36,22 @@ def test_what_is_written_is_read(path: Path) -> None:
         cell(Outcome.REFUTED, truth=3.0, regime="rough"),
         cell(Outcome.INAPPLICABLE, truth=math.inf, bound=math.inf, regime="wild, with a comma"),
     ]
-    write_baseline(path, cells)
-    recorded = read_baseline(path)
-    assert all(departure(item, recorded) is None for item in cells)
-    assert recorded["t/1", "printed", "rough"].outcome == "REFUTED"
-    assert recorded["t/1", "printed", "rough"].ratio == 1.5
+    write_baseline(path, recorded(*cells))
+    found = read_baseline(path)
+    assert all(departure(item, found) is None for item in cells)
+    assert found["t/1", "printed", "rough"].outcome == "REFUTED"
+    assert found["t/1", "printed", "rough"].ratio == 1.5
 
 
 def test_other_records_are_kept(path: Path) -> None:
-    write_baseline(path, [cell(), cell(regime="rough")])
-    write_baseline(path, [cell(truth=0.5)], kept=read_baseline(path))
+    write_baseline(path, recorded(cell(), cell(regime="rough")))
+    write_baseline(path, {**read_baseline(path), **recorded(cell(truth=0.5))})
     ratios = {key[2]: record.ratio for key, record in read_baseline(path).items()}
     assert ratios == {"calm": 0.25, "rough": 0.5}
 
 
 def test_a_changed_verdict_is_told_with_both_ratios(path: Path) -> None:
-    write_baseline(path, [cell()])
+    write_baseline(path, recorded(cell()))
     now = cell(Outcome.REFUTED, truth=3.0)
     message = departure(now, read_baseline(path))
     assert message is not None
@@ -51,7 +63,7 @@ def test_a_changed_verdict_is_told_with_both_ratios(path: Path) -> None:
 
 @pytest.mark.parametrize(("drift", "departs"), [(1e-8, False), (1e-5, True)])
 def test_a_drifting_ratio_is_told_by_how_much(path: Path, drift: float, departs: bool) -> None:
-    write_baseline(path, [cell()])
+    write_baseline(path, recorded(cell()))
     now = cell(truth=1 + drift)
     message = departure(now, read_baseline(path))
     assert (message is not None) == departs
@@ -61,7 +73,7 @@ def test_a_drifting_ratio_is_told_by_how_much(path: Path, drift: float, departs:
 
 
 def test_a_changed_grade_of_evidence_is_told(path: Path) -> None:
-    write_baseline(path, [cell()])
+    write_baseline(path, recorded(cell()))
     message = departure(cell(grade=Grade.FLOAT64), read_baseline(path))
     assert message == "t/1 / printed / calm: the evidence changed from exact to float64"
 
@@ -76,18 +88,18 @@ def test_a_record_without_evidence_is_compared_without(path: Path) -> None:
 def test_a_sampled_ratio_may_drift_within_its_interval(
     path: Path, drift: float, departs: bool
 ) -> None:
-    write_baseline(path, [cell(grade=Grade.STATISTICAL)])
+    write_baseline(path, recorded(cell(grade=Grade.STATISTICAL)))
     now = cell(truth=1 + drift, grade=Grade.STATISTICAL, error=0.1)
     assert (departure(now, read_baseline(path)) is not None) == departs
 
 
 def test_a_finite_ratio_never_matches_an_infinite_one(path: Path) -> None:
-    write_baseline(path, [cell()])
+    write_baseline(path, recorded(cell()))
     assert departure(cell(truth=math.inf), read_baseline(path)) is not None
 
 
 def test_an_unrecorded_cell_is_told_but_is_no_change(path: Path) -> None:
-    write_baseline(path, [cell()])
+    write_baseline(path, recorded(cell()))
     new = cell(regime="new")
     assert departure(new, read_baseline(path)) == "t/1 / printed / new: not recorded"
     assert not verdict_changed(new, read_baseline(path))

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fltheory.report.files.whole_file import write_whole
+from fltheory.whole_file import write_whole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

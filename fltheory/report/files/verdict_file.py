@@ -16,10 +16,10 @@ from typing import Any
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
 from fltheory.grammar.assertion import Relation
 from fltheory.report.files.made_by import MadeBy
-from fltheory.report.files.whole_file import write_whole
 from fltheory.theorems import get
 from fltheory.verify import Outcome, Verdict
 from fltheory.verify.runs import Cell, cell_of
+from fltheory.whole_file import write_whole
 
 VERSION = 2
 _EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")

@@ -9,11 +9,11 @@ from pathlib import Path
 from fltheory.progress import Progress
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.files.verdict_file import verdict_csv, verdict_document, write_verdicts
-from fltheory.report.files.whole_file import writable, write_whole
 from fltheory.report.html.html_report import html_report
 from fltheory.report.html.report_view import CertificateView
 from fltheory.theorems import Statement
 from fltheory.verify.runs import Cell
+from fltheory.whole_file import writable, write_whole
 
 
 @dataclass(frozen=True)

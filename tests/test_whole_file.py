@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.report.files.whole_file import writable, write_whole
+from fltheory.whole_file import writable, write_whole
 
 
 def test_a_place_is_free_and_nothing_is_made_there(tmp_path: Path) -> None:

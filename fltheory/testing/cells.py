@@ -1,0 +1,177 @@
+"""One verdict as one test: what is run, what pytest is told of it, and when it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fltheory.theorems import Statement
+    from fltheory.verify.baseline import Baseline, Record
+    from fltheory.verify.runs import Cell, CellKey
+
+Properties = Sequence[tuple[str, object]]
+
+_COLUMNS = ("theorem", "reading", "regime", "verdict", "evidence", "truth/bound", "what failed")
+
+
+def each_cell(*beginnings: str) -> pytest.MarkDecorator:
+    """Return a mark that runs a test on each statement in each of its regimes.
+
+    The test takes two arguments, ``statement`` and ``regime`` (its name).
+
+    Parameters
+    ----------
+    *beginnings : str
+        Ids, or what ids begin with before a slash; every registered statement for none.
+        Theorems of your own must have been loaded before: `fltheory.theorems.load`.
+
+    Raises
+    ------
+    ValueError
+        If no registered statement begins so; the message lists the near ones.
+
+    Examples
+    --------
+    >>> from fltheory.testing import each_cell
+    >>> @each_cell("sa-fl/5", "ca-fed")
+    ... def test_verdict_and_ratio_are_as_recorded(statement, regime, as_recorded):
+    ...     as_recorded(statement, regime)
+    """
+    from fltheory import theorems
+    from fltheory.verify.runs import shared_settings_together
+
+    cells = shared_settings_together(
+        [
+            (statement, regime)
+            for statement in theorems.registered(*beginnings)
+            for regime in statement.regimes
+        ]
+    )
+    ids = [f"{statement.id}-{statement.reading}-{regime}" for statement, regime in cells]
+    return pytest.mark.parametrize(("statement", "regime"), cells, ids=ids)
+
+
+def checked(statement: Statement, regime: str) -> Cell:
+    """Check a statement in one of its regimes.
+
+    All sampled intervals of all registered statements together miss with the probability of
+    one table: each cell has its share, however many of them run.
+    """
+    from fltheory import theorems
+    from fltheory.verify import check
+    from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, cell_of
+
+    n_cells = sum(len(one.regimes) for one in theorems.registered())
+    setting = statement.regimes[regime].setting
+    share = FAMILY_ERROR_PROBABILITY / n_cells
+    return cell_of(statement, regime, check(statement, setting, error_probability=share))
+
+
+def rows_of(beginning: str, recorded: Baseline) -> Baseline:
+    """Return those records whose ids are, or begin with, ``beginning`` and a slash.
+
+    Examples
+    --------
+    >>> from fltheory.verify.baseline import Record
+    >>> recorded = {("my/1", "printed", "usual"): Record("HOLDS", 0.5)}
+    >>> rows_of("my", recorded) == recorded, rows_of("m", recorded)
+    (True, {})
+    """
+    return {key: row for key, row in recorded.items() if f"{key[0]}/".startswith(f"{beginning}/")}
+
+
+def failure(cell: Cell, recorded: Baseline | None) -> str | None:
+    """Say why a cell fails, or None: it departs from its record, or without one is no good.
+
+    Without any record a statement must not be refuted or undecided.
+    """
+    from fltheory.verify import Outcome
+    from fltheory.verify.baseline import departure
+
+    if recorded is not None:
+        return departure(cell, recorded)
+    if cell.verdict.outcome in (Outcome.REFUTED, Outcome.UNDECIDED):
+        return f"{cell.name}: {cell.verdict.outcome.name}"
+    return None
+
+
+def explanation(cell: Cell) -> str:
+    """Return both sides and every hypothesis, for a report of a failure."""
+    verdict = cell.verdict
+    state = {True: "met", False: "NOT met", None: "undecided"}
+    lines = [
+        f"  {verdict.outcome.name} ({verdict.evidence.grade.name.lower()} evidence): "
+        f"truth {verdict.truth:.6g}, claimed {verdict.relation} {verdict.bound:.6g}",
+        *(
+            f"  {state[check.holds]}: {check.failure}    [{check.condition}]"
+            for check in verdict.hypotheses
+        ),
+        *(f"  why: {fault.why}" for fault in cell.faults),
+    ]
+    return "\n".join(lines)
+
+
+def properties(cell: Cell) -> Properties:
+    """Return what a report keeps of a cell: it passes between processes, and into JUnit files."""
+    from fltheory.report.terminal.verdict_table import remark
+
+    verdict = cell.verdict
+    values = (
+        *cell.key,
+        verdict.outcome.name,
+        verdict.evidence.grade.name.lower(),
+        f"{verdict.ratio:.9g}",
+        remark(verdict),
+    )
+    return [(f"fltheory {name}", value) for name, value in zip(_COLUMNS, values, strict=True)]
+
+
+def reported(found: Properties) -> Iterator[Mapping[str, str]]:
+    """Yield the cells among a report's properties, by column."""
+    row: dict[str, str] = {}
+    for name, value in found:
+        column = name.removeprefix("fltheory ")
+        if column == name or column not in _COLUMNS:
+            continue
+        row[column] = str(value)
+        if column == _COLUMNS[-1]:
+            yield row
+            row = {}
+
+
+def records(found: Properties) -> Iterator[tuple[CellKey, Record]]:
+    """Yield what a baseline keeps of the cells among a report's properties."""
+    from fltheory.verify.baseline import Record
+
+    for row in reported(found):
+        key = row["theorem"], row["reading"], row["regime"]
+        yield key, Record(row["verdict"], float(row["truth/bound"]), row["evidence"])
+
+
+def lines(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
+    """Yield a line a cell, in columns."""
+    names = [f"{row['theorem']} ({row['reading']}): {row['regime']}" for row in rows]
+    width = max(map(len, names))
+    for name, row in zip(names, rows, strict=True):
+        ratio = f"{float(row['truth/bound']):.3g}"
+        line = f"{name:{width}}  {row['verdict']:12}  {ratio:>9}  {row['what failed']}"
+        yield line.rstrip()
+
+
+def expected_outcome(name: str) -> str:
+    """Return the name of a verdict, as a marker gives it.
+
+    Raises
+    ------
+    ValueError
+        If there is no verdict of that name.
+    """
+    from fltheory.verify import Outcome
+
+    if name not in Outcome.__members__:
+        known = ", ".join(Outcome.__members__)
+        raise ValueError(f"fltheory_expects must be given one of {known}, got {name!r}")
+    return name
