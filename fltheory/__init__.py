@@ -30,6 +30,7 @@ The rest is in subpackages, which load when they are used:
 - `fltheory.verify`: verdicts
 - `fltheory.report`: tables, pages and figures
 - `fltheory.strategies`: settings drawn by Hypothesis
+- `fltheory.testing`: theorems as tests of your own, with pytest
 - `fltheory.hardware`: the same algorithms in torch, on images
 """
 
@@ -61,6 +62,7 @@ _SUBPACKAGES = (
     "problems",
     "report",
     "strategies",
+    "testing",
     "theorems",
     "verify",
     "weights",

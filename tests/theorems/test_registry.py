@@ -79,3 +79,25 @@ def test_unknown_reading_lists_the_known() -> None:
         ValueError, match="must be one of printed, derived, repaired, got 'charitable'"
     ):
         theorems.get("sa-fl/5", reading="charitable")
+
+
+def names(statements) -> list[tuple[str, str]]:
+    return [(statement.id, statement.reading) for statement in statements]
+
+
+def test_a_beginning_is_an_id_or_what_stands_before_a_slash() -> None:
+    assert names(theorems.registered("sa-fl/5")) == [
+        ("sa-fl/5", reading) for reading in ("printed", "derived", "repaired")
+    ]
+    of_paper = {statement.id for statement in theorems.registered("sa-fl")}
+    assert {"sa-fl/4", "sa-fl/5", "sa-fl/corollary-1"} <= of_paper
+    assert not {identifier for identifier in of_paper if not identifier.startswith("sa-fl/")}
+    assert theorems.registered("sa-fl/") == theorems.registered("sa-fl")
+    with pytest.raises(ValueError, match="id must be a registered theorem"):
+        theorems.registered("sa-f")
+
+
+def test_statements_come_once_in_the_order_of_the_beginnings() -> None:
+    twice = theorems.registered("sa-fl/5", "sa-fl/4", "sa-fl")
+    assert twice[0].id == "sa-fl/5"
+    assert sorted(names(twice)) == sorted(names(theorems.registered("sa-fl")))
