@@ -10,8 +10,10 @@ need is here (``import fltheory as fl``):
 
 - `fl.theorem`, `fl.check`, `fl.falsify`, `fl.map_region`: a statement, its verdict on a setting,
   a search for a refutation, a map of where it applies
+- `fl.compare`: every statement that speaks of a setting, side by side
 - `fl.Setting`, `fl.quadratic`: problem, algorithm, participation, rounds and start together;
   quadratic clients with constants that you prescribe
+- `fl.read_setting`, `fl.write_setting`: a setting as a TOML file
 - `fl.truth`, `fl.exact`, `fl.paths`, `fl.stationary`, `fl.monte_carlo`: what a run's error really
   is, by an engine that is chosen, or by the one that you name
 - `fl.optimal_weights`: CA-Fed's aggregation weights for given availability
@@ -41,11 +43,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fltheory.engines import Setting, exact, monte_carlo, stationary
+    from fltheory.engines import (
+        Setting,
+        exact,
+        monte_carlo,
+        read_setting,
+        stationary,
+        write_setting,
+    )
     from fltheory.engines.history.paths import paths
     from fltheory.problems import quadratic
     from fltheory.theorems import get as theorem
-    from fltheory.verify import falsify, map_region, truth
+    from fltheory.verify import compare, falsify, map_region, truth
     from fltheory.verify.check import check
     from fltheory.weights import optimal as optimal_weights
 
@@ -72,9 +81,17 @@ _SUBPACKAGES = (
 _NAMES: Mapping[str, tuple[str, str]] = {
     **{
         name: ("engines", name)
-        for name in ("Setting", "exact", "monte_carlo", "paths", "stationary")
+        for name in (
+            "Setting",
+            "exact",
+            "monte_carlo",
+            "paths",
+            "read_setting",
+            "stationary",
+            "write_setting",
+        )
     },
-    **{name: ("verify", name) for name in ("check", "falsify", "map_region", "truth")},
+    **{name: ("verify", name) for name in ("check", "compare", "falsify", "map_region", "truth")},
     "quadratic": ("problems", "quadratic"),
     "theorem": ("theorems", "get"),
     "optimal_weights": ("weights", "optimal"),
@@ -84,6 +101,7 @@ __all__ = [
     "Setting",
     "__version__",
     "check",
+    "compare",
     "exact",
     "falsify",
     "map_region",
@@ -91,9 +109,11 @@ __all__ = [
     "optimal_weights",
     "paths",
     "quadratic",
+    "read_setting",
     "stationary",
     "theorem",
     "truth",
+    "write_setting",
     *_SUBPACKAGES,
 ]
 

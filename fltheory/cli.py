@@ -20,6 +20,7 @@ COMMANDS = (
     "prove",
     "certify",
     "map",
+    "compare",
     "repair",
     "weights",
     "cutoff",

@@ -6,6 +6,17 @@ from fltheory.engines.moments.limits import stationary
 from fltheory.engines.moments.moment_recursion import exact
 from fltheory.engines.sampled.monte_carlo_runs import monte_carlo
 from fltheory.engines.setting import Setting
+from fltheory.engines.setting_file import read_setting, write_setting
 from fltheory.engines.trajectory import Trajectory
 
-__all__ = ["NotAffineError", "Setting", "Trajectory", "exact", "monte_carlo", "paths", "stationary"]
+__all__ = [
+    "NotAffineError",
+    "Setting",
+    "Trajectory",
+    "exact",
+    "monte_carlo",
+    "paths",
+    "read_setting",
+    "stationary",
+    "write_setting",
+]

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import count, repeat
 from typing import TypeVar
 
 from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.engines.affine.numbers import FLOAT64, with_parameters
+from fltheory.engines.setting import Setting
 
 T = TypeVar("T")
+
+
+def in_float64(setting: Setting) -> Setting:
+    """Return the setting with floats where hyper-parameters of its algorithm are fractions.
+
+    Engines in float64 begin with it: NumPy makes objects of a fraction times an array.
+    """
+    algorithm = with_parameters(setting.algorithm, FLOAT64)
+    return setting if algorithm is setting.algorithm else replace(setting, algorithm=algorithm)
 
 
 def each_round(algorithm: Algorithm | Schedule, make: Callable[[Algorithm], T]) -> Iterator[T]:

@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 from fltheory import validation
 from fltheory.engines import NotAffineError, Setting, Trajectory, exact, monte_carlo, paths
 from fltheory.engines.observables import Observable
+from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges
 from fltheory.engines.trajectory import FIELDS
 from fltheory.evidence.intervals import mean_within
@@ -218,7 +219,7 @@ def _sampled(
     """Attach what is known of the range of each quantity, whatever a run is like."""
     events = sampling.replicas * (setting.rounds + 1) * (1 + len(observe))
     exceeded = (1 - _FOR_INTERVALS) * sampling.error_probability / events
-    limits = ranges(setting, observe, exceeded=exceeded, given_path=given_path)
+    limits = ranges(in_float64(setting), observe, exceeded=exceeded, given_path=given_path)
     return Truth(run, Grade.STATISTICAL, sampling, limits)
 
 

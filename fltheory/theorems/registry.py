@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from fltheory.claims.statement import Statement
+from fltheory.engines.setting_file import LOADED_FILE
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
@@ -145,7 +146,7 @@ def load(path: Path) -> tuple[Statement, ...]:
     """
     if not path.is_file():
         raise ValueError(f"file of theorems must exist, got {str(path)!r}")
-    name = f"fltheory_loaded_{path.stem}"
+    name = f"{LOADED_FILE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"file of theorems must be a Python file (.py), got {str(path)!r}")

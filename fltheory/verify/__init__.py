@@ -16,6 +16,7 @@ from fltheory.verify.region.map_parameters import MapAxis, default_axis
 from fltheory.verify.region.mapping import map_region
 from fltheory.verify.runs import check_regimes
 from fltheory.verify.search.falsification import falsify
+from fltheory.verify.side_by_side import compare
 
 __all__ = [
     "BoundCurve",
@@ -27,6 +28,7 @@ __all__ = [
     "certificate",
     "check",
     "check_regimes",
+    "compare",
     "default_axis",
     "falsify",
     "map_region",

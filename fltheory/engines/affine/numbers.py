@@ -393,16 +393,20 @@ def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
     numbers of the arithmetic; whole numbers, names and functions stay as they are. Checks of
     arguments are not run again: the values are the same.
     """
+    if isinstance(thing, float | np.floating) and not arithmetic.exact:
+        return thing
     if isinstance(thing, float | np.floating | Fraction):
         return arithmetic.parameter(thing) if math.isfinite(thing) else thing
-    if isinstance(thing, np.ndarray) and thing.dtype.kind in "fO":
+    if isinstance(thing, np.ndarray) and thing.dtype.kind in ("fO" if arithmetic.exact else "O"):
         made = np.empty(thing.shape, dtype=object if arithmetic.exact else np.float64)
         for index, item in np.ndenumerate(thing):
             made[index] = with_parameters(item, arithmetic)
         made.flags.writeable = False
         return made
     if type(thing) in (tuple, list):
-        return type(thing)(with_parameters(item, arithmetic) for item in thing)
+        items = [with_parameters(item, arithmetic) for item in thing]
+        same = all(made is item for made, item in zip(items, thing, strict=True))
+        return thing if same else type(thing)(items)
     if is_dataclass(thing) and not isinstance(thing, type):
         return _with_fields(
             thing, {f.name: getattr(thing, f.name) for f in fields(thing)}, arithmetic

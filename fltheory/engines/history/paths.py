@@ -22,6 +22,7 @@ from fltheory.engines.history.histories import (
 )
 from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
 from fltheory.engines.observables import standard_forms, standard_samples
+from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Masks, Participation
@@ -72,6 +73,7 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     >>> run.squared_distance.tolist()
     [1.0, 0.625, 0.390625, 0.236328125]
     """
+    setting = in_float64(setting)
     chances = _chances(setting, draws, seed)
     problem = setting.problem
     quiet = problem.sigma == 0 and problem.server_sigma == 0

@@ -18,6 +18,7 @@ from fltheory.engines.moments.moment_map import MomentMap
 from fltheory.engines.moments.moment_recursion import affine_problem, round_law
 from fltheory.engines.moments.stationary_limit import StationaryLimit, limit_of, no_limit
 from fltheory.engines.observables import QuadraticForm, standard_forms
+from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.validation import FloatArray
 
@@ -58,6 +59,7 @@ def stationary(setting: Setting) -> StationaryLimit:
     >>> round(limit.squared_distance, 12)
     0.333333333333
     """
+    setting = in_float64(setting)
     algorithm, problem = setting.algorithm, setting.problem
     participation = setting.participation
     if isinstance(algorithm, Schedule):

@@ -22,7 +22,7 @@ from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_tr
 from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
 from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
-from fltheory.engines.rounds import each_round
+from fltheory.engines.rounds import each_round, in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation.base import Participation
@@ -92,6 +92,7 @@ def exact(
     if arithmetic == "rational":
         return rational_trajectory(setting, observe)
     quadratic = affine_problem(setting.problem)
+    setting = in_float64(setting)
     setting = without_idle_projection(setting, quadratic)
     follow = follow_chain if runs_along_chain(setting.participation) else _follow_model
     try:

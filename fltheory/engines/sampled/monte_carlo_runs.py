@@ -16,6 +16,7 @@ from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
+from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import FIELDS, Trajectory
@@ -70,6 +71,7 @@ def monte_carlo(
     """
     replicas = validation.whole_number("replicas", replicas, at_least=2)
     seed = validation.whole_number("seed", seed, at_least=0)
+    setting = in_float64(setting)
     sizes = _chunk_sizes(replicas, setting.problem)
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))
 

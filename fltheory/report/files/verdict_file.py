@@ -30,7 +30,7 @@ def verdict_document(cells: Sequence[Cell], made_by: MadeBy) -> Mapping[str, Any
     return {
         "version": VERSION,
         "made_by": made_by.as_dict(),
-        "cells": [_cell(cell) for cell in cells],
+        "cells": [cell_document(cell) for cell in cells],
     }
 
 
@@ -68,7 +68,7 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
 def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
     """Return the verdicts as CSV, a row a cell, what made them in the last columns of each."""
     made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
-    rows = [{**_flat(_cell(cell)), **made} for cell in cells]
+    rows = [{**_flat(cell_document(cell)), **made} for cell in cells]
     stream = io.StringIO()
     writer = csv.DictWriter(stream, [*CSV_COLUMNS, *made], lineterminator="\n")
     writer.writeheader()
@@ -93,7 +93,8 @@ def _flat(cell: Mapping[str, Any]) -> dict[str, Any]:
     return {name: flat[name] for name in CSV_COLUMNS}
 
 
-def _cell(cell: Cell) -> dict[str, Any]:
+def cell_document(cell: Cell) -> dict[str, Any]:
+    """Return what a file of verdicts has of one cell."""
     verdict = cell.verdict
     evidence = verdict.evidence
     return {
@@ -134,7 +135,7 @@ def _hypothesis(check: HypothesisCheck) -> dict[str, Any]:
 
 
 def _read_cell(entry: Mapping[str, Any]) -> Cell:
-    """Return the cell that `_cell` made an entry of."""
+    """Return the cell that `cell_document` made an entry of."""
     evidence = entry["evidence"]
     return cell_of(
         get(entry["theorem"], entry["reading"]),

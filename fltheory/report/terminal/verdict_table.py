@@ -13,7 +13,7 @@ from fltheory.theorems import Statement
 from fltheory.verify import Outcome, Verdict
 from fltheory.verify.runs import Cell
 
-_STYLES = {
+OUTCOME_STYLES = {
     Outcome.HOLDS: "green",
     Outcome.REFUTED: "bold red",
     Outcome.INAPPLICABLE: "dim",
@@ -40,7 +40,7 @@ def _row(cell: Cell) -> list[Text]:
         Text(verdict.theorem),
         Text(verdict.reading),
         Text(cell.regime),
-        Text(verdict.outcome.name, style=_STYLES[verdict.outcome]),
+        Text(verdict.outcome.name, style=OUTCOME_STYLES[verdict.outcome]),
         Text(verdict.evidence.grade.name.lower()),
         Text(ratio_text(verdict)),
         Text(remark(verdict)),

@@ -1,0 +1,50 @@
+"""``fltheory compare``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.console import table_console
+from fltheory.commands.options import FigureFile, SampleSeed
+from fltheory.commands.written_files import check_figures, check_places, draw, tell_written
+from fltheory.progress import shown_progress
+
+
+def command(
+    setting: Annotated[Path, typer.Argument(help="A setting (TOML).")],
+    theorems: Annotated[
+        list[str] | None,
+        typer.Argument(help="Ids, or beginnings of ids; all about a run by default."),
+    ] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the verdicts as JSON.")] = None,
+    out: FigureFile = None,
+    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
+    seed: SampleSeed = 0,
+) -> None:
+    """Put every theorem that speaks of a setting side by side, the tightest first."""
+    from fltheory import theorems as registry
+    from fltheory.engines import read_setting
+    from fltheory.report.figures.looseness_figure import write_looseness
+    from fltheory.report.files.comparison_file import write_comparison
+    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
+    from fltheory.verify.side_by_side import compare
+
+    check_figures(out=out)
+    check_places(json=json)
+    given = read_setting(setting)
+    statements = registry.registered(*theorems) if theorems else None
+    with shown_progress("comparing") as advance:
+        found = compare(given, statements, replicas=replicas, seed=seed, progress=advance)
+        draw(partial(write_looseness, found), out, advance)
+    if json is not None:
+        write_comparison(json, found, MadeBy(seed, replicas))
+    table_console().print(comparison_table(found))
+    for line in comparison_notes(found):
+        print(line)
+    tell_written(out)
+    tell_written(json)

@@ -1,0 +1,225 @@
+"""A setting as a TOML file: what a person writes, a search finds and every command reads.
+
+A part is a table with its ``kind``, the name of a class of this package, and the arguments of that
+class by name::
+
+    rounds = 300
+    x0 = 0.9
+
+    [problem]
+    kind = "QuadraticProblem"
+    hessians = [[1.0]]
+    optima = [[-1.0], [1.0], [3.0]]
+
+    [algorithm]
+    kind = "Safari"
+    q = "1/20"
+    ...
+
+    [participation]
+    kind = "UniformSubset"
+    n_clients = 3
+    size = 1
+
+A fraction is text. Classes of a loaded file ``my_theorem.py`` are ``my_theorem.NAME``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from fltheory import algorithms, participation, problems
+from fltheory.engines.setting import Setting
+from fltheory.whole_file import write_whole
+
+LOADED_FILE = "fltheory_loaded_"
+"""What the name of a module that a user's file became begins with."""
+
+_KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
+_PARTS = {"problem": problems, "algorithm": algorithms, "participation": participation}
+_FRACTION = re.compile(r"[-+]?\d+(\.\d*)?/\d+|[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+
+
+def read_setting(path: Path) -> Setting:
+    """Read a setting from a TOML file.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is not TOML, or says something unknown, too little or out of
+        range. The message begins with the file's name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fltheory import theorems
+    >>> setting = theorems.get("sa-fl/5").regimes["other units"].setting
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_setting(Path(folder) / "units.toml", setting)
+    ...     read_setting(Path(folder) / "units.toml").algorithm == setting.algorithm
+    True
+    """
+    if not path.is_file():
+        raise ValueError(f"file of a setting must exist, got {str(path)!r}")
+    try:
+        return setting_of(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def write_setting(path: Path, setting: Setting) -> None:
+    """Write a setting as a TOML file, whole or not at all; every number is read back as it was.
+
+    Raises
+    ------
+    ValueError
+        If a part cannot be written: a function among its arguments, a problem made of samples, or
+        a class that is in no loaded file.
+    """
+    write_whole(path, tomli_w.dumps(setting_document(setting), indent=2))
+
+
+def setting_document(setting: Setting) -> dict[str, Any]:
+    """Return the document that `write_setting` writes."""
+    return {
+        "rounds": setting.rounds,
+        "x0": setting.x0.tolist(),
+        **{name: _written(name, getattr(setting, name)) for name in _PARTS},
+    }
+
+
+def _written(place: str, value: Any) -> Any:
+    """Return a value as TOML has it; nothing is left out but what is None."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    match value:
+        case bool() | int() | float() | str():
+            return value
+        case Fraction():
+            return str(value)
+        case list() | tuple():
+            return [_written(place, item) for item in value]
+    kind = type(value)
+    name = _name_of(kind)
+    if name is None or not _is_rebuilt(kind):
+        raise ValueError(f"{place} must be made of numbers to be written, got {value!r}")
+    arguments = {
+        argument: _written(f"{place}.{argument}", getattr(value, argument))
+        for argument in inspect.signature(kind).parameters
+        if getattr(value, argument) is not None
+    }
+    return {"kind": name, **arguments}
+
+
+def _name_of(kind: type) -> str | None:
+    """Return the name of a class here or in a loaded file, None for any other."""
+    if kind in (getattr(package, kind.__name__, None) for package in _PARTS.values()):
+        return kind.__name__
+    if kind.__module__.startswith(LOADED_FILE):
+        return f"{kind.__module__.removeprefix(LOADED_FILE)}.{kind.__name__}"
+    return None
+
+
+def _is_rebuilt(kind: type) -> bool:
+    """Whether an object of a class is made again of its fields."""
+    fields = getattr(kind, "__dataclass_fields__", {})
+    return bool(fields) and set(inspect.signature(kind).parameters) <= set(fields)
+
+
+def setting_of(document: Mapping[str, Any]) -> Setting:
+    """Return the setting that a document describes.
+
+    Raises
+    ------
+    ValueError
+        If it says something unknown, too little or out of range.
+    """
+    _check_names("the file", document, _KEYS, _KEYS)
+    parts = {name: _part(name, document[name]) for name in _PARTS}
+    x0 = document["x0"]
+    if isinstance(x0, int | float) and not isinstance(x0, bool):
+        x0 = [x0] * parts["problem"].dim
+    return Setting(**parts, rounds=document["rounds"], x0=x0)
+
+
+def _part(name: str, table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        raise ValueError(f"{name} must be a table with its kind, got {table!r}")
+    return _made(name, table, _PARTS[name])
+
+
+def _made(place: str, table: Mapping[str, Any], package: Any) -> Any:
+    if "kind" not in table:
+        raise ValueError(f"{place} must have a kind, got {', '.join(table) or 'nothing'}")
+    kind = _kind(place, table["kind"], package)
+    parameters = inspect.signature(kind).parameters
+    required = [name for name, one in parameters.items() if one.default is one.empty]
+    _check_names(place, table, ["kind", *parameters], ["kind", *required])
+    given = {
+        name: _read(f"{place}.{name}", value) for name, value in table.items() if name != "kind"
+    }
+    try:
+        return kind(**given)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def _kind(place: str, name: Any, package: Any) -> Callable[..., Any]:
+    """Return the class, or function, that makes a part."""
+    if isinstance(name, str) and name.count(".") == 1:
+        stem, attribute = name.split(".")
+        found = getattr(sys.modules.get(f"{LOADED_FILE}{stem}"), attribute, None)
+        if inspect.isclass(found) and _is_rebuilt(found):
+            return found
+        raise ValueError(
+            f"kind of {place} must be of a loaded file, got {name!r}: fltheory --load {stem}.py"
+        )
+    # Parts of an algorithm are balls and step sizes, too.
+    packages = (package,) if package is not algorithms else (algorithms, problems)
+    known = [one for each in packages for one in each.__all__ if _makes(getattr(each, one))]
+    if name not in known:
+        near = get_close_matches(str(name), known, n=3, cutoff=0.5) or known
+        raise ValueError(f"kind of {place} must be one of {', '.join(near)}, got {name!r}")
+    return next(getattr(each, name) for each in packages if hasattr(each, name))
+
+
+def _makes(candidate: Any) -> bool:
+    return _is_rebuilt(candidate) if inspect.isclass(candidate) else inspect.isfunction(candidate)
+
+
+def _read(place: str, value: Any) -> Any:
+    """Return an argument: text that is a fraction as one, lists as tuples, tables as objects."""
+    match value:
+        case str() if _FRACTION.fullmatch(value):
+            try:
+                return Fraction(value)
+            except ZeroDivisionError:
+                raise ValueError(f"{place} must be a number, got {value!r}") from None
+        case list():
+            return tuple(_read(place, item) for item in value)
+        case Mapping():
+            return _made(place, value, algorithms)
+    return value
+
+
+def _check_names(
+    place: str, table: Mapping[str, Any], known: list[str] | tuple[str, ...], required: Any
+) -> None:
+    for name in table:
+        if name not in known:
+            near = get_close_matches(name, known, n=2, cutoff=0.5) or known
+            raise ValueError(f"{place} has {', '.join(near)}, got {name!r}")
+    for name in required:
+        if name not in table:
+            raise ValueError(f"{place} must have {name}, got {', '.join(table) or 'nothing'}")

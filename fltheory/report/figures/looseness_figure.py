@@ -1,0 +1,72 @@
+"""How loose the bounds are of several statements on one setting, as a figure."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fltheory.report.figures.figure_axes import blank, set_title
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.verify import Outcome
+from fltheory.verify.side_by_side import SideBySide
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MARGIN = 1.5
+# Hatched where a statement does not apply: its bound means nothing there.
+_FACES = {
+    Outcome.HOLDS: "#56B4E9",
+    Outcome.REFUTED: "#7A2B00",
+    Outcome.INAPPLICABLE: "#EEEEEE",
+    Outcome.UNDECIDED: "#F0E442",
+}
+
+
+def looseness_figure(found: SideBySide) -> Figure:
+    """Draw truth and bound of each statement as a bar between them, on a logarithmic axis.
+
+    Raises
+    ------
+    ValueError
+        If no statement has a positive truth and a finite bound.
+    """
+    shown = [
+        (answer.statement.name, answer.verdict)
+        for answer in found.answers
+        if answer.verdict is not None
+        and answer.verdict.truth > 0
+        and 0 < answer.verdict.bound < math.inf
+    ]
+    if not shown:
+        raise ValueError("setting must have a statement with a positive truth and a finite bound")
+    figure, axes = blank()
+    figure.set_size_inches(7.2, 1.6 + 0.34 * len(shown))
+    for row, (_, verdict) in enumerate(reversed(shown)):
+        low, high = sorted((verdict.truth, verdict.bound))
+        axes.barh(
+            row,
+            high - low,
+            left=low,
+            height=0.5,
+            color=_FACES[verdict.outcome],
+            edgecolor="grey",
+            hatch="//" if verdict.outcome is Outcome.INAPPLICABLE else "",
+        )
+        axes.plot(verdict.truth, row, "o", color="black", markersize=5)
+        axes.plot(verdict.bound, row, "|", color="black", markersize=12, markeredgewidth=2)
+    ends = [side for _, verdict in shown for side in (verdict.truth, verdict.bound)]
+    axes.set_xscale("log")
+    axes.set_xlim(min(ends) / _MARGIN, max(ends) * _MARGIN)
+    axes.set_yticks(range(len(shown)), [name for name, _ in reversed(shown)], fontsize=8)
+    axes.set_xlabel("truth (dot) and bound (bar's end), each in its own statement's quantity")
+    counts = {outcome: sum(v.outcome is outcome for _, v in shown) for outcome in Outcome}
+    parts = [f"{count} {outcome.name}" for outcome, count in counts.items() if count]
+    set_title(axes, f"One setting, {len(shown)} statements: {', '.join(parts)}")
+    return figure
+
+
+def write_looseness(found: SideBySide, path: Path) -> None:
+    """Write the figure as PNG or SVG, by suffix."""
+    write_figure(lambda: looseness_figure(found), path)

@@ -1,0 +1,169 @@
+"""Whose theory speaks of a setting: every statement on it, side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.evidence.truths import Sampling
+from fltheory.evidence.verdict import Outcome, Verdict
+from fltheory.progress import Progress
+from fltheory.theorems.registry import registered
+from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
+from fltheory.worst_case.bound import best_bound, least_rate
+from fltheory.worst_case.scope import ClientClass
+
+_ORDER = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE)
+_SHARES = np.linspace(0.0, 1.0, 9)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one statement says of a setting.
+
+    Attributes
+    ----------
+    statement : Statement
+    verdict : Verdict or None
+        None where it does not speak of the setting.
+    reason : str
+        Why it does not.
+    """
+
+    statement: Statement
+    verdict: Verdict | None
+    reason: str = ""
+
+    @property
+    def looseness(self) -> float:
+        """Bound over truth, at least 1 where it holds; NaN without a verdict."""
+        ratio = math.nan if self.verdict is None else self.verdict.ratio
+        return math.inf if ratio == 0 else 1 / ratio
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Every statement on one setting.
+
+    Attributes
+    ----------
+    answers : tuple of Answer
+        Those that speak of the setting: first what holds, the tightest bound first, then what is
+        refuted, undecided and inapplicable.
+    silent : tuple of Answer
+        Those that do not.
+    provable : float or None
+        The least bound found on ``E||x_R - x*||^2`` that is provable for every client loss with
+        the setting's L, mu, noise and heterogeneity at x*, one round after another.
+    why_not_provable : str
+        Why there is none, where there is none.
+    """
+
+    answers: tuple[Answer, ...]
+    silent: tuple[Answer, ...]
+    provable: float | None
+    why_not_provable: str = ""
+
+
+def compare(
+    setting: Setting,
+    statements: Sequence[Statement] | None = None,
+    *,
+    replicas: int = 2000,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> SideBySide:
+    """Put every statement that speaks of a setting side by side: whose theory is the tightest.
+
+    Orders and directions say nothing of a single setting, and are left out.
+
+    Parameters
+    ----------
+    setting : Setting
+    statements : sequence of Statement, optional
+        Every registered one about a run by default, in every reading.
+    replicas, seed : int
+        For sampling, where it is needed.
+    progress : callable, optional
+        Called with (statements done, statements, name of the next).
+
+    Raises
+    ------
+    ValueError
+        If no statement is left that could speak of a setting.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> setting = theorems.get("sa-fl/5").regimes["q = 0"].setting
+    >>> found = compare(setting, theorems.registered("sa-fl/5", "scaffold"))
+    >>> [answer.statement.name for answer in found.answers]
+    ['sa-fl/5 (derived)', 'sa-fl/5 (repaired)', 'sa-fl/5 (printed)']
+    """
+    if statements is None:
+        statements = [one for one in registered() if one.fields_of_run()]
+    chosen = [one for one in statements if not one.axes]
+    if not chosen:
+        raise ValueError("statements must have an inequality among them, got orders only")
+    sampling = Sampling(replicas, seed, FAMILY_ERROR_PROBABILITY / len(chosen))
+    answers = []
+    for done, statement in enumerate(chosen):
+        if progress is not None:
+            progress(done, len(chosen), statement.name)
+        answers.append(_answer(statement, setting, sampling))
+    provable, why_not = _provable(setting)
+    speaking = [answer for answer in answers if answer.verdict is not None]
+    return SideBySide(
+        tuple(sorted(speaking, key=_place)),
+        tuple(answer for answer in answers if answer.verdict is None),
+        provable,
+        why_not,
+    )
+
+
+def _answer(statement: Statement, setting: Setting, sampling: Sampling) -> Answer:
+    try:
+        return Answer(statement, statement.verdict(setting, sampling))
+    except ValueError as error:
+        return Answer(statement, None, str(error))
+
+
+def _place(answer: Answer) -> tuple[int, float, str]:
+    assert answer.verdict is not None
+    looseness = math.inf if math.isnan(answer.looseness) else answer.looseness
+    return _ORDER.index(answer.verdict.outcome), looseness, answer.statement.name
+
+
+def _provable(setting: Setting) -> tuple[float | None, str]:
+    """Return the least bound found over rates between the least one and that of the least floor."""
+    problem = setting.problem
+    try:
+        clients = ClientClass(
+            problem.L,
+            problem.mu,
+            dissimilarity=_dissimilarity(setting),
+            sigma=problem.sigma,
+            server_sigma=problem.server_sigma,
+        )
+        floor = best_bound(setting.algorithm, setting.participation, clients)
+        least = least_rate(setting.algorithm, setting.participation, clients)
+    except (ValueError, AttributeError, ArithmeticError) as error:
+        return None, str(error)
+    distance = float(np.linalg.norm(setting.x0 - problem.x_star))
+    found = [floor.after(setting.rounds, distance)]
+    for share in _SHARES[1:-1]:
+        rate = least + share * (floor.rate - least)
+        bound = best_bound(setting.algorithm, setting.participation, clients, rate=rate)
+        found.append(bound.after(setting.rounds, distance))
+    return min(found), ""
+
+
+def _dissimilarity(setting: Setting) -> float:
+    """Return the root mean square of the clients' gradients at x*; any number if they vanish."""
+    gradients = setting.problem.gradients_at_optimum
+    return float(np.sqrt((gradients**2).sum(axis=1).mean())) or 1.0
