@@ -25,6 +25,8 @@ COMMANDS = (
     "weights",
     "cutoff",
     "train",
+    "new theorem",
+    "new algorithm",
     "pac impossible",
     "reproduce findings",
     "reproduce power",
@@ -35,6 +37,7 @@ COMMANDS = (
     "reproduce pac-figures",
 )
 FAMILIES = {
+    "new": "Start a file of your own: a theorem or an algorithm.",
     "pac": "PAC learnability, exactly.",
     "reproduce": "Make this project's own pages: findings, papers' experiments, power, biases.",
 }

@@ -25,7 +25,10 @@ def command(
         typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write the certificate (.json), or the witness's setting (.toml)."),
+    ] = None,
 ) -> None:
     """Search for a setting that refutes a theorem, and certify it where that is possible."""
     from fltheory import theorems as registry
@@ -48,10 +51,28 @@ def command(
         if out is not None:
             print(f"nothing written to {out}: nothing was found")
         return
+    setting = witness.setting()
+    if out is not None and out.suffix == ".toml":
+        _keep(setting, out)
+        return
     try:
-        _certify(statement, witness if isinstance(witness, Witness) else witness.setting(), out)
+        _certify(statement, witness if isinstance(witness, Witness) else setting, out)
     except ValueError as error:
-        print(f"not certified, nothing written: {error}")
+        print(f"not certified: {error}")
+        if out is not None:
+            # What took long to find is kept all the same.
+            _keep(setting, out.with_suffix(".toml"))
+
+
+def _keep(setting: Setting, place: Path) -> None:
+    from fltheory.engines import write_setting
+
+    try:
+        write_setting(place, setting)
+    except ValueError as error:
+        print(f"nothing written: {error}")
+        return
+    tell_written(place)
 
 
 def _falsify_order(statement: Statement, budget: int | None, seed: int) -> None:

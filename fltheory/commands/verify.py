@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from fltheory.commands.options import (
     SampleSeed,
     TheoremIds,
 )
+from fltheory.commands.written_files import check_places
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -28,6 +30,14 @@ _REPLICAS = 2000
 _RUNS_OF_AN_EXPERIMENT = 20
 
 
+class FailOn(StrEnum):
+    """What makes ``verify`` end with exit status 1."""
+
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+    CHANGED = "changed"
+
+
 def command(
     theorems: TheoremIds = None,
     json: Annotated[Path | None, typer.Option(help="Write the verdicts as JSON.")] = None,
@@ -38,7 +48,15 @@ def command(
         typer.Option(help="Folder of certificates to report; those of verification/ by default."),
     ] = None,
     baseline: Annotated[
-        Path | None, typer.Option(help="Compare with the verdicts recorded in this file.")
+        Path | None,
+        typer.Option(help="Compare with the verdicts recorded in this file, or written by --csv."),
+    ] = None,
+    record: Annotated[
+        bool, typer.Option(help="Record the verdicts in the file of --baseline instead.")
+    ] = False,
+    fail_on: Annotated[
+        list[FailOn] | None,
+        typer.Option(help="What sets exit status 1; 'changed' by default. May be repeated."),
     ] = None,
     replicas: Annotated[
         int | None, typer.Option(help="Sample size where sampled: 2000, or 20 runs with --on.")
@@ -54,8 +72,8 @@ def command(
 ) -> None:
     """Check theorems over their regimes; exit status 1 if a recorded verdict changed."""
     if on is not None:
-        if json or csv or html or baseline:
-            raise ValueError("json, csv, html and baseline must be left out with --on")
+        if any((json, csv, html, baseline, record, fail_on)):
+            raise ValueError("what is written, compared or failed on must be left out with --on")
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, theorems or ["sa-fl/5"], runs, seed, data)
         return
@@ -67,11 +85,11 @@ def command(
     from fltheory.report.html.html_report import certificates_in
     from fltheory.report.terminal.verdict_table import reasons, verdict_table, what_is_refuted
     from fltheory.verify import Outcome, check_regimes
-    from fltheory.verify.baseline import read_baseline
 
+    _check_record(baseline, record, fail_on or ())
     outputs = VerdictOutputs(json, csv, html)
     statements = registry.registered(*theorems or ())
-    recorded = read_baseline(_existing(baseline)) if baseline else {}
+    recorded = _recorded(baseline, record)
     kept = (WITNESSES, CERTIFICATES)
     folders = witnesses or [folder for folder in kept if folder.is_dir()]
     with shown_progress("reading certificates") as advance:
@@ -89,8 +107,25 @@ def command(
         console.print(line, soft_wrap=True, markup=False)
     for path in outputs.files.values():
         console.print(f"written to {path}")
-    if baseline and _report_changes(console, cells, recorded):
+    if baseline and record:
+        _record(baseline, cells, recorded)
+        console.print(f"recorded in {baseline}")
+    changed = bool(baseline) and not record and _report_changes(console, cells, recorded)
+    if _fails(cells, changed, fail_on or [FailOn.CHANGED]):
         raise typer.Exit(1)
+
+
+def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]) -> None:
+    if record and baseline is None:
+        raise ValueError("baseline must name the file to record verdicts in, got --record alone")
+    if FailOn.CHANGED in fail_on and (baseline is None or record):
+        raise ValueError("baseline must be compared with to fail on what changed")
+    check_places(baseline=baseline if record else None)
+
+
+def _fails(cells: Sequence[Cell], changed: bool, fail_on: Sequence[FailOn]) -> bool:
+    outcomes = {cell.verdict.outcome.name.lower() for cell in cells}
+    return any(changed if what is FailOn.CHANGED else what.value in outcomes for what in fail_on)
 
 
 def _verify_on(
@@ -127,7 +162,20 @@ def _report_changes(console: Console, cells: Sequence[Cell], recorded: Baseline)
     return changed
 
 
-def _existing(path: Path) -> Path:
+def _recorded(path: Path | None, to_be_written: bool) -> Baseline:
+    """Return what is recorded; a file that is to be written need not be there."""
+    from fltheory.verify.baseline import read_baseline
+
+    if path is None or (to_be_written and not path.exists()):
+        return {}
     if not path.is_file():
-        raise ValueError(f"baseline must be an existing file, got {str(path)!r}")
-    return path
+        raise ValueError(
+            f"baseline must be an existing file, got {str(path)!r}: --record creates it"
+        )
+    return read_baseline(path)
+
+
+def _record(path: Path, cells: Sequence[Cell], kept: Baseline) -> None:
+    from fltheory.verify.baseline import record_of, write_baseline
+
+    write_baseline(path, {**kept, **{cell.key: record_of(cell) for cell in cells}})

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -35,31 +35,41 @@ Baseline: TypeAlias = Mapping[CellKey, Record]
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline file.
+    """Read a baseline file, or a table that ``fltheory verify --csv`` wrote.
 
     Raises
     ------
     ValueError
-        If the file is not a baseline; the message names the line.
+        If the file is neither; the message names the line.
     """
     records: dict[CellKey, Record] = {}
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.reader(file)
         header = tuple(next(reader, ()))
-        if header not in (COLUMNS, _WITHOUT_EVIDENCE):
+        columns = _columns(header)
+        if columns is None:
             raise ValueError(
                 f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, or that and evidence, "
-                f"got {header}"
+                f"or that of a table of verdicts, got {header}"
             )
         for line, row in enumerate(reader, start=2):
             try:
-                theorem, reading, regime, outcome, ratio, *evidence = row
                 if len(row) != len(header):
                     raise ValueError("a row of another length than the header")
+                theorem, reading, regime, outcome, ratio, *evidence = (row[i] for i in columns)
                 records[theorem, reading, regime] = Record(outcome, float(ratio), *evidence)
             except ValueError as error:
                 raise ValueError(f"{path}, line {line}: not a recorded cell: {row}") from error
     return records
+
+
+def _columns(header: Sequence[str]) -> list[int] | None:
+    """Return where a record's columns are, None if the file has none."""
+    if tuple(header) in (COLUMNS, _WITHOUT_EVIDENCE):
+        return list(range(len(header)))
+    # In a table of verdicts they stand among others, and the grade of evidence has its own name.
+    names = (*_WITHOUT_EVIDENCE, "evidence_grade")
+    return [header.index(name) for name in names] if set(names) <= set(header) else None
 
 
 def record_of(cell: Cell) -> Record:

@@ -142,6 +142,8 @@ def _place(answer: Answer) -> tuple[int, float, str]:
 def _provable(setting: Setting) -> tuple[float | None, str]:
     """Return the least bound found over rates between the least one and that of the least floor."""
     problem = setting.problem
+    if not np.array_equal(problem.alpha, np.full(problem.n_clients, problem.alpha[0])):
+        return None, "target weights must be equal for a proof that covers every client alike"
     try:
         clients = ClientClass(
             problem.L,
@@ -165,5 +167,7 @@ def _provable(setting: Setting) -> tuple[float | None, str]:
 
 def _dissimilarity(setting: Setting) -> float:
     """Return the root mean square of the clients' gradients at x*; any number if they vanish."""
-    gradients = setting.problem.gradients_at_optimum
+    problem = setting.problem
+    points = np.tile(problem.x_star, (problem.n_clients, 1))
+    gradients = problem.client_gradients(points, np.arange(problem.n_clients))
     return float(np.sqrt((gradients**2).sum(axis=1).mean())) or 1.0

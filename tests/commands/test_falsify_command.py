@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from fltheory import theorems
+from fltheory.engines import read_setting
+from fltheory.verify import Outcome, check
+from tests.theorems import own
+
 
 def test_falsify_states_its_effort(fltheory_command) -> None:
     options = ("--reading", "derived", "--budget", "30")
@@ -33,3 +40,20 @@ def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     assert status == 0
     assert "certified: checked in fractions" in out
     assert fltheory_command("certify", str(path))[0] == 0
+
+
+@pytest.mark.usefixtures("own_theorems_forgotten")
+def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> None:
+    """Where asked for, and where it cannot be certified; on it the theorem is refuted again."""
+    theorems.register(own.STATEMENTS)
+    for name in ("found.toml", "found.json"):
+        place = tmp_path / name
+        kept = place.with_suffix(".toml")
+        status, out, _ = fltheory_command("falsify", "own/false", "--budget", "200", "--out", place)
+        assert (status, "own/false (printed): REFUTED" in out) == (0, True)
+        assert ("not certified: " in out) == (name == "found.json")
+        assert f"written to {kept}" in out
+        assert not (tmp_path / "found.json").exists()
+        verdict = check(own.FALSE, read_setting(kept))
+        assert verdict.outcome is Outcome.REFUTED
+        kept.unlink()

@@ -17,9 +17,7 @@ def two_quick_cells(monkeypatch) -> None:
     """Verify two quick regimes, whatever is asked for."""
     quick = theorems.get("sa-fl/5", "derived")
     regimes = {name: quick.regimes[name] for name in ("i.i.d.", "biased minority excluded")}
-    monkeypatch.setattr(
-        "fltheory.commands.verify.selected", lambda names: [with_regimes(quick, regimes)]
-    )
+    monkeypatch.setattr(theorems, "registered", lambda *names: (with_regimes(quick, regimes),))
 
 
 def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells, tmp_path) -> None:
@@ -41,6 +39,65 @@ def test_exit_status_tells_a_changed_verdict(
     assert found == status
     assert ("the verdict changed from REFUTED to HOLDS" in out) == bool(status)
     assert "biased minority excluded: not recorded" in out
+
+
+def test_a_record_is_made_and_renewed_when_asked(
+    fltheory_command, two_quick_cells, tmp_path: Path
+) -> None:
+    path = tmp_path / "deep" / "baseline.csv"
+    status, _, err = fltheory_command("verify", "--baseline", path)
+    assert (status, "--record creates it" in err) == (2, True)
+    path.parent.mkdir()
+    path.write_text(
+        "theorem,reading,regime,outcome,ratio\n"
+        "sa-fl/5,derived,i.i.d.,REFUTED,0\nmine/1,printed,usual,HOLDS,0.5\n"
+    )
+    status, out, _ = fltheory_command("verify", "--baseline", path, "--record")
+    assert (status, f"recorded in {path}" in out) == (0, True)
+    rows = path.read_text().splitlines()
+    assert rows[0] == "theorem,reading,regime,outcome,ratio,evidence"
+    assert [row.rsplit(",", 2)[0] for row in rows[1:]] == [
+        "mine/1,printed,usual,HOLDS",
+        "sa-fl/5,derived,biased minority excluded,INAPPLICABLE",
+        "sa-fl/5,derived,i.i.d.,HOLDS",
+    ]
+    assert "no verdict differs" in fltheory_command("verify", "--baseline", path)[1]
+
+
+def test_a_table_of_verdicts_is_a_record_too(
+    fltheory_command, two_quick_cells, tmp_path: Path
+) -> None:
+    path = tmp_path / "verdicts.csv"
+    assert fltheory_command("verify", "--csv", path)[0] == 0
+    status, out, _ = fltheory_command("verify", "--baseline", path)
+    assert status == 0
+    assert "no verdict differs" in out
+    assert "not recorded" not in out
+    path.write_text(path.read_text().replace(",HOLDS,", ",REFUTED,"))
+    assert fltheory_command("verify", "--baseline", path)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("what", "status"), [("refuted", 1), ("undecided", 0), ("changed", None), ("false", None)]
+)
+def test_what_ends_with_status_1_can_be_chosen(
+    fltheory_command, monkeypatch, what: str, status: int | None
+) -> None:
+    printed = theorems.get("sa-fl/5")
+    regimes = {"other units": printed.regimes["other units"]}
+    monkeypatch.setattr(theorems, "registered", lambda *names: (with_regimes(printed, regimes),))
+    found, out, err = fltheory_command("verify", "--fail-on", what)
+    if status is None:
+        assert found == 2
+        assert err.count("\n") == 1
+        assert ("baseline must be compared with" if what == "changed" else "'false'") in err
+    else:
+        assert (found, "1 REFUTED" in out) == (status, True)
+
+
+def test_recording_needs_a_file(fltheory_command) -> None:
+    status, _, err = fltheory_command("verify", "sa-fl/5", "--record")
+    assert (status, "baseline must name the file to record" in err) == (2, True)
 
 
 def test_an_interrupted_run_leaves_the_older_file(
@@ -77,9 +134,7 @@ def test_certificates_are_those_of_the_folder_given(
     """The printed Theorem 5, over one regime on which it does not apply."""
     printed = theorems.get("sa-fl/5")
     regimes = {"i.i.d.": printed.regimes["i.i.d."]}
-    monkeypatch.setattr(
-        "fltheory.commands.verify.selected", lambda names: [with_regimes(printed, regimes)]
-    )
+    monkeypatch.setattr(theorems, "registered", lambda *names: (with_regimes(printed, regimes),))
     page, options = tmp_path / "report.html", ("--witnesses", str(certificate_file.parent))
     assert fltheory_command("verify", "--html", str(page), *options)[0] == 0
     assert (

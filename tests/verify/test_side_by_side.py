@@ -67,6 +67,16 @@ def test_what_is_provable_is_no_less_than_the_truth() -> None:
     assert truth < found.provable < 100 * truth
 
 
+def test_unequal_target_weights_are_not_covered() -> None:
+    """The mean of these clients' losses is another function than F, with another minimiser."""
+    problem = QuadraticProblem([[1.0]], [[0.0], [4.0]], target_weights=[0.75, 0.25])
+    setting = Setting(FedAvg(0.5, 1), problem, UniformSubset(2, 2), 50, [1.0])
+    found = compare(setting, theorems.registered("sa-fl/5"))
+    assert exact(setting).squared_distance[-1] == pytest.approx(1.0, rel=1e-6)
+    assert found.provable is None
+    assert "target weights must be equal" in found.why_not_provable
+
+
 @pytest.mark.parametrize(
     ("algorithm", "participation", "reason"),
     [

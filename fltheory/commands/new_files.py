@@ -1,0 +1,29 @@
+"""Files to start from, written where a user is."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from fltheory.commands.written_files import check_places, tell_written
+
+
+def write_new(what: str, place: Path) -> None:
+    """Write a template under a user's name for it.
+
+    Raises
+    ------
+    ValueError
+        If there is such a file, its name is none of a Python module, or nothing can be written
+        there.
+    """
+    from fltheory.whole_file import write_whole
+
+    check_places(".py", file=place)
+    if place.exists():
+        raise ValueError(f"file must be a new one, got {str(place)!r}, which exists")
+    if not place.stem.isidentifier():
+        raise ValueError(f"file must be named as a Python module, got {str(place)!r}")
+    template = files("fltheory.commands").joinpath(f"templates/{what}.txt").read_text("utf-8")
+    write_whole(place, template.replace(f"my_{what}", place.stem))
+    tell_written(place)

@@ -1,0 +1,80 @@
+"""Files to start from: they run as they are written, under the name that they are given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fltheory import theorems
+from fltheory.verify import Outcome, check, falsify
+
+LINTER = (sys.executable, "-m", "ruff")
+
+
+@pytest.fixture(params=["theorem", "algorithm"])
+def written(request, fltheory_command, tmp_path: Path) -> Path:
+    path = tmp_path / "deep" / "own_name.py"
+    status, out, _ = fltheory_command("new", request.param, path)
+    assert status == 0
+    assert f"written to {path}" in out
+    return path
+
+
+def test_it_has_the_name_that_it_is_given_and_good_form(written: Path) -> None:
+    text = written.read_text()
+    assert "own_name.py" in text
+    assert "my_theorem" not in text
+    assert "my_algorithm" not in text
+    for check in (("format", "--check"), ("check", "--select", "B,E,F,I,UP")):
+        options = ("--isolated", "--line-length", "100", written.name)
+        subprocess.run([*LINTER, *check, *options], check=True, cwd=written.parent)
+
+
+def test_an_older_file_stays(written: Path, fltheory_command) -> None:
+    written.write_text("mine")
+    status, _, err = fltheory_command("new", "theorem", written)
+    assert (status, "must be a new one" in err) == (2, True)
+    assert written.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("a-b.py", "named as a Python module"), ("a.txt", "must end in .py"), (".", "must end")],
+)
+def test_a_bad_name_is_one_line(fltheory_command, tmp_path, name: str, message: str) -> None:
+    status, _, err = fltheory_command("new", "theorem", tmp_path / name)
+    assert (status, message in err, err.count("\n")) == (2, True, 1)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("own_theorems_forgotten")
+def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
+    fltheory_command, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    fltheory_command("new", "theorem", path)
+    (theorem,) = theorems.load(path)
+    found = {name: check(theorem, one.setting).outcome for name, one in theorem.regimes.items()}
+    assert found.pop("too long a step") is Outcome.INAPPLICABLE
+    assert set(found.values()) == {Outcome.HOLDS}
+    assert falsify(theorem, 40).witness is None
+    path.write_text(path.read_text().replace("/ (N * mu)", "/ (4 * N * mu)"))
+    (slip,) = theorems.load(path)
+    assert falsify(slip, 40).witness is not None
+    # Its symbols are numbers of a setting, so that a refutation of it is certified.
+    kept = tmp_path / "kept.json"
+    _, out, _ = fltheory_command("falsify", "my/1", "--budget", "40", "--out", kept)
+    assert "certified" in out
+    assert kept.is_file()
+
+
+def test_the_algorithm_runs_and_passes_its_own_tests(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    fltheory_command("new", "algorithm", path)
+    shown = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("MyAlgorithm(client_lr=0.1")
+    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider", path)
+    subprocess.run([sys.executable, *options], check=True, cwd=tmp_path)
