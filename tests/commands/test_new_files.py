@@ -28,9 +28,9 @@ def test_it_has_the_name_that_it_is_given_and_good_form(written: Path) -> None:
     assert "own_name.py" in text
     assert "my_theorem" not in text
     assert "my_algorithm" not in text
-    for check in (("format", "--check"), ("check", "--select", "B,E,F,I,UP")):
+    for command in (("format", "--check"), ("check", "--select", "B,E,F,I,UP")):
         options = ("--isolated", "--line-length", "100", written.name)
-        subprocess.run([*LINTER, *check, *options], check=True, cwd=written.parent)
+        subprocess.run([*LINTER, *command, *options], check=True, cwd=written.parent)
 
 
 def test_an_older_file_stays(written: Path, fltheory_command) -> None:
