@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASELINE := verification/baseline.csv
 
-.PHONY: verify test lint docs notebooks soundness clean
+.PHONY: verify test lint docs wheel notebooks soundness clean
 
 verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
@@ -18,6 +18,9 @@ lint: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+wheel: $(VENV)/.installed
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir out/dist .
 
 soundness: $(VENV)/.installed
 	$(BIN)/python benchmarks/soundness.py --seconds 300

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from fltheory.verify.check import check
     from fltheory.weights import optimal as optimal_weights
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _SUBPACKAGES = (
     "algorithms",

@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
+from fltheory import __version__
 from fltheory.progress import shown_progress
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"fltheory {__version__}")
+        raise typer.Exit
 
 
 def prepare(
@@ -17,6 +24,10 @@ def prepare(
         list[Path] | None,
         typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
     ] = None,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
 ) -> None:
     """Load the theorems of the user's files."""
     # On a terminal, what takes a second or several says so.
