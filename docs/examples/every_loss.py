@@ -38,11 +38,11 @@ from fltheory.worst_case import (
     best_settings,
     least_floor_weights,
 )
-from fltheory.worst_case.audit import Audit, judge
-from fltheory.worst_case.averaging import AveragingBound
-from fltheory.worst_case.best_settings import SettingTried
-from fltheory.worst_case.lyapunov import lyapunov_bound_of
-from fltheory.worst_case.theorem_form import DISTANCE_FORM
+from fltheory.worst_case.audits.audit import Audit, judge
+from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
+from fltheory.worst_case.methods.averaging import AveragingBound
+from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
+from fltheory.worst_case.rounds.best_settings import SettingTried
 
 DOCS = Path(__file__).parents[1]
 PAGE, MAP = DOCS / "every-loss.md", DOCS / "every-loss-map.svg"
