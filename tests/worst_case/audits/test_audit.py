@@ -106,6 +106,31 @@ def test_a_statement_of_another_form_is_refused() -> None:
             worst_case.audit(theorems.get(name), EVERYWHERE, played)  # type: ignore[arg-type]
 
 
+def test_clients_that_are_convex_only_are_refused() -> None:
+    flat = ClientClass(1, 0, "everywhere")
+    with pytest.raises(ValueError, match="mu must be above 0 for sa-fl/5, whose bound is for"):
+        worst_case.audit(DERIVED, flat, TEN)
+    with pytest.raises(ValueError, match="mu must be above 0 for sa-fl/5, whose bound is for"):
+        worst_case.threshold(DERIVED, flat, TEN, "q", first=0, last=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "step"),
+    [
+        ("sa-fl/5", "printed", Fraction(1, 80)),
+        ("sa-fl/5", "repaired", Fraction(1, 160)),
+        ("sa-fl/4", "derived", Fraction(1, 110)),
+    ],
+)
+def test_the_largest_step_that_a_theorem_allows_is_the_default(
+    name: str, reading: str, step: Fraction
+) -> None:
+    """1/(8LK), 1/(16LK) and the first of 1/(kLK) below sqrt(30)/(60 LK); L = 2, K = 5."""
+    played = replace(TEN, client_lr=None)
+    clients = ClientClass(2, "0.1", "everywhere")
+    assert played.coupled(theorems.get(name, reading), clients).client_lr == step
+
+
 def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
     with pytest.raises(ValueError, match="client_class must be of convex clients"):
         worst_case.audit(DERIVED, SmoothClass(1), TEN)

@@ -25,6 +25,25 @@ def test_numbers_are_taken_as_written() -> None:
     assert (played.n_eligible, played.n_excluded) == (3, 2)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "participation", "apart"),
+    [
+        (FedAvg(0.1, 1), UniformSubset(4, 4), False),
+        (FedAvg(0.1, 2), UniformSubset(4, 4), True),
+        (FedAvg(0.1, 1), UniformSubset(4, 2), True),
+        (FedAvg(0.1, 1), UniformSubset(4, 3, excluded=(3,)), True),
+        (Safari(0.0, 0.1, 0.1, 5), UniformSubset(4, 2, excluded=(3,)), False),
+    ],
+)
+def test_clients_are_told_apart_unless_the_model_moves_along_the_gradient_of_f(
+    algorithm: FedAvg | Safari, participation: UniformSubset, apart: bool
+) -> None:
+    """Where they are not, no heterogeneity is left; where they are, some is."""
+    assert OneRound.of(algorithm, participation).tells_clients_apart is apart
+    found = best_bound(algorithm, participation, CLIENTS)
+    assert (found.heterogeneity > 0) is apart
+
+
 def test_the_variance_of_a_sample_without_replacement() -> None:
     """(n - m)/(m (n - 1)): zero for everybody, and 1/m at most."""
     for n, m, value in ((5, 5, 0), (5, 1, 1), (5, 2, Fraction(3, 8)), (1, 1, 0)):
