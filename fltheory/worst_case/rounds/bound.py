@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A residual of less than this share of the steps' own scale is none.
 _NOTHING = 1e-8
+_SLOWER = (0.5, 0.1)
 
 
 @dataclass(frozen=True)
@@ -279,14 +280,21 @@ class Solver:
         """
         from fltheory.worst_case.rounds.program import Program
 
-        bases = self._slack.bases(decrease, 1.0, 1.0)
-        first = solve(Program(self._slack, bases))
+        first = solve(Program(self._slack, self._slack.bases(decrease, 1.0, 1.0)))
         if first is None:
             return None
-        sums = (first.multipliers.budgets.sum(), first.multipliers.noises.sum())
-        bases = self._slack.bases(first.decrease, *(max(float(total), 0.0) for total in sums))
-        second = solve(Program(self._slack, bases))
+        second = self._near(first, solve)
         return first if second is None or first.value < second.value else second
+
+    def _near(
+        self, known: Solution, solve: Callable[[Program], Solution | None]
+    ) -> Solution | None:
+        """Solve in coordinates that are of the size of a solution that is known."""
+        from fltheory.worst_case.rounds.program import Program
+
+        sums = (known.multipliers.budgets.sum(), known.multipliers.noises.sum())
+        bases = self._slack.bases(known.decrease, *(max(float(total), 0.0) for total in sums))
+        return solve(Program(self._slack, bases))
 
     def least_floor(self) -> Solution | None:
         """Return the solution of least residual over decrease, None if there is none."""
@@ -296,7 +304,16 @@ class Solver:
             return self._at(decrease - 1e-6 * (1 - decrease))
         fixed = self._fixed_noise / self._unit
         prices = (self._dissimilarity / self._unit, self._noise / self._unit, fixed)
-        found = self._refined(decrease, lambda program: program.least_floor(*prices, decrease))
+
+        def solve(program: Program) -> Solution | None:
+            return program.least_floor(*prices, decrease)
+
+        found = self._refined(decrease, solve)
+        for slower in _SLOWER:
+            # Now and then the solver gets nowhere: a slower rate's solution shows it where.
+            near = None if found is not None else self._at(slower * decrease)
+            if near is not None:
+                found = self._near(near, solve)
         least = _NOTHING * float(self._round.local_steps * self._round.server_lr) ** 2 * self._e
         if found is None or fixed > 0 or found.multipliers.budgets.sum() > least:
             return found
