@@ -21,8 +21,8 @@ from fltheory.worst_case.proof_kinds import read_proof
 from fltheory.worst_case.rounds.best_settings import Costs, best_settings
 from fltheory.worst_case.rounds.bound import best_bound
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
+from fltheory.worst_case.rounds.client_class import ClientClass, SmoothClass
 from fltheory.worst_case.rounds.descent import best_descent, descent_certificate
-from fltheory.worst_case.rounds.scope import ClientClass, SmoothClass
 
 __all__ = [
     "AveragingRound",

@@ -16,7 +16,7 @@ import numpy as np
 
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.rounds.measure import AnyClass
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 
 
 class Vectors:

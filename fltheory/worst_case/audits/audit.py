@@ -22,8 +22,9 @@ from fltheory.worst_case.audits.theorem_form import (
 )
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.rounds.certificate import Certificate, proved
+from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClaim, AnyClass
-from fltheory.worst_case.rounds.scope import OneRound, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 
 
 @dataclass(frozen=True)

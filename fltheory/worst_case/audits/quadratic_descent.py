@@ -25,7 +25,7 @@ from fltheory.worst_case.audits.quadratic_witness import (
     within_class,
 )
 from fltheory.worst_case.rounds.measure import AnyClass, DescentClaim
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 128
 

@@ -24,8 +24,9 @@ from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.validation import FloatArray
+from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.measure import AnyClass
-from fltheory.worst_case.rounds.scope import ClientClass, OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 
 N_CURVATURES = 65
 _MOST_CLIENTS = 200

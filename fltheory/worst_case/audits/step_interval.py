@@ -25,8 +25,9 @@ from fltheory.worst_case.rounds.certificate import (
     certificate_text,
     rounded_box,
 )
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DISTANCE
-from fltheory.worst_case.rounds.scope import ClientClass, OneRound, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import Form, Slack, slack_of
 
 _MOST_BOXES = 64

@@ -44,6 +44,7 @@ from fltheory.worst_case.audits.quadratic_witness import (
 )
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, largest_decrease_of
 from fltheory.worst_case.rounds.measure import (
     DESCENT,
@@ -53,7 +54,7 @@ from fltheory.worst_case.rounds.measure import (
     DescentClaim,
     Measure,
 )
-from fltheory.worst_case.rounds.scope import OneRound, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 512
 _SPEEDS_TRIED = 6

@@ -24,7 +24,8 @@ from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProb
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.bound import Bound, least_residual_solution
-from fltheory.worst_case.rounds.scope import ClientClass, OneRound
+from fltheory.worst_case.rounds.client_class import ClientClass
+from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import slack_of
 
 if TYPE_CHECKING:

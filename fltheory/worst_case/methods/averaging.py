@@ -30,8 +30,8 @@ from fltheory.worst_case.proof.proof_file import (
 )
 from fltheory.worst_case.rounds.bound import Solver
 from fltheory.worst_case.rounds.certificate import rounded_box
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DISTANCE
-from fltheory.worst_case.rounds.scope import ClientClass, exact
 
 _BITS = (24, 32, 40, 52)
 _LARGEST_MISS = -1e-3

@@ -21,7 +21,7 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import as_fraction
 from fltheory.participation import Bernoulli
 from fltheory.participation.base import Participation
-from fltheory.worst_case.rounds.scope import exact
+from fltheory.worst_case.rounds.client_class import exact
 
 Averaging: TypeAlias = Literal["weights", "present"]
 

@@ -23,8 +23,8 @@ from scipy.stats import binom
 from fltheory.validation import FloatArray
 from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.proof import averaging_checker
+from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.measure import DISTANCE
-from fltheory.worst_case.rounds.scope import ClientClass
 from fltheory.worst_case.rounds.slack import (
     Form,
     Group,

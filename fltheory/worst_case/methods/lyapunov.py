@@ -48,7 +48,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     text_from_above,
 )
-from fltheory.worst_case.rounds.scope import ClientClass, exact
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 _SLOWEST = 1e-7  # of 1 - rate that is looked for
 _STEPS = 24

@@ -36,7 +36,7 @@ from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.scope import ClientClass, exact
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 Start: TypeAlias = Literal["zero", "gradients"]
 

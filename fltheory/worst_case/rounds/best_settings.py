@@ -19,7 +19,8 @@ from fltheory import validation
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
-from fltheory.worst_case.rounds.scope import ClientClass, OneRound, exact
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 100_000
 _MARGINS = (1e-6, 1e-4)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.participation.base import Participation
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure, Steps
-from fltheory.worst_case.rounds.scope import ClientClass, OneRound, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import Slack, slack_of
 
 if TYPE_CHECKING:

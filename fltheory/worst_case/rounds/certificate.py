@@ -21,8 +21,9 @@ from fltheory.worst_case.proof.proof_file import (
     polynomial_text,
 )
 from fltheory.worst_case.rounds.bound import Bound
+from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClaim, AnyClass, Claim, Measure
-from fltheory.worst_case.rounds.scope import OneRound, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import Slack, slack_of
 
 _BITS = (24, 32, 40, 52)

@@ -16,8 +16,9 @@ from fltheory.decimals import as_fraction
 from fltheory.participation.base import Participation
 from fltheory.worst_case.rounds.bound import Coefficients, Solver
 from fltheory.worst_case.rounds.certificate import Certificate, certified, raised_residual
+from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import DESCENT, AnyClass, DescentClaim
-from fltheory.worst_case.rounds.scope import OneRound, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 
 
 @dataclass(frozen=True)

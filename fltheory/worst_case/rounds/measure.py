@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Protocol
 
 from fltheory.worst_case.proof import proof_checker
-from fltheory.worst_case.rounds.scope import ClientClass, SmoothClass
+from fltheory.worst_case.rounds.client_class import ClientClass, SmoothClass
 
 
 class Steps(Protocol):

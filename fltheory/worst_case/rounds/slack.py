@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix a block."""

@@ -12,7 +12,7 @@ from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProb
 from fltheory.worst_case import ClientClass, worst_clients
 from fltheory.worst_case.audits.witness import played
 from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 from tests.worst_case.settings import a_round
 
 CLIENTS = ClientClass(2, "0.2")

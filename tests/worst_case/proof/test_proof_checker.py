@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from fltheory.worst_case import ClientClass, certificate
 from fltheory.worst_case.proof import proof_checker
 from fltheory.worst_case.rounds.bound import best_bound_of
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 from tests.worst_case.proof.mutants import mutant_of
 from tests.worst_case.settings import a_round
 

@@ -12,8 +12,8 @@ from fltheory.algorithms import FedAvg, Safari
 from fltheory.participation import UniformSubset
 from fltheory.worst_case import ClientClass, best_bound
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate, least_rate_of
+from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.program import Program, Solution
-from fltheory.worst_case.rounds.scope import OneRound
 from tests.worst_case.full_program import least_heterogeneity
 from tests.worst_case.settings import a_round
 

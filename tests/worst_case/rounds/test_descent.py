@@ -36,7 +36,7 @@ from fltheory.worst_case.rounds.descent import (
     raised_descent,
 )
 from fltheory.worst_case.rounds.measure import Claim, DescentClaim
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 from tests.worst_case.full_program import least_descent
 from tests.worst_case.settings import a_round, drawn
 

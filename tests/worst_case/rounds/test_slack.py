@@ -14,7 +14,7 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import slack_of
 from tests.worst_case.full_program import least_heterogeneity
 from tests.worst_case.settings import a_round

@@ -14,7 +14,7 @@ import pytest
 from fltheory.worst_case import SmoothClass
 from fltheory.worst_case.proof import proof_checker
 from fltheory.worst_case.rounds.descent import best_descent_of, descent_certificate
-from fltheory.worst_case.rounds.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 from tests.worst_case.proof.mutants import mutant_of
 from tests.worst_case.proof.test_proof_checker import (
     _random,
