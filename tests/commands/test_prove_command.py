@@ -73,7 +73,12 @@ def test_steps_at_which_no_rate_is_found_have_a_verdict(fltheory_command) -> Non
     assert (status, err) == (0, "")
     assert out.startswith("sa-fl/5 (printed): INAPPLICABLE: small server step fails\n")
     assert "rate -24; none was found" in out
-    assert "nan" not in out
+    for name, arguments in (("sa-fl/4", ("--client-lr", "100")), ("sa-fl/5", ("--assist-lr", "9"))):
+        status, out, _ = fltheory_command("prove", name, *arguments)
+        assert (status, "INAPPLICABLE" in out) == (0, True)
+        # No number is compared with one that was not found, or with infinity.
+        assert "nan" not in out
+        assert "inf, " not in out
 
 
 def test_a_server_alone_leaves_nothing_and_nothing_of_the_solvers_is_shown(

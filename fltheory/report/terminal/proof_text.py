@@ -76,7 +76,7 @@ def _finding(finding: Finding) -> str:
 def _comparison(audit: Audit) -> Iterator[str]:
     paper, speed = audit.paper, audit.form.measure.speed
     yield f"    residual at the same {speed} {_pair(paper, audit.same_speed, 'residual')}"
-    if audit.unconditional is not None:
+    if audit.unconditional is not None and not math.isnan(audit.unconditional_ratio):
         yield (
             f"    without the condition on q the paper's is {audit.unconditional_ratio:.4g} times "
             "as large as the best"
@@ -95,5 +95,5 @@ def _pair(paper: AnyBound, best: AnyBound | None, name: str) -> str:
     if best is None:
         return f"{mine:.4g}; none was found"
     other = getattr(best, name)
-    times = f", {mine / other:.4g} times as large" if other > 0 else ""
+    times = f", {mine / other:.4g} times as large" if 0 < other < math.inf else ""
     return f"{mine:.4g} beside {other:.4g}{times}"

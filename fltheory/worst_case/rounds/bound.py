@@ -92,7 +92,7 @@ class Bound:
         """What is left after infinitely many rounds; infinite unless the rate is below 1."""
         if self.rate < 1:
             return self.residual / (1 - self.rate)
-        return float("inf") if self.residual > 0 else 0.0
+        return float("inf")
 
     def after(self, rounds: int, distance: float) -> float:
         """Bound ``E||x_R - x*||^2`` by this round's bound, R times in a row.
