@@ -16,9 +16,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fltheory import theorems
 from fltheory.worst_case import ClientClass, SafariRound, certificate, interval_certificate
-from fltheory.worst_case.bound import best_bound_of
-from fltheory.worst_case.certificate import proved, raised
-from fltheory.worst_case.measure import Claim
+from fltheory.worst_case.rounds.bound import best_bound_of
+from fltheory.worst_case.rounds.certificate import proved, raised
+from fltheory.worst_case.rounds.measure import Claim
 from tests.worst_case.settings import a_round, drawn
 
 SETTINGS = 200

@@ -36,6 +36,20 @@ def as_fraction(value: Any) -> Fraction:
         raise ValueError(f"value must be a finite number, got {value!r}") from error
 
 
+def fraction_text(value: Fraction) -> str:
+    """Return a fraction if it is short, and what it is about.
+
+    Examples
+    --------
+    >>> fraction_text(Fraction(1, 40))
+    '1/40 = 0.025'
+    """
+    if value.denominator == 1:
+        return str(value)
+    exact = f"{value} = " if value.denominator < 10**6 else ""
+    return f"{exact}{float(value):.6g}"
+
+
 def normalised(weights: Iterable[Any]) -> list[Fraction]:
     """Return weights as fractions that sum to one, as thirds do not if written as decimals.
 

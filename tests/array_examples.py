@@ -43,9 +43,9 @@ from fltheory.verify.check import check
 from fltheory.verify.region.map_parameters import MapAxis
 from fltheory.verify.region.mapping import RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
-from fltheory.worst_case.lyapunov import LyapunovProgram
-from fltheory.worst_case.program import Program
-from fltheory.worst_case.slack import slack_of
+from fltheory.worst_case.methods.lyapunov import LyapunovProgram
+from fltheory.worst_case.rounds.program import Program
+from fltheory.worst_case.rounds.slack import slack_of
 from tests.verify.witnesses import GROUPS
 
 NOISY = QuadraticProblem(

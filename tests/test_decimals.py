@@ -11,7 +11,20 @@ from flint import fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.decimals import as_fraction, normalised
+from fltheory.decimals import as_fraction, fraction_text, normalised
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Fraction(7), "7"),
+        (Fraction(-1, 4), "-1/4 = -0.25"),
+        (Fraction(1, 10**6 - 1), "1/999999 = 1e-06"),
+        (Fraction(1, 3 * 10**6), "3.33333e-07"),
+    ],
+)
+def test_a_fraction_is_shown_with_what_it_is_about(value: Fraction, text: str) -> None:
+    assert fraction_text(value) == text
 
 
 @pytest.mark.parametrize(

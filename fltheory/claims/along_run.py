@@ -165,6 +165,12 @@ class Theorem(Inequality):
         """Return the verdict, and both sides for runs of 1 up to the setting's rounds."""
         return self.verdict(setting, sampling), over_rounds(self, of_runs(self, setting), sampling)
 
+    @property
+    def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
+        """The quantity and its bound, definitions put in."""
+        definitions: dict[Any, Any] = dict(self.definitions)
+        return self.quantity, self.bound.subs(definitions)
+
     def fields_of_run(self) -> frozenset[str]:
         """Return the quantities of a run that it is about."""
         return frozenset([self.quantity.field, *(symbol.field for symbol in self.round_symbols)])

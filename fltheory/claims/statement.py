@@ -30,7 +30,7 @@ from fltheory.evidence.verdict import HypothesisCheck, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.family import Family
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.quantities import RoundSymbol
+from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.repair import Repair
 from fltheory.grammar.units import Unit
@@ -136,6 +136,11 @@ class Statement(ABC):
             If it has none.
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
+
+    @property
+    def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
+        """What of a run is at most which expression, definitions put in; None for other claims."""
+        return None
 
     def fields_of_run(self) -> frozenset[str]:
         """Return the quantities of a run that it is about; none if it is not about one."""

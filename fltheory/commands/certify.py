@@ -21,24 +21,14 @@ def command(
 
 def _proof(file: Path) -> str | None:
     """Return what a proof shows, None for a file that is none."""
-    from fltheory.report.terminal.proof_text import averaging_text, lyapunov_text, proof_text
+    from fltheory.report.terminal.proof_text import proof_text
     from fltheory.worst_case import read_proof
-    from fltheory.worst_case.averaging import read_averaging_proof
-    from fltheory.worst_case.lyapunov import read_lyapunov_proof
 
-    certificate = read_proof(file)
-    if certificate is not None:
-        certificate.verify()
-        return proof_text(certificate)
-    averaging = read_averaging_proof(file)
-    if averaging is not None:
-        averaging.verify()
-        return averaging_text(averaging)
-    function = read_lyapunov_proof(file)
-    if function is not None:
-        function.verify()
-        return lyapunov_text(function)
-    return None
+    proof = read_proof(file)
+    if proof is None:
+        return None
+    proof.verify()
+    return proof_text(proof)
 
 
 def _refutation(file: Path) -> str:

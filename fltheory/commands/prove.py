@@ -21,7 +21,10 @@ def command(
     local_steps: Annotated[int, typer.Option(help="K.")] = 5,
     q: Annotated[str, typer.Option(help="Probability of a clients' round, a fraction.")] = "1/2",
     client_lr: Annotated[
-        str | None, typer.Option(help="eta_c, a fraction; 1/(8LK) by default.")
+        str | None,
+        typer.Option(
+            help="eta_c, a fraction; by default 1/(8LK), or less if the theorem asks for it."
+        ),
     ] = None,
     assist_lr: Annotated[
         str | None, typer.Option(help="eta_s; coupled as the theorem says by default.")
@@ -43,14 +46,11 @@ def command(
 ) -> None:
     """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
     from fltheory import theorems as registry
-    from fltheory import validation
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit
-    from fltheory.worst_case.scope import exact
-    from fltheory.worst_case.theorem_form import form_of
+    from fltheory.worst_case.audits.theorem_form import form_of
 
     check_places(out=out)
-    steps = validation.whole_number("local_steps", local_steps, at_least=1)
     statement = registry.get(theorem, reading)
     clients = form_of(statement).measure.clients(
         smoothness, convexity, heterogeneity, sigma, server_sigma
@@ -59,9 +59,9 @@ def command(
         eligible=eligible,
         excluded=excluded,
         participants=participants,
-        local_steps=steps,
+        local_steps=local_steps,
         q=q,
-        client_lr=client_lr or 1 / (8 * exact("L", smoothness, above=0) * steps),
+        client_lr=client_lr,
         assist_lr=assist_lr,
     )
     with shown_progress("proving in fractions"):

@@ -25,6 +25,13 @@ class Outcome(Enum):
     )
 
 
+class Scope(Enum):
+    """What a verdict speaks of; the value is how files and tables say it."""
+
+    ONE_SETTING = "one setting"
+    CLASS = "every loss of the class"
+
+
 class Grade(Enum):
     """Grades of evidence; the value is what each means."""
 
@@ -123,6 +130,11 @@ class Verdict:
     hypotheses: tuple[HypothesisCheck, ...]
     detail: str = ""
     relation: Relation = Relation.AT_MOST
+
+    @property
+    def scope(self) -> Scope:
+        """What it speaks of: its setting. Verdicts on whole classes are `worst_case`'s."""
+        return Scope.ONE_SETTING
 
     @property
     def is_rate(self) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
 from fltheory.grammar.assertion import Relation
@@ -17,7 +18,6 @@ from fltheory.report.terminal.corrected_statement import corrected_latex, correc
 from fltheory.report.terminal.refutation_text import (
     falsification_effort,
     rate_falsification_text,
-    shown,
 )
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.theorems import Statement, get, ids, readings, unit_flags
@@ -250,8 +250,8 @@ def _lines(
     theorem = certified.theorem
     yield from _claim_lines(theorem)
     yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and"
-    yield f"`{theorem.quantity.text} >= {shown(certified.truth)}`, which is above"
-    yield f"`{shown(certified.bound)}`, and the bound is not."
+    yield f"`{theorem.quantity.text} >= {fraction_text(certified.truth)}`, which is above"
+    yield f"`{fraction_text(certified.bound)}`, and the bound is not."
     yield ""
     for line in certified.lines:
         yield f"    {line}"

@@ -5,23 +5,24 @@ a round over all L-smooth, mu-strongly convex clients in all dimensions; its mul
 to fractions, are a proof that a checker of its own verifies.
 """
 
-from fltheory.worst_case.audit import audit, threshold
-from fltheory.worst_case.averaging import (
+from fltheory.worst_case.audits.audit import audit, threshold
+from fltheory.worst_case.audits.step_interval import interval_certificate
+from fltheory.worst_case.audits.theorem_form import SafariRound
+from fltheory.worst_case.audits.witness import worst_clients
+from fltheory.worst_case.methods.averaging import (
     averaging_certificate,
     best_averaging_bound,
     least_floor_weights,
 )
-from fltheory.worst_case.averaging_round import AveragingRound
-from fltheory.worst_case.best_settings import Costs, best_settings
-from fltheory.worst_case.bound import best_bound
-from fltheory.worst_case.certificate import Certificate, certificate, read_proof
-from fltheory.worst_case.descent import best_descent, descent_certificate
-from fltheory.worst_case.lyapunov import lyapunov_bound
-from fltheory.worst_case.memory import MemoryRound
-from fltheory.worst_case.scope import ClientClass, SmoothClass
-from fltheory.worst_case.step_interval import interval_certificate
-from fltheory.worst_case.theorem_form import SafariRound
-from fltheory.worst_case.witness import worst_clients
+from fltheory.worst_case.methods.averaging_round import AveragingRound
+from fltheory.worst_case.methods.lyapunov import lyapunov_bound
+from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.proof_kinds import read_proof
+from fltheory.worst_case.rounds.best_settings import Costs, best_settings
+from fltheory.worst_case.rounds.bound import best_bound
+from fltheory.worst_case.rounds.certificate import Certificate, certificate
+from fltheory.worst_case.rounds.client_class import ClientClass, SmoothClass
+from fltheory.worst_case.rounds.descent import best_descent, descent_certificate
 
 __all__ = [
     "AveragingRound",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from fltheory import worst_case
 from fltheory.algorithms import FedVarp, WeightedFedAvg
 from fltheory.participation import Bernoulli, UniformSubset
@@ -74,6 +76,39 @@ def test_certify_shows_the_rate_that_a_lyapunov_function_proves(
     assert (status, out) == (2, "")
     assert err.startswith("fltheory: decrease: ")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the file is empty"),
+        ("[]", "must be an object with fields"),
+        ("{}", "theorem: the field is missing, or no text"),
+        ('{"kind": "another"}', "theorem: the field is missing, or no text"),
+        ("fltheory", "not JSON: Expecting value: line 1 column 1 (char 0)"),
+        ("\xff", "not JSON: 'utf-8' codec"),
+    ],
+)
+def test_what_is_no_certificate_is_one_line(
+    fltheory_command, tmp_path: Path, text: str, why: str
+) -> None:
+    path = tmp_path / "other.json"
+    path.write_bytes(text.encode("latin-1"))
+    status, out, err = fltheory_command("certify", str(path))
+    assert (status, out) == (2, "")
+    assert err.startswith(
+        "fltheory: certificate must be a file that fltheory falsify or prove wrote, "
+        f"got {str(path)!r}: {why}"
+    )
+    assert err.count("\n") == 1
+
+
+def test_a_proof_without_its_fields_is_one_line(fltheory_command, tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text('{"kind": "proof for every client loss"}')
+    status, out, err = fltheory_command("certify", str(path))
+    assert (status, out) == (2, "")
+    assert err == "fltheory: certificate.version: the field is missing\n"
 
 
 def test_a_folder_is_no_certificate(fltheory_command, tmp_path: Path) -> None:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 
 def test_prove_writes_a_certificate_that_certify_accepts(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "proof.json"
     status, out, _ = fltheory_command("prove", "sa-fl/5", "--out", str(path))
     assert status == 0
     assert out.startswith("sa-fl/5 (printed): PROVED at these parameters, for every client loss\n")
+    assert out.splitlines()[1] == "  scope: every loss of the class"
     assert "times as large" in out
     status, out, _ = fltheory_command("certify", str(path))
     assert status == 0
-    assert out.startswith("PROVED for every client loss, checked in fractions\n")
+    assert out.startswith(
+        "PROVED for every client loss, checked in fractions\n  scope: every loss of the class\n"
+    )
     assert "m = 4 of up to 10 clients" in out
     document = json.loads(path.read_text())
     document["bound"]["heterogeneity"] = ["1/100000"]
@@ -63,8 +68,43 @@ def test_a_hypothesis_that_fails_is_named(fltheory_command) -> None:
     assert "INAPPLICABLE: small server step, small client step" in out
 
 
+def test_steps_at_which_no_rate_is_found_have_a_verdict(fltheory_command) -> None:
+    status, out, err = fltheory_command("prove", "sa-fl/5", "--client-lr", "100")
+    assert (status, err) == (0, "")
+    assert out.startswith("sa-fl/5 (printed): INAPPLICABLE: small server step fails\n")
+    assert "rate -24; none was found" in out
+    for name, arguments in (("sa-fl/4", ("--client-lr", "100")), ("sa-fl/5", ("--assist-lr", "9"))):
+        status, out, _ = fltheory_command("prove", name, *arguments)
+        assert (status, "INAPPLICABLE" in out) == (0, True)
+        # No number is compared with one that was not found, or with infinity.
+        assert "nan" not in out
+        assert "inf, " not in out
+
+
+def test_a_server_alone_leaves_nothing_and_nothing_of_the_solvers_is_shown(
+    fltheory_command,
+) -> None:
+    """The server's step is gradient descent on F: the best residual is zero, not 1e-19."""
+    status, out, _ = fltheory_command("prove", "sa-fl/5", "--q", "0")
+    assert status == 0
+    assert "residual at the same rate 0 beside 0\n" in out
+    assert "floor 0 beside 0\n" in out
+
+
+@pytest.mark.parametrize(("reading", "step"), [("printed", "1/50"), ("derived", "1/55")])
+def test_the_default_step_meets_the_theorems_hypotheses(
+    fltheory_command, reading: str, step: str
+) -> None:
+    """sqrt(30)/(120 sqrt(5)) is 1/49.0, and sqrt(30)/(60 * 5) is 1/54.8."""
+    status, out, _ = fltheory_command("prove", "sa-fl/4", "--reading", reading)
+    assert status == 0
+    assert f"eta_c = {step}," in out
+    assert "fails here" not in out
+
+
 def test_bad_input_is_one_line(fltheory_command) -> None:
     for arguments, message in (
+        (("sa-fl/5", "--mu", "0"), "mu must be above 0 for sa-fl/5, whose bound is for strongly"),
         (("sa-fl/5", "--q", "half"), "q must be a fraction at least 0"),
         (("sa-fl/5", "--local-steps", "0"), "local_steps must be a whole number of at least 1"),
         (("sa-fl/corollary-1",), "theorem must bound E||x_R - x*||^2"),

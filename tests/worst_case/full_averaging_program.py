@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 
 from fltheory.worst_case import AveragingRound, ClientClass
-from fltheory.worst_case.averaging_round import AvailabilityGroup
+from fltheory.worst_case.methods.averaging_round import AvailabilityGroup
 from tests.worst_case.full_program import Vectors
 
 Inner = Callable[[np.ndarray, np.ndarray], cp.Expression]

@@ -15,8 +15,8 @@ import cvxpy as cp
 import numpy as np
 
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.measure import AnyClass
-from fltheory.worst_case.scope import OneRound
+from fltheory.worst_case.rounds.measure import AnyClass
+from fltheory.worst_case.rounds.one_round import OneRound
 
 
 class Vectors:

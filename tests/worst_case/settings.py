@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.scope import OneRound
+from fltheory.worst_case.rounds.one_round import OneRound
 
 
 def a_round(

@@ -77,7 +77,7 @@ def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
 
 
 CSV_COLUMNS = (
-    *("theorem", "reading", "kind", "regime", "outcome", "weight", "is_rate", "relation"),
+    *("theorem", "reading", "kind", "regime", "outcome", "scope", "weight", "is_rate", "relation"),
     *("truth", "bound", "ratio"),
     *(f"evidence_{name}" for name in _EVIDENCE),
     *("failed", "why", "detail"),
@@ -103,6 +103,7 @@ def cell_document(cell: Cell) -> dict[str, Any]:
         "kind": cell.kind.value,
         "regime": cell.regime,
         "outcome": verdict.outcome.name,
+        "scope": verdict.scope.value,
         "weight": cell.weight.label if cell.weight else "",
         "why": [fault.why for fault in cell.faults],
         "is_rate": verdict.is_rate,

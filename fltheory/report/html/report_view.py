@@ -16,11 +16,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fltheory.decimals import fraction_text
 from fltheory.evidence.verdict import Grade, HypothesisCheck
 from fltheory.grammar.refutation import Refutation
 from fltheory.report.html.mathml import symbol, typeset, typeset_assertion
 from fltheory.report.html.sparkline import sparkline
-from fltheory.report.terminal.refutation_text import shown
 from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.report.terminal.verdict_table import ratio_text, remark
 from fltheory.theorems import Statement
@@ -314,7 +314,7 @@ class CertificateView:
 
 
 def _grouped(value: Fraction) -> str:
-    return f"{value.numerator:,}" if value.denominator == 1 else shown(value)
+    return f"{value.numerator:,}" if value.denominator == 1 else fraction_text(value)
 
 
 @dataclass(frozen=True)

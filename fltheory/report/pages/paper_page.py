@@ -22,8 +22,9 @@ _READINGS: Mapping[str, str] = {
 }
 _INTRODUCTION = (
     "Each statement as it is checked, in every reading: hypotheses, claim, and the outcome on its",
-    "regimes, the named settings to check it on. The formulas are made from the very data that is",
-    "evaluated. See also [what a verdict means](../verdicts.md), [what was found](../findings.md)",
+    "regimes, the named settings to check it on: an outcome's scope is that one setting. The",
+    "formulas are made from the very data that is evaluated. See also",
+    "[what a verdict means](../verdicts.md), [what was found](../findings.md)",
     "and [the glossary](../glossary.md).",
 )
 _SUBJECTS = {"lemmas": "Lemmas that SA-FL cites", "pac": "SA-FL on PAC learnability"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
+from fltheory.decimals import fraction_text
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.safari.rate_falsification import RateFalsification
 from fltheory.verify.search.falsification import Falsification
@@ -59,19 +59,11 @@ def certified_text(certified: Certified) -> str:
         [
             f"{theorem.id} ({theorem.reading}): REFUTED, checked in fractions",
             *_indented(certified.lines),
-            f"  {theorem.quantity.text} >= {shown(certified.truth)}",
-            f"  > {shown(certified.bound)} >= bound; every hypothesis holds",
+            f"  {theorem.quantity.text} >= {fraction_text(certified.truth)}",
+            f"  > {fraction_text(certified.bound)} >= bound; every hypothesis holds",
         ]
     )
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
     return [f"  {line}" for line in lines]
-
-
-def shown(value: Fraction) -> str:
-    """Return a fraction if it is short, and what it is about."""
-    if value.denominator == 1:
-        return str(value)
-    exact = f"{value} = " if value.denominator < 10**6 else ""
-    return f"{exact}{float(value):.6g}"

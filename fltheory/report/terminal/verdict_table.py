@@ -23,7 +23,10 @@ OUTCOME_STYLES = {
 
 def verdict_table(cells: Sequence[Cell]) -> Table:
     """Lay out one row a cell; a section ends with each statement."""
-    table = Table(title="Verdicts", title_justify="left", expand=False)
+    # One line says it for the whole table, where a column would say the same in every row.
+    scopes = " or ".join(dict.fromkeys(cell.verdict.scope.value for cell in cells))
+    title = f"Verdicts, scope: {scopes}" if cells else "Verdicts"
+    table = Table(title=title, title_justify="left", expand=False)
     for heading in ("theorem", "reading", "regime", "verdict", "evidence"):
         table.add_column(heading, no_wrap=True)
     table.add_column("truth/bound", justify="right", no_wrap=True)

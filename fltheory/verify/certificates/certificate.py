@@ -188,8 +188,8 @@ def read_certificate(path: Path) -> Certified:
         statement's, a number that is wrong, a hypothesis that is not met, a bound that holds,
         or a setting that the statement does not speak of.
     """
-    document = parsed(_text_of(path))
-    found = get(str(document.get("theorem")), str(document.get("reading")))
+    document = _document_of(path)
+    found = get(document["theorem"], document["reading"])
     registered = statement_text(found)
     theorem = found.for_certificate()
     _compare_statement(document.get("statement"), registered)
@@ -200,6 +200,23 @@ def read_certificate(path: Path) -> Certified:
     return certified
 
 
+def _document_of(path: Path) -> dict[str, Any]:
+    """Return what a file holds, if it names a statement at all."""
+    text = _text_of(path)
+    try:
+        document = parsed(text)
+        for name in ("theorem", "reading"):
+            if not isinstance(document.get(name), str):
+                raise CertificateError(f"{name}: the field is missing, or no text")
+    except CertificateError as error:
+        why = error if text.strip() else "the file is empty"
+        raise CertificateError(
+            "certificate must be a file that fltheory falsify or prove wrote, "
+            f"got {str(path)!r}: {why}"
+        ) from error
+    return document
+
+
 def _text_of(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_CHARACTERS:
@@ -208,7 +225,10 @@ def _text_of(path: Path) -> str:
     except (FileNotFoundError, IsADirectoryError) as error:
         raise ValueError(f"certificate must be an existing file, got {str(path)!r}") from error
     except UnicodeDecodeError as error:
-        raise CertificateError(f"{path}: not JSON: {error}") from error
+        raise CertificateError(
+            "certificate must be a file that fltheory falsify or prove wrote, "
+            f"got {str(path)!r}: not JSON: {error}"
+        ) from error
 
 
 def _compare_statement(found: Any, registered: Mapping[str, Any]) -> None:

@@ -83,7 +83,7 @@ def parsed(text: str) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         raise CertificateError(f"not JSON: {error}") from error
     if not isinstance(document, dict):
-        raise CertificateError("not JSON: must be an object with fields")
+        raise CertificateError("must be an object with fields")
     return document
 
 

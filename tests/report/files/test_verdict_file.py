@@ -105,6 +105,8 @@ def test_verdicts_that_were_made_otherwise_are_not_read(tmp_path: Path) -> None:
     "change",
     [
         lambda d: d["cells"][0].update(outcome="PROVED"),
+        lambda d: d["cells"][0].update(scope="every loss of the class"),
+        lambda d: d["cells"][0].pop("scope"),
         lambda d: d["cells"][0].update(truth="infinite"),
         lambda d: d["cells"][0].update(colour="red"),
         lambda d: d["cells"][0]["evidence"].update(grade="statistical"),
@@ -137,6 +139,7 @@ def test_every_field_is_documented() -> None:
 def test_csv_has_a_row_a_cell_and_says_in_each_what_made_it() -> None:
     rows = list(csv.DictReader(io.StringIO(verdict_csv(CELLS, MADE_BY))))
     assert [row["regime"] for row in rows] == [cell.regime for cell in CELLS]
+    assert {row["scope"] for row in rows} == {"one setting"}
     assert {row["made_by_seed"] for row in rows} == {"3"}
     assert {row["made_by_numpy"] for row in rows} == {np.__version__}
     assert list(rows[0])[: len(CSV_COLUMNS)] == list(CSV_COLUMNS)

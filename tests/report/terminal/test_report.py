@@ -54,6 +54,12 @@ def test_rows_of_the_table(regime: str, parts: list[str]) -> None:
     assert "nan" not in line
 
 
+def test_the_table_says_the_scope_of_its_verdicts_once() -> None:
+    text = printed(verdict_table(CELLS))
+    assert text.count("one setting") == 1
+    assert text.strip().startswith("Verdicts, scope: one setting")
+
+
 def test_summary_counts_every_cell() -> None:
     assert summary(CELLS) == "6 cells: 2 HOLDS, 1 REFUTED, 2 INAPPLICABLE, 1 UNDECIDED"
 

@@ -1,0 +1,1 @@
+"""Printed theorems against the best provable bound: audits, witnesses, intervals of steps."""

@@ -1,0 +1,336 @@
+"""Printed theorems against the best that can be proved for every client of their class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+from fltheory import validation
+from fltheory.theorems import Theorem
+from fltheory.worst_case.audits.theorem_form import (
+    FORMS,
+    AnyBound,
+    SafariRound,
+    TheoremForm,
+    Witness,
+    form_of,
+    holds,
+    values_of,
+)
+from fltheory.worst_case.proof.outcome import ClassOutcome
+from fltheory.worst_case.rounds.certificate import Certificate, proved
+from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.measure import AnyClaim, AnyClass
+from fltheory.worst_case.rounds.one_round import OneRound
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found of one inequality.
+
+    Attributes
+    ----------
+    outcome : ClassOutcome
+    certificate : Certificate or None
+        The proof.
+    witness : WorstClients, QuadraticWitness or None
+        Clients that break it.
+    """
+
+    outcome: ClassOutcome
+    certificate: Certificate | None = None
+    witness: Witness | None = None
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A theorem's bound beside the best that can be proved.
+
+    Attributes
+    ----------
+    theorem : Theorem
+    form : TheoremForm
+        What its bound is of: the distance to x*, or the gradients of F.
+    round : OneRound
+    client_class : ClientClass or SmoothClass
+    claim : Claim or DescentClaim
+        The one-round inequality whose iteration is the theorem's bound.
+    one_round, all_rounds : Finding
+        Of that inequality, and of the bound for all R and every start.
+    hypotheses : mapping of str to bool or None
+        By name: whether each of the theorem's holds here; None where a trajectory decides.
+    same_speed : Bound, DescentBound or None
+        The least residual at the theorem's rate or decrease; None if none is found.
+    least_floor : Bound, DescentBound or None
+    best_speed : float
+        The least rate, or the largest decrease; NaN if the solver finds none.
+    unconditional : Finding or None
+        Of the one-round inequality that the paper's proof gives without its condition on q,
+        where that is known; ``unconditional_claim`` is the inequality.
+    unconditional_claim : DescentClaim or None
+    """
+
+    theorem: Theorem
+    form: TheoremForm
+    round: OneRound
+    client_class: AnyClass
+    claim: AnyClaim
+    one_round: Finding
+    all_rounds: Finding
+    hypotheses: Mapping[str, bool | None]
+    same_speed: AnyBound | None
+    least_floor: AnyBound | None
+    best_speed: float
+    unconditional: Finding | None = None
+    unconditional_claim: AnyClaim | None = None
+
+    @property
+    def paper(self) -> AnyBound:
+        """The theorem's one-round inequality as a bound."""
+        return self._bound(self.claim)
+
+    def _bound(self, claim: AnyClaim) -> AnyBound:
+        found: AnyBound = self.form.bound(self.round, self.client_class, claim)
+        return found
+
+    @property
+    def residual_ratio(self) -> float:
+        """How many times larger the paper's residual is than the least at the same speed."""
+        best = self.same_speed
+        return _ratio(self.paper.residual, None if best is None else best.residual)
+
+    @property
+    def unconditional_ratio(self) -> float:
+        """The same without its condition on q; NaN where that is unknown."""
+        best, claim = self.same_speed, self.unconditional_claim
+        if claim is None:
+            return math.nan
+        return _ratio(self._bound(claim).residual, None if best is None else best.residual)
+
+    @property
+    def floor_ratio(self) -> float:
+        """How many times larger its floor is than the least."""
+        best = self.least_floor
+        return _ratio(self.paper.floor, None if best is None else best.floor)
+
+    @property
+    def rate_ratio(self) -> float:
+        """How many times as many rounds it takes as the best speed: ``log(best)/log(rate)``.
+
+        For gradients, the largest decrease over the theorem's.
+        """
+        return self.form.slower(float(self.claim.speed), self.best_speed)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """The hypotheses that fail here whatever the trajectory."""
+        return tuple(name for name, fate in self.hypotheses.items() if fate is False)
+
+
+def _ratio(above: float, below: float | None) -> float:
+    if below is None:
+        return math.nan
+    if below == 0:
+        return math.inf if above > 0 else math.nan
+    return above / below
+
+
+def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audit:
+    """Compare a theorem's bound on SAFARI with the best provable one, for every client of a class.
+
+    Parameters
+    ----------
+    theorem : Theorem
+        One whose bound is ``rate^R D_0^2 + floor``, SA-FL's Theorem 5 in any reading, or
+        ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4.
+    client_class : ClientClass or SmoothClass
+        Of heterogeneity "everywhere" for a theorem that speaks of sigma_G; `SmoothClass` is for
+        the gradients alone.
+    played : SafariRound
+
+    Raises
+    ------
+    ValueError
+        For another kind of theorem, or a class or a round that does not fit.
+    """
+    form = form_of(theorem)
+    form.check(theorem, client_class)
+    a_round = played.coupled(theorem, client_class)
+    claim = form.claim(theorem, client_class, a_round)
+    one_round = judge(a_round, client_class, claim)
+    best_speed = _best_speed(form, a_round, client_class)
+    without = form.without_condition(a_round, claim)
+    return Audit(
+        theorem,
+        form,
+        a_round,
+        client_class,
+        claim,
+        one_round,
+        _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed),
+        {item.name: holds(item, values_of(client_class, a_round)) for item in theorem.hypotheses},
+        _found(form, a_round, client_class, claim.speed),
+        _found(form, a_round, client_class, None),
+        best_speed,
+        None if without is None else judge(a_round, client_class, without),
+        without,
+    )
+
+
+def _best_speed(form: TheoremForm, a_round: OneRound, clients: AnyClass) -> float:
+    """Return the best speed; NaN where the solver finds none, as far beyond any useful step."""
+    try:
+        return form.best_speed(a_round, clients)
+    except ArithmeticError:
+        return math.nan
+
+
+def _found(
+    form: TheoremForm, a_round: OneRound, clients: AnyClass, speed: Fraction | None
+) -> AnyBound | None:
+    try:
+        found: AnyBound = form.best(a_round, clients, speed)
+    except ArithmeticError:
+        return None
+    return found
+
+
+def judge(a_round: OneRound, clients: AnyClass, claim: AnyClaim) -> Finding:
+    """Prove or refute a one-round inequality."""
+    certificate = proved(a_round, clients, claim)
+    if certificate is not None:
+        return Finding(ClassOutcome.PROVED, certificate)
+    witness = _form_of_claim(claim).witness(a_round, clients, claim)
+    if witness is not None:
+        return Finding(ClassOutcome.REFUTED, witness=witness)
+    return Finding(ClassOutcome.UNDECIDED)
+
+
+def _form_of_claim(claim: AnyClaim) -> TheoremForm:
+    return next(form for form in FORMS if form.measure is claim.measure)
+
+
+def _all_rounds(
+    theorem: Theorem,
+    a_round: OneRound,
+    clients: AnyClass,
+    claim: AnyClaim,
+    one_round: Finding,
+    best_speed: float,
+) -> Finding:
+    """Prove the bound for all R by an inequality on one round that implies it, or refute it."""
+    form = form_of(theorem)
+    for enough in form.enough(theorem, claim, best_speed):
+        if enough == claim:
+            if one_round.certificate is not None:
+                return one_round
+            continue
+        certificate = proved(a_round, clients, enough)
+        if certificate is not None:
+            return Finding(ClassOutcome.PROVED, certificate)
+    witness = form.rounds_witness(theorem, a_round, clients, claim)
+    if witness is not None:
+        return Finding(ClassOutcome.REFUTED, witness=witness)
+    return Finding(ClassOutcome.UNDECIDED)
+
+
+Parameter: TypeAlias = Literal["q", "client_lr"]
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where the verdict on a theorem's one-round inequality changes.
+
+    Attributes
+    ----------
+    parameter : str
+    proved : Fraction or None
+        The largest value for which it was proved; None if not even the first is.
+    refuted : Fraction or None
+        The smallest for which clients were found that break it; None if the last has none.
+    proof, refutation : Finding or None
+        At those values.
+    """
+
+    parameter: Parameter
+    proved: Fraction | None
+    refuted: Fraction | None
+    proof: Finding | None
+    refutation: Finding | None
+
+
+def threshold(
+    theorem: Theorem,
+    client_class: AnyClass,
+    played: SafariRound,
+    parameter: Parameter,
+    *,
+    first: Any,
+    last: Any,
+    precision: Any = "1/1024",
+) -> Threshold:
+    """Find the largest value for which a one-round inequality is proved, and where it is refuted.
+
+    By halving: as if what holds for a value held for smaller ones. The verdicts at the two values
+    that are returned do not depend on that.
+
+    Parameters
+    ----------
+    theorem, client_class, played
+        As in `audit`.
+    parameter : {"q", "client_lr"}
+        What varies instead of what ``played`` has; the server's step follows the coupling, unless
+        it is set there.
+    first, last : number
+        From where to where.
+    precision : number
+        How far apart two values are, at most, when halving ends.
+
+    Raises
+    ------
+    ValueError
+        For what `audit` refuses, or ``first`` not below ``last``.
+    """
+    validation.one_of("parameter", parameter, get_args(Parameter))
+    form = form_of(theorem)
+    form.check(theorem, client_class)
+    low, high = exact("first", first), exact("last", last, above=0)
+    width = exact("precision", precision, above=0)
+    if low >= high:
+        raise ValueError(f"first must be below last = {high}, got {first!r}")
+    known: dict[Fraction, Finding] = {}
+
+    def found(value: Fraction) -> Finding:
+        if value not in known:
+            changed: Any = {parameter: value}
+            a_round = replace(played, **changed).coupled(theorem, client_class)
+            claim = form.claim(theorem, client_class, a_round)
+            known[value] = judge(a_round, client_class, claim)
+        return known[value]
+
+    _halve(low, high, width, lambda value: found(value).outcome is ClassOutcome.PROVED)
+    _halve(low, high, width, lambda value: found(value).outcome is not ClassOutcome.REFUTED)
+    proofs = [value for value, item in known.items() if item.outcome is ClassOutcome.PROVED]
+    broken = [value for value, item in known.items() if item.outcome is ClassOutcome.REFUTED]
+    proved, refuted = max(proofs, default=None), min(broken, default=None)
+    return Threshold(
+        parameter,
+        proved,
+        refuted,
+        None if proved is None else known[proved],
+        None if refuted is None else known[refuted],
+    )
+
+
+def _halve(
+    low: Fraction, high: Fraction, width: Fraction, holds: Callable[[Fraction], bool]
+) -> None:
+    """Ask where something stops to hold, if it holds at one end and not at the other."""
+    if not holds(low) or holds(high):
+        return
+    while high - low > width:
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)

@@ -1,0 +1,295 @@
+"""Quadratic clients with one Hessian that break a bound: their dissimilarity is bounded everywhere.
+
+Definitions
+-----------
+Coordinates do not mix. Along one of curvature h a clients' round takes x to ``A x - B t``, with t
+the participants' mean tilt, ``A = 1 - h B`` and ``B = server_lr (1 - (1 - client_lr h)^K) / h``,
+and a server's step takes it to ``(1 - assist_lr h) x``. So ``E x_R^2`` is a quadratic form in the
+start, the eligible clients' mean tilt, and the variance of their tilts, whose coefficients follow
+a recursion. The worst of a bound's excess is then found in closed form for each curvature.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.validation import FloatArray
+from fltheory.worst_case.rounds.client_class import ClientClass
+from fltheory.worst_case.rounds.measure import AnyClass
+from fltheory.worst_case.rounds.one_round import OneRound
+
+N_CURVATURES = 65
+_MOST_CLIENTS = 200
+_DECIMALS = 10**6
+
+Number = TypeVar("Number", float, Fraction)
+
+
+@dataclass(frozen=True)
+class QuadraticWitness:
+    """Quadratic clients in decimals, and both sides of a bound that they break.
+
+    Attributes
+    ----------
+    round : OneRound
+    curvatures : tuple of Fraction, (d,)
+        Diagonal of the Hessian that all clients share.
+    optima : tuple of tuples, (N, d)
+        Their minimisers; the last clients never take part. F is smallest at zero.
+    x0 : tuple of Fraction, (d,)
+    rounds : int
+        R.
+    truth, bound : Fraction
+        ``E||x_R||^2``, or what else is bounded, and what was claimed of it; the truth is above.
+    """
+
+    round: OneRound
+    curvatures: tuple[Fraction, ...]
+    optima: tuple[tuple[Fraction, ...], ...]
+    x0: tuple[Fraction, ...]
+    rounds: int
+    truth: Fraction
+    bound: Fraction
+
+    @property
+    def setting(self) -> Setting:
+        """The setting, for the engines."""
+        played, n_clients = self.round, len(self.optima)
+        return Setting(
+            played.algorithm,
+            QuadraticProblem(
+                np.diag(np.array(self.curvatures, dtype=np.float64)),
+                np.array(self.optima, dtype=np.float64),
+            ),
+            UniformSubset(
+                n_clients,
+                played.participants,
+                excluded=range(int(played.n_eligible or 0), n_clients),
+            ),
+            self.rounds,
+            np.array(self.x0, dtype=np.float64),
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The problem in a few lines."""
+        return (
+            f"Hessian diag({', '.join(map(str, self.curvatures))}), R = {self.rounds}, "
+            f"x0 = ({', '.join(map(str, self.x0))})",
+            *(
+                f"client {index}: optimum ({', '.join(map(str, optimum))})"
+                for index, optimum in enumerate(self.optima)
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class RoundsClaim:
+    """``E||x_R||^2 <= start ||x_0||^2 + heterogeneity sigma_G^2`` for one R."""
+
+    rounds: int
+    start: Fraction
+    heterogeneity: Fraction
+
+
+def few_enough(a_round: OneRound) -> bool:
+    """Whether a round has as many clients as can be written down."""
+    return a_round.n_clients is not None and a_round.n_clients <= _MOST_CLIENTS
+
+
+def quadratic_witness(
+    a_round: OneRound, clients: ClientClass, claims: Iterator[RoundsClaim]
+) -> QuadraticWitness | None:
+    """Return quadratic clients that break one of some claims, the first found; None if none do."""
+    if not few_enough(a_round):
+        return None
+    for claim in claims:
+        found = _broken(a_round, clients, claim)
+        if found is not None:
+            return found
+    return None
+
+
+def _broken(a_round: OneRound, clients: ClientClass, claim: RoundsClaim) -> QuadraticWitness | None:
+    curvatures = curvatures_of(clients)
+    rate, residual = float(claim.start), float(claim.heterogeneity)
+    forms = {h: _form(a_round, float(h), claim.rounds, float) for h in curvatures}
+    spread_at = max(curvatures, key=lambda h: forms[h][3])
+    spread = forms[spread_at][3]
+    most = float(largest_mean_tilt(a_round))
+    best: tuple[float, float, float, float] | None = None
+    for h, (xx, xt, tt, _) in forms.items():
+        if xx >= rate:
+            # From far enough away the start alone breaks the claim.
+            far = 2 * math.sqrt((residual + 1) / max(xx - rate, 1e-12))
+            return _written(a_round, clients, claim, float(h), float(spread_at), 0.0, far)
+        for mean in {0.0, most}:
+            start = xt * mean / (rate - xx)
+            excess = mean**2 * (tt - spread + xt**2 / (rate - xx)) + spread - residual
+            if best is None or excess > best[0]:
+                best = excess, float(h), mean, start
+    if best is None or best[0] <= 0:
+        return None
+    return _written(a_round, clients, claim, best[1], spread_at, best[2], best[3])
+
+
+def curvatures_of(clients: AnyClass) -> FloatArray:
+    """Return positive curvatures that clients of a class can have."""
+    low, high = max(float(clients.mu), 0.0), float(clients.L)
+    return np.linspace(low, high, N_CURVATURES)[0 if low else 1 :]
+
+
+def largest_mean_tilt(a_round: OneRound) -> Fraction:
+    """Return the largest mean tilt of eligible clients: excluded ones hold against it."""
+    share = a_round.excluded_share
+    return min(Fraction(1), share / (1 - share))
+
+
+Form = tuple[Any, Any, Any, Any]
+
+
+def second_moments(a_round: OneRound, h: Any, number: type[Any]) -> Iterator[Form]:
+    """Yield ``E x_r^2``'s coefficients of x^2, 2 x t, t^2 and the tilts' variance, r = 0, 1 .."""
+    q, gain, own, variance = (
+        number(value)
+        for value in (
+            a_round.q,
+            a_round.server_lr,
+            a_round.assist_lr,
+            a_round.sampling_variance,
+        )
+    )
+    reach = gain * (1 - (1 - number(a_round.client_lr) * h) ** a_round.local_steps) / h
+    stay, server = 1 - h * reach, 1 - own * h
+    mean, square = q * stay + (1 - q) * server, q * stay**2 + (1 - q) * server**2
+    one, zero = number(1), number(0)
+    first, shift = one, zero
+    xx, xt, tt, spread = one, zero, zero, zero
+    while True:
+        yield xx, xt, tt, spread
+        xx, xt, tt, spread = (
+            square * xx,
+            square * xt - q * stay * reach * first,
+            square * tt - 2 * q * stay * reach * shift + q * reach**2,
+            square * spread + q * reach**2 * variance,
+        )
+        first, shift = mean * first, mean * shift - q * reach
+
+
+def _form(a_round: OneRound, h: Any, rounds: int, number: type[Any]) -> Form:
+    return next(islice(second_moments(a_round, h, number), rounds, None))
+
+
+def _written(
+    a_round: OneRound,
+    clients: ClientClass,
+    claim: RoundsClaim,
+    curvature: float,
+    spread_at: float,
+    mean: float,
+    start: float,
+) -> QuadraticWitness | None:
+    """Return the witness in decimals, if it breaks the claim in fractions."""
+    h, g = (within_class(value, clients) for value in (curvature, spread_at))
+    tilted = TiltedClients.of(a_round, mean)
+    tilt, z = tilted.mean, in_decimals(start)
+    xx, xt, tt, _ = _form(a_round, h, claim.rounds, Fraction)
+    spread = _form(a_round, g, claim.rounds, Fraction)[3]
+    truth = xx * z**2 + 2 * xt * z * tilt + tt * tilt**2 + spread * tilted.variance
+    bound = claim.start * z**2 + claim.heterogeneity * tilted.heterogeneity
+    return (
+        None if truth <= bound else tilted.witness(a_round, (h, g), z, claim.rounds, truth, bound)
+    )
+
+
+def in_decimals(start: float) -> Fraction:
+    """Return a number of six decimals, or of a few digits if it is smaller."""
+    rounded = Fraction(round(start * _DECIMALS), _DECIMALS)
+    return rounded if rounded or not start else Fraction(start).limit_denominator(10**12)
+
+
+@dataclass(frozen=True)
+class TiltedClients:
+    """Tilts of clients with one Hessian, in decimals: the gradients at zero, which add up to zero.
+
+    Attributes
+    ----------
+    tilts : list of tuples, (N, d)
+        Of eligible clients first; along the first axis all of those have the same.
+    mean : Fraction
+        The eligible clients' along the first axis.
+    heterogeneity, variance : Fraction
+        The largest squared length, and the eligible clients' variance along the other axes.
+    """
+
+    tilts: list[tuple[Fraction, ...]]
+    mean: Fraction
+    heterogeneity: Fraction
+    variance: Fraction
+
+    @classmethod
+    def of(cls, a_round: OneRound, mean: float) -> TiltedClients:
+        """Return clients that differ as much as they can, at a mean tilt of the eligible ones."""
+        eligible, n_clients = int(a_round.n_eligible or 0), int(a_round.n_clients or 0)
+        excluded = n_clients - eligible
+        tilt = min(Fraction(math.floor(mean * _DECIMALS), _DECIMALS), largest_mean_tilt(a_round))
+        length = Fraction(math.isqrt(int((1 - tilt**2) * _DECIMALS**2)), _DECIMALS)
+        units = _units(eligible)
+        tilts = [(tilt, *(length * part for part in unit)) for unit in units]
+        zeros = (Fraction(0),) * (len(tilts[0]) - 1)
+        tilts += [(-tilt * eligible / excluded, *zeros)] * excluded if excluded else []
+        squares = [[part**2 for part in own] for own in tilts]
+        apart = sum((part for own in squares[:eligible] for part in own[1:]), Fraction(0))
+        return cls(tilts, tilt, max(sum(own, Fraction(0)) for own in squares), apart / eligible)
+
+    def witness(
+        self,
+        a_round: OneRound,
+        curvatures: tuple[Fraction, Fraction],
+        start: Fraction,
+        rounds: int,
+        truth: Fraction,
+        bound: Fraction,
+    ) -> QuadraticWitness:
+        """Return them as a problem, of curvatures along the first axis and along the others."""
+        others = len(self.tilts[0]) - 1
+        scales = (curvatures[0], *[curvatures[1]] * others)
+        # A tilt t is the gradient at zero, so that the optimum is -t/h.
+        optima = tuple(
+            tuple(-t / own for t, own in zip(row, scales, strict=True)) for row in self.tilts
+        )
+        x0 = (start, *[Fraction(0)] * others)
+        return QuadraticWitness(a_round, scales, optima, x0, rounds, truth, bound)
+
+
+def within_class(value: float, clients: AnyClass) -> Fraction:
+    """Return a positive curvature of the class, in decimals."""
+    rounded = Fraction(round(value * _DECIMALS), _DECIMALS)
+    least = clients.mu if clients.mu > 0 else Fraction(1, _DECIMALS)
+    return min(max(rounded, least), clients.L)
+
+
+def _units(count: int) -> list[tuple[Fraction, ...]]:
+    """Return vectors of length one at most that add up to zero, as long as decimals allow."""
+    if count < 2:
+        return [()] * count
+    pairs: list[tuple[Fraction, ...]] = [(Fraction((-1) ** index),) for index in range(count)]
+    if count % 2 == 0:
+        return pairs
+    half, height = Fraction(1, 2), Fraction(866025, 10**6)
+    three: list[tuple[Fraction, ...]] = [
+        (Fraction(1), Fraction(0)),
+        (-half, height),
+        (-half, -height),
+    ]
+    return three + [(own[0], Fraction(0)) for own in pairs[: count - 3]]

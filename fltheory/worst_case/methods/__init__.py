@@ -1,0 +1,1 @@
+"""Other methods: weighted averaging over those present, and methods with memory."""

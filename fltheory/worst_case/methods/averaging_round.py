@@ -1,0 +1,191 @@
+"""One round of weighted averaging over clients who are there independently, in fractions.
+
+Covered is what makes rounds alike and the clients of a group interchangeable: availability that
+depends on nothing, fixed weights or the mean of those present, and a model that is never projected.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.algorithms import CAFed, FedAvg, Projected, Unbiased, WeightedFedAvg
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.decimals import as_fraction
+from fltheory.participation import Bernoulli
+from fltheory.participation.base import Participation
+from fltheory.worst_case.rounds.client_class import exact
+
+Averaging: TypeAlias = Literal["weights", "present"]
+
+
+@dataclass(frozen=True)
+class AvailabilityGroup:
+    """Clients of equal availability, importance and weight.
+
+    Attributes
+    ----------
+    n_clients : int
+    availability : Fraction
+        p, in (0, 1], independently of all else.
+    target_weight : Fraction
+        alpha of each client, above 0.
+    weight : Fraction
+        What the server multiplies the update of each by; 1 where it averages over those present.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are no fractions or out of range.
+    """
+
+    n_clients: int
+    availability: Fraction
+    target_weight: Fraction
+    weight: Fraction
+
+    def __post_init__(self) -> None:
+        validation.whole_number("n_clients", self.n_clients, at_least=1)
+        for name, above in (("availability", 0), ("target_weight", 0), ("weight", None)):
+            object.__setattr__(self, name, exact(name, getattr(self, name), above=above))
+        if self.availability > 1:
+            raise ValueError(f"availability must be at most 1, got {self.availability}")
+
+
+@dataclass(frozen=True)
+class AveragingRound:
+    """K local steps of those who are there, summed with weights or averaged.
+
+    Attributes
+    ----------
+    groups : tuple of AvailabilityGroup
+        Target weights of all clients add up to 1.
+    averaging : {"weights", "present"}
+        "weights": ``x + server_lr sum w_i (y_i - x)``; "present": their mean, and x if nobody is.
+    local_steps : int
+    client_lr, server_lr : Fraction
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range, target weights that do not add up to 1, or weights of clients
+        that are averaged.
+    """
+
+    groups: tuple[AvailabilityGroup, ...]
+    averaging: Averaging
+    local_steps: int
+    client_lr: Fraction
+    server_lr: Fraction
+
+    def __post_init__(self) -> None:
+        validation.one_of("averaging", self.averaging, get_args(Averaging))
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        for name in ("client_lr", "server_lr"):
+            object.__setattr__(self, name, exact(name, getattr(self, name), above=0))
+        total = sum((own.n_clients * own.target_weight for own in self.groups), Fraction(0))
+        if total != 1:
+            raise ValueError(f"target weights of all clients must add up to 1, got {total}")
+        if self.averaging == "present" and any(own.weight != 1 for own in self.groups):
+            raise ValueError("weight must be 1 for clients that are averaged over those present")
+
+    @classmethod
+    def of(
+        cls,
+        algorithm: Algorithm | Schedule,
+        participation: Participation,
+        target_weights: ArrayLike | None = None,
+    ) -> AveragingRound:
+        """Read a round off an algorithm, its participation and the objective.
+
+        Target weights are equal by default, or those that the algorithm has itself.
+
+        Raises
+        ------
+        ValueError
+            For what is not covered, with the reason, and for numbers that are no fractions.
+        """
+        if not isinstance(participation, Bernoulli):
+            raise ValueError(
+                f"participation must be Bernoulli, got {type(participation).__name__}: clients "
+                "must be there independently of one another and of the past"
+            )
+        if not isinstance(algorithm, (WeightedFedAvg, Unbiased, FedAvg)):
+            raise ValueError(
+                "algorithm must be WeightedFedAvg, Unbiased or FedAvg, got "
+                f"{type(algorithm).__name__}: {_why_not(algorithm)}"
+            )
+        n_clients = participation.n_clients
+        available = [as_fraction(p) for p in participation.availability.tolist()]
+        targets = _targets(algorithm, n_clients, target_weights)
+        weights = _weights(algorithm, available, targets)
+        found = Counter(zip(available, targets, weights, strict=True))
+        return cls(
+            tuple(
+                AvailabilityGroup(count, p, target, weight)
+                for (p, target, weight), count in found.items()
+            ),
+            "present" if isinstance(algorithm, FedAvg) else "weights",
+            algorithm.local_steps,
+            exact("client_lr", algorithm.client_lr, above=0),
+            exact("server_lr", algorithm.server_lr, above=0),
+        )
+
+    @property
+    def total_weight(self) -> Fraction:
+        """The sum of all clients' weights."""
+        return sum((own.n_clients * own.weight for own in self.groups), Fraction(0))
+
+    def weighted(self, weights: Sequence[Fraction]) -> AveragingRound:
+        """Return the round with other weights, one a group."""
+        groups = zip(self.groups, weights, strict=True)
+        return replace(
+            self,
+            averaging="weights",
+            groups=tuple(replace(own, weight=weight) for own, weight in groups),
+        )
+
+
+def _why_not(algorithm: Any) -> str:
+    if isinstance(algorithm, CAFed):
+        return "whom it leaves out depends on the past; WeightedFedAvg takes fixed weights"
+    if isinstance(algorithm, Projected):
+        return "a projection is no linear map of gradients"
+    if isinstance(algorithm, Schedule):
+        return "its rounds differ, and one inequality is to hold for each of them"
+    return "its round is no sum of the updates of those present with fixed weights, or their mean"
+
+
+def _targets(algorithm: Any, n_clients: int, given: ArrayLike | None) -> list[Fraction]:
+    own = algorithm.target_weights if isinstance(algorithm, Unbiased) else None
+    if given is None and own is None:
+        return [Fraction(1, n_clients)] * n_clients
+    values = np.asarray(own if given is None else given, dtype=object).tolist()
+    targets = [exact("target_weights", value, above=0) for value in values]
+    if len(targets) != n_clients:
+        raise ValueError(f"target_weights must be one for each of {n_clients} clients")
+    if own is not None and targets != [as_fraction(value) for value in own.tolist()]:
+        raise ValueError("target_weights must be the algorithm's own")
+    total = sum(targets, Fraction(0))
+    if abs(total - 1) > Fraction(1, 10**9):
+        raise ValueError(f"target_weights must add up to 1, got {float(total):.12g}")
+    # Thirds have no decimals: what rounding left is shared out.
+    return [target / total for target in targets]
+
+
+def _weights(algorithm: Any, available: list[Fraction], targets: list[Fraction]) -> list[Fraction]:
+    if isinstance(algorithm, FedAvg):
+        return [Fraction(1)] * len(available)
+    if isinstance(algorithm, Unbiased):
+        return [target / p for target, p in zip(targets, available, strict=True)]
+    weights = [exact("aggregation_weights", w) for w in algorithm.aggregation_weights]
+    if len(weights) != len(available):
+        raise ValueError(f"aggregation_weights must be one for each of {len(available)} clients")
+    return weights

@@ -1,0 +1,578 @@
+"""Rates of methods with memory, for every client loss: Lyapunov functions found by a program.
+
+A method that remembers clients' gradients need not bring the model closer in every round; a
+function V of the model and the memory may become smaller all the same. Those tried are quadratic
+in the model, the memory and the points it is from, plus function values, and are not changed by
+an exchange of clients, so that the program's size does not depend on their number. At a given rate
+everything is linear: the function's coefficients and the multipliers of interpolation conditions.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.decimals import fraction_text
+from fltheory.participation.base import Participation
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+from fltheory.worst_case.methods.memory import (
+    PAIRS,
+    Coordinate,
+    MemoryForms,
+    MemoryRound,
+    SharedForm,
+    checked_class,
+    form,
+)
+from fltheory.worst_case.proof import lyapunov_checker
+from fltheory.worst_case.proof.lyapunov_checker import (
+    COEFFICIENTS,
+    INEQUALITIES,
+    LyapunovProof,
+    ProofError,
+    check_proof,
+)
+from fltheory.worst_case.proof.outcome import ClassOutcome
+from fltheory.worst_case.proof.proof_file import (
+    ProofFile,
+    class_text,
+    heterogeneity_text,
+    text_from_above,
+)
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+
+_SLOWEST = 1e-7  # of 1 - rate that is looked for
+_STEPS = 24
+_BITS = (32, 44, 56, 72)
+# What is left above the least values at first, so that nothing is nearly singular.
+_ROOM = 0.01
+# If no certificate is found at a rate, 1 - rate is smaller by these, and then halved in between.
+_BACKWARDS = (1.001, 1.01, 1.1, 2.0, 10.0)
+_HALVINGS = 5
+
+
+@dataclass(frozen=True)
+class LyapunovCertificate(ProofFile):
+    """A proof of a rate for every client of a class, as JSON.
+
+    Attributes
+    ----------
+    text : str
+        The certificate; all numbers are fractions.
+    """
+
+    kind = lyapunov_checker.KIND
+    most_characters = lyapunov_checker.MOST_CHARACTERS
+
+    @property
+    def proof(self) -> LyapunovProof:
+        """What it says, read again from its text."""
+        return lyapunov_checker.parsed(self.text)
+
+    def verify(self) -> None:
+        """Check it by the checker, which needs the standard library only.
+
+        Raises
+        ------
+        ValueError
+            If it proves nothing, with the first thing that fails.
+        """
+        check_proof(self.proof)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What it shows: the bound for all rounds, the class and the method."""
+        proof = self.proof
+        bound = {name: text_from_above(value) for name, value in proof.bound.items()}
+        drawn = f"{proof.participants} of {proof.n_clients} clients drawn uniformly"
+        alone = (
+            f"{proof.n_clients} clients present with probability "
+            f"{fraction_text(proof.probability)} each"
+        )
+        first = {
+            "zero": "y_i = 0 at first",
+            "gradients": "y_i = grad F_i(x_0) at first, R counted from there",
+        }
+        level = "" if proof.start == "gradients" else f" + {bound['heterogeneity']} sigma_*^2"
+        return (
+            f"E||x_R - x*||^2 <= {bound['rate']}^R ({bound['start']} ||x_0 - x*||^2{level})",
+            f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, "
+            f"{heterogeneity_text('optimum')}, with exact gradients",
+            "x+ = x - step (mean of all y_i + surprise sum over those present of (grad F_i(x) - "
+            "y_i)), their y_i+ = grad F_i(x)",
+            f"{drawn if proof.sampling == 'drawn' else alone}, step = {fraction_text(proof.step)}, "
+            f"surprise = {fraction_text(proof.surprise)}, {first[proof.start]}",
+        )
+
+
+@dataclass(frozen=True)
+class LyapunovBound:
+    """What was found of a method with memory.
+
+    Attributes
+    ----------
+    round : MemoryRound
+    client_class : ClientClass
+    outcome : ClassOutcome
+        PROVED or UNDECIDED: that no function was found refutes nothing.
+    certificate : LyapunovCertificate or None
+    least_rate : float or None
+        The least rate at which the solver found a function, without a proof; None for none.
+    tried : str
+        What was looked for.
+    """
+
+    round: MemoryRound
+    client_class: ClientClass
+    outcome: ClassOutcome
+    certificate: LyapunovCertificate | None
+    least_rate: float | None
+    tried: str
+
+    @property
+    def rate(self) -> Fraction | None:
+        """The proved rate: ``E V+ <= rate V``."""
+        return self._coefficient("rate")
+
+    @property
+    def start(self) -> Fraction | None:
+        """What V is at first, at most, over ``||x_0 - x*||^2``."""
+        return self._coefficient("start")
+
+    @property
+    def heterogeneity(self) -> Fraction | None:
+        """What V is at first, at most, over the mean of ``||grad F_i(x*)||^2``."""
+        return self._coefficient("heterogeneity")
+
+    def _coefficient(self, name: str) -> Fraction | None:
+        return None if self.certificate is None else self.certificate.proof.bound[name]
+
+    def after(self, rounds: int, distance: float) -> float:
+        """Bound ``E||x_R - x*||^2``, by what is proved; infinite if nothing is.
+
+        Parameters
+        ----------
+        rounds : int
+            R; for MIFA that waits, counted from the round in which the last client appears.
+        distance : float
+            ``||x_0 - x*||``.
+        """
+        rounds = validation.whole_number("rounds", rounds, at_least=0)
+        squared = validation.nonnegative("distance", distance) ** 2
+        if self.certificate is None:
+            return math.inf
+        rate, start, heterogeneity = (
+            float(self.certificate.proof.bound[name]) for name in COEFFICIENTS
+        )
+        level = float(self.client_class.dissimilarity**2)
+        return rate**rounds * (start * squared + heterogeneity * level)
+
+
+def lyapunov_bound(
+    algorithm: Algorithm | Schedule,
+    participation: Participation,
+    client_class: ClientClass,
+    *,
+    rate: Any = None,
+    margin: float = 1e-4,
+) -> LyapunovBound:
+    """Prove ``E||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` for a class.
+
+    Parameters
+    ----------
+    algorithm : FedVarp, Scaffold or Mifa
+        With one local step; FedVARP with one client a round is SAGA.
+    participation : UniformSubset or, for MIFA, Bernoulli with one probability
+        Nobody is excluded.
+    client_class : ClientClass
+        Without noise and with mu above 0; gradients at x* are bounded in either kind.
+    rate : number, optional
+        The rate to prove; by default the least for which a function is found.
+    margin : float
+        By which share 1 - rate may be smaller than the largest found.
+
+    Returns
+    -------
+    LyapunovBound
+        UNDECIDED if no function is found that the checker accepts.
+
+    Raises
+    ------
+    ValueError
+        For algorithms, participation and numbers that are not covered.
+
+    Examples
+    --------
+    SAGA at the step 1/(3L), for ten clients with mu = L/10. Its authors' rate is 0.975.
+
+    >>> from fltheory.algorithms import FedVarp
+    >>> from fltheory.participation import UniformSubset
+    >>> saga = FedVarp(client_lr=1.0, local_steps=1, server_lr=0.25)
+    >>> found = lyapunov_bound(saga, UniformSubset(10, 1), ClientClass(1, "1/10"))
+    >>> found.outcome.name, float(found.rate) < 0.975
+    ('PROVED', True)
+    """
+    a_round = MemoryRound.of(algorithm, participation)
+    given = None if rate is None else exact("rate", rate)
+    if given is not None and given >= 1:
+        raise ValueError(f"rate must be below 1, got {rate!r}")
+    share = exact("margin", margin, above=0)
+    return lyapunov_bound_of(a_round, client_class, given, share)
+
+
+def lyapunov_bound_of(
+    a_round: MemoryRound,
+    clients: ClientClass,
+    rate: Fraction | None = None,
+    margin: Fraction = Fraction(1, 10_000),
+) -> LyapunovBound:
+    """Return what is found of a round; see `lyapunov_bound`."""
+    program = LyapunovProgram(a_round, checked_class(clients))
+    least = None if rate is not None else program.least_rate()
+    tried = "functions quadratic in the model, the memory and its points, plus function values"
+    if rate is not None:
+        tried, made = f"{tried}; at a rate of {float(rate):.6g}", proved_rate(program, rate)
+    else:
+        tried = f"{tried}; for 1 - rate from {program.slowest[-1]:.3g} on"
+        made = None if least is None else _least_proved(program, least, margin)
+    outcome = ClassOutcome.UNDECIDED if made is None else ClassOutcome.PROVED
+    return LyapunovBound(a_round, clients, outcome, made, least, tried)
+
+
+def _least_proved(
+    program: LyapunovProgram, least: float, margin: Fraction
+) -> LyapunovCertificate | None:
+    """Return the certificate of a rate near the least that the solver found.
+
+    Where functions are nearly singular the solver takes rates for possible that are not, so that
+    only what the checker accepts is believed, and it is asked again at larger rates.
+    """
+
+    def at(away: float) -> LyapunovCertificate | None:
+        return proved_rate(program, 1 - Fraction(f"{away:.6g}"))
+
+    failed = 1 - least
+    for factor in (1 + float(margin), *_BACKWARDS):
+        away = (1 - least) / factor
+        made = at(away)
+        if made is not None:
+            break
+        failed = away
+    else:
+        return None
+    for _ in range(_HALVINGS if failed > away * (1 + float(margin)) else 0):
+        middle = math.sqrt(away * failed)
+        better = at(middle)
+        if better is None:
+            failed = middle
+        else:
+            away, made = middle, better
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class LyapunovSolution(ReadOnlyArrays):
+    """Coefficients of a function and multipliers, as the solver returned them.
+
+    Attributes
+    ----------
+    function : array, (11,)
+        Of `MemoryForms.coordinates`.
+    multipliers : array, (3, 6)
+        Of each inequality, for `PAIRS`.
+    start, heterogeneity : float
+        Bounds on V at first, in units with L = 1.
+    """
+
+    function: FloatArray
+    multipliers: FloatArray
+    start: float
+    heterogeneity: float
+
+
+class LyapunovProgram(ReadOnlyArrays):
+    """The three inequalities as a program in a function's coefficients and multipliers.
+
+    Parameters
+    ----------
+    a_round : MemoryRound
+    clients : ClientClass
+    """
+
+    def __init__(self, a_round: MemoryRound, clients: ClientClass) -> None:
+        self.round, self.clients = a_round, clients
+        self.forms = MemoryForms(a_round, clients)
+        self._coordinates = self.forms.coordinates()
+        self._conditions = self.forms.conditions()
+
+    @property
+    def slowest(self) -> tuple[float, float]:
+        """Values of 1 - rate to begin with: a tenth of what the slower of two things allows.
+
+        The model moves by mu times the step, and memory is renewed with a probability.
+        """
+        natural = min(float(self.clients.mu * self.round.step), float(self.round.probability))
+        return natural / 10, min(natural / 1000, _SLOWEST)
+
+    def least_rate(self) -> float | None:
+        """Return the least rate at which a function is found, None if there is none."""
+        slow = next((away for away in self.slowest if self.solution(1 - away) is not None), None)
+        if slow is None:
+            return None
+        fast = 1.0
+        for _ in range(_STEPS):
+            middle = math.sqrt(slow * fast)
+            found = self.solution(1 - middle) is not None
+            slow, fast = (middle, fast) if found else (slow, middle)
+        return 1 - slow
+
+    def solution(self, rate: float) -> LyapunovSolution | None:
+        """Return the function of least ``start + heterogeneity`` at a rate, None for none."""
+        return self._solved(rate, lambda unknown, _: unknown[-2] + unknown[-1])
+
+    def inner_solution(
+        self, rate: float, start: float, heterogeneity: float
+    ) -> LyapunovSolution | None:
+        """Return a function within bounds at first that leaves the least eigenvalue largest."""
+        ends = np.array([start, heterogeneity])
+        return self._solved(rate, lambda _, least: -least, ends)
+
+    def _solved(
+        self,
+        rate: float,
+        objective: Callable[[Any, Any], Any],
+        ends: FloatArray | None = None,
+    ) -> LyapunovSolution | None:
+        # cvxpy takes a second to import, and whoever only reads a certificate does without.
+        import cvxpy as cp
+        from cvxpy.atoms.affine.reshape import reshape
+
+        from fltheory.worst_case.rounds.program import solves
+
+        scales = self._scales
+        size, count = len(scales), len(self._coordinates)
+        unknown, least = cp.Variable(size), cp.Variable()
+        constraints = [unknown[count - 1 :] >= 0]
+        if ends is not None:
+            constraints.append(unknown[size - 2 :] <= ends / scales[size - 2 :])
+        else:
+            constraints.append(least == 0)
+        for name in INEQUALITIES:
+            columns, constant = self._columns(name, rate), self._constant(name)
+            values = np.array([column.values for column in columns]).T * scales
+            units = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-300)
+            constraints.append((values / units) @ unknown == 0)
+            for block, basis in self._blocks(name):
+                rows = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
+                fixed = basis.T @ getattr(constant, block) @ basis
+                # Coordinates in which the entries are of like size.
+                rows = rows * scales[:, None, None]
+                sizes = np.abs(rows).sum(axis=0) + np.abs(fixed)
+                own = np.sqrt(np.maximum(np.diag(sizes), 1e-300))
+                flat = (rows / np.outer(own, own)).reshape(size, -1).T @ unknown
+                matrix = reshape(flat, fixed.shape, order="C") + fixed / np.outer(own, own)
+                constraints.append(matrix - least * np.eye(len(own)) >> 0)
+        program = cp.Problem(cp.Minimize(objective(unknown, least)), constraints)
+        if not solves(program):
+            return None
+        found = scales * np.asarray(unknown.value)
+        return LyapunovSolution(
+            found[:count],
+            self._used * found[count:-2].reshape(3, len(PAIRS)),
+            float(found[-2]),
+            float(found[-1]),
+        )
+
+    @property
+    def heterogeneity_scale(self) -> float:
+        """The size that a bound on V at first has, over that of gradients at x*."""
+        return float((self.clients.L * self.round.step) ** 2 / self.round.probability)
+
+    @property
+    def _scales(self) -> FloatArray:
+        """Sizes that the unknowns are expected to have, so that the solver sees numbers like 1."""
+        e = float(self.clients.L * self.round.step)
+        memory = e / float(self.round.probability)
+        of_means = np.sqrt([1.0, memory**2, memory])
+        of_differences = np.sqrt([e * memory, memory])
+        function = {
+            "means": np.outer(of_means, of_means),
+            "differences": np.outer(of_differences, of_differences),
+            "memory_value": np.full((1, 1), memory),
+            "model_value": np.full((1, 1), memory),
+        }
+        multipliers = np.repeat([memory, e, memory], len(PAIRS))
+        own = [function[item.name][item.place] for item in self._coordinates]
+        return np.array([*own, *multipliers, 1.0, self.heterogeneity_scale])
+
+    def _columns(self, name: str, rate: float) -> list[SharedForm]:
+        """Return what each unknown adds to an inequality's form."""
+        nothing = form()
+        multipliers = [
+            [
+                item * float(one == name and used)
+                for item, used in zip(self._conditions, row, strict=True)
+            ]
+            for one, row in zip(INEQUALITIES, self._used, strict=True)
+        ]
+        ends = [nothing, nothing]
+        if name == "begin":
+            ends = [self.forms.distance, self.forms.dissimilarity]
+            if self.round.start == "gradients":
+                ends[1] = nothing
+        return [
+            *(self._target(name, item, rate) for item in self._coordinates),
+            *(item for row in multipliers for item in row),
+            *ends,
+        ]
+
+    @property
+    def _used(self) -> FloatArray:
+        """Which conditions each inequality uses: at first memory may be the gradient at x_0."""
+        used = np.ones((len(INEQUALITIES), len(PAIRS)))
+        if self.round.start == "gradients":
+            used[-1] = [0 not in pair for pair in PAIRS]
+        return used
+
+    def _target(self, name: str, item: Coordinate, rate: float) -> SharedForm:
+        if name == "positive":
+            return item.now
+        if name == "decrease":
+            return item.now * rate + item.after * -1.0
+        return item.first * -1.0
+
+    def _constant(self, name: str) -> SharedForm:
+        return self.forms.distance * -1.0 if name == "positive" else form()
+
+    def _blocks(self, name: str) -> Iterator[tuple[str, FloatArray]]:
+        first = name == "begin"
+        yield "means", self.forms.first_means if first else np.eye(4)
+        if self.round.n_clients > 1:
+            yield "differences", self.forms.first_differences if first else np.eye(3)
+
+
+def proved_rate(program: LyapunovProgram, rate: Fraction) -> LyapunovCertificate | None:
+    """Return a certificate of a rate that the checker accepts, None if none is found."""
+    best = program.solution(float(rate))
+    if best is None:
+        return None
+    ends = (1 + _ROOM) * np.array([best.start, best.heterogeneity])
+    start, heterogeneity = (
+        Fraction(f"{value:.4g}")
+        for value in ends + np.array([0.0, _ROOM * program.heterogeneity_scale])
+    )
+    inner = program.inner_solution(float(rate), float(start), float(heterogeneity))
+    if inner is None:
+        return None
+    for bits in _BITS:
+        text = _certificate_text(program, inner, rate, start, heterogeneity, bits)
+        made = LyapunovCertificate(text)
+        try:
+            made.verify()
+        except ProofError:
+            continue
+        return made
+    return None
+
+
+def _certificate_text(
+    program: LyapunovProgram,
+    solution: LyapunovSolution,
+    rate: Fraction,
+    start: Fraction,
+    heterogeneity: Fraction,
+    bits: int,
+) -> str:
+    """Return a certificate's JSON, its numbers rounded to so many bits after the point."""
+    a_round, clients = program.round, program.clients
+    unit = Fraction(1, 2**bits)
+    rounded = [round(float(value) / unit) * unit for value in solution.function]
+    means, differences = ([[Fraction(0)] * size for _ in range(size)] for size in (3, 2))
+    for item, value in zip(program.forms.coordinates(), rounded, strict=True):
+        i, j = item.place
+        if item.name == "means":
+            means[i][j] = means[j][i] = value / clients.L ** ((i == 1) + (j == 1))
+        elif item.name == "differences":
+            differences[i][j] = differences[j][i] = value / clients.L ** ((i == 0) + (j == 0))
+    memory_value, model_value = rounded[-2], max(rounded[-1], Fraction(0))
+    document = {
+        "kind": lyapunov_checker.KIND,
+        "version": lyapunov_checker.VERSION,
+        "claim": lyapunov_checker.CLAIM,
+        "method": {
+            "n_clients": a_round.n_clients,
+            "sampling": "drawn" if a_round.participants else "independent",
+            "participants": a_round.participants,
+            "probability": str(a_round.probability),
+            "surprise": str(a_round.surprise),
+            "step": str(a_round.step),
+            "start": a_round.start,
+        },
+        "class": {"L": str(clients.L), "mu": str(clients.mu)},
+        "bound": {
+            "rate": str(rate),
+            "start": str(start),
+            "heterogeneity": str(
+                heterogeneity / clients.L**2 if a_round.start == "zero" else Fraction(0)
+            ),
+        },
+        "function": {
+            "means": _as_text(means),
+            "differences": _as_text(differences),
+            "memory_value": str(memory_value / clients.L),
+            "model_value": str(model_value / clients.L),
+        },
+        "multipliers": {
+            name: _as_text(_balanced(row, unit, values, clients.L))
+            for name, row, values in zip(
+                INEQUALITIES,
+                solution.multipliers,
+                _values(a_round, rate, memory_value, model_value),
+                strict=True,
+            )
+        },
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _as_text(rows: list[list[Fraction]]) -> list[list[str]]:
+    return [[str(value) for value in row] for row in rows]
+
+
+def _values(
+    a_round: MemoryRound, rate: Fraction, memory: Fraction, model: Fraction
+) -> list[tuple[Fraction, Fraction]]:
+    """Return the coefficients of function values that multipliers have to cancel."""
+    p = a_round.probability
+    first = (memory, model) if a_round.start == "zero" else (Fraction(0), memory + model)
+    return [
+        (memory, model),
+        ((rate - 1 + p) * memory, (rate - 1) * model - p * memory),
+        (-first[0], -first[1]),
+    ]
+
+
+def _balanced(
+    row: FloatArray, unit: Fraction, values: tuple[Fraction, Fraction], L: Fraction
+) -> list[list[Fraction]]:
+    """Return multipliers as a matrix, raised until function values cancel exactly."""
+    weights = [[Fraction(0)] * 3 for _ in range(3)]
+    for (a, b), value in zip(PAIRS, row, strict=True):
+        weights[a][b] = round(max(float(value), 0.0) / unit) * unit
+    for point in range(2):
+        entering = sum((weights[a][point] for a in range(3)), Fraction(0))
+        excess = values[point] + entering - sum(weights[point], Fraction(0))
+        if excess > 0:
+            weights[point][2] += excess
+        else:
+            weights[2][point] -= excess
+    return [[value / L for value in line] for line in weights]

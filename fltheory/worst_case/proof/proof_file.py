@@ -1,0 +1,93 @@
+"""Proofs as files: what certificates of every kind have in common."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar
+
+from fltheory.decimals import fraction_text
+
+
+@dataclass(frozen=True)
+class ProofFile(ABC):
+    """A proof as the text of its file.
+
+    Attributes
+    ----------
+    text : str
+        JSON, all numbers fractions.
+    kind : str
+        What the file says that it is.
+    most_characters : int
+        Longer files are refused.
+    """
+
+    text: str
+    kind: ClassVar[str]
+    most_characters: ClassVar[int]
+
+    @abstractmethod
+    def verify(self) -> None:
+        """Check it by its checker, which needs the standard library only.
+
+        Raises
+        ------
+        ValueError
+            If it proves nothing, with the first thing that fails.
+        """
+
+    @property
+    @abstractmethod
+    def lines(self) -> tuple[str, ...]:
+        """What it shows: the bound, the class of clients and the round. Believe it once verified.
+
+        Raises
+        ------
+        ValueError
+            If a field is not what it must be.
+        """
+
+    def write(self, path: Path) -> None:
+        """Write it to a file."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.text, encoding="utf-8")
+
+
+# ---------------------------------------------------------------- words that lines are made of
+
+
+def class_text(L: Fraction, mu: Fraction) -> str:
+    """Return how curved clients are, in words."""
+    smooth = f"{fraction_text(L)}-smooth"
+    if mu >= 0:
+        return f"{smooth} and {fraction_text(mu)}-strongly convex"
+    least = "" if mu == -L else f", of curvature {fraction_text(mu)} at least"
+    return f"{smooth}, convex or not{least}"
+
+
+def heterogeneity_text(kind: str) -> str:
+    """Return how clients may differ, as a formula."""
+    if kind == "optimum":
+        return "1/N sum ||grad F_i(x*)||^2 <= sigma_*^2"
+    return "||grad F_i - grad F|| <= sigma_G"
+
+
+def polynomial_text(coefficients: list[Fraction]) -> str:
+    """Return a polynomial in the clients' step, its coefficients in six digits."""
+    powers = ["", " eta_c", " eta_c^2", " eta_c^3"]
+    return " + ".join(
+        f"{float(value):.6g}{power}"
+        for value, power in zip(coefficients, powers, strict=False)
+        if value
+    )
+
+
+def text_from_above(value: Fraction) -> str:
+    """Return a number in seven digits, rounded up where those are not all."""
+    digits = Context(prec=7, rounding=ROUND_CEILING)
+    rounded = digits.divide(Decimal(value.numerator), Decimal(value.denominator))
+    return f"{rounded.normalize():f}" if rounded > Decimal("1e-4") else f"{rounded.normalize()}"

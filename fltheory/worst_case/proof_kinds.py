@@ -1,0 +1,43 @@
+"""The kinds of proof, and reading one of any kind from a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from fltheory.worst_case.methods.averaging import AveragingCertificate
+from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
+from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.rounds.certificate import Certificate
+
+KINDS: Mapping[str, type[ProofFile]] = {
+    one.kind: one for one in (Certificate, AveragingCertificate, LyapunovCertificate)
+}
+
+
+def read_proof(path: Path) -> ProofFile | None:
+    """Return the proof that a file holds, not yet checked; None if it holds something else.
+
+    Of one round, of weighted averaging, or of a method with memory: the file says which.
+
+    Raises
+    ------
+    ValueError
+        If it is a proof with a field that is not what it must be.
+    """
+    most = max(one.most_characters for one in KINDS.values())
+    if not path.is_file() or path.stat().st_size > most:
+        return None
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    try:
+        document = json.loads(text)
+    except (RecursionError, ValueError):
+        return None
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        return None
+    found = KINDS[kind](text)
+    # A field that is not what it must be is told now.
+    found.lines  # noqa: B018
+    return found

@@ -1,0 +1,377 @@
+"""Steps, q and K whose bound is proved to be best for what rounds cost.
+
+Step sizes are searched, not enumerated: what is returned is proved for every client of the class,
+and is the best of what was tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+
+from fltheory import validation
+from fltheory.validation import FloatArray
+from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.certificate import Certificate, certificate
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.one_round import OneRound
+
+_MOST_ROUNDS = 100_000
+_MARGINS = (1e-6, 1e-4)
+# The least rate itself has no finite residual: multipliers grow without bound towards it.
+_NEAREST = 0.999
+_EVALUATIONS = 60
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What a round costs, in any unit; numbers are taken as `ClientClass` takes them.
+
+    Parameters
+    ----------
+    communication : number
+        A round with clients, apart from what they compute.
+    local_step : number
+        One local step of one client.
+    server_sample : number
+        A step of the server's own, which takes one gradient.
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative or no fraction.
+
+    Examples
+    --------
+    >>> Costs(communication=10, local_step="1/2", server_sample=3)
+    Costs(communication=Fraction(10, 1), local_step=Fraction(1, 2), server_sample=Fraction(3, 1))
+    """
+
+    communication: Fraction
+    local_step: Fraction
+    server_sample: Fraction
+
+    def __init__(self, *, communication: Any, local_step: Any = 0, server_sample: Any = 0) -> None:
+        costs = {
+            "communication": communication,
+            "local_step": local_step,
+            "server_sample": server_sample,
+        }
+        for name, value in costs.items():
+            object.__setattr__(self, name, exact(name, value))
+
+    def of(self, a_round: OneRound) -> Fraction:
+        """Return the mean cost of a round: with probability q the clients', else the server's."""
+        clients = self.communication + self.local_step * (
+            a_round.participants * a_round.local_steps
+        )
+        return a_round.q * clients + (1 - a_round.q) * self.server_sample
+
+
+@dataclass(frozen=True)
+class SettingTried:
+    """The best step sizes found for one q and K.
+
+    Attributes
+    ----------
+    round : OneRound
+        With the step sizes.
+    cost : Fraction
+        Of a round, in the mean.
+    rounds : int or None
+        How many are within the budget; None without one.
+    distance : Fraction or None
+        ``||x_0 - x*||``.
+    client_class : ClientClass
+    certificate : Certificate or None
+        Of the bound on a round; None if no proof was found.
+    """
+
+    round: OneRound
+    cost: Fraction
+    rounds: int | None
+    distance: Fraction | None
+    client_class: ClientClass
+    certificate: Certificate | None
+
+    @property
+    def rate(self) -> Fraction | None:
+        """The proved rate of a round."""
+        return None if self.certificate is None else self.certificate.proof.bound["rate"][0]
+
+    @property
+    def rate_per_cost(self) -> float:
+        """The rate per unit of cost, ``rate^(1/cost)``; 1 if nothing is proved."""
+        return 1.0 if self.rate is None else float(self.rate) ** (1 / float(self.cost))
+
+    @property
+    def error(self) -> float:
+        """The proved bound on ``E||x_R - x*||^2``, rounded up; infinite if nothing is proved."""
+        if self.certificate is None or self.rounds is None or self.distance is None:
+            return math.inf
+        bound, clients = self.certificate.proof.bound, self.client_class
+        levels = {
+            "heterogeneity": clients.dissimilarity,
+            "noise": clients.sigma,
+            "server_noise": clients.server_sigma,
+        }
+        residual = sum((bound[name][0] * s**2 for name, s in levels.items()), Fraction(0))
+        rate = bound["rate"][0]
+        power = rate**self.rounds
+        value = power * self.distance**2 + residual * (1 - power) / (1 - rate)
+        return math.nextafter(float(value), math.inf)
+
+    @property
+    def value(self) -> float:
+        """What is to be small: the error within the budget, or the rate per unit of cost."""
+        return self.rate_per_cost if self.rounds is None else self.error
+
+
+@dataclass(frozen=True)
+class BestSettings:
+    """The settings with the best proved bound, and what else was tried.
+
+    Attributes
+    ----------
+    tried : tuple of SettingTried
+        The best step sizes for each q and K, the best bound first; the last may not be proved.
+    """
+
+    tried: tuple[SettingTried, ...]
+
+    @property
+    def best(self) -> SettingTried:
+        """Those with the best bound, which is proved."""
+        return self.tried[0]
+
+
+def best_settings(
+    client_class: ClientClass,
+    costs: Costs,
+    *,
+    eligible: int,
+    excluded: int = 0,
+    participants: int,
+    budget: Any = None,
+    distance: Any = None,
+    local_steps: Sequence[int] = (1, 2, 5, 10),
+    q: Sequence[Any] = (0, "1/4", "1/2", "3/4", 1),
+) -> BestSettings:
+    """Find the step sizes, q and K of SAFARI for which the best bound is proved.
+
+    Within a budget: the least bound on ``E||x_R - x*||^2`` after the R rounds that it pays for, in
+    the mean. Without one: the fastest rate per unit of cost, whatever its residual. For each q
+    and K the step sizes and the rate are found by a simplex search (Nelder and Mead), and the
+    bound is then proved in fractions; q = 1 is FedAvg, and q = 0 the server alone.
+
+    Parameters
+    ----------
+    client_class : ClientClass
+    costs : Costs
+    eligible, excluded, participants : int
+        Clients who can be drawn and who cannot, and m.
+    budget : number, optional
+        What all rounds may cost; in units of a round where all costs are one.
+    distance : number, optional
+        ``||x_0 - x*||``, given with the budget.
+    local_steps : sequence of int
+        The K to try.
+    q : sequence of number
+        Probabilities of a clients' round to try.
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range.
+    ArithmeticError
+        If nothing is proved for any q and K.
+
+    Examples
+    --------
+    Everybody takes part in one step, and only the rate counts: ``step = 2/(L + mu)``.
+
+    >>> found = best_settings(
+    ...     ClientClass(1, "1/10"), Costs(communication=1), eligible=4, participants=4,
+    ...     local_steps=[1], q=[1],
+    ... )
+    >>> round(float(found.best.round.client_lr), 1), round(float(found.best.rate), 2)
+    (1.8, 0.67)
+    """
+    all_paid, start = _given(budget, distance)
+    found: list[SettingTried] = []
+    for a_round in _rounds(eligible, excluded, participants, local_steps, q):
+        cost = costs.of(a_round)
+        rounds = None if all_paid is None else _rounds_paid(all_paid, cost, a_round)
+        if cost == 0:
+            raise ValueError(
+                f"costs must be above 0 in every round tried, got none at q = {a_round.q}"
+            )
+        if rounds == 0:
+            continue
+        played = _Search(a_round, client_class, cost, rounds, start).best_steps()
+        if played is not None:
+            found.append(played)
+    proved = sorted(found, key=lambda item: item.value)
+    if not proved or proved[0].certificate is None:
+        raise ArithmeticError("nothing was proved: no q and K tried has a rate below 1")
+    return BestSettings(tuple(proved))
+
+
+def _given(budget: Any, distance: Any) -> tuple[Fraction | None, Fraction | None]:
+    if (budget is None) != (distance is None):
+        raise ValueError("budget and distance must be given together, or neither")
+    if budget is None:
+        return None, None
+    return exact("budget", budget, above=0), exact("distance", distance)
+
+
+def _rounds(
+    eligible: int, excluded: int, participants: int, local_steps: Sequence[int], q: Sequence[Any]
+) -> Iterator[OneRound]:
+    """Yield rounds to find steps for; the server alone needs no K."""
+    eligible = validation.whole_number("eligible", eligible, at_least=1)
+    excluded = validation.whole_number("excluded", excluded, at_least=0)
+    participants = validation.whole_number("participants", participants, at_least=1)
+    if participants > eligible:
+        raise ValueError(
+            f"participants must be at most the {eligible} eligible, got {participants}"
+        )
+    steps = [validation.whole_number("local_steps", count, at_least=1) for count in local_steps]
+    chances = [exact("q", chance) for chance in q]
+    if not steps or not chances:
+        raise ValueError("local_steps and q must not be empty")
+    for chance in chances:
+        if chance > 1:
+            raise ValueError(f"q must be at most 1, got {chance}")
+        for count in steps if chance > 0 else [1]:
+            yield OneRound(
+                n_clients=eligible + excluded,
+                excluded_share=Fraction(excluded, eligible + excluded),
+                participants=participants,
+                local_steps=count,
+                client_lr=Fraction(1),
+                server_lr=Fraction(1),
+                assist_lr=Fraction(1),
+                q=chance,
+            )
+
+
+def _rounds_paid(budget: Fraction, cost: Fraction, a_round: OneRound) -> int:
+    if budget > _MOST_ROUNDS * cost:
+        raise ValueError(
+            f"budget must pay for at most {_MOST_ROUNDS} rounds, got {budget} at a cost of "
+            f"{cost} with q = {a_round.q} and K = {a_round.local_steps}"
+        )
+    return int(budget / cost)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """The search for step sizes and a rate at one q and K."""
+
+    round: OneRound
+    clients: ClientClass
+    cost: Fraction
+    rounds: int | None
+    distance: Fraction | None
+
+    def best_steps(self) -> SettingTried | None:
+        # Logarithms of client_lr and assist_lr, and 1 - rate as a share of the largest there is.
+        start = -math.log(4 * float(self.clients.L) * self.round.local_steps)
+        first = np.array([start, start + math.log(self.round.local_steps), 0.5])
+        free = self._free
+        options: Any = {
+            "maxfev": _EVALUATIONS * len(free) // 2,
+            "initial_simplex": _simplex(first[free]),
+            "xatol": 1e-3,
+            "fatol": 1e-4,
+        }
+
+        def at(values: FloatArray) -> float:
+            point = first.copy()
+            point[free] = values
+            return self._value(self._with(point), float(point[2]))
+
+        end = first.copy()
+        end[free] = minimize(at, first[free], method="Nelder-Mead", options=options).x
+        played = self._with(end)
+        share = self._best_share(played)
+        rate = self._rate(played, share)
+        return None if rate is None else self._proved(played, rate)
+
+    @property
+    def _free(self) -> list[int]:
+        """Which of a point's numbers are searched: one step where one alone is ever made."""
+        steps = [0] if self.round.q in (0, 1) else [0, 1]
+        return steps if self.rounds is None else [*steps, 2]
+
+    def _with(self, point: FloatArray) -> OneRound:
+        """Return the round with steps of three digits."""
+        step, assist = (_three_digits(math.exp(min(value, 50.0))) for value in point[:2])
+        # The server alone: its step is the one that is searched; FedAvg has no other.
+        if self.round.q == 0:
+            assist = step
+        elif self.round.q == 1:
+            assist = Fraction(0)
+        return replace(self.round, client_lr=step, assist_lr=assist)
+
+    def _rate(self, played: OneRound, share: float) -> Fraction | None:
+        """Return 1 less a share of the largest decrease; None if no rate is below 1."""
+        try:
+            away = 1 - least_rate_of(played, self.clients)
+        except ArithmeticError:
+            return None
+        return 1 - Fraction(f"{share * away:.6g}") if away > 1e-12 else None
+
+    def _value(self, played: OneRound, share: float) -> float:
+        """Return the logarithm of what is to be small, 100 where there is no bound."""
+        if self.rounds is None or self.distance is None:
+            rate = self._rate(played, 1.0)
+            return 100.0 if rate is None else math.log(max(float(rate), 1e-300)) / float(self.cost)
+        rate = self._rate(played, share) if 0 < share <= _NEAREST else None
+        if rate is None:
+            return 100.0
+        try:
+            bound = best_bound_of(played, self.clients, rate)
+        except ArithmeticError:
+            return 100.0
+        return math.log(max(bound.after(self.rounds, float(self.distance)), 1e-300))
+
+    def _best_share(self, played: OneRound) -> float:
+        if self.rounds is None:
+            return _NEAREST
+
+        def value(share: float) -> float:
+            return self._value(played, share)
+
+        ends = (1e-3, _NEAREST)
+        options: Any = {"maxiter": 16}
+        return float(minimize_scalar(value, bounds=ends, method="bounded", options=options).x)
+
+    def _proved(self, played: OneRound, rate: Fraction) -> SettingTried:
+        made = None
+        for margin in _MARGINS:
+            try:
+                made = certificate(best_bound_of(played, self.clients, rate), margin)
+                break
+            except ArithmeticError:
+                continue
+        return SettingTried(played, self.cost, self.rounds, self.distance, self.clients, made)
+
+
+def _simplex(first: FloatArray) -> FloatArray:
+    """Return a first simplex: steps half a power of e longer, and a larger share."""
+    moves = np.diag([0.5] * len(first))
+    if len(first) > 1:
+        moves[-1, -1] = 0.3
+    return np.vstack([first, first + moves])
+
+
+def _three_digits(value: float) -> Fraction:
+    return Fraction(f"{value:.3g}")

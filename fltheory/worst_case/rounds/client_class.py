@@ -1,0 +1,171 @@
+"""What a bound is about: all clients of a class, their constants fractions."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+from fltheory import validation
+from fltheory.decimals import as_fraction
+
+Heterogeneity: TypeAlias = Literal["optimum", "everywhere"]
+
+
+@dataclass(frozen=True)
+class ClientClass:
+    """All clients with L-smooth, mu-strongly convex losses, in any dimension.
+
+    Numbers are taken as what was written: a `Fraction`, a whole number, text such as ``"0.1"`` or
+    ``"1/3"``, or a float, which stands for its shortest decimal.
+
+    Parameters
+    ----------
+    L, mu : number
+        Smoothness and strong convexity of every client, ``0 <= mu < L``.
+    heterogeneity : {"optimum", "everywhere"}
+        How clients may differ. "optimum": ``1/N sum_i ||grad F_i(x*)||^2 <= dissimilarity^2``, and
+        the program is then exact. "everywhere": ``||grad F_i(x) - grad F(x)|| <= dissimilarity``
+        for every client and x (SA-FL's sigma_G), of which the program uses the model and x* only,
+        so that it proves bounds but refutes none.
+    dissimilarity : number
+        sigma_* or sigma_G, above 0. No rate or coefficient depends on it, floors and residuals do.
+    sigma, server_sigma : number
+        Noise of the clients' and of the server's gradients, ``E||noise||^2 <= sigma^2``.
+
+    Raises
+    ------
+    ValueError
+        For constants that are no fractions or out of range.
+
+    Examples
+    --------
+    >>> ClientClass(1, "0.1").condition_number
+    Fraction(10, 1)
+    """
+
+    L: Fraction
+    mu: Fraction
+    heterogeneity: Heterogeneity = "optimum"
+    _: KW_ONLY
+    dissimilarity: Fraction = Fraction(1)
+    sigma: Fraction = Fraction(0)
+    server_sigma: Fraction = Fraction(0)
+
+    def __init__(
+        self,
+        L: Any,
+        mu: Any,
+        heterogeneity: Heterogeneity = "optimum",
+        sigma: Any = 0,
+        server_sigma: Any = 0,
+        *,
+        dissimilarity: Any = 1,
+    ) -> None:
+        validation.one_of("heterogeneity", heterogeneity, get_args(Heterogeneity))
+        numbers = {
+            "L": exact("L", L, above=0),
+            "mu": exact("mu", mu),
+            "dissimilarity": exact("dissimilarity", dissimilarity, above=0),
+            "sigma": exact("sigma", sigma),
+            "server_sigma": exact("server_sigma", server_sigma),
+        }
+        if numbers["mu"] >= numbers["L"]:
+            raise ValueError(f"mu must be below L = {numbers['L']}, got {mu!r}")
+        object.__setattr__(self, "heterogeneity", heterogeneity)
+        for name, value in numbers.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def condition_number(self) -> Fraction:
+        """L/mu.
+
+        Raises
+        ------
+        ZeroDivisionError
+            If mu is 0.
+        """
+        return self.L / self.mu
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the program's value is attained, so that what it cannot prove is false."""
+        return self.heterogeneity == "optimum" and self.sigma == 0
+
+
+@dataclass(frozen=True)
+class SmoothClass:
+    """All clients with L-smooth losses, convex or not, in any dimension.
+
+    ``||grad F_i(x) - grad F(x)|| <= dissimilarity`` for every client and x, of which the program
+    uses the model before a round only. Numbers are taken as by `ClientClass`.
+
+    Parameters
+    ----------
+    L : number
+        Smoothness of every client and of F.
+    sigma, server_sigma : number
+        Noise of the clients' and of the server's gradients, ``E||noise||^2 <= sigma^2``.
+    dissimilarity : number
+        sigma_G, above 0.
+
+    Raises
+    ------
+    ValueError
+        For constants that are no fractions or out of range.
+
+    Examples
+    --------
+    >>> SmoothClass(2).mu
+    Fraction(-2, 1)
+    """
+
+    L: Fraction
+    sigma: Fraction = Fraction(0)
+    server_sigma: Fraction = Fraction(0)
+    _: KW_ONLY
+    dissimilarity: Fraction = Fraction(1)
+
+    def __init__(
+        self, L: Any, sigma: Any = 0, server_sigma: Any = 0, *, dissimilarity: Any = 1
+    ) -> None:
+        for name, value, above in (
+            ("L", L, 0),
+            ("dissimilarity", dissimilarity, 0),
+            ("sigma", sigma, None),
+            ("server_sigma", server_sigma, None),
+        ):
+            object.__setattr__(self, name, exact(name, value, above=above))
+
+    @property
+    def mu(self) -> Fraction:
+        """The least curvature of a client, ``-L``."""
+        return -self.L
+
+    @property
+    def heterogeneity(self) -> Heterogeneity:
+        """Dissimilarity is bounded everywhere: there need not be an optimum."""
+        return "everywhere"
+
+
+def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
+    """Return the fraction that somebody wrote, not negative, or above a number.
+
+    Raises
+    ------
+    ValueError
+        If it is no fraction, or out of range.
+    """
+    must_be = "at least 0" if above is None else f"above {above}"
+    try:
+        number = Fraction(value) if isinstance(value, str) else as_fraction(value)
+    except (ValueError, ZeroDivisionError):
+        number = None
+    if number is None or isinstance(value, bool):
+        raise ValueError(
+            f"{name} must be a fraction {must_be}, as a Fraction, a whole number, a decimal or "
+            f"text like '1/3', got {value!r}"
+        )
+    if number < 0 or (above is not None and number <= above):
+        raise ValueError(f"{name} must be {must_be}, got {value!r}")
+    return number

@@ -1,0 +1,152 @@
+"""One round of FedAvg or SAFARI, in fractions.
+
+Covered is what makes rounds alike and clients interchangeable: rounds that do not depend on the
+past, participants drawn uniformly, equal weights, and a model that is never projected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from fltheory.algorithms import FedAU, FedAvg, Projected, Safari
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.participation import UniformSubset
+from fltheory.participation.base import Participation
+from fltheory.worst_case.rounds.client_class import exact
+
+
+@dataclass(frozen=True)
+class OneRound:
+    """K local steps of m clients drawn from those eligible, or a step of the server's.
+
+    Attributes
+    ----------
+    n_clients : int or None
+        N, excluded ones included; None for every number from m eligible ones on.
+    excluded_share : Fraction
+        The share of clients who never take part.
+    participants : int
+        m.
+    local_steps : int
+        K.
+    client_lr, server_lr, assist_lr : Fraction
+        Step of local SGD, factor on the averaged update, and the server's own step.
+    q : Fraction
+        Probability of a clients' round; 1 for FedAvg.
+    """
+
+    n_clients: int | None
+    excluded_share: Fraction
+    participants: int
+    local_steps: int
+    client_lr: Fraction
+    server_lr: Fraction
+    assist_lr: Fraction
+    q: Fraction
+
+    @classmethod
+    def of(cls, algorithm: Algorithm | Schedule, participation: Participation) -> OneRound:
+        """Read a round off an algorithm and its participation.
+
+        Raises
+        ------
+        ValueError
+            For what is not covered, with the reason, and for steps that are no fractions.
+        """
+        if not isinstance(participation, UniformSubset):
+            raise ValueError(
+                "participation must be UniformSubset, got "
+                f"{type(participation).__name__}: {_why_not(participation)}"
+            )
+        excluded: Collection[int] = participation.excluded
+        return cls(
+            n_clients=participation.n_clients,
+            excluded_share=Fraction(len(excluded), participation.n_clients),
+            participants=participation.size,
+            **_steps(algorithm),
+        )
+
+    @property
+    def n_eligible(self) -> int | None:
+        """How many clients can be drawn, None for any number."""
+        return None if self.n_clients is None else int(self.n_clients * (1 - self.excluded_share))
+
+    @property
+    def n_excluded(self) -> int | None:
+        """How many clients never take part, None for any number."""
+        return None if self.n_clients is None else int(self.n_clients * self.excluded_share)
+
+    @property
+    def sampling_variance(self) -> Fraction:
+        """C with ``E||mean over the drawn - mean||^2 = c/n sum ||D_i - mean||^2``.
+
+        For every number of clients it is its supremum 1/m.
+        """
+        size, pool = self.participants, self.n_eligible
+        if pool is None:
+            return Fraction(1, size)
+        return Fraction(pool - size, size * (pool - 1)) if pool > 1 else Fraction(0)
+
+    @property
+    def tells_clients_apart(self) -> bool:
+        """Whether it matters how clients differ: not if the model moves along grad F alone.
+
+        So it does where only the server steps, and where every client takes one step.
+        """
+        everybody = self.excluded_share == 0 and self.sampling_variance == 0
+        return self.q > 0 and not (everybody and self.local_steps == 1)
+
+    @property
+    def algorithm(self) -> FedAvg | Safari:
+        """The algorithm with its own code, its steps as floats."""
+        client_lr, q = float(self.client_lr), float(self.q)
+        if self.assist_lr == 0:
+            return FedAvg(client_lr, self.local_steps, server_lr=float(self.server_lr))
+        return Safari(q, client_lr, float(self.assist_lr), self.local_steps)
+
+    def for_every_n_clients(self) -> OneRound:
+        """Return the round for every number of clients at this share of excluded ones."""
+        return replace(self, n_clients=None)
+
+
+def _steps(algorithm: Algorithm | Schedule) -> Mapping[str, Any]:
+    if isinstance(algorithm, Safari):
+        q = exact("q", algorithm.q)
+        return {
+            "local_steps": algorithm.local_steps,
+            "client_lr": exact("client_lr", algorithm.client_lr, above=0),
+            "server_lr": Fraction(1),
+            "assist_lr": exact("assist_lr", algorithm.assist_lr, above=0),
+            "q": q,
+        }
+    if isinstance(algorithm, FedAvg):
+        return {
+            "local_steps": algorithm.local_steps,
+            "client_lr": exact("client_lr", algorithm.client_lr, above=0),
+            "server_lr": exact("server_lr", algorithm.server_lr, above=0),
+            "assist_lr": Fraction(0),
+            "q": Fraction(1),
+        }
+    raise ValueError(
+        f"algorithm must be FedAvg or Safari, got {type(algorithm).__name__}: "
+        f"{_why_not_run(algorithm)}"
+    )
+
+
+def _why_not(participation: Participation) -> str:
+    if not participation.independent:
+        return "its rounds depend on the past, and one inequality is to hold for each of them"
+    return "clients must be interchangeable, drawn uniformly and in a fixed number"
+
+
+def _why_not_run(algorithm: Algorithm | Schedule) -> str:
+    if isinstance(algorithm, FedAU):
+        return "its weights are random and depend on the past"
+    if isinstance(algorithm, Projected):
+        return "a projection is no linear map of gradients"
+    if isinstance(algorithm, Schedule):
+        return "its rounds differ, and one inequality is to hold for each of them"
+    return "its round is not written as a linear map of a model and gradients here"

@@ -1,0 +1,151 @@
+"""Audits of SA-FL's Theorem 5: verdicts, ratios, thresholds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from fltheory import theorems, worst_case
+from fltheory.worst_case import ClientClass, SafariRound, SmoothClass
+from fltheory.worst_case.audits.audit import ClassOutcome
+from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
+
+DERIVED = theorems.get("sa-fl/5", "derived")
+EVERYWHERE = ClientClass(1, "0.1", "everywhere")
+TEN = SafariRound(eligible=9, excluded=1, participants=4, local_steps=5, client_lr="1/400", q="1/2")
+
+
+def test_the_claim_is_theorem_5_to_the_letter() -> None:
+    """By hand, from the printed bound: (1 - rate) times each term of the floor."""
+    clients = ClientClass(1, "0.1", "everywhere", sigma=1, server_sigma=1)
+    played = TEN.coupled(DERIVED, clients)
+    L, mu, q, K, m = Fraction(1), Fraction(1, 10), Fraction(1, 2), 5, 4
+    eta = Fraction(1, 400)
+    assert played.assist_lr == eta * K * (L + mu) / (4 * L)
+    claim = DISTANCE_FORM.claim(DERIVED, clients, played)
+    bar = eta * K * mu / 2
+    drift = 4 * q * L * (1 + K * eta * L) / mu * 5 * K * eta**2
+    assert claim.rate == 1 - bar
+    assert claim.heterogeneity == bar * (8 * q * eta * K / mu + 6 * K * drift)
+    assert claim.noise == bar * (2 * q * eta / (mu * m) + drift)
+    assert claim.server_noise == bar * (1 - q) * (L + mu) / (2 * L * mu) * played.assist_lr
+    assert claim.server_noise == (1 - q) * played.assist_lr**2
+
+
+@pytest.mark.parametrize(
+    ("q", "one_round"),
+    [("1/20", "PROVED"), ("0.0712", "PROVED"), ("0.0732", "REFUTED"), ("1/2", "REFUTED")],
+)
+def test_with_an_excluded_client_the_inequality_needs_a_small_q(q: str, one_round: str) -> None:
+    found = worst_case.audit(DERIVED, EVERYWHERE, replace(TEN, q=q))
+    assert found.one_round.outcome.name == one_round
+    assert found.failed == ()
+    assert found.hypotheses["few clients' rounds"] is None
+    if found.one_round.certificate is not None:
+        found.one_round.certificate.verify()
+        assert found.residual_ratio >= 1
+        assert found.one_round is found.all_rounds
+    else:
+        assert found.residual_ratio < 1
+
+
+def test_without_excluded_clients_no_condition_on_q_is_needed() -> None:
+    """At q = 1, and K eta_c L up to 4, far beyond the theorem's own limit."""
+    for client_lr, limit in (("1/40", True), ("4/5", False)):
+        found = worst_case.audit(
+            DERIVED,
+            EVERYWHERE,
+            SafariRound(eligible=10, participants=4, local_steps=5, q=1, client_lr=client_lr),
+        )
+        assert found.one_round.outcome is ClassOutcome.PROVED
+        assert ("small client step" not in found.failed) == limit
+
+
+def test_how_far_the_bound_is_from_the_best() -> None:
+    found = worst_case.audit(
+        DERIVED,
+        EVERYWHERE,
+        SafariRound(eligible=10, participants=4, local_steps=5, q="1/2", client_lr="1/40"),
+    )
+    assert 42 < found.residual_ratio < 2334
+    assert 106 < found.floor_ratio < 6967
+    assert 2.4 < found.rate_ratio < 4
+
+
+def test_the_threshold_of_q_is_found_within_a_512th() -> None:
+    found = worst_case.threshold(DERIVED, EVERYWHERE, TEN, "q", first=0, last=1, precision="1/512")
+    assert found.proved is not None
+    assert found.refuted is not None
+    assert found.proved < Fraction("0.0723") < found.refuted + Fraction(1, 512)
+    assert 0 < found.refuted - found.proved <= Fraction(1, 512)
+    assert found.proof is not None
+    assert found.proof.certificate is not None
+    found.proof.certificate.verify()
+
+
+def test_the_class_at_the_optimum_is_refuted_by_its_worst_clients() -> None:
+    found = worst_case.audit(
+        DERIVED,
+        ClientClass(1, "0.1"),
+        SafariRound(
+            eligible=5, excluded=4, participants=2, local_steps=2, q="9/10", client_lr="1/20"
+        ),
+    )
+    witness = found.one_round.witness
+    assert found.one_round.outcome is ClassOutcome.REFUTED
+    assert witness is not None
+
+
+def test_a_statement_of_another_form_is_refused() -> None:
+    played = replace(TEN, assist_lr="1/40")
+    for name in ("sa-fl/corollary-1", "sa-fl-submission/4", "ca-fed/2"):
+        with pytest.raises(ValueError, match=rf"Delta_0 / \(decrease R\) \+ floor, got {name}"):
+            worst_case.audit(theorems.get(name), EVERYWHERE, played)  # type: ignore[arg-type]
+
+
+def test_clients_that_are_convex_only_are_refused() -> None:
+    flat = ClientClass(1, 0, "everywhere")
+    with pytest.raises(ValueError, match="mu must be above 0 for sa-fl/5, whose bound is for"):
+        worst_case.audit(DERIVED, flat, TEN)
+    with pytest.raises(ValueError, match="mu must be above 0 for sa-fl/5, whose bound is for"):
+        worst_case.threshold(DERIVED, flat, TEN, "q", first=0, last=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "reading", "step"),
+    [
+        ("sa-fl/5", "printed", Fraction(1, 80)),
+        ("sa-fl/5", "repaired", Fraction(1, 160)),
+        ("sa-fl/4", "derived", Fraction(1, 110)),
+    ],
+)
+def test_the_largest_step_that_a_theorem_allows_is_the_default(
+    name: str, reading: str, step: Fraction
+) -> None:
+    """1/(8LK), 1/(16LK) and the first of 1/(kLK) below sqrt(30)/(60 LK); L = 2, K = 5."""
+    played = replace(TEN, client_lr=None)
+    clients = ClientClass(2, "0.1", "everywhere")
+    assert played.coupled(theorems.get(name, reading), clients).client_lr == step
+
+
+def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
+    with pytest.raises(ValueError, match="client_class must be of convex clients"):
+        worst_case.audit(DERIVED, SmoothClass(1), TEN)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"q": "3/2"}, "q must be at most 1"),
+        ({"q": "half"}, "q must be a fraction"),
+        ({"participants": 10}, "participants must be at most the 9 eligible"),
+        ({"client_lr": 0}, "client_lr must be above 0"),
+        ({"client_lr": float("nan")}, "client_lr must be a fraction"),
+    ],
+)
+def test_bad_input_is_one_line(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        worst_case.audit(DERIVED, EVERYWHERE, replace(TEN, **changed))

@@ -1,0 +1,232 @@
+"""The checker on the descent of F: its slack against a round played on numbers, and mutants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fltheory.worst_case import SmoothClass
+from fltheory.worst_case.proof import proof_checker
+from fltheory.worst_case.rounds.descent import best_descent_of, descent_certificate
+from fltheory.worst_case.rounds.one_round import OneRound
+from tests.worst_case.proof.mutants import mutant_of
+from tests.worst_case.proof.test_proof_checker import (
+    _random,
+    _set,
+    check_refused_text,
+    form,
+)
+from tests.worst_case.settings import a_round
+
+Checker = Any
+PLAYED = a_round(5, 2, 2, 3, "1/3", "1/10", "1/7", "3/2")
+
+
+def _text(played: OneRound, sigma: int) -> str:
+    clients = SmoothClass(2, sigma, sigma)
+    return descent_certificate(best_descent_of(played, clients)).text
+
+
+TEXTS = {sigma: _text(PLAYED, sigma) for sigma in (0, 1)}
+ONE_STEP = _text(a_round(5, 2, 2, 1, "1/3", "1/10", "1/7"), 0)
+
+
+def played_slack(proof: Any, rng: np.random.Generator) -> tuple[Fraction, tuple[Any, ...]]:
+    """Return the slack over e, by play over every set, of any numbers as gradients.
+
+    F(x+) - F(x) is bounded by the descent lemma for each set by itself.
+    """
+    box = proof.boxes[0]
+    eta, L, mu = box.client_lr[0], proof.L, proof.mu / proof.L
+    e, steps, n = proof.L * eta, proof.local_steps, int(proof.n_eligible)
+    s = int(proof.n_clients) - n
+    x, g, u = _random(rng, 1)[0], _random(rng, n, steps), _random(rng, s)
+    value = {name: c[0] for name, c in proof.bound.items()}
+    gradient = (g[:, 0].sum() + u.sum()) / (n + s)
+
+    def risen(step: Fraction) -> Fraction:
+        return gradient * step + step**2 / 2
+
+    reach, own = proof.server_lr * e, proof.assist_ratio * e
+    sets = list(combinations(range(n), proof.participants))
+    by_clients = [risen(-reach * g[list(c)].sum() / proof.participants) for c in sets]
+    rise = proof.q * sum(by_clients) / len(sets) + (1 - proof.q) * risen(-own * gradient)
+    total = -(rise + value["decrease"] * L * gradient**2) / e
+    parts = iter(box.budgets)
+    for here in (g[:, 0], u):
+        budget = value["heterogeneity"] * L / e * next(parts)
+        total += budget * ((here - gradient) ** 2).sum() / len(here)
+    for i in range(n):
+        points = [x]
+        for k in range(steps - 1):
+            points.append(points[-1] - e * g[i, k])
+        for a in range(steps):
+            for b in range(steps if "eligible" in box.pairs else 0):
+                dx, dg = points[a] - points[b], g[i, a] - g[i, b]
+                curved = (dg**2 + mu * dx**2 - 2 * mu * dg * dx) / (2 * (1 - mu))
+                total += box.pairs["eligible"][a][b] * (g[i, b] * dx + curved) / n
+    return total, (g, u)
+
+
+def check_identity(checker: Checker, text: str, seed: int) -> None:
+    """The blocks at means and differences are what the play gives, for any numbers."""
+    proof = checker.parsed(text)
+    total, (g, u) = played_slack(proof, np.random.default_rng(seed))
+    blocks = checker._blocks(proof, proof.boxes[0], proof.boxes[0].client_lr[0])
+    n = len(g)
+    means = g.sum(axis=0) / n
+    found = form(blocks["means"], np.append(means, u.sum() / len(u)))
+    for row in g - means:
+        found += form(blocks["differences of eligible clients"], row) / n
+    for row in u[:, None] - u.sum() / len(u):
+        found += form(blocks["differences of excluded clients"], row) / len(u)
+    assert found == total
+
+
+def check_fluctuations(checker: Checker, text: str, seed: int) -> None:
+    """One client's noise and what it does, step by step; F counts half of a square."""
+    proof = checker.parsed(text)
+    box, rng = proof.boxes[0], np.random.default_rng(seed)
+    count, mu, L = proof.local_steps - 1, proof.mu / proof.L, proof.L
+    e = L * box.client_lr[0]
+    h, xi = [Fraction(0), *_random(rng, count)], [*_random(rng, count), Fraction(0)]
+    x, points = Fraction(0), []
+    for k in range(count + 1):
+        points.append(x)
+        x -= e * (h[k] + xi[k])
+    moved = proof.server_lr * e * sum(a + b for a, b in zip(h, xi, strict=True))
+    total = -proof.q * moved**2 / proof.participants / 2 / e
+    for a, row in enumerate(box.pairs["eligible"]):
+        for b, weight in enumerate(row):
+            dx, dg = points[a] - points[b], h[a] - h[b]
+            curved = (dg**2 + mu * dx**2 - 2 * mu * dg * dx) / (2 * (1 - mu))
+            total += weight * (h[b] * dx + curved)
+    last = L / 2 * proof.q * (proof.server_lr * box.client_lr[0]) ** 2 / proof.participants
+    for part, noise in zip(box.noises, xi, strict=False):
+        total += (proof.bound["noise"][0] - last) * L / e * part * noise**2
+    free = iter(box.orthogonal)
+    for k in range(count):
+        for other in [*h[1 : k + 1], *xi[:k]]:
+            total += 2 * next(free) * xi[k] * other
+    blocks = checker._blocks(proof, box, box.client_lr[0])
+    assert form(blocks["fluctuations"], np.array([*h[1:], *xi[:-1]], dtype=object)) == total
+
+
+def _scaled(name: str, factor: Fraction) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        value = Fraction(document["bound"][name][0])
+        document["bound"][name] = [str(value * factor)]
+
+    return change
+
+
+def _as_distance(document: dict[str, Any]) -> None:
+    """The same numbers as a claim on the distance."""
+    document["claim"] = proof_checker.CLAIM
+    document["bound"]["rate"] = ["1"]
+    del document["bound"]["decrease"]
+
+
+def _pair_of_excluded(document: dict[str, Any]) -> None:
+    document["boxes"][0]["pairs"]["excluded"] = [["0"]]
+
+
+SMALLER = Fraction(98, 100)
+REFUSED = {
+    "decrease": (TEXTS[0], _scaled("decrease", 1 / SMALLER), "negative eigenvalue"),
+    "heterogeneity": (TEXTS[0], _scaled("heterogeneity", SMALLER), "negative eigenvalue"),
+    "noise": (TEXTS[1], _scaled("noise", SMALLER), "negative eigenvalue|less than the last"),
+    "server_noise": (TEXTS[1], _scaled("server_noise", SMALLER), "bound.server_noise: is less"),
+    "a claim on the distance": (TEXTS[0], _as_distance, "class.mu: out of range"),
+    "curvature below -L": (TEXTS[0], _set("class.mu", "-3"), "class.mu: out of range"),
+    "at the optimum": (
+        TEXTS[0], _set("class.heterogeneity", "optimum"), "class.heterogeneity: out of range"
+    ),
+    "pairs of one point": (TEXTS[0], _pair_of_excluded, "pairs: must be of eligible clients"),
+    "pairs of one step": (
+        ONE_STEP, _set("boxes.0.pairs", {"eligible": [["0"]]}), "pairs: must be of no clients"
+    ),
+    "a budget at x*": (TEXTS[0], _set("boxes.0.budgets", ["1", "0", "0", "0"]), "must be 2"),
+    "an interval": (
+        TEXTS[0], _set("boxes.0.client_lr", ["1/20", "1/10"]), "must be 0 at a step size of 0"
+    ),
+}  # fmt: skip
+
+
+def check_all(checker: Checker) -> None:
+    for text in (*TEXTS.values(), ONE_STEP):
+        check_identity(checker, text, 0)
+    check_fluctuations(checker, TEXTS[1], 0)
+    for text, change, message in REFUSED.values():
+        check_refused_text(checker, text, change, message)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_slack_is_what_the_play_gives(seed: int) -> None:
+    for text in (*TEXTS.values(), ONE_STEP):
+        check_identity(proof_checker, text, seed)
+    check_fluctuations(proof_checker, TEXTS[1], seed)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_certificate_that_was_edited_is_refused(name: str) -> None:
+    check_refused_text(proof_checker, *REFUSED[name])
+
+
+MUTATIONS = {
+    "F counts a whole square": ("square = Fraction(1, 2)", "square = Fraction(1)"),
+    "F counts no square": ("square = Fraction(1, 2)", "square = Fraction(0)"),
+    "a step's square is free": ("(-chance * step**2 / self.e / 2", "(0 * step**2 / self.e / 2"),
+    "along the gradient it falls twice": (
+        "along_gradient = chance * step / self.e / 2",
+        "along_gradient = chance * step / self.e",
+    ),
+    "nothing falls": ("[(-decrease, gradient)]", "[]"),
+    "the excluded have no part in F": (
+        "tools.scaled(self.out, others)\n            )\n            off",
+        "tools.scaled(0 * self.out, others)\n            )\n            off",
+    ),
+    "the order of budgets": ("off.insert(0, ", "off.insert(1, "),
+    "x* is a point": ("super()._path(start, seen)[:-1]", "super()._path(start, seen)"),
+    "no conditions": ("if group in self.box.pairs:\n", "if False:\n"),
+    "the excluded may differ": (
+        "self._heterogeneity(budget, [], [[Fraction(0)], [Fraction(1)]])",
+        "self._heterogeneity(budget, [], [[Fraction(1)], [Fraction(0)]])",
+    ),
+    "differences have no budget": (
+        "tools.add(slack, self._heterogeneity(budget, [], [seen[0]]))",
+        "tools.add(slack, self._heterogeneity(budget, [], [seen[-1]]))",
+    ),
+    "a loss is a square": (
+        "(proof.L, proof.L / 2) if proof.of_descent",
+        "(proof.L**2, Fraction(1)) if proof.of_descent",
+    ),
+    "curvature is free": ("(-proof.L if proof.of_descent else 0)", "(-9 * proof.L)"),
+    "differences at x* will do": (
+        '"optimum" and not proof.of_descent)',
+        '"optimum")',
+    ),
+    "a decrease may be there before a step": ('polynomial[0] != (name == "rate")', "False"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_checker_that_was_weakened_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = mutant_of(proof_checker, MUTATIONS[name], monkeypatch)
+    with pytest.raises(
+        (AssertionError, pytest.fail.Exception, KeyError, IndexError, TypeError, ValueError)
+    ):
+        check_all(mutant)
+
+
+def test_the_checker_itself_passes_what_catches_mutants() -> None:
+    check_all(proof_checker)
+    for text in (*TEXTS.values(), ONE_STEP):
+        proof_checker.check_proof(proof_checker.parsed(text))
+        assert json.loads(text)["claim"] == proof_checker.DESCENT_CLAIM

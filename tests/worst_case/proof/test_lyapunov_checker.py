@@ -1,0 +1,426 @@
+"""The checker of Lyapunov functions: its forms against rounds that are played, and mutants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fltheory.worst_case import ClientClass, MemoryRound
+from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
+from fltheory.worst_case.proof import lyapunov_checker
+from tests.worst_case.proof.mutants import mutant_of
+
+CLIENTS = ClientClass(2, "1/5")
+Checker = Any
+
+ROUNDS = {
+    "drawn": MemoryRound(3, 2, Fraction(2, 3), Fraction(1, 2), Fraction(1, 6), "zero"),
+    "saga": MemoryRound(4, 1, Fraction(1, 4), Fraction(1), Fraction(1, 8), "zero"),
+    "independent": MemoryRound(3, 0, Fraction(2, 5), Fraction(1, 3), Fraction(1, 8), "zero"),
+    "waits": MemoryRound(3, 1, Fraction(1, 3), Fraction(1, 3), Fraction(1, 8), "gradients"),
+    "alone": MemoryRound(1, 1, Fraction(1), Fraction(1), Fraction(1, 4), "zero"),
+}
+
+
+@cache
+def text_of(name: str) -> str:
+    found = lyapunov_bound_of(ROUNDS[name], CLIENTS, margin=Fraction(1, 100))
+    assert found.certificate is not None
+    return found.certificate.text
+
+
+def edited(name: str, change: Callable[[dict[str, Any]], None]) -> str:
+    document = json.loads(text_of(name))
+    change(document)
+    return json.dumps(document)
+
+
+def _random(document: dict[str, Any]) -> None:
+    """Numbers that prove nothing: only what they are multiplied by is looked at."""
+    rng = np.random.default_rng(5)
+
+    def square(size: int) -> list[list[str]]:
+        rows = rng.integers(-9, 10, size=(size, size))
+        return [[str(value) for value in row] for row in rows + rows.T]
+
+    document["function"] = {
+        "means": square(3),
+        "differences": square(2),
+        "memory_value": "-7/3",
+        "model_value": "5/2",
+    }
+    document["multipliers"] = {
+        name: [[str(value) for value in row] for row in rng.integers(0, 9, size=(3, 3))]
+        for name in ("positive", "decrease", "begin")
+    }
+    document["bound"] = {"rate": "4/5", "start": "7/4", "heterogeneity": "2/3"}
+
+
+def _sets(proof: Any) -> Iterator[tuple[float, np.ndarray]]:
+    n, p = proof.n_clients, float(proof.probability)
+    sizes = [proof.participants] if proof.sampling == "drawn" else range(n + 1)
+    for size in sizes:
+        for chosen in combinations(range(n), size):
+            drawn = 1 / comb(n, size) if proof.sampling == "drawn" else None
+            chance = p**size * (1 - p) ** (n - size) if drawn is None else drawn
+            yield chance, np.isin(np.arange(n), chosen)[:, None]
+
+
+def _value(proof: Any, x: np.ndarray, w: np.ndarray, phi: np.ndarray) -> float:
+    """Return V without function values, by hand."""
+    P, Q = (np.array(rows, dtype=float) for rows in (proof.means, proof.differences))
+    means = np.vstack([x, w.mean(axis=0), phi.mean(axis=0)])
+    apart = np.stack([w - w.mean(axis=0), phi - phi.mean(axis=0)])
+    within = np.einsum("aid,bid->ab", apart, apart) / len(w)
+    return float(np.sum(P * (means @ means.T)) + np.sum(Q * within))
+
+
+def check_identity(checker: Checker, name: str, seed: int) -> None:
+    """The forms at vectors of no function at all, against a round over all sets."""
+    proof = checker.parsed(edited(name, _random))
+    rng, n = np.random.default_rng(seed), proof.n_clients
+    x, (w, phi, u) = rng.normal(size=2), rng.normal(size=(3, n, 2))
+    heights = np.column_stack([rng.normal(size=(n, 2)), np.zeros(n)])
+    c, d, L = float(proof.memory_value), float(proof.model_value), float(proof.L)
+    step, surprise = float(proof.step), float(proof.surprise)
+    now = _value(proof, x, w, phi) + c * heights[:, 0].mean() + d * heights[:, 1].mean()
+    after = 0.0
+    for chance, inside in _sets(proof):
+        move = -step * (w.mean(axis=0) + surprise * ((u - w) * inside).sum(axis=0))
+        new = _value(proof, x + move, np.where(inside, u, w), np.where(inside, x, phi))
+        kept = np.where(inside[:, 0], heights[:, 1], heights[:, 0]).mean()
+        descent = u.mean(axis=0) @ move + L / 2 * move @ move
+        after += chance * (new + c * kept + d * (heights[:, 1].mean() + descent))
+    if proof.start == "zero":
+        first = now
+    else:
+        first = _value(proof, x, u, np.tile(x, (n, 1))) + (c + d) * heights[:, 1].mean()
+    level = (w**2).sum() / n if proof.start == "zero" else 0.0
+    targets = {
+        "positive": now - x @ x,
+        "decrease": 0.8 * now - after,
+        "begin": 7 / 4 * x @ x + 2 / 3 * level - first,
+    }
+    points = np.stack([phi, np.tile(x, (n, 1)), np.zeros((n, 2))])
+    gradients = np.stack([w, u, np.zeros((n, 2))])
+    for key, form in checker.slacks(proof).items():
+        expected = targets[key]
+        for a in range(3):
+            for b in range(3):
+                multiplier = float(proof.multipliers[key][a][b])
+                expected += multiplier * _condition(proof, points, gradients, heights, a, b)
+        assert _at(form, x, np.stack([w, phi, u], axis=1), heights) == pytest.approx(expected)
+        assert _by_blocks(form, x, np.stack([w, phi, u], axis=1), heights) == pytest.approx(
+            expected
+        )
+
+
+def _condition(
+    proof: Any, points: np.ndarray, gradients: np.ndarray, heights: np.ndarray, a: int, b: int
+) -> float:
+    """Return the clients' mean of an interpolation condition, written out."""
+    L, mu = float(proof.L), float(proof.mu)
+    x, g = points[a] - points[b], gradients[a] - gradients[b]
+    curved = (g**2).sum(1) / L + mu * (x**2).sum(1) - 2 * mu / L * (g * x).sum(1)
+    value = heights[:, b] - heights[:, a] + (gradients[b] * x).sum(1)
+    return float((value + curved / (2 * (1 - mu / L))).mean())
+
+
+def _at(form: Any, x: np.ndarray, vectors: np.ndarray, heights: np.ndarray) -> float:
+    own, pair = (np.array(rows, dtype=float) for rows in (form.own, form.pair))
+    along, values = (np.array(v, dtype=float) for v in (form.along, form.values))
+    same = np.einsum("iad,ibd->ab", vectors, vectors)
+    total = vectors.sum(axis=0)
+    return float(
+        float(form.model) * x @ x
+        + 2 * along @ total @ x
+        + np.sum(own * same)
+        + np.sum(pair * (total @ total.T - same))
+        + values @ heights.mean(axis=0)
+    )
+
+
+def _by_blocks(form: Any, x: np.ndarray, vectors: np.ndarray, heights: np.ndarray) -> float:
+    means, differences = (
+        np.array(rows, dtype=float) for rows in (form.means(), form.differences())
+    )
+    all_means = np.vstack([x, vectors.mean(axis=0)])
+    apart = vectors - vectors.mean(axis=0)
+    values = np.array(form.values, dtype=float) @ heights.mean(axis=0)
+    return float(
+        np.sum(means * (all_means @ all_means.T))
+        + np.sum(differences * np.einsum("iad,ibd->ab", apart, apart))
+        + values
+    )
+
+
+def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        place: Any = document
+        for name in way:
+            place = place[int(name)] if name.isdigit() else place[name]
+        place[int(last) if last.isdigit() else last] = value
+
+    return change
+
+
+def _more(path: str, by: str) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        place: Any = document
+        for name in path.split("."):
+            place = place[int(name)] if name.isdigit() else place[name]
+        _set(path, str(Fraction(place) + Fraction(by)))(document)
+
+    return change
+
+
+def _faster(document: dict[str, Any]) -> None:
+    """1 - rate larger by a twentieth; function values cancel still."""
+    before = Fraction(document["bound"]["rate"])
+    after = 1 - (1 - before) * Fraction(21, 20)
+    document["bound"]["rate"] = str(after)
+    rows = document["multipliers"]["decrease"]
+    for point, name in enumerate(("memory_value", "model_value")):
+        change = (after - before) * Fraction(document["function"][name])
+        place = (point, 2) if change > 0 else (2, point)
+        rows[place[0]][place[1]] = str(Fraction(rows[place[0]][place[1]]) + abs(change))
+
+
+def _times(name: str, factor: str) -> Callable[[dict[str, Any]], None]:
+    def change(document: dict[str, Any]) -> None:
+        value = Fraction(document["bound"][name]) * Fraction(factor)
+        document["bound"][name] = str(value)
+
+    return change
+
+
+def _negative(document: dict[str, Any]) -> None:
+    """A pair both ways, so that function values cancel still."""
+    rows = document["multipliers"]["decrease"]
+    rows[0][1], rows[1][0] = (str(Fraction(rows[a][b]) - 50) for a, b in ((0, 1), (1, 0)))
+
+
+def _smaller(document: dict[str, Any]) -> None:
+    """A function that is below the distance."""
+    document["function"]["means"][0][0] = "1/2"
+
+
+REFUSED = {
+    "a faster rate": ("saga", _faster, "decrease: the block of"),
+    "a closer start": ("drawn", _times("start", "97/100"), "begin: the block of means"),
+    "less heterogeneity": (
+        "saga",
+        _times("heterogeneity", "1/2"),
+        "begin: the block of differences",
+    ),
+    "a smaller function": ("drawn", _smaller, "positive: the block of means"),
+    "a function that memory makes negative": (
+        "drawn",
+        _more("function.means.1.1", "-1000000"),
+        "positive: the block of means",
+    ),
+    "negative multipliers": ("drawn", _negative, "multipliers.decrease: must not be negative"),
+    "memory's values": ("drawn", _more("multipliers.decrease.0.2", "1"), "memory's points do not"),
+    "model's values": ("drawn", _more("multipliers.positive.2.1", "1"), "of the model do not"),
+    "no symmetry": ("drawn", _more("function.means.0.1", "1"), "means: must be symmetric"),
+    "no symmetry of differences": (
+        "drawn",
+        _more("function.differences.1.0", "1"),
+        "differences: must be symmetric",
+    ),
+    "a longer step": ("drawn", _set("method.step", "7/5"), "decrease: the block of"),
+    "fewer drawn": ("drawn", _set("method.participants", 1), "method.probability: out of range"),
+    "more drawn than there are": ("drawn", _set("method.participants", 4), "participants: out of"),
+    "drawn and by themselves": ("independent", _set("method.participants", 1), "participants: out"),
+    "a probability above 1": ("independent", _set("method.probability", "3/2"), "probability: out"),
+    "a probability of zero": ("independent", _set("method.probability", "0"), "probability: out"),
+    "another sampling": ("drawn", _set("method.sampling", "cyclic"), "sampling: out of range"),
+    "a list of samplings": ("drawn", _set("method.sampling", []), "sampling: out of range"),
+    "another start": ("drawn", _set("method.start", "warm"), "start: out of range"),
+    "no step": ("drawn", _set("method.step", "0"), "step: out of range"),
+    "a negative surprise": ("drawn", _set("method.surprise", "-1"), "surprise: out of range"),
+    "no clients": ("drawn", _set("method.n_clients", 0), "n_clients: out of range"),
+    "no strong convexity": ("drawn", _set("class.mu", "0"), "class.mu: out of range"),
+    "mu above L": ("drawn", _set("class.mu", "3"), "class.mu: out of range"),
+    "a rate of one": ("drawn", _set("bound.rate", "1"), "bound.rate: out of range"),
+    "a negative rate": ("drawn", _set("bound.rate", "-1/2"), "bound.rate: out of range"),
+    "negative heterogeneity": (
+        "drawn",
+        _set("bound.heterogeneity", "-1"),
+        "bound.heterogeneity: out of range",
+    ),
+    "a negative value of F": (
+        "drawn",
+        _set("function.model_value", "-1"),
+        "function.model_value: out of range",
+    ),
+    "two rows": ("drawn", _set("function.means", [["1"]]), "must be 3 rows of 3 numbers"),
+    "a number": ("drawn", _set("class.L", 2.5), "numbers must be whole"),
+    "an exponent": ("drawn", _set("class.L", "1e99"), "class.L: must be a fraction"),
+    "another kind": ("drawn", _set("kind", "proof"), "kind: must be"),
+    "another claim": ("drawn", _set("claim", "x"), "claim: must be"),
+    "version true": ("drawn", _set("version", True), "version: must be 1"),
+    "another field": ("drawn", _set("more", 1), "more: is not a field"),
+    "a start of memory that it has not": (
+        "waits",
+        _set("method.start", "zero"),
+        "begin: the (block|function)",
+    ),
+}
+
+
+def check_refused(checker: Checker, case: str) -> None:
+    name, change, message = REFUSED[case]
+    with pytest.raises(checker.ProofError, match=message):
+        checker.check_proof(checker.parsed(edited(name, change)))
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_forms_are_what_the_play_gives(name: str, seed: int) -> None:
+    check_identity(lyapunov_checker, name, seed)
+
+
+@pytest.mark.parametrize("name", ROUNDS)
+def test_certificates_are_accepted(name: str) -> None:
+    lyapunov_checker.check_proof(lyapunov_checker.parsed(text_of(name)))
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_certificate_that_was_edited_is_refused(case: str) -> None:
+    check_refused(lyapunov_checker, case)
+
+
+def _leaves(found: Any, way: str = "") -> Iterator[str]:
+    if isinstance(found, str | int):
+        yield way
+    elif isinstance(found, dict | list):
+        items = found.items() if isinstance(found, dict) else enumerate(found)
+        for name, item in items:
+            yield from _leaves(item, f"{way}.{name}" if way else str(name))
+
+
+@pytest.mark.parametrize("junk", [None, [], {}, True, 1.5, "1/0", "x", "9" * 2001])
+def test_every_field_refuses_junk(junk: object) -> None:
+    places = list(_leaves(json.loads(text_of("waits"))))
+    assert len(places) > 50
+    for place in places:
+        with pytest.raises(lyapunov_checker.ProofError):
+            lyapunov_checker.check_proof(
+                lyapunov_checker.parsed(edited("waits", _set(place, junk)))
+            )
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "[]", "1", '{"kind": 1, "kind": 2}', "[" * 10**5, " " * 30_001]
+)
+def test_what_is_no_certificate_is_refused(text: str) -> None:
+    with pytest.raises(lyapunov_checker.ProofError):
+        lyapunov_checker.parsed(text)
+
+
+MUTATIONS = {
+    "a round is not random": (
+        "one, two = proof.probability, proof.together",
+        "one, two = proof.probability, proof.probability**2",
+    ),
+    "pairs are drawn with replacement": (
+        "Fraction(self.participants * (self.participants - 1), max",
+        "Fraction(self.participants**2, max",
+    ),
+    "a surprise has another sign": ("(-reach, U), (reach, W))", "(reach, U), (-reach, W))"),
+    "memory does not move the model": ("absent = _mixed(memory)", "absent = NOTHING"),
+    "memory is not renewed": ("Fate(present, U, X, MODEL)", "Fate(present, W, PHI, MEMORY)"),
+    "memory has another point": ("Fate(present, U, X, MODEL)", "Fate(present, U, PHI, MODEL)"),
+    "memory has another value": ("Fate(present, U, X, MODEL)", "Fate(present, U, X, MEMORY)"),
+    "descent has no square": (
+        "    for chance, fate in law.of_one:\n        mixed",
+        "    L = L / 2\n    for chance, fate in law.of_one:\n        mixed",
+    ),
+    "descent has no slope": (
+        "form.add_clients(chance * proof.model_value / n, U, fate.moves)",
+        "pass",
+    ),
+    "descent has no slope among pairs": (
+        "form.add_pairs(chance * proof.model_value / n, U, other.moves)",
+        "pass",
+    ),
+    "differences are means": (
+        "weight = Q[a][b] / n + (P[a + 1][b + 1] - Q[a][b]) / n**2",
+        "weight = Q[a][b] / n + P[a + 1][b + 1] / n**2",
+    ),
+    "pairs do not differ": (
+        "weight = (P[a + 1][b + 1] - Q[a][b]) / n**2",
+        "weight = P[a + 1][b + 1] / n**2",
+    ),
+    "conditions are turned round": ("form.values[b] += multiplier", "form.values[a] += multiplier"),
+    "conditions lose the gradients' square": (
+        "form.add_clients(weight / (2 * L), g, g)",
+        "form.add_clients(weight / L, g, g)",
+    ),
+    "conditions lose their curvature": ("mu / (2 * (1 - mu / L))", "mu / (1 - mu / L)"),
+    "conditions lose a term": ("form.add_clients(weight, gradients[b], x)", "pass"),
+    "conditions take another difference": ("(-1 / L, g))", "(1 / L, g))"),
+    "values need not cancel": ("if form.values[point] != 0:", "if False:"),
+    "one value need not cancel": (
+        'for point, place in ((MEMORY, "the memory\'s points"), (MODEL, "the model")):',
+        'for point, place in ((MEMORY, "the memory\'s points"),):',
+    ),
+    "means are not looked at": (
+        "if not tools.is_positive_semidefinite(means):",
+        "if False:",
+    ),
+    "differences are not looked at": ("if proof.n_clients > 1 and not", "if False and not"),
+    "multipliers may be negative": ("if any(value < 0 for row", "if any(value < -99 for row"),
+    "F may count against": ("proof.model_value >= 0,", "True,"),
+    "a function needs no symmetry": ("if any(rows[i][j] != rows[j][i]", "if any(False"),
+    "nothing is drawn too often": ("1 <= proof.participants <= proof.n_clients", "True"),
+    "any probability is one": (
+        "proof.probability == Fraction(proof.participants, proof.n_clients)",
+        "True",
+    ),
+    "independent clients may be drawn": ("else proof.participants == 0", "else True"),
+    "a probability may be large": ("else 0 < proof.probability <= 1", "else True"),
+    "convexity is not asked": ("0 < proof.mu < proof.L", "0 <= proof.mu < proof.L"),
+    "no rate is too large": ('0 <= proof.bound["rate"] < 1', "True"),
+    "heterogeneity may help": ('proof.bound["heterogeneity"] >= 0', "True"),
+    "memory starts where it likes": (
+        'if proof.start == "zero":\n        # Memory',
+        "if False:\n        #",
+    ),
+    "the mean of memory is free of charge": (
+        'if name == "begin" and proof.start == "zero":',
+        'if proof.start == "zero":',
+    ),
+    "the distance is half of it": ("Form(proof.n_clients, Fraction(1))", "Form(proof.n_clients)"),
+    "a form forgets clients": ("n * self.own[i][j] + n * (n - 1)", "n * self.own[i][j] + n * n"),
+    "differences forget pairs": ("self.own[i][j] - self.pair[i][j]", "self.own[i][j]"),
+    "claims are not read": (", claim=CLAIM)", ")"),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_checker_that_was_weakened_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mutant = mutant_of(lyapunov_checker, MUTATIONS[name], monkeypatch)
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        check_all(mutant)
+
+
+def check_all(checker: Checker) -> None:
+    for name in ROUNDS:
+        check_identity(checker, name, 0)
+    for case in REFUSED:
+        check_refused(checker, case)
+
+
+def test_the_checker_itself_passes_what_catches_mutants() -> None:
+    check_all(lyapunov_checker)
