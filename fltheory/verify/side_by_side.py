@@ -15,8 +15,8 @@ from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.progress import Progress
 from fltheory.theorems.registry import registered
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
-from fltheory.worst_case.bound import best_bound, least_rate
-from fltheory.worst_case.scope import ClientClass
+from fltheory.worst_case.rounds.bound import best_bound, least_rate
+from fltheory.worst_case.rounds.client_class import ClientClass
 
 _ORDER = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE)
 _SHARES = np.linspace(0.0, 1.0, 9)
