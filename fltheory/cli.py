@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import NoReturn
 
@@ -10,32 +11,37 @@ import typer
 from fltheory.commands import exit_status
 from fltheory.commands.preparation import prepare
 
-# The words of each command, in the order of the help; its file has their name.
-COMMANDS = (
-    "theorems",
-    "explain",
-    "derive",
-    "verify",
-    "falsify",
-    "prove",
-    "certify",
-    "map",
-    "compare",
-    "repair",
-    "weights",
-    "cutoff",
-    "train",
-    "new theorem",
-    "new algorithm",
-    "pac impossible",
-    "reproduce findings",
-    "reproduce power",
-    "reproduce bias",
-    "reproduce drift",
-    "reproduce ca-fed",
-    "reproduce shapley",
-    "reproduce pac-figures",
-)
+# Who asks; the words of each command, in the order of the help; what one types for example. The
+# command's file has the name of its words.
+PANELS = {
+    "A theorem": {
+        "theorems": "",
+        "explain": "sa-fl/5 --corrected",
+        "verify": "sa-fl/5 --html report.html",
+        "falsify": "sa-fl/5 --out witness.json",
+        "prove": "sa-fl/5 --q 1/10 --out proof.json",
+        "certify": "witness.json",
+        "map": "sa-fl/5 --x q --y rounds --out map.svg",
+        "compare": "my_setting.toml --out compared.svg",
+        "derive": "sa-fl/5",
+        "repair": "sa-fl/5",
+        "new theorem": "my_theorem.py",
+        "new algorithm": "my_algorithm.py",
+    },
+    "An implementation": {"train": "experiments/digits.toml"},
+    "A deployment": {"weights": "clients.toml", "cutoff": "0.1 --rounds 1000"},
+    "Pages of this project": {
+        "pac impossible": "10 5 3",
+        "reproduce findings": "",
+        "reproduce power": "sa-fl/5 --budget 1000",
+        "reproduce bias": "",
+        "reproduce drift": "",
+        "reproduce ca-fed": "",
+        "reproduce shapley": "",
+        "reproduce pac-figures": "",
+    },
+}
+COMMANDS = tuple(words for commands in PANELS.values() for words in commands)
 FAMILIES = {
     "new": "Start a file of your own: a theorem or an algorithm.",
     "pac": "PAC learnability, exactly.",
@@ -55,12 +61,19 @@ def assembled() -> typer.Typer:
     families = {
         name: typer.Typer(no_args_is_help=True, help=text) for name, text in FAMILIES.items()
     }
-    for words in COMMANDS:
-        *family, name = words.split()
-        module = import_module(f"fltheory.commands.{module_name(words)}")
-        (families[family[0]] if family else root).command(name)(module.command)
-    for name, typer_of_family in families.items():
-        root.add_typer(typer_of_family, name=name)
+    for panel, commands in PANELS.items():
+        for words, arguments in commands.items():
+            *family, name = words.split()
+            module = import_module(f"fltheory.commands.{module_name(words)}")
+            add = partial(
+                (families[family[0]] if family else root).command,
+                name,
+                epilog=f"For example: fltheory {words} {arguments}".rstrip(),
+            )
+            (add() if family else add(rich_help_panel=panel))(module.command)
+        for name in dict.fromkeys(words.split()[0] for words in commands):
+            if name in families:
+                root.add_typer(families[name], name=name, rich_help_panel=panel)
     return root
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
+import typer
 
 import fltheory.reproduce.power
 import fltheory.verify
@@ -41,22 +42,39 @@ def help_of(words: str) -> str:
 
 def listed(page: str) -> list[str]:
     """Return the first words of the lines in the frame of commands."""
-    frame = page[page.index("Commands") :].splitlines()[1:]
+    frame = page.splitlines()[1:]
     return [line.split()[1] for line in frame if line.startswith("│ ") and line[2] != " "]
 
 
-def test_help_lists_commands_in_order_and_loads_nothing_heavy() -> None:
-    every = [words.split()[0] for words in cli.COMMANDS]
-    assert listed(help_of("")) == list(dict.fromkeys(every))
+def test_help_lists_commands_by_reader_and_loads_nothing_heavy() -> None:
+    page = help_of("")
+    places = [page.index(f"─ {panel} ─") for panel in cli.PANELS]
+    assert places == sorted(places)
+    for start, end, words in zip(
+        places, [*places[1:], len(page)], cli.PANELS.values(), strict=True
+    ):
+        every = {one.split()[0] for one in words}
+        assert set(listed(page[start:end])) == every
 
 
 @pytest.mark.parametrize("family", cli.FAMILIES)
 def test_a_family_lists_its_commands(family: str) -> None:
     page = help_of(family)
     assert cli.FAMILIES[family] in page
-    assert [f"{family} {name}" for name in listed(page)] == [
+    assert [f"{family} {name}" for name in listed(page[page.index("Commands") :])] == [
         words for words in cli.COMMANDS if words.startswith(f"{family} ")
     ]
+
+
+@pytest.mark.parametrize("words", cli.COMMANDS)
+def test_the_example_of_a_command_is_understood(words: str) -> None:
+    """Its arguments and options are the command's own; whether files exist is asked later."""
+    (arguments,) = [panel[words] for panel in cli.PANELS.values() if words in panel]
+    command = typer.main.get_command(cli.app)
+    for name in words.split():
+        command = command.commands[name]
+    assert command.make_context(words, arguments.split()).args == []
+    assert f"fltheory {words} {arguments}".rstrip() in command.epilog
 
 
 def test_every_file_with_a_command_is_registered() -> None:
