@@ -1,10 +1,17 @@
-"""How far long work is: a bar on a terminal, silence elsewhere."""
+"""How far long work is: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
+import os
+import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from threading import Lock, Timer
 from typing import TypeAlias
+
+_VARIABLE = "FLTHEORY_PROGRESS"
+_FIRST_LINE = 2.0
 
 Progress: TypeAlias = Callable[[float, float, str], None]
 
@@ -14,7 +21,8 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
     """Show on the error stream what is done, how far it is and how long it will take.
 
     The bar disappears when the work ends, is interrupted or fails. Where the error stream is
-    not a terminal nothing is written at all.
+    not a terminal, work of more than two seconds writes a line, and further ones after twice the
+    time each; none where the environment's ``FLTHEORY_PROGRESS`` is ``off``.
 
     Parameters
     ----------
@@ -59,8 +67,11 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
             table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1),
         ),
     )
-    hidden = not console.is_terminal
-    with Bar(*columns, console=console, transient=True, expand=True, disable=hidden) as bar:
+    if not console.is_terminal:
+        with _lines(doing) as advance:
+            yield advance
+        return
+    with Bar(*columns, console=console, transient=True, expand=True) as bar:
         task = bar.add_task(doing, total=None)
 
         def advance(done: float, total: float, name: str) -> None:
@@ -68,6 +79,41 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
             bar.update(task, completed=done, description=name)
 
         yield advance
+
+
+@contextmanager
+def _lines(doing: str) -> Iterator[Progress]:
+    """Write how far the work is after two seconds, four, eight, ..."""
+    begun, text, due = time.monotonic(), doing, _FIRST_LINE
+    lock = Lock()
+
+    def write() -> None:
+        nonlocal due
+        with lock:
+            seconds = time.monotonic() - begun
+            # The timer and the work may both find that a line is due.
+            if seconds < due:
+                return
+            due = 2 * seconds
+            with suppress(OSError):  # nobody reads it any more
+                print(f"fltheory: {text} ({seconds:.0f} s)", file=sys.stderr, flush=True)
+
+    def advance(done: float, total: float, name: str) -> None:
+        nonlocal text
+        text = f"{done:g} of {total:g}, {name}" if total else name
+        if not quiet:
+            write()
+
+    quiet = os.environ.get(_VARIABLE) == "off"
+    # Work that takes long before it first says how far it is.
+    timer = Timer(_FIRST_LINE + 0.05, write)
+    timer.daemon = True
+    if not quiet:
+        timer.start()
+    try:
+        yield advance
+    finally:
+        timer.cancel()
 
 
 def within(progress: Progress | None, before: int, total: int, prefix: str = "") -> Progress | None:

@@ -11,9 +11,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from unittest.mock import Mock
 
 import pytest
 
+from fltheory import progress
 from fltheory.progress import shown_progress, within
 
 BAR = "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
@@ -30,8 +32,8 @@ def shown_on(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> str:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "stderr", stream)
-    with shown_progress("starting") as progress:
-        progress(3, 8, "[cell] " + "long " * 40)
+    with shown_progress("starting") as advance:
+        advance(3, 8, "[cell] " + "long " * 40)
     return stream.getvalue()
 
 
@@ -50,15 +52,58 @@ def test_a_piece_of_unknown_length_has_no_end(monkeypatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(sys, "stderr", stream)
-    with shown_progress() as progress:
-        progress(8, 8, "counted")
-        progress(0, 0, "drawing")
+    with shown_progress() as advance:
+        advance(8, 8, "counted")
+        advance(0, 0, "drawing")
     last = next(part for part in reversed(stream.getvalue().split("\n")) if "drawing" in part)
     assert "0/?" in last
 
 
-def test_elsewhere_nothing_is_written(monkeypatch) -> None:
-    assert shown_on(monkeypatch, io.StringIO()) == ""
+def in_lines(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> list[str]:
+    """Return the lines of work that says how far it is at these times of a clock of its own."""
+    stream = io.StringIO()
+    clock = iter([0.0, *seconds])
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress, "Timer", Mock())
+    with shown_progress("starting") as advance:
+        for done in range(len(seconds)):
+            advance(done, len(seconds), f"piece {done}")
+    return stream.getvalue().splitlines()
+
+
+def test_elsewhere_long_work_writes_a_line_now_and_then(monkeypatch) -> None:
+    monkeypatch.delenv("FLTHEORY_PROGRESS")
+    assert in_lines(monkeypatch, [0.5, 1.9, 2.0, 3.0, 3.9, 4.5, 8.9, 9.5]) == [
+        "fltheory: 2 of 8, piece 2 (2 s)",
+        "fltheory: 5 of 8, piece 5 (4 s)",
+        "fltheory: 7 of 8, piece 7 (10 s)",
+    ]
+
+
+def test_quick_work_and_work_that_is_to_be_quiet_write_nothing(monkeypatch) -> None:
+    assert os.environ["FLTHEORY_PROGRESS"] == "off"
+    assert in_lines(monkeypatch, [0.5, 5.0]) == []
+    monkeypatch.delenv("FLTHEORY_PROGRESS")
+    assert in_lines(monkeypatch, [0.5, 1.9]) == []
+
+
+def test_work_that_never_says_how_far_it_is_has_its_line(monkeypatch) -> None:
+    """Not by the clock: the timer is asked what it would do, and when."""
+    timer = Mock()
+    stream = io.StringIO()
+    clock = iter([0.0, 2.05])
+    monkeypatch.delenv("FLTHEORY_PROGRESS")
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "Timer", timer)
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with shown_progress("proving"):
+        (seconds, write), _ = timer.call_args
+        assert seconds == pytest.approx(2.05)
+        write()
+    assert stream.getvalue() == "fltheory: proving (2 s)\n"
+    timer.return_value.start.assert_called_once()
+    timer.return_value.cancel.assert_called_once()
 
 
 def test_the_bar_is_gone_after_an_interrupt(monkeypatch) -> None:
