@@ -58,7 +58,8 @@ def assembled() -> typer.Typer:
     for words in COMMANDS:
         *family, name = words.split()
         module = import_module(f"fltheory.commands.{module_name(words)}")
-        (families[family[0]] if family else root).command(name)(module.command)
+        owner = families[family[0]] if family else root
+        owner.command(name, context_settings=getattr(module, "CONTEXT", None))(module.command)
     for name, typer_of_family in families.items():
         root.add_typer(typer_of_family, name=name)
     return root

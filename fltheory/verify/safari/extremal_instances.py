@@ -66,8 +66,8 @@ def about_safari(statement: Statement) -> Theorem:
     """
     if not is_about_safari(statement):
         raise ValueError(
-            "claim must be about SAFARI, whose settings are all that is searched so far, "
-            f"got {statement.id}"
+            "theorem must be about SAFARI where it claims an order: of other orders only the "
+            f"regimes are checked, see fltheory verify {statement.id}; got {statement.id}"
         )
     return cast("Theorem", statement.basis)
 
