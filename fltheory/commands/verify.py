@@ -81,10 +81,7 @@ def command(
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, theorems or ["sa-fl/5"], runs, seed, data)
         return
-    if data is not None:
-        raise ValueError(f"data must be left out without --on, got {str(data)!r}")
-    if witnesses and html is None:
-        raise ValueError("witnesses must be left out without --html, which reports them")
+    _check_partners(data, witnesses, html)
     replicas = _REPLICAS if replicas is None else replicas
     from fltheory import theorems as registry
     from fltheory.report import summary
@@ -134,6 +131,14 @@ def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]
 def _fails(cells: Sequence[Cell], changed: bool, fail_on: Sequence[FailOn]) -> bool:
     outcomes = {cell.verdict.outcome.name.lower() for cell in cells}
     return any(changed if what is FailOn.CHANGED else what.value in outcomes for what in fail_on)
+
+
+def _check_partners(data: Path | None, witnesses: list[Path] | None, html: Path | None) -> None:
+    """Refuse options that would go unused."""
+    if data is not None:
+        raise ValueError(f"data must be left out without --on, got {str(data)!r}")
+    if witnesses and html is None:
+        raise ValueError("witnesses must be left out without --html, which reports them")
 
 
 def _verify_on(

@@ -15,6 +15,7 @@ from fltheory.derivations.derivation import (
     Step,
     StepOutcome,
     StepResult,
+    deferred,
 )
 from fltheory.derivations.derivation_check import check_derivation, check_step
 from fltheory.derivations.exact_points import holds_at, rational_points
@@ -276,4 +277,4 @@ def test_a_deferred_derivation_is_written_once_and_when_it_is_looked_into() -> N
     assert (later.taken, later.steps, dict(later.meanings)) == (("fact 3",), (), {})
     assert calls == [3]
     with pytest.raises(AttributeError, match="nothing"):
-        later.nothing
+        _ = later.nothing

@@ -513,6 +513,7 @@ COROLLARY_4_DERIVED = replace(
     COROLLARY_4,
     reading="derived",
     theorem=_EITHER_DERIVED,
+    regimes=regimes.COROLLARY_4_DERIVED,
     axes=(RateAxis(T, _ORDER_4_DERIVED, _three_decades_of_rounds, _corollary_4(4)),),
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
     note=(
