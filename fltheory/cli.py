@@ -68,6 +68,7 @@ def assembled() -> typer.Typer:
             add = partial(
                 (families[family[0]] if family else root).command,
                 name,
+                context_settings=getattr(module, "CONTEXT", None),
                 epilog=f"For example: fltheory {words} {arguments}".rstrip(),
             )
             (add() if family else add(rich_help_panel=panel))(module.command)

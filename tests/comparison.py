@@ -33,6 +33,7 @@ from fltheory.algorithms import (
 )
 from fltheory.algorithms.contract import Schedule
 from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.table import ALGORITHMS as TABLE
 from fltheory.participation import (
     AtMost,
     Bernoulli,
@@ -51,7 +52,7 @@ P = (0.4, 0.6, 0.9)
 X0 = np.array([1.5, -1.0])
 PROBLEM = random_problem(6, 3, 2, sigma=0.7)
 
-ALGORITHMS: Mapping[str, Algorithm | Schedule] = {
+_EXAMPLES: Mapping[str, Algorithm | Schedule] = {
     "FedAvg": FedAvg(0.2, 2),
     "SAFARI": Safari(0.6, 0.2, 0.3, 2),
     "weighted FedAvg": WeightedFedAvg((0.5, 0.25, 0.4), 0.2, 2),
@@ -75,6 +76,25 @@ ALGORITHMS: Mapping[str, Algorithm | Schedule] = {
     "step by step": LocalSgd(Harmonic(0.5, offset=2.0), 2, ALPHA),
     "averaged": AveragedIterate(FedAvg(0.2, 2)),
     "projected": Projected(FedAvg(0.2, 2), Ball([0.0, 0.0], 1.2)),
+}
+
+# An algorithm that is in the table of the package, and not above, is compared as well.
+_CIRCUMSTANCES = {
+    "client_lr": 0.2,
+    "assist_lr": 0.3,
+    "local_steps": 2,
+    "target_weights": ALPHA,
+    "aggregation_weights": ALPHA,
+    "availability": P,
+    "correlation": 0.6,
+}
+ALGORITHMS: Mapping[str, Algorithm | Schedule] = {
+    **_EXAMPLES,
+    **{
+        listed.title: listed.tried(3, _CIRCUMSTANCES)
+        for listed in TABLE.values()
+        if listed.algorithm not in {type(example) for example in _EXAMPLES.values()}
+    },
 }
 
 PROCESSES: Mapping[str, Participation] = {

@@ -45,6 +45,7 @@ from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.repair import Repair
+from fltheory.grammar.search_space import SearchSpace
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
@@ -94,6 +95,8 @@ class Theorem(Inequality):
         The last steps of the proof of this very reading.
     family : Family, optional
         Settings to search for a refutation and to map the theorem over.
+    search_space : SearchSpace, optional
+        Settings with a search of their own, where the theorem speaks of those.
     """
 
     id: str
@@ -117,6 +120,7 @@ class Theorem(Inequality):
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
     family: Family | None = None
+    search_space: SearchSpace | None = None
 
     def __post_init__(self) -> None:
         check_fields(

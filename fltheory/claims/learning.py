@@ -43,10 +43,13 @@ class LearningRegime:
         What is special here, in a line.
     make : callable
         Makes the problem.
+    effort : int
+        As that of a `fltheory.theorems.Regime`.
     """
 
     about: str
     make: Callable[[], LearningSetting]
+    effort: ClassVar[int] = 1
 
     @cached_property
     def setting(self) -> LearningSetting:

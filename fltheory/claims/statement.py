@@ -33,6 +33,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.repair import Repair
+from fltheory.grammar.search_space import SearchSpace
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
@@ -61,6 +62,8 @@ class Statement(ABC):
         The variables in which an order or a direction is claimed; none for an inequality.
     family : Family, optional
         Settings to search for a refutation and to map the statement over.
+    search_space : SearchSpace, optional
+        Settings with a search of their own, where it speaks of those.
     repair : Repair, optional
         For a repaired reading: the changes that make it.
     """
@@ -77,6 +80,7 @@ class Statement(ABC):
 
     axes: tuple[Any, ...] = ()
     family: Family | None = None
+    search_space: SearchSpace | None = None
     repair: Repair[Any] | None = None
     why_not_certified: ClassVar[str] = ""
     why_not_searched: ClassVar[str] = ""

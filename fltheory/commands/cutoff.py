@@ -12,6 +12,9 @@ from fltheory.commands.options import FigureFile
 from fltheory.commands.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 
+# A negative number is no option: what is no probability is said to be none.
+CONTEXT = {"ignore_unknown_options": True}
+
 
 def command(
     p: Annotated[list[float], typer.Argument(help="Participation probabilities, one a client.")],

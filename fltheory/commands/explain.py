@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fltheory.commands.options import TheoremId
 from fltheory.commands.selection import in_readings
 from fltheory.progress import shown_progress
+
+if TYPE_CHECKING:
+    from fltheory.theorems import Statement
 
 
 def command(
@@ -17,22 +20,38 @@ def command(
     corrected: Annotated[
         bool, typer.Option("--corrected", help="What should stand instead, as text and LaTeX.")
     ] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Check every regime again instead of citing the record.")
+    ] = False,
 ) -> None:
     """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
+    if corrected and now:
+        raise ValueError("now must be left out beside --corrected, which checks nothing")
     if corrected:
         if reading is not None:
             raise ValueError(f"reading must be left out beside --corrected, got {reading!r}")
         _show_correction(theorem)
         return
     from fltheory.report.terminal.explanation import explanation, where_it_applies
+    from fltheory.verify.baseline import recorded_outcomes
+
+    for statement in in_readings(theorem, reading):
+        recorded = None if now else recorded_outcomes(statement)
+        print(explanation(statement))
+        shown = (
+            where_it_applies(_computed_now(statement))
+            if recorded is None
+            else where_it_applies(recorded, "as recorded; --now checks again")
+        )
+        print(f"\n{shown}\n")
+
+
+def _computed_now(statement: Statement) -> dict[str, str]:
     from fltheory.verify import check_regimes
 
-    statements = in_readings(theorem, reading)
     with shown_progress() as advance:
-        cells = check_regimes(statements, progress=advance)
-    for statement in statements:
-        of_statement = [cell for cell in cells if cell.verdict.reading == statement.reading]
-        print(f"{explanation(statement)}\n\n{where_it_applies(of_statement)}\n")
+        cells = check_regimes([statement], progress=advance)
+    return {cell.regime: cell.verdict.outcome.name for cell in cells}
 
 
 def _show_correction(theorem: str) -> None:

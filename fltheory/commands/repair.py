@@ -20,6 +20,9 @@ def command(
     from fltheory.report.terminal.survival_text import survival_text
     from fltheory.verify.search.survival import survival
 
+    if "repaired" not in registry.readings(theorem):
+        known = dict.fromkeys(s.id for s in registry.registered() if s.reading == "repaired")
+        raise ValueError(f"theorem must have a repair ({', '.join(known)}), got {theorem!r}")
     statement = registry.get(theorem, "repaired")
     with shown_progress() as advance:
         found = survival(statement, budget, seed, progress=advance)

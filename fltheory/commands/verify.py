@@ -45,7 +45,9 @@ def command(
     html: Annotated[Path | None, typer.Option(help="Write the report: one HTML page.")] = None,
     witnesses: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of certificates to report; those of verification/ by default."),
+        typer.Option(
+            help="With --html: folder of certificates to report; those of verification/ by default."
+        ),
     ] = None,
     baseline: Annotated[
         Path | None,
@@ -72,11 +74,14 @@ def command(
 ) -> None:
     """Check theorems over their regimes; exit status 1 if a recorded verdict changed."""
     if on is not None:
-        if any((json, csv, html, baseline, record, fail_on)):
-            raise ValueError("what is written, compared or failed on must be left out with --on")
+        if any((json, csv, html, baseline, record, fail_on, witnesses)):
+            raise ValueError(
+                "what is written, reported, compared or failed on must be left out with --on"
+            )
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, theorems or ["sa-fl/5"], runs, seed, data)
         return
+    _check_partners(data, witnesses, html)
     replicas = _REPLICAS if replicas is None else replicas
     from fltheory import theorems as registry
     from fltheory.report import summary
@@ -126,6 +131,14 @@ def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]
 def _fails(cells: Sequence[Cell], changed: bool, fail_on: Sequence[FailOn]) -> bool:
     outcomes = {cell.verdict.outcome.name.lower() for cell in cells}
     return any(changed if what is FailOn.CHANGED else what.value in outcomes for what in fail_on)
+
+
+def _check_partners(data: Path | None, witnesses: list[Path] | None, html: Path | None) -> None:
+    """Refuse options that would go unused."""
+    if data is not None:
+        raise ValueError(f"data must be left out without --on, got {str(data)!r}")
+    if witnesses and html is None:
+        raise ValueError("witnesses must be left out without --html, which reports them")
 
 
 def _verify_on(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import TypeAlias
+from functools import partial, wraps
+from importlib import import_module
+from typing import Any, ParamSpec, TypeAlias
 
 import sympy as sp
 from sympy.core.relational import Equality, GreaterThan, LessThan, Relational
 
+Given = ParamSpec("Given")
 Substitution: TypeAlias = Mapping[sp.Symbol, sp.Expr]
 
 
@@ -117,8 +120,44 @@ class Derivation:
     """
 
     steps: tuple[Step, ...]
-    taken: tuple[str, ...] = ()
+    taken: tuple[str, ...] = field(default_factory=tuple)
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+
+
+class _Deferred(Derivation):
+    """A derivation whose steps are worked out when they are first asked for."""
+
+    def __init__(self, written: Callable[[], Derivation]) -> None:
+        object.__setattr__(self, "_written", written)
+
+    def __getattr__(self, name: str) -> Any:
+        """Fill in the fields; only a name that is not there yet comes here."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        derivation = self._written()
+        for item in fields(Derivation):
+            object.__setattr__(self, item.name, getattr(derivation, item.name))
+        return object.__getattribute__(self, name)
+
+
+def deferred(write: Callable[Given, Derivation]) -> Callable[Given, Derivation]:
+    """Return ``write`` with its work put off until somebody looks into the derivation.
+
+    The algebra of all proofs together takes longer than listing the statements.
+    """
+
+    @wraps(write)
+    def later(*args: Given.args, **kwargs: Given.kwargs) -> Derivation:
+        return _Deferred(partial(write, *args, **kwargs))
+
+    return later
+
+
+@deferred
+def written_in(module: str, name: str) -> Derivation:
+    """Return the derivation of this name in a module, which is imported when it is looked into."""
+    found: Derivation = getattr(import_module(module), name)
+    return found
 
 
 class StepOutcome(Enum):

@@ -22,10 +22,13 @@ class Regime:
         What is special here, in a line.
     make : callable
         Makes the setting.
+    effort : int
+        How many times as many replicas are drawn here, where a verdict is sampled, as elsewhere.
     """
 
     about: str
     make: Callable[[], Setting]
+    effort: int = 1
 
     @cached_property
     def setting(self) -> Setting:

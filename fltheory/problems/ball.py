@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from fltheory import validation
 from fltheory.read_only import ReadOnlyArrays
@@ -104,6 +103,8 @@ def quadratic_maximiser(hessian: FloatArray, gradient: FloatArray, radius: float
     def excess(gap: float) -> float:
         return float(np.linalg.norm(pull / (gap + below))) - radius
 
+    from scipy.optimize import brentq  # a third of a second, for those who need it
+
     gap = brentq(excess, 1e-15 * size / radius, 2 * size / radius + 2 * abs(low))
     return np.asarray(vectors @ (pull / (gap + below)))
 
@@ -126,6 +127,8 @@ def _boundary_maximiser(curvature: FloatArray, pull: FloatArray) -> FloatArray:
     lower, reach = upper, 1.0
     while excess(lower) < 0:
         lower, reach = lower - reach, 2 * reach
+    from scipy.optimize import brentq
+
     found = step(brentq(excess, lower, upper, xtol=1e-15))
     return np.asarray(found / np.linalg.norm(found))
 

@@ -11,28 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms import (
-    AdaFed,
-    Algorithm,
-    CAFed,
-    ClusterFedVarp,
-    F3ast,
-    FedAR,
-    FedAU,
-    FedAvg,
-    FedAvgIS,
-    FedVarp,
-    Mifa,
-    Safari,
-    Scaffold,
-    Unbiased,
-    WeightedFedAvg,
-)
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms import Algorithm, FedAvg
+from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines import NotAffineError, Setting, stationary
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
@@ -143,25 +128,33 @@ def processes() -> dict[str, Participation]:
     }
 
 
+_VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "weighted-fedavg": {"FedAvg over all N": {}},
+    "f3ast": {"F3AST": {"size": AT_MOST, "availability": None}},
+    "fedau": {"FedAU": {"cutoff": 50}},
+    "mifa": {"MIFA": {"start": "zero"}},
+    "cluster-fedvarp": {"ClusterFedVARP": {"clusters": (0, 0, 1, 1, 1)}},
+    "scaffold": {"SCAFFOLD I": {"option": 1}, "SCAFFOLD II": {"option": 2}},
+}
+"""Rows of algorithms that have others than one with the options of the table's example."""
+
+
 def algorithms(alpha: Sequence[float], p: FloatArray) -> dict[str, Algorithm]:
-    """Return every algorithm by name, for target weights and availabilities (N,)."""
-    n, marginals = p.size, tuple(p.tolist())
+    """Return every algorithm of the table by its row, for weights and availabilities (N,)."""
+    n = p.size
+    circumstances = {
+        "client_lr": LR,
+        "assist_lr": LR * STEPS,
+        "local_steps": STEPS,
+        "target_weights": alpha,
+        "aggregation_weights": (1 / n,) * n,
+        "availability": tuple(p.tolist()),
+        "correlation": CORRELATION,
+    }
     return {
-        "FedAvg": FedAvg(LR, STEPS),
-        "FedAvg over all N": WeightedFedAvg((1 / n,) * n, LR, STEPS),
-        "FedAvg-IS": FedAvgIS(marginals, LR, STEPS),
-        "Unbiased": Unbiased(alpha, p, LR, STEPS),
-        "AdaFed": AdaFed(alpha, p, LR, STEPS),
-        "F3AST": F3ast(alpha, AT_MOST, LR, STEPS),
-        "CA-Fed": CAFed(alpha, LR, STEPS, availability=p, correlation=CORRELATION),
-        "FedAU": FedAU(LR, STEPS, cutoff=50),
-        "MIFA": Mifa(LR, STEPS, start="zero"),
-        "FedVARP": FedVarp(LR, STEPS),
-        "ClusterFedVARP": ClusterFedVarp((0, 0, 1, 1, 1), LR, STEPS),
-        "SCAFFOLD I": Scaffold(LR, STEPS, option=1),
-        "SCAFFOLD II": Scaffold(LR, STEPS),
-        "FedAR": FedAR(LR, STEPS, weight=CappedLinear()),
-        "SAFARI": Safari(0.5, LR, LR * STEPS, STEPS),
+        row: listed.among(circumstances, **options)
+        for name, listed in ALGORITHMS.items()
+        for row, options in _VARIANTS.get(name, {listed.title: listed.example(n)}).items()
     }
 
 

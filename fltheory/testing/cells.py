@@ -61,13 +61,19 @@ def checked(statement: Statement, regime: str) -> Cell:
     one table: each cell has its share, however many of them run.
     """
     from fltheory import theorems
+    from fltheory.evidence.truths import Sampling
     from fltheory.verify import check
     from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, cell_of
 
     n_cells = sum(len(one.regimes) for one in theorems.registered())
-    setting = statement.regimes[regime].setting
-    share = FAMILY_ERROR_PROBABILITY / n_cells
-    return cell_of(statement, regime, check(statement, setting, error_probability=share))
+    found = statement.regimes[regime]
+    verdict = check(
+        statement,
+        found.setting,
+        replicas=found.effort * Sampling.replicas,
+        error_probability=FAMILY_ERROR_PROBABILITY / n_cells,
+    )
+    return cell_of(statement, regime, verdict)
 
 
 def rows_of(beginning: str, recorded: Baseline) -> Baseline:

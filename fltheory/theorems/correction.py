@@ -63,6 +63,12 @@ class Correction:
             return "1"
         return ",".join(numbers) or "*"
 
+    def label(self, change: Change) -> str:
+        """Return a change's number; ``*`` where no part of the statement is marked with it."""
+        number = str(self.changes.index(change) + 1)
+        marks = {mark for part in parts_of(self.corrected) for mark in self.marks(part).split(",")}
+        return number if number in marks else "*"
+
     @property
     def left_out(self) -> tuple[Hypothesis, ...]:
         """Printed hypotheses that the corrected statement has in no form."""
@@ -83,7 +89,10 @@ def correction(identifier: str) -> Correction:
     """
     printed = registry.get(identifier)
     if not printed.refutations:
-        raise ValueError(f"theorem must be refuted to be corrected, got {identifier}, which is not")
+        raise ValueError(
+            f"theorem must be refuted to be corrected, got {identifier}, of which no refutation is "
+            "recorded (refutations of a statement; fltheory falsify searches for one)"
+        )
     mending = {fault.reading for fault in printed.refutations} - {""}
     if "repaired" in registry.readings(identifier):
         mending = {"repaired"}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterable
+import traceback
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import LOADED_FILE
@@ -113,6 +116,23 @@ def get(identifier: str, reading: str = "printed") -> Statement:
     return _BY_NAME[identifier, reading]
 
 
+def statement_of(theorem: Statement | str) -> Statement:
+    """Return a statement given itself, or by its id (in the printed reading).
+
+    Raises
+    ------
+    ValueError
+        For an unknown id, or what is neither.
+    """
+    if isinstance(theorem, str):
+        return get(theorem)
+    if not isinstance(theorem, Statement):
+        raise ValueError(
+            f"theorem must be a statement, say fl.theorem('sa-fl/5'), or its id, got {theorem!r}"
+        )
+    return theorem
+
+
 def register(statements: Iterable[Statement]) -> None:
     """Add statements of your own, for as long as this process runs.
 
@@ -145,19 +165,65 @@ def load(path: Path) -> tuple[Statement, ...]:
         or an id is taken.
     """
     if not path.is_file():
-        raise ValueError(f"file of theorems must exist, got {str(path)!r}")
+        folder = ", a folder" if path.is_dir() else ""
+        raise ValueError(f"file of theorems must exist, got {str(path)!r}{folder}")
     name = f"{LOADED_FILE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"file of theorems must be a Python file (.py), got {str(path)!r}")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    spec.loader.exec_module(module)
-    found = getattr(module, "STATEMENTS", None)
-    if not isinstance(found, tuple) or not all(isinstance(item, Statement) for item in found):
-        raise ValueError(
-            f"STATEMENTS of {path} must be a tuple of Theorem, PointClaim or RateClaim, "
-            f"got {type(found).__name__}"
-        )
-    register(found)
+    found = _statements_in(path, module, partial(spec.loader.exec_module, module))
+    try:
+        register(found)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     return found
+
+
+def _statements_in(
+    path: Path, module: ModuleType, run: Callable[[], None]
+) -> tuple[Statement, ...]:
+    """Run a file and return its statements; no registered statement is lost by it."""
+    before = dict(_BY_NAME)
+    try:
+        run()
+    # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
+    except (Exception, SystemExit) as error:
+        raise ValueError(
+            f"{_place_in(path, error)}: {type(error).__name__}: {_first_line(error)}"
+        ) from error
+    finally:
+        _BY_NAME.update(before)
+    found = getattr(module, "STATEMENTS", None)
+    if not isinstance(found, tuple) or not found:
+        got = "none" if found is None else repr(found)[:60]
+        raise ValueError(f"STATEMENTS of {path} must be a tuple of statements, got {got}")
+    for item in found:
+        if not isinstance(item, Statement):
+            raise ValueError(
+                f"STATEMENTS of {path} must be a tuple of statements, got {item!r:.60} in it"
+            )
+        if not all(isinstance(part, str) and part for part in (item.id, item.reading)):
+            raise ValueError(
+                f"id and reading of statements of {path} must be texts, got "
+                f"{item.id!r} ({item.reading!r})"
+            )
+    return found
+
+
+def _place_in(path: Path, error: BaseException) -> str:
+    """Return the file, and the line of it that an error came from."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"{path}, line {error.lineno}"
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
+    return f"{path}, line {lines[-1]}" if lines else str(path)
+
+
+def _first_line(error: BaseException) -> str:
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return said.splitlines()[0] if said else "no message"

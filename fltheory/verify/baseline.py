@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Grade
 from fltheory.verify.runs import Cell, CellKey
 from fltheory.whole_file import write_whole
@@ -20,6 +21,11 @@ from fltheory.whole_file import write_whole
 COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio", "evidence")
 _WITHOUT_EVIDENCE = COLUMNS[:-1]
 _EXACT_DRIFT = 1e-6
+_PACKAGE = Path(__file__).parents[1]
+_RECORDED = (
+    _PACKAGE / "recorded_verdicts.csv",
+    _PACKAGE.parent / "verification" / "baseline.csv",
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,22 @@ def write_baseline(path: Path, records: Baseline) -> None:
     for key, record in sorted(records.items()):
         writer.writerow([*key, record.outcome, f"{record.ratio:.9g}", record.evidence])
     write_whole(path, stream.getvalue())
+
+
+def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
+    """Return the recorded outcome of every regime of a statement of the papers.
+
+    None where a regime has no record, as those of one's own statements have, and where the file
+    of records is not there; it is installed with the package.
+    """
+    path = next((path for path in _RECORDED if path.is_file()), None)
+    if path is None or not statement.regimes:
+        return None
+    records = read_baseline(path)
+    keys = {name: (statement.id, statement.reading, name) for name in statement.regimes}
+    if not records.keys() >= set(keys.values()):
+        return None
+    return {name: records[key].outcome for name, key in keys.items()}
 
 
 def departure(cell: Cell, baseline: Baseline) -> str | None:

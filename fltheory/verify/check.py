@@ -7,10 +7,11 @@ from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
 from fltheory.learnability.system import LearningSetting
+from fltheory.theorems.registry import statement_of
 
 
 def check(
-    theorem: Statement,
+    theorem: Statement | str,
     setting: Setting | LearningSetting,
     *,
     replicas: int = 2000,
@@ -24,8 +25,8 @@ def check(
 
     Parameters
     ----------
-    theorem : Statement
-        From `fltheory.theorems.get`, or one of your own.
+    theorem : Statement, or str
+        From `fltheory.theorems.get`, or one of your own; or the id of a printed one.
     setting : Setting, or what a statement on learnability speaks of
     replicas, seed : int
         For sampling, where it is needed.
@@ -39,7 +40,8 @@ def check(
     Raises
     ------
     ValueError
-        If the theorem does not speak of such a setting at all (another algorithm, say).
+        If the theorem does not speak of such a setting at all (another algorithm, say), or
+        there is none of this id.
 
     Examples
     --------
@@ -48,4 +50,4 @@ def check(
     >>> check(theorem, theorem.regimes["q = 0"].setting).outcome.name
     'HOLDS'
     """
-    return theorem.verdict(setting, Sampling(replicas, seed, error_probability))
+    return statement_of(theorem).verdict(setting, Sampling(replicas, seed, error_probability))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TypeAlias
@@ -113,9 +113,9 @@ def _label(identifier: str, reading: str, name: str) -> str:
 
 
 def _checked(statement: Statement, name: str, sampling: Sampling) -> Cell:
-    return cell_of(
-        statement, name, *statement.verdict_and_curve(statement.regimes[name].setting, sampling)
-    )
+    regime = statement.regimes[name]
+    drawn = replace(sampling, replicas=sampling.replicas * regime.effort)
+    return cell_of(statement, name, *statement.verdict_and_curve(regime.setting, drawn))
 
 
 def cell_of(

@@ -27,7 +27,8 @@ def read_trade_off(path: Path) -> TradeOff:
         refuses.
     """
     if not path.is_file():
-        raise ValueError(f"file must be an existing file, got {str(path)!r}")
+        folder = ", a folder" if path.is_dir() else ""
+        raise ValueError(f"file must be an existing file, got {str(path)!r}{folder}")
     try:
         fields = tomllib.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -333,3 +333,12 @@ def test_a_sampled_order_is_judged_by_the_ends_of_its_slope(width: float, outcom
 def test_a_slope_through_a_truth_that_may_be_zero_or_anything_has_no_ends() -> None:
     sides = [sampled(1.0, 0.5, math.inf), sampled(0.1, 0.0, 0.2)]
     assert slope_ends((100, 1000), sides) == (-math.inf, math.inf)
+
+
+def test_a_theorem_may_be_given_by_its_id() -> None:
+    setting = theorems.get("sa-fl/5").regimes["q = 0"].setting
+    assert check("sa-fl/5", setting) == check(theorems.get("sa-fl/5"), setting)
+    with pytest.raises(ValueError, match=r"id must be a registered theorem .*got 'sa-fl/6'"):
+        check("sa-fl/6", setting)
+    with pytest.raises(ValueError, match=r"theorem must be a statement, say .*, got 5"):
+        check(5, setting)

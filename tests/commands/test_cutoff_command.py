@@ -13,3 +13,14 @@ def test_cutoff_shows_the_best_and_the_papers(fltheory_command, tmp_path: Path) 
     assert path.is_file()
     status, _, err = fltheory_command("cutoff", "1.5")
     assert (status, err) == (2, "fltheory: p must be in (0, 1], got 1.5 for client 0\n")
+
+
+def test_a_negative_number_is_no_option(fltheory_command) -> None:
+    status, _, err = fltheory_command("cutoff", "-0.1")
+    assert (status, err) == (2, "fltheory: p must be in (0, 1], got -0.1 for client 0\n")
+
+
+def test_a_client_that_is_always_there_has_no_error_to_compare(fltheory_command) -> None:
+    status, out, _ = fltheory_command("cutoff", "1")
+    assert status == 0
+    assert "nan" not in out

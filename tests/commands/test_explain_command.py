@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 
 def test_explain_shows_statement_and_where_it_applies(fltheory_command) -> None:
     status, out, _ = fltheory_command("explain", "sa-fl/corollary-2", "--reading", "derived")
@@ -20,6 +22,24 @@ def test_explain_shows_claim_direction_and_order(fltheory_command) -> None:
     assert "REFUTED: apart" in out
 
 
+def test_where_it_applies_is_recorded_and_computed_on_demand(fltheory_command) -> None:
+    """Both ways agree, but for the line that says which it is."""
+    asked = ("explain", "sa-fl/corollary-2", "--reading", "derived")
+    _, recorded, _ = fltheory_command(*asked)
+    _, computed, _ = fltheory_command(*asked, "--now")
+    assert "(as recorded; --now checks again, over its regimes)" in recorded
+    assert recorded.replace("as recorded; --now checks again", "computed now") == computed
+
+
+@pytest.mark.usefixtures("own_theorems_forgotten")
+def test_what_is_not_recorded_is_computed(fltheory_command) -> None:
+    status, out, _ = fltheory_command(
+        "--load", "docs/examples/fedavg_li_2020.py", "explain", "li/1"
+    )
+    assert status == 0, out
+    assert "(computed now, over its regimes)" in out
+
+
 def test_corrected_shows_what_should_stand_instead(fltheory_command) -> None:
     status, out, _ = fltheory_command("explain", "sa-fl/5", "--corrected")
     assert status == 0
@@ -34,3 +54,9 @@ def test_corrected_is_one_statement_and_of_a_refuted_one(fltheory_command) -> No
     status, _, err = fltheory_command("explain", "lemmas/separation", "--corrected")
     assert status == 2
     assert "theorem must be refuted to be corrected" in err
+
+
+def test_only_symbols_that_a_statement_uses_are_listed(fltheory_command) -> None:
+    _, out, _ = fltheory_command("explain", "sa-fl/4", "--reading", "printed")
+    assert "  Delta_0: " in out
+    assert "  D_0: " not in out

@@ -57,3 +57,10 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
         verdict = check(own.FALSE, read_setting(kept))
         assert verdict.outcome is Outcome.REFUTED
         kept.unlink()
+
+
+def test_an_order_that_is_not_about_safari_says_what_else_there_is(fltheory_command) -> None:
+    status, _, err = fltheory_command("falsify", "fedar/1")
+    assert status == 2
+    assert "must be about SAFARI where it claims an order" in err
+    assert "see fltheory verify fedar/1" in err

@@ -57,6 +57,57 @@ def test_a_missing_file_is_one_line(fltheory_command: Run) -> None:
     assert (status, err) == (2, "fltheory: file of theorems must exist, got 'none.py'\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("\n1 / 0\n", "{path}, line 2: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(3)\n", "{path}, line 2: SystemExit: 3"),
+        ("x = 1\ndef f(:\n", "{path}, line 2: SyntaxError: invalid syntax"),
+        ("x = 1\n", "STATEMENTS of {path} must be a tuple of statements, got none"),
+        ("STATEMENTS = ()\n", "STATEMENTS of {path} must be a tuple of statements, got ()"),
+        ("STATEMENTS = (1,)\n", "STATEMENTS of {path} must be a tuple of statements, got 1 in it"),
+        (
+            "import sys\nfrom fltheory import theorems as t\nfrom dataclasses import replace\n"
+            "s = replace(t.get('sa-fl/5'), id='own/x')\nobject.__setattr__(s, 'id', 7)\n"
+            "STATEMENTS = (s,)\n",
+            "id and reading of statements of {path} must be texts, got 7 ('printed')",
+        ),
+        (
+            "from fltheory.theorems import get\nSTATEMENTS = (get('sa-fl/5'),)\n",
+            "{path}: id must be one that no other theorem has, got 'sa-fl/5' (printed) again",
+        ),
+    ],
+    ids=["raises", "exits", "syntax", "nothing", "empty", "no statement", "no text", "taken"],
+)
+def test_what_is_wrong_with_a_file_is_one_line(
+    fltheory_command: Run, tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(text)
+    status, _, err = fltheory_command("--load", str(path), "theorems")
+    assert (status, err) == (2, f"fltheory: {said.format(path=path)}\n")
+
+
+def test_a_file_that_clears_the_registry_takes_nothing_away(
+    fltheory_command: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from fltheory.theorems import registry\nregistry._BY_NAME.clear()\n"
+        + Path(own.__file__).read_text("utf-8").replace("from __future__ import annotations", "")
+    )
+    status, out, err = fltheory_command("--load", str(path), "theorems")
+    assert status == 0, err
+    assert "sa-fl/5" in out
+    assert "own/true" in out
+
+
+def test_a_folder_is_no_file_of_theorems(fltheory_command: Run, tmp_path: Path) -> None:
+    status, _, err = fltheory_command("--load", str(tmp_path), "theorems")
+    assert status == 2
+    assert err == f"fltheory: file of theorems must exist, got {str(tmp_path)!r}, a folder\n"
+
+
 def test_a_file_in_place_of_an_id_says_how_to_load_it(fltheory_command: Run) -> None:
     status, _, err = fltheory_command("verify", "mine.py")
     assert status == 2

@@ -15,3 +15,10 @@ def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:
     status, _, err = fltheory_command("repair", "sa-fl/corollary-2")
     assert status == 2
     assert "reading of sa-fl/corollary-2 must be one of printed, derived" in err
+
+
+def test_a_theorem_without_a_repair_says_which_have_one(fltheory_command) -> None:
+    status, _, err = fltheory_command("repair", "fedau/1")
+    assert status == 2
+    assert err.startswith("fltheory: theorem must have a repair (")
+    assert "sa-fl/5" in err

@@ -157,3 +157,16 @@ def test_verify_shows_rational_verdicts_and_writes_them(fltheory_command, tmp_pa
     assert {cell["evidence"]["grade"] for cell in of_theorem} == {"rational"}
     assert {cell["relation"] for cell in of_theorem} == {">"}
     assert {cell["outcome"] for cell in of_theorem} == {"HOLDS", "INAPPLICABLE"}
+
+
+def test_an_option_without_its_partner_is_refused(fltheory_command, tmp_path) -> None:
+    status, _, err = fltheory_command("verify", "lemmas", "--data", str(tmp_path))
+    assert (status, err) == (
+        2,
+        f"fltheory: data must be left out without --on, got {str(tmp_path)!r}\n",
+    )
+    status, _, err = fltheory_command("verify", "lemmas", "--witnesses", str(tmp_path))
+    assert (status, err) == (
+        2,
+        "fltheory: witnesses must be left out without --html, which reports them\n",
+    )

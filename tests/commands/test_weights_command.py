@@ -76,3 +76,11 @@ def test_a_missing_weights_file_is_one_line(fltheory_command) -> None:
     status, _, err = fltheory_command("weights", "nowhere.toml")
     assert status == 2
     assert err == "fltheory: file must be an existing file, got 'nowhere.toml'\n"
+
+
+def test_a_folder_is_no_problem_file(fltheory_command, tmp_path) -> None:
+    status, _, err = fltheory_command("weights", str(tmp_path))
+    assert (status, err) == (
+        2,
+        f"fltheory: file must be an existing file, got {str(tmp_path)!r}, a folder\n",
+    )

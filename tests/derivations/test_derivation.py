@@ -15,6 +15,7 @@ from fltheory.derivations.derivation import (
     Step,
     StepOutcome,
     StepResult,
+    deferred,
 )
 from fltheory.derivations.derivation_check import check_derivation, check_step
 from fltheory.derivations.exact_points import holds_at, rational_points
@@ -261,3 +262,19 @@ def test_clearing_a_fraction_needs_both_signs() -> None:
     assert [check_step(step).outcome for step in steps] == [FOLLOWS, FAILS, FAILS]
     above = clearing_steps(sp.Le(q, 1 / (1 + x / y)), ())
     assert check_step(above[0]).outcome is FOLLOWS
+
+
+def test_a_deferred_derivation_is_written_once_and_when_it_is_looked_into() -> None:
+    calls: list[int] = []
+
+    @deferred
+    def written(number: int) -> Derivation:
+        calls.append(number)
+        return Derivation((), (f"fact {number}",))
+
+    later = written(3)
+    assert (isinstance(later, Derivation), calls) == (True, [])
+    assert (later.taken, later.steps, dict(later.meanings)) == (("fact 3",), (), {})
+    assert calls == [3]
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = later.nothing

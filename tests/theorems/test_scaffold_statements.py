@@ -99,7 +99,7 @@ def test_units_fit(statement) -> None:
 
 
 @pytest.mark.parametrize(
-    "derivation", [scaffold_proof.STRONGLY_CONVEX, scaffold_proof.CONVEX], ids=["mu", "mu = 0"]
+    "derivation", [scaffold_proof.strongly_convex(), scaffold_proof.convex()], ids=["mu", "mu = 0"]
 )
 def test_the_bound_follows_from_the_recursions(derivation) -> None:
     assert {result.outcome for result in check_derivation(derivation)} == {StepOutcome.FOLLOWS}
@@ -122,7 +122,7 @@ def test_derivations_end_at_the_registered_bounds() -> None:
 def test_larger_steps_do_not_give_the_round(index: int, wrong, monkeypatch) -> None:
     """With these limits the coefficient of e, or of C, changes sign: the certificate breaks."""
     monkeypatch.setattr(derivation_check, "_POINTS", 20)
-    step = scaffold_proof.STRONGLY_CONVEX.steps[0]
+    step = scaffold_proof.strongly_convex().steps[0]
     given = list(step.claim.given)
     given[index] = wrong(given[index])
     changed = replace(step, claim=replace(step.claim, given=tuple(given)))

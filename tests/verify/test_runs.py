@@ -1,6 +1,7 @@
 """Cells over all regimes: order, shared settings, shares of the error probability."""
 
 import itertools
+from dataclasses import replace
 
 from fltheory import theorems
 from fltheory.evidence.truths import _truth
@@ -44,3 +45,13 @@ def test_cells_come_in_the_order_of_the_statements() -> None:
     assert _truth.cache_info().misses == 2
     # Six verdicts and six curves ask for two truths.
     assert _truth.cache_info().hits == 10
+
+
+def test_a_regime_may_ask_for_more_replicas() -> None:
+    statement = theorems.get("fedau/corollary-4", "derived")
+    of_one = replace(statement, regimes={"one": replace(statement.regimes["quadratic"], effort=1)})
+    of_two = replace(statement, regimes={"two": replace(of_one.regimes["one"], effort=2)})
+    once, twice = (check_regimes([s], replicas=60)[0].verdict for s in (of_one, of_two))
+    again = check_regimes([of_one], replicas=120)[0].verdict
+    assert twice.evidence.error < once.evidence.error
+    assert twice.evidence.error == again.evidence.error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,107 +33,65 @@ class Dealt(ReadOnlyArrays):
     test_labels: Labels
 
 
-class Dealing(Protocol):
-    """A way to deal training images to clients."""
-
-    @property
-    def n_clients(self) -> int:
-        """N, the number of clients."""
-        ...
-
-    def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
-        """Deal the images."""
-        ...
+Split: TypeAlias = Callable[[Labels, int, np.random.Generator], Partition]
 
 
 @dataclass(frozen=True)
-class Evenly:
-    """All images at random, sizes within one."""
+class Dealing:
+    """A way to deal training images to clients: their number, and who gets which places."""
 
     n_clients: int
+    split: Split
 
     def __post_init__(self) -> None:
         validation.whole_number("n_clients", self.n_clients, at_least=1)
 
     def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
         """Deal the images."""
-        return _plain(partitions.evenly(data.train.labels, self.n_clients, rng), data)
+        labels = data.train.labels
+        return Dealt(self.split(labels, self.n_clients, rng), labels, data.test.labels)
+
+
+def _evenly(n_clients: int) -> Dealing:
+    return Dealing(n_clients, partitions.evenly)
+
+
+def _classes(n_clients: int, classes_per_client: int, equal: bool = False) -> Dealing:
+    """Deal every client as many classes: SA-FL's p."""
+    # Checked here, where the file is read: partitions has another name for it.
+    p = validation.whole_number("classes_per_client", classes_per_client, at_least=1)
+    checked_flag("equal", equal)
+
+    def split(labels: Labels, n: int, rng: np.random.Generator) -> Partition:
+        return partitions.classes_per_client(labels, n, p, rng, equal=equal)
+
+    return Dealing(n_clients, split)
+
+
+def _two_classes(n_clients: int) -> Dealing:
+    """Deal every client two classes, equal sizes: FedAR's."""
+    return Dealing(n_clients, partitions.two_classes)
+
+
+def _dirichlet(n_clients: int, concentration: float) -> Dealing:
+    """Deal random shares of the classes: FedAU's."""
+    validation.positive("concentration", concentration)
+    return Dealing(n_clients, partial(partitions.dirichlet, concentration=concentration))
 
 
 @dataclass(frozen=True)
-class ByClasses:
-    """``classes_per_client`` classes for every client: SA-FL's p."""
-
-    n_clients: int
-    classes_per_client: int
-    equal: bool = False
-
-    def __post_init__(self) -> None:
-        validation.whole_number("n_clients", self.n_clients, at_least=1)
-        validation.whole_number("classes_per_client", self.classes_per_client, at_least=1)
-        checked_flag("equal", self.equal)
-
-    def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
-        """Deal the images."""
-        parts = partitions.classes_per_client(
-            data.train.labels, self.n_clients, self.classes_per_client, rng, equal=self.equal
-        )
-        return _plain(parts, data)
-
-
-@dataclass(frozen=True)
-class TwoClasses:
-    """Two classes for every client, equal sizes: FedAR's."""
-
-    n_clients: int
-
-    def __post_init__(self) -> None:
-        validation.whole_number("n_clients", self.n_clients, at_least=1)
-
-    def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
-        """Deal the images."""
-        return _plain(partitions.two_classes(data.train.labels, self.n_clients, rng), data)
-
-
-@dataclass(frozen=True)
-class ByDirichlet:
-    """Random shares of the classes: FedAU's."""
-
-    n_clients: int
-    concentration: float
-
-    def __post_init__(self) -> None:
-        validation.whole_number("n_clients", self.n_clients, at_least=1)
-        validation.positive("concentration", self.concentration)
-
-    def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
-        """Deal the images."""
-        parts = partitions.dirichlet(
-            data.train.labels, self.n_clients, rng, concentration=self.concentration
-        )
-        return _plain(parts, data)
-
-
-@dataclass(frozen=True)
-class WithLabelSwap:
+class _LabelSwap(Dealing):
     """Images at random; the second half of the clients has pairs of labels swapped: CA-Fed's.
 
     Test images are dealt in the same way and swapped with their clients, so that the accuracy
     is the mean over clients.
     """
 
-    n_clients: int
     pairs: int
 
-    def __post_init__(self) -> None:
-        validation.whole_number("n_clients", self.n_clients, at_least=2)
-        validation.whole_number("pairs", self.pairs, at_least=1)
-
     def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
-        """Deal the images."""
         train, test = data.train.labels, data.test.labels
-        parts = partitions.evenly(train, self.n_clients, rng)
-        test_parts = partitions.evenly(test, self.n_clients, rng)
+        parts, test_parts = (self.split(labels, self.n_clients, rng) for labels in (train, test))
         swap = partitions.label_swap(data.n_classes, rng, pairs=self.pairs)
         second = range(self.n_clients // 2, self.n_clients)
         return Dealt(
@@ -142,14 +101,16 @@ class WithLabelSwap:
         )
 
 
-def _plain(parts: Partition, data: ImageData) -> Dealt:
-    return Dealt(parts, data.train.labels, data.test.labels)
+def _label_swap(n_clients: int, pairs: int) -> Dealing:
+    validation.whole_number("n_clients", n_clients, at_least=2)
+    validation.whole_number("pairs", pairs, at_least=1)
+    return _LabelSwap(n_clients, partitions.evenly, pairs)
 
 
 DEALINGS: Mapping[str, Callable[..., Dealing]] = {
-    "evenly": Evenly,
-    "classes": ByClasses,
-    "two classes": TwoClasses,
-    "dirichlet": ByDirichlet,
-    "label swap": WithLabelSwap,
+    "evenly": _evenly,
+    "classes": _classes,
+    "two classes": _two_classes,
+    "dirichlet": _dirichlet,
+    "label swap": _label_swap,
 }

@@ -34,7 +34,7 @@ class Uniform:
     excluded: int = 0
 
     def __post_init__(self) -> None:
-        validation.whole_number("size", self.size, at_least=1)
+        # Of a negative number there is no range, and nobody would be excluded.
         validation.whole_number("excluded", self.excluded, at_least=0)
 
     def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
@@ -88,9 +88,6 @@ class ByClassShares:
 
     def __post_init__(self) -> None:
         validation.one_of("pattern", self.pattern, ("bernoulli", "markov", "cyclic"))
-        for name in ("mean", "least"):
-            validation.probability(name, getattr(self, name))
-        validation.positive("concentration", self.concentration)
         validation.probability("transition", self.transition)
         validation.whole_number("period", self.period, at_least=1)
 

@@ -13,7 +13,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.hardware.datasets import NAMES as DATA_NAMES
 from fltheory.hardware.training.dealing import DEALINGS, Dealing
-from fltheory.hardware.training.methods import WITH_SERVER, Method, circumstances
+from fltheory.hardware.training.methods import Method, circumstances
 from fltheory.hardware.training.presence import PRESENCES, Presence
 from fltheory.hardware.training.strict import (
     Table,
@@ -240,11 +240,12 @@ def run_settings(table: Table) -> RunSettings:
     for name in _SECTIONS:
         if name not in table:
             raise ValueError(f"[{name}] must be given, got none")
-    method = checked_table(table["algorithm"], "algorithm")
+    options = checked_table(table["algorithm"], "algorithm")
+    method = Method(str(options.pop("name", None)), options)
     server = None
     if "server" in table:
         server = made(Server, checked_table(table["server"], "server"), "server")
-        if method.get("name") not in WITH_SERVER and not server.held_out:
+        if not method.uses_server and not server.held_out:
             server = None
             table = {name: part for name, part in table.items() if name != "server"}
     settings = RunSettings(
@@ -252,7 +253,7 @@ def run_settings(table: Table) -> RunSettings:
         made(Model, checked_table(table["model"], "model"), "model"),
         made_by_kind(DEALINGS, table["partition"], "partition"),
         made_by_kind(PRESENCES, table["participation"], "participation"),
-        Method(str(method.pop("name", None)), method),
+        method,
         made(Training, checked_table(table["training"], "training"), "training"),
         server,
         table,
@@ -270,13 +271,8 @@ def _check_together(settings: RunSettings) -> None:
     except ValueError as error:
         raise ValueError(f"participation.{error}") from error
     lr = settings.server.lr if settings.server else None
-    given = circumstances(settings.training.client_lr, 1, lr, settings.training.rounds, process)
-    if given.availability.min() <= 0:
-        given = circumstances(
-            settings.training.client_lr,
-            1,
-            lr,
-            settings.training.rounds,
-            Bernoulli([1.0] * n_clients),
-        )
+    if process.marginals.min() <= 0:
+        process = Bernoulli([1.0] * n_clients)
+    training = settings.training
+    given = circumstances(training.client_lr, 1, lr, training.rounds, process)
     settings.method.algorithm(given)

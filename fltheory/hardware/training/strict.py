@@ -10,8 +10,12 @@ Made = TypeVar("Made")
 Table = Mapping[str, Any]
 
 
-def made(factory: Callable[..., Made], options: Table, where: str) -> Made:
-    """Return ``factory(**options)``; ``where`` is the name of the table in the file.
+def made(
+    factory: Callable[..., Made], options: Table, where: str, *, told: Table | None = None
+) -> Made:
+    """Return ``factory(**told, **options)``; ``where`` is the name of the table in the file.
+
+    What is told is not among the options that the file may set.
 
     Raises
     ------
@@ -19,7 +23,12 @@ def made(factory: Callable[..., Made], options: Table, where: str) -> Made:
         For an option that ``factory`` does not have, one that it needs and is not there, or one
         that it refuses; the message begins with the option's full name.
     """
-    parameters = signature(factory).parameters
+    told = told or {}
+    parameters = {
+        name: parameter
+        for name, parameter in signature(factory).parameters.items()
+        if name not in told
+    }
     for name in options:
         if name not in parameters:
             known = ", ".join(parameters) or "no keys"
@@ -28,7 +37,7 @@ def made(factory: Callable[..., Made], options: Table, where: str) -> Made:
         if parameter.default is Parameter.empty and name not in options:
             raise ValueError(f"{where}.{name} must be given, got none")
     try:
-        return factory(**options)
+        return factory(**told, **options)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where}.{error}") from error
 

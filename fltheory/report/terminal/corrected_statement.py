@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.report.html.mathml import SIGNS_IN_LATEX
-from fltheory.theorems import Hypothesis, Statement
+from fltheory.report.terminal.explanation import meanings_in_use
+from fltheory.theorems import Hypothesis
 from fltheory.theorems.correction import Correction, left_part
 
 _WORDS = {Relation.OF_ORDER: "is of the order of", Relation.GOES_WITH: "goes with"}
@@ -40,12 +42,12 @@ def _text(correction: Correction) -> Iterator[str]:
     for assertion in statement.assertions:
         yield from _assertion_text(correction, assertion)
     yield from (f"with {symbol} = {term}" for symbol, term in basis.definitions.items())
-    for symbol, meaning in _meanings(statement):
+    for symbol, meaning in meanings_in_use(statement):
         yield f"  {symbol}: {meaning}"
     yield ""
     yield "What changes"
-    for number, change in enumerate(correction.changes, 1):
-        yield f"  [{number}] {change.kind}: {change.about}"
+    for change in correction.changes:
+        yield f"  [{correction.label(change)}] {change.kind}: {change.about}"
         if change.why:
             yield f"      {change.why}"
     for hypothesis in correction.left_out:
@@ -73,29 +75,22 @@ def _assertion_text(correction: Correction, assertion: Assertion) -> Iterator[st
     yield f"  {assertion.left}{f' [{marks}]' if marks else ''}{where} {words}"
     for index, term in enumerate(_summands(assertion)):
         marks = correction.marks(term)
-        sign = "" if index == 0 else "+ "
-        yield f"    {sign}{term}{f'   [{marks}]' if marks else ''}"
+        sign, size = _signed(term) if index else ("", term)
+        yield f"    {sign}{size}{f'   [{marks}]' if marks else ''}"
     for hypothesis in assertion.hypotheses:
         yield f"    if {_condition_text(correction, hypothesis)}"
+
+
+def _signed(term: sp.Expr) -> tuple[str, sp.Expr]:
+    """Return the sign before a summand, and what stands after it."""
+    negative = bool(term.as_coeff_Mul()[0].is_negative)
+    return ("- ", -term) if negative else ("+ ", term)
 
 
 def _summands(assertion: Assertion) -> Sequence[sp.Expr]:
     if assertion.variable is not None:
         return (assertion.right,)
     return tuple(assertion.right.as_ordered_terms())
-
-
-def _meanings(statement: Statement) -> Iterator[tuple[sp.Symbol, str]]:
-    basis = statement.basis
-    formulas = [*(a.right for a in statement.assertions), *(h.condition for h in basis.hypotheses)]
-    formulas += [h.condition for a in statement.assertions for h in a.hypotheses]
-    formulas += basis.definitions.values()
-    used = set().union(*(formula.free_symbols for formula in formulas))
-    for item in basis.round_symbols:
-        yield item.symbol, item.meaning
-    for symbol, meaning in basis.meanings.items():
-        if symbol in used and symbol not in basis.definitions:
-            yield symbol, meaning
 
 
 def _latex(correction: Correction) -> Iterator[str]:
@@ -118,15 +113,16 @@ def _latex(correction: Correction) -> Iterator[str]:
             yield f"if {_in_text(hypothesis.name)}: ${_condition(correction, hypothesis)}$."
     symbols = [
         *(f"${sp.latex(s)} = {sp.latex(term)}$" for s, term in basis.definitions.items()),
-        *(f"${sp.latex(s)}$: {_in_text(meaning)}" for s, meaning in _meanings(statement)),
+        *(f"${sp.latex(s)}$: {_in_text(meaning)}" for s, meaning in meanings_in_use(statement)),
     ]
     yield f"Here {'; '.join(symbols)}."
     yield r"\end{corrected}"
     yield r"\noindent What changes:"
     yield r"\begin{enumerate}"
-    for number, change in enumerate(correction.changes, 1):
+    for change in correction.changes:
         why = f" {_in_text(change.why)}" if change.why else ""
-        yield rf"  \item[{{[{number}]}}] {change.kind}: {_in_text(change.about)}.{why}"
+        label = f"[{correction.label(change)}]"
+        yield rf"  \item[{{{label}}}] {change.kind}: {_in_text(change.about)}.{why}"
     for hypothesis in correction.left_out:
         left_out = f"{_in_text(hypothesis.name)}, ${sp.latex(hypothesis.condition)}$"
         yield rf"  \item[] left out: {left_out}."
@@ -147,23 +143,37 @@ def _sides(correction: Correction, assertion: Assertion) -> Iterator[str]:
     left = assertion.left_latex or rf"\text{{{_in_text(assertion.left)}}}"
     yield _marked(correction, left_part(assertion), left)
     yield SIGNS_IN_LATEX[assertion.relation]
-    summands = [_marked(correction, term, sp.latex(term)) for term in _summands(assertion)]
-    broken = " \\\\\n  + ".join(summands)
+    broken = ""
+    for index, term in enumerate(_summands(assertion)):
+        sign, size = _signed(term) if index else ("", term)
+        broken += f" \\\\\n  {sign}" if index else ""
+        broken += _marked(correction, term, sp.latex(size))
     is_order = assertion.relation is Relation.OF_ORDER
     yield rf"\left({broken}\right)" if is_order else broken
     if assertion.variable is not None:
         yield rf"\quad\text{{in }} {sp.latex(assertion.variable)}"
 
 
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "|": r"\textbar{}",
+    "<=": r"$\leq$",
+    ">=": r"$\geq$",
+    "<": r"$<$",
+    ">": r"$>$",
+    **{sign: f"\\{sign}" for sign in "_{}$&%#"},
+}
+_SIGNS = re.compile("|".join(map(re.escape, sorted(_SPECIAL, key=len, reverse=True))))
+
+
 def _in_text(text: str) -> str:
-    r"""Return a text that LaTeX shows as it is: formulas in it are plain characters.
+    r"""Return a text that LaTeX shows as it is, and may break: formulas in it are characters.
 
     Examples
     --------
-    >>> _in_text("q <= 1/K")
-    '\\texttt{\\detokenize{q <= 1/K}}'
-    >>> _in_text("smooth clients")
-    'smooth clients'
+    >>> print(_in_text("q_1 <= 1/K"))
+    q\_1 $\leq$ 1/K
     """
-    plain = not set(text) & set(r"\_^{}$&%#~<>|*=")
-    return text if plain else rf"\texttt{{\detokenize{{{text}}}}}"
+    return _SIGNS.sub(lambda sign: _SPECIAL[sign.group()], text)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping
 
 import sympy as sp
 
 from fltheory.theorems import Statement
 from fltheory.verify import Outcome
-from fltheory.verify.runs import Cell
 
 
 def explanation(statement: Statement) -> str:
@@ -38,11 +38,12 @@ def _lines(statement: Statement) -> Iterator[str]:
     yield "Symbols"
     for symbol, expression in basis.definitions.items():
         yield f"  {symbol} = {expression}"
-    for item in basis.round_symbols:
-        each = f" in every round {item.rounds.text}" if item.reduction == "every" else ""
-        yield f"  {item.symbol}: {item.meaning}{each}"
-    for symbol, meaning in basis.meanings.items():
-        yield f"  {symbol}: {meaning}"
+    every = {
+        item.symbol: item.rounds.text for item in basis.round_symbols if item.reduction == "every"
+    }
+    for symbol, meaning in meanings_in_use(statement):
+        each = f" in every round {every[symbol]}" if symbol in every else ""
+        yield f"  {symbol}: {meaning}{each}"
     if statement.note:
         yield ""
         yield f"Reading: {statement.note}"
@@ -52,6 +53,26 @@ def _lines(statement: Statement) -> Iterator[str]:
         yield f"Refuted (see {shown}): {fault.why}"
         yield f"  {fault.weight}"
         yield f"  mended by {fault.mended_by}"
+
+
+def meanings_in_use(statement: Statement) -> Iterator[tuple[sp.Symbol, str]]:
+    """Yield what stands in a statement and what it means, without what its formulas define.
+
+    A paper's symbols are listed once for all of its statements; few of them use all.
+    """
+    basis = statement.basis
+    assertions = (*statement.assertions, *basis.assertions)
+    formulas = [*(a.right for a in assertions), *(h.condition for h in basis.hypotheses)]
+    formulas += [h.condition for a in assertions for h in a.hypotheses]
+    formulas += basis.definitions.values()
+    used = set().union(*(formula.free_symbols for formula in formulas))
+    # Left sides and readings are words, in which symbols stand as well.
+    words = set(re.findall(r"\w+", " ".join((statement.note, *(a.left for a in assertions)))))
+    for item in basis.round_symbols:
+        yield item.symbol, item.meaning
+    for symbol, meaning in basis.meanings.items():
+        if (symbol in used or symbol.name in words) and symbol not in basis.definitions:
+            yield symbol, meaning
 
 
 def _assertions(statement: Statement) -> Iterator[str]:
@@ -71,11 +92,19 @@ def _indented(expression: sp.Basic, spaces: int) -> Iterator[str]:
         yield " " * spaces + line.rstrip()
 
 
-def where_it_applies(cells: Sequence[Cell]) -> str:
-    """Return the regimes by verdict, in a few lines."""
-    lines = ["Where it applies (computed now, over its regimes)"]
+def where_it_applies(outcomes: Mapping[str, str], how: str = "computed now") -> str:
+    """Return the regimes by verdict, in a few lines.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to str
+        The name of the outcome in each regime.
+    how : str
+        Where the outcomes are from.
+    """
+    lines = [f"Where it applies ({how}, over its regimes)"]
     for outcome in Outcome:
-        regimes = [cell.regime for cell in cells if cell.verdict.outcome is outcome]
+        regimes = [regime for regime, found in outcomes.items() if found == outcome.name]
         if regimes:
             lines.append(f"  {outcome.name}: {'; '.join(regimes)}")
     return "\n".join(lines)

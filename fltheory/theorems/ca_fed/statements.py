@@ -25,6 +25,7 @@ from fltheory.algorithms import Constant
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
+from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting
 from fltheory.engines.observables import BiasedExcessLoss, Observable
 from fltheory.exact_or_float import is_exact, largest_norm, norm, number
@@ -32,11 +33,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LOSS
-from fltheory.theorems.ca_fed import (
-    proof_2,
-    proof_decomposition,
-    regimes,
-)
+from fltheory.theorems.ca_fed import regimes
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.ca_fed.sums import (
     endless_squares,
@@ -239,7 +236,7 @@ THEOREM_1 = PointClaim(
     definitions={kappa: L / mu},
     units=UNITS,
     quantities=QUANTITIES,
-    derivation=proof_decomposition.THEOREM_1,
+    derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_1"),
     regimes=regimes.DECOMPOSITION,
     note=(
         "To the letter, which is also what the proof gives. Step (b) needs grad F(w*) = 0, and "
@@ -254,7 +251,7 @@ THEOREM_3 = replace(
     source=f"{PAPER}, Theorem 3",
     quantity=replace(THEOREM_1.quantity, looseness=Looseness("W", _looseness_in_total_variation)),
     bound=_OPTIMIZATION + 8 * kappa**4 * d_TV**2 * Gamma_B,
-    derivation=proof_decomposition.THEOREM_3,
+    derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_3"),
     note="To the letter, which is also what the proof gives.",
 )
 
@@ -306,7 +303,7 @@ THEOREM_2 = Theorem(
     observe=_observe_biased_excess,
     units=UNITS,
     quantities=QUANTITIES,
-    derivation=proof_2.PRINTED,
+    derivation=written_in("fltheory.theorems.ca_fed.proof_2", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
         "To the letter: w* and Gamma where the proof has w_B* and the clients' losses there, any "
@@ -341,7 +338,7 @@ THEOREM_2_DERIVED = replace(
     ),
     meanings=MEANINGS_OF_CONVERGENCE,
     definitions={},
-    derivation=proof_2.DERIVED,
+    derivation=written_in("fltheory.theorems.ca_fed.proof_2", "DERIVED"),
     note=(
         "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* and Gamma' from Lemma 2 on, J_t itself, "
         "H times the distance from stationarity before (23) makes it 1/(2t). Lemma 2's last "

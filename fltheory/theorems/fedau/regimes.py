@@ -254,7 +254,7 @@ OPTION_2_ORDER = _regimes(
 )
 
 _OFTEN = (0.9, 0.75)
-COROLLARY_4 = _regimes(
+_COROLLARY_4 = _regimes(
     {
         "bounded gradients": (
             "Bernoulli, losses that grow linearly far away, with noise",
@@ -274,6 +274,18 @@ COROLLARY_4 = _regimes(
         ),
     }
 )
+# With 2,000 replicas the truth's slope is known to 0.38 and 0.23, which leaves open whether it is
+# the claimed one; with 4,000 it still does, with 8,000 no longer. The printed reading does not
+# speak of the quadratic clients, so that it needs no more of them.
+_SETTLED_BY = 4
+COROLLARY_4 = {
+    **_COROLLARY_4,
+    "bounded gradients": replace(_COROLLARY_4["bounded gradients"], effort=_SETTLED_BY),
+}
+COROLLARY_4_DERIVED = {
+    **COROLLARY_4,
+    "quadratic": replace(COROLLARY_4["quadratic"], effort=_SETTLED_BY),
+}
 
 
 def _weights(participation: _Participation, cutoff: float, rounds: int) -> _Instance:

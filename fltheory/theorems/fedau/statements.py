@@ -28,6 +28,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateAxis, RateClaim
 from fltheory.claims.statement import Statement
+from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import enclosed_limits
 from fltheory.exact_or_float import is_exact, log, number
@@ -36,7 +37,7 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.units import LENGTH, LOSS
-from fltheory.theorems.fedau import proof, regimes
+from fltheory.theorems.fedau import regimes
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.theorems.fedau.symbols import (
     F_0,
@@ -230,7 +231,7 @@ THEOREM_1 = PointClaim(
     units=UNITS,
     quantities=QUANTITIES,
     regimes=regimes.THEOREM_1,
-    derivation=proof.THEOREM_1,
+    derivation=written_in("fltheory.theorems.fedau.proof", "THEOREM_1"),
     note=(
         "Lemma B.3.3 for h, with eta P/N for the server's step and N omega_n/P for the weights, so "
         "that its weight error is zero; averaged over T rounds, and T without limit. Under cycles "
@@ -319,7 +320,7 @@ _OPTION_1 = Theorem(
     constants=constants,
     units=UNITS,
     quantities=QUANTITIES,
-    derivation=proof.OPTION_1_PRINTED,
+    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_PRINTED"),
 )
 _OPTION_2 = replace(
     _OPTION_1,
@@ -336,7 +337,7 @@ _OPTION_2 = replace(
     ),
     meanings={G: "sup over all points of ||grad f||", **MEANINGS},
     constants=constants_everywhere,
-    derivation=proof.OPTION_2_PRINTED,
+    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_PRINTED"),
 )
 
 OPTION_1_DERIVED = replace(
@@ -353,7 +354,7 @@ OPTION_1_DERIVED = replace(
     ),
     meanings={**MEANINGS, **MEANINGS_OF_TERMS},
     regimes=regimes.OPTION_1,
-    derivation=proof.OPTION_1_DERIVED,
+    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
         "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits its coefficient of the "
         "gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that nothing bounds it: with theta N/(27LIQ) "
@@ -376,7 +377,7 @@ OPTION_2_DERIVED = replace(
     meanings={G: "a bound on ||grad f(x_t)|| in the run", **MEANINGS, **MEANINGS_OF_TERMS},
     constants=constants_of_run,
     regimes=regimes.OPTION_2,
-    derivation=proof.OPTION_2_DERIVED,
+    derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_DERIVED"),
     note=(
         "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error leaves the "
         "coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed limits. The lemma asks "
@@ -501,7 +502,7 @@ COROLLARY_4 = RateClaim(
     axes=(RateAxis(T, _ORDER_4, _three_decades_of_rounds, _corollary_4(2)),),
     regimes=regimes.COROLLARY_4,
     kind=StatementKind.COROLLARY,
-    derivation=proof.COROLLARY_4_PRINTED,
+    derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
         "To the letter, K rounded to the nearest whole number of at least 1, Q the largest that "
         "may happen: it grows like K^2. With K >= 2, three rounds and nobody always there FedAU "
@@ -512,8 +513,9 @@ COROLLARY_4_DERIVED = replace(
     COROLLARY_4,
     reading="derived",
     theorem=_EITHER_DERIVED,
+    regimes=regimes.COROLLARY_4_DERIVED,
     axes=(RateAxis(T, _ORDER_4_DERIVED, _three_decades_of_rounds, _corollary_4(4)),),
-    derivation=proof.COROLLARY_4_DERIVED,
+    derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
     note=(
         "With gamma eta <= 1/(4LI), as Lemma B.3.3 asks, and gradients bounded in the run. The "
         "drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = 1/(LI sqrt(T)), is (delta^2 + "

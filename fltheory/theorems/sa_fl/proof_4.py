@@ -8,7 +8,7 @@ from __future__ import annotations
 import sympy as sp
 from sympy.core.relational import Relational
 
-from fltheory.derivations.derivation import Derivation, Equal, Implied, Step
+from fltheory.derivations.derivation import Derivation, Equal, Implied, Step, deferred
 from fltheory.theorems.sa_fl.quotient_condition import clearing_steps, quotient
 from fltheory.theorems.sa_fl.symbols import (
     G_1,
@@ -69,6 +69,7 @@ _COUPLED = {eta_c: 2 * eta_s / K}
 _ROUNDS = {R_s: (1 - q) * R, R_c: q * R}
 
 
+@deferred
 def printed(
     bound: sp.Expr, q_condition: Relational, step_limit: Relational, noise: sp.Symbol = sigma_s
 ) -> Derivation:
@@ -90,6 +91,7 @@ def printed(
     return _as_printed(bound, q_condition, step_limit, noise, (maxima,))
 
 
+@deferred
 def printed_with_minima(
     bound: sp.Expr, q_condition: Relational, step_limit: Relational, noise: sp.Symbol
 ) -> Derivation:
@@ -121,6 +123,7 @@ def printed_with_minima(
     return _as_printed(bound, q_condition, step_limit, noise, (needed, minima))
 
 
+@deferred
 def derived(
     bound: sp.Expr, q_condition: Relational, step_limit: Relational, noise: sp.Symbol = sigma_s
 ) -> Derivation:
@@ -150,6 +153,7 @@ def derived(
     )
 
 
+@deferred
 def repaired(bound: sp.Expr, step_limit: Relational, noise: sp.Symbol = sigma_s) -> Derivation:
     """Return the steps to the bound without a condition on q: (54) is not needed.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sympy as sp
 from sympy.core.relational import Relational
 
-from fltheory.derivations.derivation import Derivation, Equal, Implied, Step
+from fltheory.derivations.derivation import Derivation, Equal, Implied, Step, deferred
 from fltheory.theorems.sa_fl.quotient_condition import clearing_steps, quotient
 from fltheory.theorems.sa_fl.symbols import (
     D_0,
@@ -88,6 +88,7 @@ _RESIDUAL_WITHOUT_A_CONDITION = (
 )
 
 
+@deferred
 def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) -> Derivation:
     """Return the steps as printed, with 4 q etabar^2/mu^2 in (81) and 1/(L+mu) in the condition."""
     over, under = quotient(q_condition)
@@ -142,6 +143,7 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
     )
 
 
+@deferred
 def derived(
     bound: sp.Expr, q_condition: Relational, server_step: Relational, client_step: Relational
 ) -> Derivation:
@@ -170,6 +172,7 @@ def derived(
     )
 
 
+@deferred
 def repaired(bound: sp.Expr, server_step: Relational, client_step: Relational) -> Derivation:
     """Return the steps to the bound without a condition on q.
 

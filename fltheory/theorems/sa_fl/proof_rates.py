@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from fltheory.derivations.derivation import Derivation, FiniteLimit, Step, Substitution
+from fltheory.derivations.derivation import Derivation, FiniteLimit, Step, Substitution, deferred
 from fltheory.theorems.sa_fl.symbols import K, L, R, eta_bar, eta_c, eta_s, m, mu, q, sigma, sigma_s
 
 _TAKEN = (
@@ -18,6 +18,7 @@ _FASTER = {eta_s: sp.sqrt(m * K / R)}
 _QUIET = {sigma_s: sigma / sp.sqrt(m * K)}
 
 
+@deferred
 def corollary_1_printed(bound: sp.Expr) -> Derivation:
     """Return the orders at eta_s = 1/sqrt(R), as printed, and at the step size that has them."""
     rare = {q: 1 - 1 / (m * K)}
@@ -36,6 +37,7 @@ def corollary_1_printed(bound: sp.Expr) -> Derivation:
     )
 
 
+@deferred
 def corollary_1_derived(bound: sp.Expr) -> Derivation:
     """Return the orders at eta_s = sqrt(mK/R)."""
     return Derivation(
@@ -49,6 +51,7 @@ def corollary_1_derived(bound: sp.Expr) -> Derivation:
     )
 
 
+@deferred
 def corollary_1_repaired(bound: sp.Expr) -> Derivation:
     """Return the orders where clients' rounds are so rare that 4 q sigma_G^2 is of the order."""
     rare, rarer = {q: 1 / sp.sqrt(R)}, {q: 1 / sp.sqrt(m * K * R)}
@@ -65,12 +68,14 @@ def corollary_1_repaired(bound: sp.Expr) -> Derivation:
     )
 
 
+@deferred
 def corollary_2_printed(bound: sp.Expr) -> Derivation:
     """Return the order at two constants in etabar = Omega(log(R)/R)."""
     steps = (_in_contraction(bound, sp.Integer(1)), _in_contraction(bound, sp.Rational(1, 2)))
     return Derivation(steps, _TAKEN)
 
 
+@deferred
 def corollary_2_derived(bound: sp.Expr) -> Derivation:
     """Return the order at constants of at least one."""
     steps = (_in_contraction(bound, sp.Integer(1)), _in_contraction(bound, sp.Integer(2)))

@@ -30,6 +30,7 @@ from fltheory.exact_or_float import norm, number
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.search_space import SearchSpace
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import (
@@ -147,10 +148,6 @@ def one_noise_level(setting: Setting) -> Mapping[sp.Symbol, float]:
     return constants
 
 
-SAFARI_CONSTANTS = (safari_constants, one_noise_level)
-"""How a statement about SAFARI reads its symbols off a setting."""
-
-
 def _observe_gradient_sum(setting: Setting) -> Sequence[Observable]:
     constants = safari_constants(setting)
     return (ParticipantGradientSum(int(constants[K]), constants[eta_c]),)
@@ -241,6 +238,7 @@ THEOREM_4 = Theorem(
     ),
     meanings=MEANINGS,
     constants=safari_constants,
+    search_space=SearchSpace.SAFARI,
     units=UNITS,
     quantities=QUANTITIES,
     derivation=proof_4.printed(_bound_4(sigma_s), _Q_CONDITION_4, STEP_PRINTED_4.condition),
@@ -287,6 +285,7 @@ SUBMISSION_4 = replace(
     meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
     | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
     constants=one_noise_level,
+    search_space=SearchSpace.SAFARI_ONE_NOISE_LEVEL,
     quantities={**QUANTITIES, sigma: "Max(sigma, server_sigma)"},
     derivation=proof_4.printed_with_minima(
         _bound_4(sigma), _Q_CONDITION_4, STEP_PRINTED_4.condition, sigma
@@ -362,6 +361,7 @@ THEOREM_5 = Theorem(
     ),
     meanings=MEANINGS,
     constants=safari_constants,
+    search_space=SearchSpace.SAFARI,
     units=UNITS,
     quantities=QUANTITIES,
     derivation=proof_5.printed(_BOUND_5, _Q_CONDITION_5, _SERVER_STEP_5.condition),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from fltheory.derivations.derivation import Derivation, Implied, Step
+from fltheory.derivations.derivation import Derivation, Implied, Step, deferred
 from fltheory.theorems.scaffold.symbols import C_0, D_0, W_T, K, N, S, T, beta, eta_g, h, sigma
 
 _distance, _next, _excess, _lag, _next_lag, _drift = sp.symbols("d d' e C C' E", nonnegative=True)
@@ -123,17 +123,25 @@ def _telescoped(total: sp.Expr, bound: sp.Expr) -> Step:
     )
 
 
-STRONGLY_CONVEX = Derivation(
-    steps=(_one_round(_convexity), _weighed(_convexity), _telescoped(W_T, BOUND)),
-    taken=_TAKEN,
-    meanings=_MEANINGS,
-)
-CONVEX = Derivation(
-    steps=(
-        _one_round(sp.Integer(0)),
-        _weighed(sp.Integer(0)),
-        _telescoped(T, _START / (h * T) + NOISE),
-    ),
-    taken=_TAKEN,
-    meanings=_MEANINGS,
-)
+@deferred
+def strongly_convex() -> Derivation:
+    """Return the last steps of the proof for strongly convex clients."""
+    return Derivation(
+        steps=(_one_round(_convexity), _weighed(_convexity), _telescoped(W_T, BOUND)),
+        taken=_TAKEN,
+        meanings=_MEANINGS,
+    )
+
+
+@deferred
+def convex() -> Derivation:
+    """Return those for convex clients."""
+    return Derivation(
+        steps=(
+            _one_round(sp.Integer(0)),
+            _weighed(sp.Integer(0)),
+            _telescoped(T, _START / (h * T) + NOISE),
+        ),
+        taken=_TAKEN,
+        meanings=_MEANINGS,
+    )

@@ -153,7 +153,7 @@ STRONGLY_CONVEX_DERIVED = replace(
     STRONGLY_CONVEX,
     reading="derived",
     hypotheses=(*_without_pass(STRONGLY_CONVEX), _OPTION_2),
-    derivation=proof.STRONGLY_CONVEX,
+    derivation=proof.strongly_convex(),
     note=(
         "The server's variance, 12 h^2 sigma^2/(KS), has a K that only controls of variance "
         "sigma^2/K allow: option II, or an extra pass of K gradients. With one gradient as a "
@@ -192,7 +192,7 @@ CONVEX_DERIVED = replace(
     CONVEX,
     reading="derived",
     hypotheses=(*_without_pass(CONVEX), _OPTION_2),
-    derivation=proof.CONVEX,
+    derivation=proof.convex(),
     note=f"{STRONGLY_CONVEX_DERIVED.note} At mu = 0.",
 )
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from fltheory import algorithms as library
 from fltheory.algorithms import AveragedIterate
 from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.algorithms.table import class_named
 from fltheory.decimals import as_fraction, normalised
 from fltheory.engines import Setting
 from fltheory.participation import (
@@ -29,6 +29,7 @@ Document = dict[str, Any]
 
 _WHOLE = ("local_steps", "option", "clusters", "cutoff", "size", "excluded", "periods", "offsets",
           "active", "start")  # fmt: skip
+_COUNTS = ("int", "tuple[int, ...]", int, tuple[int, ...])
 
 
 def setting_text(setting: Setting) -> Document:
@@ -84,7 +85,9 @@ def _whole(value: Any) -> Any:
 
 def _dataclass_text(value: Any) -> Document:
     found = {
-        item.name: (_whole if item.name in _WHOLE else _text)(getattr(value, item.name))
+        item.name: (_whole if item.name in _WHOLE or item.type in _COUNTS else _text)(
+            getattr(value, item.name)
+        )
         for item in fields(value)
     }
     return found if isinstance(value, Ball) else {"name": type(value).__name__, **found}
@@ -158,8 +161,7 @@ def _made(document: Mapping[str, Any]) -> Any:
             given[name] = tuple(value)
     if "name" not in document:
         return Ball(**given)
-    kind: Callable[..., Any] = getattr(library, document["name"])
-    return kind(**given)
+    return class_named(document["name"])(**given)
 
 
 def _participation(document: Mapping[str, Any], n_clients: int) -> Participation:

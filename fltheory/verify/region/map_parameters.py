@@ -66,7 +66,7 @@ def _number(setting: Setting, name: str) -> Number:
     numbers = numbers_of(setting)
     found = [n for n in numbers if n.path == name or n.path.endswith(f".{name}")]
     if len(found) != 1:
-        known = ", ".join([*_PARAMETERS, *(number.path for number in numbers)])
+        known = ", ".join(dict.fromkeys([*_PARAMETERS, *(number.path for number in numbers)]))
         raise ValueError(f"parameter must be one of {known}, got {name!r}")
     return found[0]
 
@@ -87,9 +87,9 @@ def default_axis(setting: Setting | Family, name: str) -> MapAxis:
         For a parameter that does not exist.
     """
     if isinstance(setting, Family):
-        return MapAxis(name, setting.parameter(name).axis)
+        return MapAxis(name, tuple(dict.fromkeys(setting.parameter(name).axis)))
     if name in _PARAMETERS:
-        return MapAxis(name, _PARAMETERS[name][2](setting))
+        return MapAxis(name, tuple(dict.fromkeys(_PARAMETERS[name][2](setting))))
     value = _number(setting, name).value
     if isinstance(value, int):
         values = [float(round(size)) for size in np.geomspace(1, 10 * max(value, 1), 13)]

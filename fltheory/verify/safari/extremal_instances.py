@@ -17,6 +17,7 @@ import sympy as sp
 
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
+from fltheory.grammar.search_space import SearchSpace
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.verify.safari.witness import Witness
 
@@ -42,6 +43,7 @@ LAYOUTS = (
     Layout((3, -1, -1, -1), 3),
     Layout((-3, 1, 1, 1), 1, (1, 2)),
 )
+_SPACES = (SearchSpace.SAFARI, SearchSpace.SAFARI_ONE_NOISE_LEVEL)
 _STEPS = (1, 2, 5, 20)
 _DIGITS = 2
 _COUPLED = (sa_fl.L, sa_fl.mu, sa_fl.eta_s, sa_fl.K)
@@ -50,8 +52,8 @@ _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
 
 def is_about_safari(statement: Statement) -> bool:
-    """Tell whether the instances here are settings that a statement speaks of."""
-    return statement.basis.constants in sa_fl.SAFARI_CONSTANTS
+    """Tell whether a statement says that its settings are the instances here."""
+    return statement.basis.search_space in _SPACES
 
 
 def about_safari(statement: Statement) -> Theorem:
@@ -64,8 +66,8 @@ def about_safari(statement: Statement) -> Theorem:
     """
     if not is_about_safari(statement):
         raise ValueError(
-            "claim must be about SAFARI, whose settings are all that is searched so far, "
-            f"got {statement.id}"
+            "theorem must be about SAFARI where it claims an order: of other orders only the "
+            f"regimes are checked, see fltheory verify {statement.id}; got {statement.id}"
         )
     return cast("Theorem", statement.basis)
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from fltheory.evidence.evaluation import evaluate
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import Reduction, RoundRange
+from fltheory.grammar.search_space import SearchSpace
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl import statements as sa_fl
@@ -207,7 +208,7 @@ class Assessment(ReadOnlyArrays):
 def assess(theorem: Theorem, batch: InstanceBatch) -> Assessment:
     """Evaluate a theorem about SAFARI on a batch."""
     values: dict[sp.Symbol, FloatArray] = dict(batch.constants)
-    if theorem.constants is sa_fl.one_noise_level:
+    if theorem.search_space is SearchSpace.SAFARI_ONE_NOISE_LEVEL:
         values[sa_fl.sigma] = np.maximum(values[sa_fl.sigma], values.pop(sa_fl.sigma_s))
     for symbol, expression in theorem.definitions.items():
         values[symbol] = evaluate(expression, values)

@@ -10,6 +10,7 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Inequality, Statement
 from fltheory.engines import Setting
 from fltheory.progress import Progress
+from fltheory.theorems.registry import statement_of
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
 from fltheory.verify.safari.instance_search import InstanceSearch
 from fltheory.verify.safari.natural_witness import BUDGET as NATURAL_BUDGET
@@ -81,7 +82,7 @@ class _Search(Protocol):
 
 
 def falsify(
-    theorem: Statement,
+    theorem: Statement | str,
     budget: int | None = None,
     seed: int = 0,
     *,
@@ -107,8 +108,8 @@ def falsify(
 
     Parameters
     ----------
-    theorem : Theorem or PointClaim
-        Registered, or one of your own.
+    theorem : Theorem or PointClaim, or str
+        Registered, or one of your own; or the id of a printed one.
     budget : int, optional
         Settings to try, simplification and natural settings not counted: 500 in a family,
         10,000 about SAFARI, else 1,000.
@@ -125,6 +126,7 @@ def falsify(
         For a claimed order, which no single setting can refute, a claim about learning, a budget
         below 1, or no setting to go out from.
     """
+    theorem = statement_of(theorem)
     claim = theorem.for_search()
     search: _Search
     safari: Theorem | None = None

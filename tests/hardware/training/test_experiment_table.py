@@ -22,8 +22,8 @@ def test_cells() -> None:
     assert table.columns == ("p = 5", "p = 10")
     (_, (first, second)), (label, (_, less)) = table.rows
     assert label == "SAFARI"
-    assert first.settings.partition.classes_per_client == 5
-    assert second.settings.partition.classes_per_client == 10
+    assert first.settings.table["partition"]["classes_per_client"] == 5
+    assert second.settings.table["partition"]["classes_per_client"] == 10
     assert [first.paper, second.paper, less.paper] == ["50", "60.5 ± 1.0", "-"]
     assert first.baseline is None
     assert less.settings.method.name == "SAFARI"

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,23 +15,18 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 import fltheory  # noqa: E402
+from fltheory.algorithms.table import ALGORITHMS  # noqa: E402
 from fltheory.hardware.training import train  # noqa: E402
 from fltheory.hardware.training.fingerprint import (  # noqa: E402
     computing_files,
     fingerprint,
     fingerprint_of,
 )
-from fltheory.hardware.training.methods import METHODS  # noqa: E402
 from fltheory.hardware.training.settings import run_settings  # noqa: E402
 from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 ROOT = Path(fltheory.__file__).parent
 VERSIONS = {"torch": "2", "numpy": "2"}
-OPTIONS: dict[str, dict[str, Any]] = {
-    "SAFARI": {"q": 0.5},
-    "FedAR": {"growth": 0.1, "largest": 2.0},
-    "F3AST": {"size": 4},
-}
 
 
 def of_file(root: Path, name: str) -> str:
@@ -105,7 +99,7 @@ def test_this_package_with_these_versions() -> None:
     assert fingerprint() != fingerprint_of(ROOT, computing_files(), {**versions, "numpy": "1"})
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_function_that_a_run_goes_through_counts(name: str) -> None:
     """Whatever of the package is called in a run lies in the files that are looked at."""
     table = run_table(
@@ -113,7 +107,7 @@ def test_every_function_that_a_run_goes_through_counts(name: str) -> None:
         server=SERVER,
         training={"rounds": 3},
     )
-    table["algorithm"] = {"name": name, **OPTIONS.get(name, {})}
+    table["algorithm"] = {"name": name, **ALGORITHMS[name].example(8)}
     gone_through: set[str] = set()
 
     def note(frame: FrameType, event: str, argument: object) -> None:

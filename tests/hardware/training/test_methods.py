@@ -10,26 +10,22 @@ torch = pytest.importorskip(
 )
 from fltheory import algorithms  # noqa: E402
 from fltheory.algorithms.inactivity_weights import CappedLinear  # noqa: E402
-from fltheory.hardware.training.methods import METHODS, Method, circumstances  # noqa: E402
+from fltheory.algorithms.table import ALGORITHMS  # noqa: E402
+from fltheory.hardware.training.methods import Method, circumstances  # noqa: E402
 from fltheory.participation import Bernoulli, MarkovOnOff  # noqa: E402
 
-NEEDED = {
-    "SAFARI": {"q": 0.5},
-    "FedAR": {"growth": 0.1, "largest": 3.0},
-    "F3AST": {"size": 2},
-}
 PI, NU = [0.9, 0.5, 0.1], [0.9, 0.0, 0.5]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_method_is_an_algorithm_with_the_steps_given(name: str) -> None:
     given = circumstances(0.25, 7, 0.125, 50, MarkovOnOff(PI, NU))
-    options = NEEDED.get(name, {})
+    options = ALGORITHMS[name].example(3)
     made = Method(name, options).algorithm(given)
     assert made.client_lr == 0.25
     assert made.local_steps == 7
     made.init(np.zeros((1, 2)), 3)
-    extra = {} if name == "SAFARI" else {"server_lr": 0.5}
+    extra = {} if name == "safari" else {"server_lr": 0.5}
     assert getattr(Method(name, {**options, **extra}).algorithm(given), "server_lr", 0.5) == 0.5
 
 
@@ -62,11 +58,17 @@ def test_options_arrive() -> None:
 
 def test_refusals() -> None:
     given = circumstances(0.25, 7, None, 50, Bernoulli(PI))
-    with pytest.raises(ValueError, match=r"algorithm.name must be one of FedAvg"):
+    with pytest.raises(ValueError, match=r"algorithm.name must be one of fedavg, "):
         Method("SGD", {})
-    with pytest.raises(ValueError, match=r"algorithm.given is unknown: algorithm has server_lr"):
-        Method("FedAvg", {"given": 1}).algorithm(given)
+    with pytest.raises(
+        ValueError, match=r"algorithm.client_lr is unknown: algorithm has server_lr$"
+    ):
+        Method("FedAvg", {"client_lr": 1}).algorithm(given)
     with pytest.raises(ValueError, match=r"algorithm.start must be one of"):
         Method("MIFA", {"start": "now"}).algorithm(given)
     with pytest.raises(ValueError, match="must not be CA-Fed unless"):
         Method("CA-Fed", {}).algorithm(given)
+    with pytest.raises(ValueError, match="must not be SAFARI without a table"):
+        Method("SAFARI", {"q": 0.5}).algorithm(given)
+    with pytest.raises(ValueError, match=r"algorithm.q must be given"):
+        Method("SAFARI", {}).algorithm({**given, "assist_lr": 0.1})

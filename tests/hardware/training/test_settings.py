@@ -33,7 +33,7 @@ SAFARI = {"name": "SAFARI", "q": 0.5}
         ({"partition": {"classes_per_client": 0}}, "partition.classes_per_client must be a whole"),
         ({"participation": {"size": 7}}, "participation.size must be at most the 6 eligible"),
         ({"participation": {"size": 2.5}}, "participation.size must be a whole number"),
-        ({"algorithm": {"name": "FedSGD"}}, "algorithm.name must be one of FedAvg"),
+        ({"algorithm": {"name": "FedSGD"}}, "algorithm.name must be one of fedavg, "),
         ({"algorithm": {"q": 0.5}}, "algorithm.q is unknown: algorithm has server_lr"),
         ({"algorithm": {"name": "SAFARI"}, "server": SERVER}, "algorithm.q must be given"),
         ({"algorithm": {**SAFARI, "q": 2}, "server": SERVER}, "algorithm.q must be a probability"),

@@ -28,10 +28,15 @@ def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> Non
     for assertion in found.corrected.assertions:
         assert assertion.left in text
         terms = [assertion.right] if assertion.variable else sp.Add.make_args(assertion.right)
-        assert all(str(term) in text and sp.latex(term) in latex for term in terms)
+        for term in terms:  # a negative one has its sign before it
+            sizes = (term, -term)
+            assert any(str(size) in text and sp.latex(size) in latex for size in sizes)
     for number, change in enumerate(found.changes, 1):
-        assert f"  [{number}] {change.kind}: {change.about}" in text
-        assert rf"\item[{{[{number}]}}] {change.kind}" in latex
+        # A number that marks no part would send the reader looking for it.
+        marks_a_part = re.search(rf"\[(\d+,)*{number}(,\d+)*\]", text.split("What changes")[0])
+        label = number if marks_a_part else "*"
+        assert f"  [{label}] {change.kind}: {change.about}" in text
+        assert rf"\item[{{[{label}]}}] {change.kind}" in latex
 
 
 @pytest.mark.parametrize("identifier", CORRECTED)
@@ -43,7 +48,7 @@ def test_latex_is_balanced_and_has_no_character_that_text_cannot_show(identifier
         assert body.count(rf"\begin{{{name}}}") == body.count(rf"\end{{{name}}}")
     assert body.count("$") % 2 == 0
     outside = re.sub(
-        r"\$[^$]*\$|\\detokenize\{.*?\}\}|\\begin\{multline\*\}.*?\\end\{multline\*\}",
+        r"\$[^$]*\$|\\[_^&#%]|\\begin\{multline\*\}.*?\\end\{multline\*\}",
         "",
         body,
         flags=re.S,
@@ -68,3 +73,16 @@ def test_marks_stand_where_the_changes_are() -> None:
     assert "coupled step sizes: K*eta_c*mu/2 = 2*L*eta_s*mu/(L + mu)\n" in text
     latex = corrected_latex(correction("sa-fl/5"))
     assert r"\changed{3}{\frac{4 q \sigma_{G}^{2}}{\mu^{2}}}" in latex
+
+
+def test_a_negative_summand_has_its_sign_before_it() -> None:
+    found = correction("pac/example")
+    assert "\n    - (-c + d)/(-a + b)\n" in corrected_text(found)
+    assert "+ -" not in corrected_latex(found)
+
+
+def test_long_texts_may_be_broken_into_lines() -> None:
+    latex = corrected_latex(correction("ca-fed/2"))
+    assert "detokenize" not in latex
+    assert r"w\_B* for w* in upsilon and in Gamma" in latex
+    assert r"\textbar{}\textbar{}w\_0 - w*\textbar{}\textbar{}" in latex

@@ -6,6 +6,7 @@ import io
 import math
 
 import pytest
+import sympy as sp
 from rich.console import Console
 
 from fltheory import theorems
@@ -71,7 +72,11 @@ def test_explanation_holds_everything(statement: theorems.Statement) -> None:
     text = explanation(statement)
     theorem = getattr(statement, "theorem", statement)
     expected = [statement.id, statement.reading, statement.title, statement.source, statement.note]
-    expected += [theorem.quantity.text, *theorem.meanings.values()]
+    rights = [assertion.right for assertion in (*statement.assertions, *theorem.assertions)]
+    conditions = [hypothesis.condition for hypothesis in theorem.hypotheses]
+    used = sp.Tuple(*rights, *conditions, *theorem.definitions.values()).free_symbols
+    expected += [theorem.quantity.text]
+    expected += [theorem.meanings[s] for s in used & theorem.meanings.keys() - theorem.definitions]
     for hypothesis in theorem.hypotheses:
         expected += [hypothesis.name, hypothesis.source]
     expected += [item.meaning for item in getattr(theorem, "round_symbols", ())]
@@ -79,7 +84,7 @@ def test_explanation_holds_everything(statement: theorems.Statement) -> None:
 
 
 def test_where_it_applies_sorts_regimes_by_verdict() -> None:
-    text = where_it_applies(CELLS)
+    text = where_it_applies({cell.regime: cell.verdict.outcome.name for cell in CELLS})
     assert "HOLDS: calm; order" in text
     assert "REFUTED: rough" in text
     assert "INAPPLICABLE: stiff; wild" in text

@@ -29,7 +29,7 @@ def measured(**changes: Any) -> Measured:
     runs = {}
     for run in table.runs:
         for seed in table.seeds:
-            p = run.partition.classes_per_client  # type: ignore[attr-defined]
+            p = run.table["partition"]["classes_per_client"]
             last = 10.0 * seed + p + (5 if run.method.name == "SAFARI" else 0)
             curve = Curve(np.array([1.0, 2.0]), np.array([last + 30, last]), np.ones(2))
             runs[run.key(seed)] = Finished(curve, torch.zeros(1), ABOUT)

@@ -132,3 +132,19 @@ def test_a_bad_bound_of_a_quantity_is_not_hidden() -> None:
     broken = replace(theorems.get("sa-fl/5"), quantity=quantity)
     with pytest.raises(ValueError, match="name must be one of"):
         map_region(broken, BASE, MapAxis("q", (0.5,)), MapAxis("rounds", (1.0,)))
+
+
+def test_whole_numbers_of_an_axis_stand_once() -> None:
+    """13 roundings of 1 to 10 R, R = 1, would be 1, 1, 1, 2, 2, ..."""
+    setting = replace(theorems.get("sa-fl/5").regimes["q = 0"].setting, rounds=1)
+    values = default_axis(setting, "rounds").values
+    assert len(set(values)) == len(values) > 3
+
+
+def test_what_may_be_varied_is_listed_once() -> None:
+    setting = theorems.get("sa-fl/5").regimes["q = 0"].setting
+    with pytest.raises(ValueError, match="parameter must be one of") as error:
+        default_axis(setting, "nothing")
+    listed = str(error.value).split("one of ")[1].split(", got")[0].split(", ")
+    assert listed.count("rounds") == 1
+    assert len(set(listed)) == len(listed)

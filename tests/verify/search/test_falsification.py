@@ -53,6 +53,17 @@ def test_planted_faults_are_found(plant, seed: int) -> None:
     assert certificate(plant(DERIVED), found.witness)["truth"]
 
 
+def test_where_a_statement_is_searched_is_its_own_to_say() -> None:
+    """Not who reads its symbols: an equal theorem with functions of its own is searched alike."""
+    own = replace(DERIVED, constants=lambda setting: DERIVED.constants(setting))
+    counts = [falsify(t, budget=300).settings_applicable for t in (DERIVED, own)]
+    assert counts[0] == counts[1] > 0
+    assert falsify(own, budget=300).best_ratio == falsify(DERIVED, budget=300).best_ratio
+    around = falsify(replace(DERIVED, search_space=None), budget=3)
+    assert around.best is not None
+    assert around.best.lines[0].startswith("Safari, ")
+
+
 def test_the_search_keeps_its_budget_and_reports_it() -> None:
     seen: list[int] = []
     found = falsify(DERIVED, budget=600, progress=lambda tried, total, best: seen.append(tried))
