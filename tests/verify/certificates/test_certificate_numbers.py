@@ -518,15 +518,20 @@ def test_delayed_sums(w: Any, rate: F, factor: F, change: F) -> None:
     assert exact - near <= log_high <= exact + wide
 
 
-@pytest.mark.parametrize("correlation", ["1/2", "31/32"])
-def test_delayed_sums_hold_the_truth(correlation: str) -> None:
+@pytest.mark.parametrize(
+    ("correlation", "scale"),
+    [("1/2", "1/2"), ("31/32", "1/2"), ("1/2", f"1/{2**70}")],
+    ids=["fast", "slow", "steps below the last digit that is kept"],
+)
+def test_delayed_sums_hold_the_truth(correlation: str, scale: str) -> None:
     """A million terms in floats, and what is left of 1/t^2 and ln(t)/t^2 beyond."""
-    (low, high), (log_low, log_high) = checker._delayed(known(mixing_like(correlation)), 16)
+    w = mixing_like(correlation, scale=scale)
+    (low, high), (log_low, log_high) = checker._delayed(known(w), 16)
     rate, t = (1 + float(F(correlation))) / 2, np.arange(1, 10**6 + 1)
     needed = np.log(2 * (1 / 2 + 2 / 3) * (5.5**2 - 9 / 49) * t) / -math.log(rate)
-    m = np.maximum(0, np.ceil(needed))
-    terms = 0.25 / (t - np.minimum(m, t) + 1.5) ** 2
-    left = 0.25 / (t[-1] - m[-1])
+    m, square = np.maximum(0, np.ceil(needed)), float(F(scale)) ** 2
+    terms = square / (t - np.minimum(m, t) + 1.5) ** 2
+    left = square / (t[-1] - m[-1])
     assert float(low) <= terms.sum() + left * 1.001
     assert float(high) >= terms.sum() + left * 0.999
     logs, more = (np.log(t) * terms).sum(), left * (math.log(10**6) + 1)
