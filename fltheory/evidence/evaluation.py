@@ -120,7 +120,7 @@ def check_point_hypothesis(
 def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
     return HypothesisCheck(
         name=hypothesis.name,
-        condition=str(hypothesis.condition),
+        condition=hypothesis.text,
         source=hypothesis.source,
         holds=None,
         margin=float("nan"),
@@ -177,7 +177,7 @@ def _decided(
     every = [symbol for symbol in used if symbol.reduction == "every"]
     return HypothesisCheck(
         name=hypothesis.name,
-        condition=str(hypothesis.condition),
+        condition=hypothesis.text,
         source=hypothesis.source,
         holds=holds,
         margin=float(centre[worst]),

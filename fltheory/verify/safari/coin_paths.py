@@ -50,10 +50,12 @@ def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
         return False
     forms = _coefficients(of_rounds[0], witness)
     # Floats tell quickly what is hopeless; what they let pass is settled in fractions.
-    return all(
-        check(*([as_number(part) for part in form] for form in forms), moves.in_numbers(as_number))
-        for as_number in (float, _rational)
-    )
+
+    def settled(as_number: Callable[[Fraction], Number]) -> bool:
+        above, below = ([as_number(part) for part in form] for form in forms)
+        return check(above, below, moves.in_numbers(as_number))
+
+    return settled(float) and settled(_rational)
 
 
 def is_function_of_coins(witness: Witness) -> bool:
