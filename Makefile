@@ -3,10 +3,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 BASELINE := verification/baseline.csv
 
-.PHONY: verify test lint docs wheel notebooks soundness clean
+.PHONY: verify findings test lint docs wheel notebooks soundness clean
 
 verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
+
+findings: verify
+	$(BIN)/fltheory reproduce findings --check --verdicts out/verify.json
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(VERDICTS),--verdicts=$(VERDICTS))

@@ -8,7 +8,8 @@ reach what it changes run, cheapest first, until one fails. A case that takes fa
 before is noticed, too. Survivors must be listed below, each with the reason why no certificate
 could tell it from the checker.
 
-    python benchmarks/checker_mutants.py [--only PART] [--lines 1-99] [--sample COUNT] [--list]
+    python benchmarks/checker_mutants.py [--only PART] [--lines 1-99] [--sample COUNT] [--seed SEED]
+        [--list]
 """
 
 from __future__ import annotations
@@ -276,13 +277,14 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutants whose title holds this")
     parser.add_argument("--lines", default="0-100000", help="first and last line to mutate")
     parser.add_argument("--sample", type=int, help="so many of them, drawn at random")
+    parser.add_argument("--seed", type=int, default=0, help="of that drawing")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
     given = parser.parse_args()
     first, last = (int(end) for end in given.lines.split("-"))
     every = titled(list(mutants(CHECKER.read_text(encoding="utf-8"))))
     chosen = {t: m for t, m in every.items() if first <= m.line <= last and given.only in t}
     if given.sample is not None:
-        drawn = random.Random(0).sample(sorted(chosen), min(given.sample, len(chosen)))
+        drawn = random.Random(given.seed).sample(sorted(chosen), min(given.sample, len(chosen)))
         chosen = {title: chosen[title] for title in drawn}
     if given.list:
         print("\n".join(f"{m.line}: {title}" for title, m in chosen.items()))

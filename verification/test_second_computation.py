@@ -19,7 +19,8 @@ from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.verify import Outcome, check
+from fltheory.testing.pytest_plugin import Recorder
+from fltheory.verify import Outcome
 
 Array = NDArray[np.float64]
 
@@ -141,13 +142,13 @@ REFUTED = [("sa-fl/4", "long horizon"), ("sa-fl/4", "other units"), ("sa-fl/5", 
 
 
 @pytest.mark.parametrize(("identifier", "regime"), REFUTED)
-def test_refutation_is_found_again(identifier: str, regime: str) -> None:
+def test_refutation_is_found_again(identifier: str, regime: str, as_recorded: Recorder) -> None:
     statement = theorems.get(identifier)
     setting = statement.regimes[regime].setting
     truth, bound, holds = SECOND[identifier](setting)
     assert holds
     assert truth > bound
-    verdict = check(statement, setting)
+    verdict = as_recorded(statement, regime)
     assert verdict.outcome is Outcome.REFUTED
     assert verdict.truth == pytest.approx(truth, rel=1e-8)
     assert verdict.bound == pytest.approx(bound, rel=1e-12)
@@ -157,20 +158,20 @@ def test_refutation_is_found_again(identifier: str, regime: str) -> None:
 @pytest.mark.parametrize(
     "regime", ["biased minority excluded", "i.i.d.", "K = 1", "m = 1", "q = 0"]
 )
-def test_other_cells_agree_too(identifier: str, regime: str) -> None:
+def test_other_cells_agree_too(identifier: str, regime: str, as_recorded: Recorder) -> None:
     statement = theorems.get(identifier)
     setting = statement.regimes[regime].setting
     truth, bound, holds = SECOND[identifier](setting)
-    verdict = check(statement, setting)
+    verdict = as_recorded(statement, regime)
     assert verdict.truth == pytest.approx(truth, rel=1e-8)
     assert verdict.bound == pytest.approx(bound, rel=1e-12)
     assert (verdict.outcome is not Outcome.INAPPLICABLE) == holds
 
 
-def test_refuted_order_of_corollary_1_is_found_again() -> None:
+def test_refuted_order_of_corollary_1_is_found_again(as_recorded: Recorder) -> None:
     statement = theorems.get("sa-fl/corollary-1")
     regime = statement.regimes["biased minority excluded"]
-    verdict = check(statement, regime.setting)
+    verdict = as_recorded(statement, "biased minority excluded")
     assert verdict.outcome is Outcome.REFUTED
     truths = []
     for rounds in (regime.setting.rounds // 10, regime.setting.rounds):

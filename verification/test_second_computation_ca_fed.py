@@ -16,6 +16,7 @@ import pytest
 from scipy.optimize import minimize
 
 from fltheory import theorems
+from fltheory.testing.pytest_plugin import Recorder
 from fltheory.verify import Outcome, check
 
 _FAR = 2_000_000
@@ -39,16 +40,16 @@ def bound_12(
     return above / sum(c / (s + b) for s in range(1, T + 1))
 
 
-def compared(regime: str, truth: float, bound: float) -> None:
+def compared(as_recorded: Recorder, regime: str, truth: float, bound: float) -> None:
     assert truth > bound
     statement = theorems.get("ca-fed/2")
-    verdict = check(statement, statement.regimes[regime].setting)
+    verdict = as_recorded(statement, regime)
     assert verdict.outcome is Outcome.REFUTED
     assert verdict.truth == pytest.approx(truth, rel=1e-9)
     assert verdict.bound == pytest.approx(bound, rel=1e-5)
 
 
-def test_started_at_the_target_minimiser() -> None:
+def test_started_at_the_target_minimiser(as_recorded: Recorder) -> None:
     """F_k = (w - c_k)^2/2, c = +-1000, pi = (0.9, 0.1), q = 1/2 each: w_B* = 800, w* = 0.
 
     Rounds are independent: E[w_s w_t] for s < t from E[w_s^2] and E[w_s], by the mean maps of
@@ -104,10 +105,10 @@ def test_started_at_the_target_minimiser() -> None:
         C_P=1.8,
         lam=0.5,
     )
-    compared("started at the optimum", truth, bound)
+    compared(as_recorded, "started at the optimum", truth, bound)
 
 
-def test_other_units() -> None:
+def test_other_units(as_recorded: Recorder) -> None:
     """One client, there or not; every path of ten rounds is run. The bound is negative."""
     L, start, c, b, T = 1.0, 0.1, 2.5, 9.0, 10
     stay = 0.99 + 0.01 * 0.5
@@ -139,7 +140,7 @@ def test_other_units() -> None:
         lam=0.995,
     )
     assert bound < 0
-    compared("other units", truth, bound)
+    compared(as_recorded, "other units", truth, bound)
 
 
 def test_the_same_run_in_larger_units_is_within_its_bound() -> None:
@@ -151,7 +152,7 @@ def test_the_same_run_in_larger_units_is_within_its_bound() -> None:
     assert large.outcome is Outcome.HOLDS
 
 
-def test_small_server_step() -> None:
+def test_small_server_step(as_recorded: Recorder) -> None:
     """One client that is always there: the run is a product of 2400 numbers."""
     (c, b), T = (9.6, 600.0), 2400
     w, above = 1.0, 0.0
@@ -175,7 +176,7 @@ def test_small_server_step() -> None:
         C_P=1.0,
         lam=0.5,
     )
-    compared("small server step", truth, bound)
+    compared(as_recorded, "small server step", truth, bound)
 
 
 def test_rarer_clients_can_get_the_larger_weights() -> None:

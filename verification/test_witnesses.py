@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
-from fltheory.verify import Outcome, check, read_certificate
+from fltheory.verify import Outcome, Sampling, read_certificate
 from fltheory.verify.baseline import read_baseline
 from fltheory.verify.certificates.certificate import Certified, statement_text
 
@@ -29,9 +29,9 @@ def certified(path: Path) -> Certified:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_the_two_numbers_are_between_the_sides_in_floats(path: Path) -> None:
     found = certified(path)
-    verdict = check(found.theorem, found.setting)
-    assert verdict.outcome is Outcome.REFUTED
-    assert verdict.truth > found.truth > found.bound > verdict.bound
+    sides = found.theorem.compared(found.setting, Sampling())
+    assert sides.outcome is Outcome.REFUTED
+    assert sides.truth > found.truth > found.bound > sides.bound
 
 
 def test_every_refuted_inequality_has_a_certificate_or_a_reason_why_not() -> None:

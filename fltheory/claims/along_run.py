@@ -31,6 +31,7 @@ from fltheory.engines.trajectory import FIELDS
 from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_along
 from fltheory.evidence.evaluation import (
     check_hypothesis,
+    constants_of,
     evaluate,
     theorem_values,
 )
@@ -145,7 +146,7 @@ class Theorem(Inequality):
         self, run: Truth, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
     ) -> Comparison:
         """Evaluate both sides, the hypotheses, and further ones, on a run that is known."""
-        values = theorem_values(self, self.constants(setting))
+        values = theorem_values(self, constants_of(self.constants, setting))
         left, error = left_side(self.quantity, run, setting)
         lower, upper = run.interval(self.quantity.field)
         ends = self.quantity.ends(lower, upper, setting)

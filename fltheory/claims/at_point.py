@@ -15,7 +15,12 @@ from fltheory.claims.statement import Inequality, Parts
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_at_point
-from fltheory.evidence.evaluation import check_point_hypothesis, evaluate, theorem_values
+from fltheory.evidence.evaluation import (
+    check_point_hypothesis,
+    constants_of,
+    evaluate,
+    theorem_values,
+)
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.grammar.family import Family
@@ -70,7 +75,7 @@ class PointClaim(Inequality):
         extra_hypotheses: tuple[Hypothesis, ...] = (),
     ) -> Comparison:
         """Evaluate both sides, the hypotheses, and further ones; nothing is sampled."""
-        values = theorem_values(self, self.constants(setting))
+        values = theorem_values(self, constants_of(self.constants, setting))
         truth, error = self.quantity.value(setting)
         return Comparison(
             truth=truth,

@@ -24,7 +24,7 @@ from fltheory.claims.curve_samples import CurveSample
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides
-from fltheory.evidence.evaluation import check_point_hypothesis, theorem_values
+from fltheory.evidence.evaluation import check_point_hypothesis, constants_of, theorem_values
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
@@ -283,7 +283,7 @@ class Inequality(Basis):
         ValueError
             If the statement does not speak of such a setting.
         """
-        values = theorem_values(self, self.constants(setting))
+        values = theorem_values(self, constants_of(self.constants, setting))
         if self.round_symbols:
             return ()
         return tuple(check_point_hypothesis(item, values) for item in self.hypotheses)

@@ -364,10 +364,11 @@ def _checked(
     else:
         single, gap = _decided(hypothesis, evaluation)
         holds, gaps = [single], [gap]
-    worst = min(range(len(gaps)), key=lambda place: _rank(gaps[place]))
+    # The first of the smallest, or of the undefined, which NumPy takes for smaller than any.
+    worst = int(np.argmin(gaps))
     return HypothesisCheck(
         name=hypothesis.name,
-        condition=str(hypothesis.condition),
+        condition=hypothesis.text,
         source=hypothesis.source,
         holds=_all_hold(holds),
         margin=gaps[worst],
@@ -417,11 +418,6 @@ def _by_intervals(
     holds = [True if yes else False if no else None for yes, no in zip(sure, never, strict=True)]
     with np.errstate(invalid="ignore"):
         return holds, ((gap.low + gap.high) / 2).tolist()
-
-
-def _rank(gap: float) -> tuple[bool, float]:
-    """Order rounds by their margins, the undefined first."""
-    return (False, 0.0) if math.isnan(gap) else (True, gap)
 
 
 def _all_hold(each: Sequence[bool | None]) -> bool | None:

@@ -68,6 +68,14 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
         return np.asarray(function(*floats), dtype=np.float64)
 
 
+@lru_cache(maxsize=64)
+def constants_of(
+    constants: Callable[[Any], Mapping[sp.Symbol, Any]], setting: Any
+) -> Mapping[sp.Symbol, Any]:
+    """Keep the last constants: hypotheses, both sides and readings ask for the same ones."""
+    return constants(setting)
+
+
 def theorem_values(
     statement: WithConstants, constants: Mapping[sp.Symbol, float]
 ) -> dict[sp.Symbol, float]:
@@ -120,7 +128,7 @@ def check_point_hypothesis(
 def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
     return HypothesisCheck(
         name=hypothesis.name,
-        condition=str(hypothesis.condition),
+        condition=hypothesis.text,
         source=hypothesis.source,
         holds=None,
         margin=float("nan"),
@@ -177,7 +185,7 @@ def _decided(
     every = [symbol for symbol in used if symbol.reduction == "every"]
     return HypothesisCheck(
         name=hypothesis.name,
-        condition=str(hypothesis.condition),
+        condition=hypothesis.text,
         source=hypothesis.source,
         holds=holds,
         margin=float(centre[worst]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import sympy as sp
 
@@ -44,3 +45,8 @@ class Hypothesis:
                 f"got {self.condition!r}; evaluate=False keeps SymPy from deciding it"
             )
         validation.instance_of(f"source of hypothesis {self.name!r}", self.source, str, "a string")
+
+    @cached_property
+    def text(self) -> str:
+        """The condition as SymPy writes it, which takes longer than many a check of it."""
+        return str(self.condition)

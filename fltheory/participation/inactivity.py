@@ -65,11 +65,10 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
     come, stay, first = _on_off(participation)
     longest = int(min(allowed.max(), rounds))
     if is_exact(come):
-        each = [
-            _exact_chance(*numbers, allowed, longest)
-            for numbers in zip(come, stay, first, strict=True)
-        ]
-        return 1 - np.prod([1 - failed for failed in each])
+        each = list(zip(come, stay, first, strict=True))
+        # Exact numbers take their time: clients that come and go alike share theirs.
+        failing = {alike: _exact_chance(*alike, allowed, longest) for alike in dict.fromkeys(each)}
+        return 1 - np.prod([1 - failing[client] for client in each])
     law = np.zeros((longest + 2, come.size))
     law[0], law[1] = first, 1 - first
     failed = np.zeros(come.size)

@@ -10,6 +10,7 @@ import sympy as sp
 
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
+from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.participation import UniformSubset
@@ -62,6 +63,23 @@ def test_verdicts(of: PointClaim, outcome: Outcome) -> None:
     assert verdict.outcome is outcome
     assert verdict.evidence.grade is Grade.FLOAT64
     assert (verdict.theorem, verdict.reading) == ("toy", "printed")
+
+
+def test_hypotheses_and_both_sides_share_the_constants() -> None:
+    """What a search asks of each setting, one after the other; another setting has its own."""
+    asked: list[int] = []
+
+    def constants(setting: Setting) -> dict[sp.Symbol, float]:
+        asked.append(setting.rounds)
+        return {h: setting.problem.L * setting.rounds}
+
+    counted = replace(claim(5 * h), constants=constants)
+    for rounds in (1, 2):
+        setting = replace(SETTING, rounds=rounds)
+        (flat,) = counted.hypotheses_without_run(setting)
+        assert flat.margin == 5 - 2 * rounds
+        assert counted.compared(setting, Sampling()).bound == 10.0 * rounds
+    assert asked == [1, 2]
 
 
 def test_definitions_enter_the_bound() -> None:

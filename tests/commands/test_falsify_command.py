@@ -36,7 +36,7 @@ def test_falsify_follows_an_order_over_three_decades(fltheory_command) -> None:
 
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
-    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--out", str(path))
+    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--budget", "1500", "--out", path)
     assert status == 0
     assert "certified: checked in fractions" in out
     assert fltheory_command("certify", str(path))[0] == 0

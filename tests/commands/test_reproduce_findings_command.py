@@ -5,17 +5,31 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
+from fltheory.theorems import registered, registry
+from tests.fewer_regimes import with_regimes
+
+FEW = ("sa-fl/4", "sa-fl/5", "sa-fl/corollary-2")
+
+
+@pytest.fixture
+def few_regimes(own_theorems_forgotten: None) -> None:
+    """Leave every reading its first four regimes: how many there are is not the point here."""
+    for statement in (one for one in registered() if one.id in FEW):
+        few = dict(list(statement.regimes.items())[:4])
+        registry._BY_NAME[statement.id, statement.reading] = with_regimes(statement, few)
+
 
 def test_findings_are_made_and_checked(
-    fltheory_command, certificate_file, monkeypatch, tmp_path: Path
+    fltheory_command, certificate_file, monkeypatch, tmp_path: Path, few_regimes
 ) -> None:
-    few = ("sa-fl/4", "sa-fl/5", "sa-fl/corollary-2")
     module = import_module("fltheory.reproduce.findings")
-    monkeypatch.setattr(module, "ids", lambda: few)
+    monkeypatch.setattr(module, "ids", lambda: FEW)
     page, verdicts = tmp_path / "findings.md", tmp_path / "verify.json"
     options = (str(certificate_file.parent), "--out", str(page), "--budget", "250")
     assert fltheory_command("reproduce", "findings", *options)[0] == 0
-    assert fltheory_command("verify", *few, "--json", str(verdicts))[0] == 0
+    assert fltheory_command("verify", *FEW, "--json", str(verdicts))[0] == 0
     with monkeypatch.context() as known:
         # Verdicts that are given are not made again.
         known.delattr(module, "check_regimes")

@@ -200,8 +200,8 @@ class ExactRun:
         pull = _matrix(self._reading, self._numbers.pull[:, None])
         return _entries_of(hessian.solve(pull))[:, 0]
 
-    def values(self) -> list[list[Any]]:
-        """Return every quantity before the first round and after each, in FIELDS' order."""
+    def values(self) -> Entries:
+        """Return every quantity, in FIELDS' order, before the first round and after each."""
         return self._until_read(self._run)
 
     def _until_read(self, compute: Callable[[], T]) -> T:
@@ -217,7 +217,7 @@ class ExactRun:
                 # Counts, and comparisons of them, want fractions: balls do not tell equals apart.
                 self._read_with(RATIONAL, self._random)
 
-    def _run(self) -> list[list[Any]]:
+    def _run(self) -> Entries:
         rows = self._initial()
         found: list[list[Any]] = []
         alike_from = self._alike_from
@@ -225,14 +225,14 @@ class ExactRun:
             if index == self._alike_from:
                 alike = self._powered(rows, index)
                 if alike is not None:
-                    return found + alike
+                    return np.concatenate([_table(found), alike]) if found else alike
             found.append(self._read_off(rows))
             after = self._after(rows, index)
             if alike_from is not None and index >= alike_from and after.keys() == rows.keys():
                 alike_from = None
                 self._foresee(after, index + 1)
             rows = after
-        return [*found, self._read_off(rows)]
+        return _table([*found, self._read_off(rows)])
 
     @cached_property
     def _alike_from(self) -> int | None:
@@ -465,7 +465,7 @@ class ExactRun:
             self._held_forms[key] = self._forms(row)
         return self._held_forms[key]
 
-    def _powered(self, rows: Mapping[_Row, Any], index: int) -> list[list[Any]] | None:
+    def _powered(self, rows: Mapping[_Row, Any], index: int) -> Entries | None:
         """Return the rounds from one on from powers of one matrix; None where they are few."""
         rounds = self._setting.rounds - index
         if self._arithmetic is RATIONAL:
@@ -635,7 +635,7 @@ def _forgets(transition: Any, rows: int, n: int) -> bool:
     return False
 
 
-def _by_powers(transition: Any, start: Any, functional: Any, rounds: int) -> list[list[Any]]:
+def _by_powers(transition: Any, start: Any, functional: Any, rounds: int) -> Entries:
     """Return ``functional transition^r start`` for r = 0, ..., rounds.
 
     ``F T^(j + k i) v``: k small steps on the left, and as many large ones on the right.
@@ -658,7 +658,7 @@ def _by_powers(transition: Any, start: Any, functional: Any, rounds: int) -> lis
     found[:] = product.entries()
     # By large steps, small steps and quantities.
     by_round = found.reshape(stride, count, -1).transpose(2, 0, 1).reshape(-1, count)
-    return by_round[: rounds + 1].tolist()
+    return by_round[: rounds + 1]
 
 
 def _power(matrix: Any, exponent: int) -> Any:
@@ -677,6 +677,12 @@ def _matrix(arithmetic: Arithmetic, values: Entries) -> Any:
     if arithmetic is RATIONAL:
         return fmpq_mat(rows, columns, flat)
     return arb_mat(rows, columns, flat)
+
+
+def _table(rows: Sequence[Sequence[Any]]) -> Entries:
+    made = np.empty((len(rows), len(rows[0])), dtype=object)
+    made[:] = rows
+    return made
 
 
 def _entries_of(matrix: Any) -> Entries:
@@ -746,18 +752,18 @@ def rational_trajectory(setting: Setting, observe: Sequence[Observable] = ()) ->
     return Trajectory.of(fractions, rounding_error=zeros, enclosed=True)
 
 
-def _as_floats(values: Sequence[Sequence[Any]]) -> tuple[FloatArray, FloatArray] | None:
+def _as_floats(values: Entries) -> tuple[FloatArray, FloatArray] | None:
     """Return middles and bounds on what they are off by; None if too little is known."""
-    flat = [item for row in values for item in row]
-    if not all(item.is_finite() for item in flat):
+    flat = values.ravel().tolist()
+    if not all(map(arb.is_finite, flat)):
         return None
-    middles = np.array([float(item) for item in flat])
+    middles = np.fromiter(map(float, flat), dtype=np.float64, count=len(flat))
     largest = np.flatnonzero(np.abs(middles) >= OVERFLOW)
     if not all(flat[place].abs_lower() > OVERFLOW / 2 for place in largest):
         return None
-    shape = len(values), len(values[0])
-    middles = middles.reshape(shape)
-    radii = np.array([float(item.rad()) for item in flat]).reshape(shape)
+    middles = middles.reshape(values.shape)
+    radii = np.fromiter(map(float, map(arb.rad, flat)), dtype=np.float64, count=len(flat))
+    radii = radii.reshape(values.shape)
     tiny = float(np.finfo(np.float64).tiny)
     # Half a last place for the float, and a little for what float() of a radius may round off.
     return middles, radii * (1 + 1e-6) + np.abs(middles) * 2.0**-53 * (1 + 1e-6) + tiny

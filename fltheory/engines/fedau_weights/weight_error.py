@@ -169,8 +169,9 @@ def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, Floa
     cut = 0.0 if cutoff == math.inf else stays ** (cutoff - 1)
     past: deque[tuple[int, FloatArray]] = deque([(0, np.ones(1))], maxlen=int(min(cutoff, rounds)))
     carried: tuple[int, FloatArray] = (0, np.zeros(0))
+    moments = interval_moments(p, cutoff)
     for s in range(1, rounds):
-        first, last = _counts_kept(p, cutoff, s)
+        first, last = _counts_kept(*moments, cutoff, s)
         size = last + 1 - first
         whole = len(past) == cutoff
         long_ago = _shifted(past[0], first - 1, size) if whole else np.zeros(size)
@@ -182,9 +183,8 @@ def _ends(p: float, cutoff: float, rounds: int) -> Iterator[tuple[int, int, Floa
         yield s, first, row
 
 
-def _counts_kept(p: float, cutoff: float, s: int) -> tuple[int, int]:
+def _counts_kept(mean: float, variance: float, cutoff: float, s: int) -> tuple[int, int]:
     """Return the numbers of intervals within nine standard deviations after s rounds."""
-    mean, variance = interval_moments(p, cutoff)
     spread = _DEVIATIONS * math.sqrt(s * variance / mean**3) + _MARGIN
     fewest = 1 if cutoff == math.inf else math.ceil(s / cutoff)
     return max(1, fewest, math.floor(s / mean - spread)), min(s, math.ceil(s / mean + spread))

@@ -129,12 +129,12 @@ def _fixed_point(step: JumpMap, law: FloatArray, dwell: float) -> tuple[Moments,
     limit = Moments(law, first, 0.5 * (second + second.swapaxes(1, 2)))
     image = step(limit)
     no_errors = MomentErrors(np.zeros_like(law), np.zeros_like(law), np.zeros_like(law))
-    fresh = no_errors.after(step, limit)
+    _, (fresh_second, fresh_first) = no_errors.after(step, limit)
     first_gap = np.linalg.norm(image.first - limit.first, axis=1).sum()
     second_gap = np.linalg.norm(image.second - limit.second, "nuc", axis=(1, 2)).sum()
-    first_error = _dwell_of_first(step, dwell) * float(first_gap + fresh.first.sum())
+    first_error = _dwell_of_first(step, dwell) * float(first_gap + fresh_first)
     coupled = float(np.max(step.rounding.coupling)) * first_error
-    second_error = dwell * (float(second_gap + fresh.second.sum()) + coupled)
+    second_error = dwell * (float(second_gap + fresh_second) + coupled)
     return limit, second_error, first_error
 
 

@@ -118,13 +118,13 @@ def _run(
                 errors,
             )
             return
-        fresh = errors.fresh(step, moments)
+        after, fresh = errors.after(step, moments)
         if step is not before:
             growth = step.rounding.one_round(*_sums(errors))
         elif isinstance(growth, SteadyGrowth) and growth.second_gain > 1:
             growth = step.growth(*_sums(errors))
         growth.add(*fresh)
-        errors = replace(errors.after(step, moments), totals=(growth.second, growth.first))
+        errors = replace(after, totals=(growth.second, growth.first))
         before, moments = step, step(moments)
         yield moments, errors
 

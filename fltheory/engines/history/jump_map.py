@@ -147,14 +147,11 @@ class MomentErrors:
     second: FloatArray
     totals: tuple[float, float] = (np.inf, np.inf)
 
-    def fresh(self, step: JumpMap, before: Moments) -> tuple[float, float]:
-        """Return what a round from ``before`` adds to the sums over states of M and of m."""
-        none = np.zeros_like(self.first)
-        added = MomentErrors(self.weights, none, none).after(step, before)
-        return float(added.second.sum()), float(added.first.sum())
+    def after(self, step: JumpMap, before: Moments) -> tuple[MomentErrors, tuple[float, float]]:
+        """Return the errors after a round from ``before``, and what it adds to their sums.
 
-    def after(self, step: JumpMap, before: Moments) -> MomentErrors:
-        """Return the errors after a round from ``before``."""
+        These are the sums over states of M's and of m's errors.
+        """
         rounding, states = step.rounding, step.states
         traces, weights = before.traces, before.weights
         fresh_second, fresh_first = rounding.of_one_round(traces, weights)
@@ -162,24 +159,21 @@ class MomentErrors:
         image = np.sqrt(rounding.second_gain) * size + rounding.offset_size * root
         whole = image**2 + np.trace(step.noise, axis1=1, axis2=2) * weights
         moving = UNIT_ROUNDOFF * states.operations
-        second = (
-            rounding.second_gain * self.second
-            + rounding.coupling * self.first
-            + rounding.inflow_work * self.weights
+        added_second = states.forward(
+            rounding.inflow_work * self.weights
             + fresh_second
             + moving * whole * np.sqrt(before.first.shape[1])
         )
-        first = (
-            rounding.first_gain * self.first
-            + rounding.offset_size * self.weights
-            + fresh_first
-            + moving * image * root
+        added_first = states.forward(
+            rounding.offset_size * self.weights + fresh_first + moving * image * root
         )
-        return MomentErrors(
+        grown_second = rounding.second_gain * self.second + rounding.coupling * self.first
+        errors = MomentErrors(
             states.forward(self.weights + moving * weights),
-            states.forward(first),
-            states.forward(second),
+            states.forward(rounding.first_gain * self.first) + added_first,
+            states.forward(grown_second) + added_second,
         )
+        return errors, (float(added_second.sum()), float(added_first.sum()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1505,6 +1505,7 @@ class _Known:
         self.runs = [_Run(w, _Block(w.clients, group, w.x0, self.effort)) for group in groups]
         self._numbers: dict[tuple[str, int], Span] = {}
         self._series: dict[tuple[str, int], list[Span]] = {}
+        self._delayed: dict[int, tuple[Span, Span]] = {}
 
     def number(self, name: str, bits: int) -> Span:
         """Return a number of the setting."""
@@ -1523,6 +1524,12 @@ class _Known:
                 sums = [(a + b, c + d) for (a, c), (b, d) in zip(sums, each, strict=True)]
             self._series[of, bits] = sums
         return self._series[of, bits]
+
+    def delayed(self, bits: int) -> tuple[Span, Span]:
+        """Return both sums of `_delayed`, which share thousands of logarithms."""
+        if bits not in self._delayed:
+            self._delayed[bits] = _delayed(self, bits)
+        return self._delayed[bits]
 
     def parameter(self, name: str) -> Fraction:
         """Return a parameter of the algorithm that is a number."""
@@ -1955,8 +1962,8 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
     "step_sum": lambda k, b: k.effort.sum_of(_schedule(k), k.w.rounds),
     "step_square_sum": lambda k, b: _squares(*_falling(k), b),
     "inverse_square_sum": lambda k, b: _squares(_ONE, Fraction(0), b),
-    "delayed_square_sum": lambda k, b: _delayed(k, b)[0],
-    "delayed_log_sum": lambda k, b: _delayed(k, b)[1],
+    "delayed_square_sum": lambda k, b: k.delayed(b)[0],
+    "delayed_log_sum": lambda k, b: k.delayed(b)[1],
     "weight_convexity": _weight_convexity,
     "chance_of_absence": _chance_of_absence,
     "weight_error_ratio": _count_ratio,

@@ -43,7 +43,7 @@ def test_the_text_does_not_depend_on_the_order_of_hashes(tmp_path: Path) -> None
         )
         for page in pages
     ]
-    assert [process.wait(60) for process in running] == [0, 0]
+    assert [process.wait() for process in running] == [0, 0]
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 

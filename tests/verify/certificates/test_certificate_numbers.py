@@ -506,7 +506,7 @@ def test_delayed_sums(w: Any, rate: F, factor: F, change: F) -> None:
     of_logs = sum(math.floor(logarithm(F(t)) * v / unit) for t, v in enumerate(terms, start=1))
     b, a = n - m[-1] - 1 + o, 1 - 1 / (n * (1 - rate))
     rest, most, log_n = s / (n + 1 - m[-1] + o), s / (a * b), logarithm(F(n))
-    (low, high), (log_low, log_high) = checker._delayed(known(w), 16)
+    (low, high), (log_low, log_high) = known(w).delayed(16)
     near = F(1, 2**110)
     # a logarithm is known to 64 bits after the point, but for k + 1 < 12 times 64 roundings
     wide = F(2 * 12 * 64, 2**64) * total
@@ -518,15 +518,20 @@ def test_delayed_sums(w: Any, rate: F, factor: F, change: F) -> None:
     assert exact - near <= log_high <= exact + wide
 
 
-@pytest.mark.parametrize("correlation", ["1/2", "31/32"])
-def test_delayed_sums_hold_the_truth(correlation: str) -> None:
+@pytest.mark.parametrize(
+    ("correlation", "scale"),
+    [("1/2", "1/2"), ("31/32", "1/2"), ("1/2", f"1/{2**70}")],
+    ids=["fast", "slow", "steps below the last digit that is kept"],
+)
+def test_delayed_sums_hold_the_truth(correlation: str, scale: str) -> None:
     """A million terms in floats, and what is left of 1/t^2 and ln(t)/t^2 beyond."""
-    (low, high), (log_low, log_high) = checker._delayed(known(mixing_like(correlation)), 16)
+    w = mixing_like(correlation, scale=scale)
+    (low, high), (log_low, log_high) = known(w).delayed(16)
     rate, t = (1 + float(F(correlation))) / 2, np.arange(1, 10**6 + 1)
     needed = np.log(2 * (1 / 2 + 2 / 3) * (5.5**2 - 9 / 49) * t) / -math.log(rate)
-    m = np.maximum(0, np.ceil(needed))
-    terms = 0.25 / (t - np.minimum(m, t) + 1.5) ** 2
-    left = 0.25 / (t[-1] - m[-1])
+    m, square = np.maximum(0, np.ceil(needed)), float(F(scale)) ** 2
+    terms = square / (t - np.minimum(m, t) + 1.5) ** 2
+    left = square / (t[-1] - m[-1])
     assert float(low) <= terms.sum() + left * 1.001
     assert float(high) >= terms.sum() + left * 0.999
     logs, more = (np.log(t) * terms).sum(), left * (math.log(10**6) + 1)
@@ -538,16 +543,16 @@ def test_delayed_sums_of_chains_that_mix_barely() -> None:
     """Of n = 1024 terms, n (1 - lambda) must be 2 at least, however little the losses change."""
     still: dict[str, Any] = {"radius": "1/1000000", "centre": "1", "optima": [["1"], ["1"]]}
     still["centre"] = ["1"]
-    assert checker._delayed(known(mixing_like("255/256", **still)), 16)
+    assert known(mixing_like("255/256", **still)).delayed(16)
     for w in (mixing_like("256/257", **still), mixing_like("1/2", offset="1025")):
         with refused("statement.symbols: the chain mixes too slowly"):
-            checker._delayed(known(w), 16)
-    assert checker._delayed(known(mixing_like("1/2", offset="1024")), 16)
+            known(w).delayed(16)
+    assert known(mixing_like("1/2", offset="1024")).delayed(16)
     # J_1024 is 1023, and 1024 in the larger ball
-    assert checker._delayed(known(mixing_like("31/32", radius="637/10")), 16)
+    assert known(mixing_like("31/32", radius="637/10")).delayed(16)
     for w in (mixing_like("31/32", radius="321/5"), mixing_like("127/128")):
         with refused("statement.symbols: the chain mixes too slowly"):
-            checker._delayed(known(w), 16)
+            known(w).delayed(16)
 
 
 def test_a_projection_must_be_idle() -> None:
