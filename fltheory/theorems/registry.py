@@ -196,7 +196,8 @@ def _statements_in(
     finally:
         _BY_NAME.update(before)
     found = getattr(module, "STATEMENTS", None)
-    if not isinstance(found, tuple) or not found:
+    # None at all is said by an empty tuple: a file may have algorithms only.
+    if not isinstance(found, tuple):
         got = "none" if found is None else repr(found)[:60]
         raise ValueError(f"STATEMENTS of {path} must be a tuple of statements, got {got}")
     for item in found:

@@ -14,7 +14,7 @@ def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
 def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:
     status, _, err = fltheory_command("repair", "sa-fl/corollary-2")
     assert status == 2
-    assert "reading of sa-fl/corollary-2 must be one of printed, derived" in err
+    assert "theorem must have a repair (sa-fl-submission/4, sa-fl/4," in err
 
 
 def test_a_theorem_without_a_repair_says_which_have_one(fltheory_command) -> None:

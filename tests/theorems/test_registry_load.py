@@ -44,9 +44,9 @@ def test_a_paper_theorem_cannot_be_replaced() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1", r"STATEMENTS of .* must be a tuple .*, got NoneType"),
-        ("STATEMENTS = (1,)", r"STATEMENTS of .* must be a tuple .*, got tuple"),
-        ("STATEMENTS = []", r"STATEMENTS of .* must be a tuple .*, got list"),
+        ("x = 1", r"STATEMENTS of .* must be a tuple .*, got none"),
+        ("STATEMENTS = (1,)", r"STATEMENTS of .* must be a tuple .*, got 1 in it"),
+        ("STATEMENTS = []", r"STATEMENTS of .* must be a tuple .*, got \[\]"),
     ],
 )
 def test_files_without_statements_are_refused(tmp_path: Path, text: str, message: str) -> None:
