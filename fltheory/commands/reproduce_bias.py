@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import Check, PageFile
+from fltheory.commands.options import PAGES, Check, PageFile
 from fltheory.commands.written_files import check_figures, check_page, check_places, tell_written
 from fltheory.progress import shown_progress
 
 
 def command(
-    out: PageFile = Path("docs/bias.md"),
+    out: PageFile = PAGES / "bias.md",
     figure: Annotated[
         Path | None, typer.Option(help="Write the figure, .svg or .png, beside the page.")
-    ] = Path("docs/bias.svg"),
+    ] = PAGES / "bias.svg",
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""

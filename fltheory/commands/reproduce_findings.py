@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import WITNESSES, Check, PageFile, SearchBudget
+from fltheory.commands.options import PAGES, WITNESSES, Check, PageFile, SearchBudget
 from fltheory.commands.written_files import check_page, check_places, tell_written
 from fltheory.progress import shown_progress
 
 
 def command(
     witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = WITNESSES,
-    out: PageFile = Path("docs/findings.md"),
+    out: PageFile = PAGES / "findings.md",
     budget: SearchBudget = 10_000,
     check: Check = False,
     verdicts: Annotated[

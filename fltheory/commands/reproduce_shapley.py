@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import Check, PageFile
+from fltheory.commands.options import PAGES, Check, PageFile
 from fltheory.commands.written_files import check_figures, check_page, check_places
 from fltheory.progress import shown_progress
 
 
 def command(
-    page: PageFile = Path("docs/fedar-shapley.md"),
+    page: PageFile = PAGES / "fedar-shapley.md",
     figure: Annotated[
         Path, typer.Option(help="The figure to write, .svg or .png, beside the page.")
-    ] = Path("docs/fedar-shapley.svg"),
+    ] = PAGES / "fedar-shapley.svg",
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
