@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from fltheory.commands import exit_status
+from fltheory.commands.former_names import add_hidden
 from fltheory.commands.preparation import prepare
 
 # Who asks; the words of each command, in the order of the help; what one types for example. The
@@ -23,29 +24,26 @@ PANELS = {
         "certify": "witness.json",
         "map": "sa-fl/5 --x q --y rounds --out map.svg",
         "compare": "my_setting.toml --out compared.svg",
-        "derive": "sa-fl/5",
-        "repair": "sa-fl/5",
         "new theorem": "my_theorem.py",
         "new algorithm": "my_algorithm.py",
     },
     "An implementation": {"train": "experiments/digits.toml"},
     "A deployment": {"weights": "clients.toml", "cutoff": "0.1 --rounds 1000"},
     "Pages of this project": {
-        "pac impossible": "10 5 3",
         "reproduce findings": "",
         "reproduce power": "sa-fl/5 --budget 1000",
         "reproduce bias": "",
         "reproduce drift": "",
         "reproduce ca-fed": "",
         "reproduce shapley": "",
+        "reproduce impossibility": "10 5 3",
         "reproduce pac-figures": "",
     },
 }
 COMMANDS = tuple(words for commands in PANELS.values() for words in commands)
 FAMILIES = {
     "new": "Start a file of your own: a theorem or an algorithm.",
-    "pac": "PAC learnability, exactly.",
-    "reproduce": "Make this project's own pages: findings, papers' experiments, power, biases.",
+    "reproduce": "Make this project's own pages: findings, experiments, power, biases, PAC.",
 }
 
 
@@ -75,6 +73,7 @@ def assembled() -> typer.Typer:
         for name in dict.fromkeys(words.split()[0] for words in commands):
             if name in families:
                 root.add_typer(families[name], name=name, rich_help_panel=panel)
+    add_hidden(root)
     return root
 
 

@@ -92,8 +92,8 @@ def test_every_file_with_a_command_is_registered() -> None:
         (("verify", "sa-fl/55"), "sa-fl/5"),
         (("explain", "sa-fl/55"), "sa-fl/5"),
         (("explain", "sa-fl/5", "--reading", "mine"), "printed, derived"),
-        (("derive", "sa-fl/55"), "sa-fl/5"),
-        (("derive", "sa-fl/5", "--reading", "mine"), "printed, derived"),
+        (("explain", "sa-fl/55", "--proof"), "sa-fl/5"),
+        (("explain", "sa-fl/5", "--proof", "--reading", "mine"), "printed, derived"),
         (("verify", "--baseline", "nowhere.csv"), "baseline must be an existing file"),
         (("verify", "--replicas", "1"), "replicas must be a whole number of at least 2, got 1"),
         (("verify", "--seed", "-1"), "seed must be a whole number of at least 0, got -1"),
@@ -101,8 +101,11 @@ def test_every_file_with_a_command_is_registered() -> None:
         (("reproduce", "ca-fed", "--rounds", "1"), "rounds must be a whole number of at least 2"),
         (("reproduce", "ca-fed", "--seeds", "0"), "seeds must be a whole number of at least 1"),
         (("reproduce", "sa-fl"), "sa-fl"),
-        (("pac", "impossible", "10", "20", "10"), "m must be below M = 10"),
-        (("pac", "impossible", "10", "0", "5"), "n must be a whole number of at least 1, got 0"),
+        (("reproduce", "impossibility", "10", "20", "10"), "m must be below M = 10"),
+        (
+            ("reproduce", "impossibility", "10", "0", "5"),
+            "n must be a whole number of at least 1, got 0",
+        ),
         (("verify", "--unknown"), "--unknown"),
         (("disprove",), "disprove"),
     ],
@@ -155,7 +158,7 @@ def test_figures_have_two_formats(fltheory_command, command) -> None:
     assert (status, err) == (2, "fltheory: out must end in .png or .svg, got 'figure.pdf'\n")
 
 
-@pytest.mark.parametrize("name", ["falsify", "repair", "map"])
+@pytest.mark.parametrize("name", ["falsify", "map"])
 def test_what_is_about_runs_declines(fltheory_command, name: str) -> None:
     options = ("--regime", "half take part") if name == "map" else ()
     status, _, err = fltheory_command(name, "pac/1", *options)

@@ -20,17 +20,26 @@ def command(
     corrected: Annotated[
         bool, typer.Option("--corrected", help="What should stand instead, as text and LaTeX.")
     ] = False,
+    proof: Annotated[
+        bool,
+        typer.Option("--proof", help="Check the recorded last steps of its proof, and its units."),
+    ] = False,
     now: Annotated[
         bool, typer.Option("--now", help="Check every regime again instead of citing the record.")
     ] = False,
 ) -> None:
     """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
-    if corrected and now:
-        raise ValueError("now must be left out beside --corrected, which checks nothing")
+    if corrected and proof:
+        raise ValueError("proof must be left out beside --corrected: ask for one at a time")
+    if now and (corrected or proof):
+        raise ValueError("now must be left out beside --corrected and --proof: no regime is shown")
     if corrected:
         if reading is not None:
             raise ValueError(f"reading must be left out beside --corrected, got {reading!r}")
         _show_correction(theorem)
+        return
+    if proof:
+        show_proof(theorem, reading)
         return
     from fltheory.report.terminal.explanation import explanation, where_it_applies
     from fltheory.verify.baseline import recorded_outcomes
@@ -44,6 +53,20 @@ def command(
             else where_it_applies(recorded, "as recorded; --now checks again")
         )
         print(f"\n{shown}\n")
+
+
+def show_proof(theorem: str, reading: str | None) -> None:
+    """Show which recorded steps of its proof follow, and which units do not fit."""
+    from fltheory.report.terminal.derivation_text import derivation_text
+
+    statements = in_readings(theorem, reading)
+    if not reading and all(statement.derivation is None for statement in statements):
+        print(f"no steps of a proof of {theorem} are recorded: --reading checks units alone")
+    for statement in statements:
+        if reading or statement.derivation is not None:
+            with shown_progress("checking steps") as advance:
+                text = derivation_text(statement, progress=advance)
+            print(f"{text}\n")
 
 
 def _computed_now(statement: Statement) -> dict[str, str]:

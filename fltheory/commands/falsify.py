@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from fltheory.verify.safari.witness import Witness
 
 
+_EACH_SEARCH = 10_000
+
+
 def command(
     theorem: TheoremId,
     reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
@@ -25,16 +28,24 @@ def command(
         typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    repairs: Annotated[
+        bool,
+        typer.Option(
+            "--repairs", help="Search the repaired reading, whole and with each mend left out."
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Write the certificate (.json), or the witness's setting (.toml)."),
     ] = None,
 ) -> None:
     """Search for a setting that refutes a theorem, and certify it where that is possible."""
+    if repairs:
+        if out is not None or reading != "printed":
+            raise ValueError("reading and out must be left out beside --repairs")
+        search_repairs(theorem, budget, seed)
+        return
     from fltheory import theorems as registry
-    from fltheory.report import falsification_text
-    from fltheory.verify import falsify as search
-    from fltheory.verify.safari.witness import Witness
 
     statement = registry.get(theorem, reading)
     if statement.axes:
@@ -43,6 +54,16 @@ def command(
         _falsify_order(statement, budget, seed)
         return
     check_places(out=out)
+    _falsify_inequality(statement, budget, seed, out)
+
+
+def _falsify_inequality(
+    statement: Statement, budget: int | None, seed: int, out: Path | None
+) -> None:
+    from fltheory.report import falsification_text
+    from fltheory.verify import falsify as search
+    from fltheory.verify.safari.witness import Witness
+
     with shown_progress() as advance:
         found = search(statement, budget, seed, progress=advance)
     print(falsification_text(found))
@@ -62,6 +83,22 @@ def command(
         if out is not None:
             # What took long to find is kept all the same.
             _keep(setting, out.with_suffix(".toml"))
+
+
+def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
+    """Show what the repaired statement survives, and which of its mends it needs."""
+    from fltheory import theorems as registry
+    from fltheory.report.terminal.survival_text import survival_text
+    from fltheory.verify.search.survival import survival
+
+    if "repaired" not in registry.readings(theorem):
+        known = dict.fromkeys(s.id for s in registry.registered() if s.reading == "repaired")
+        raise ValueError(f"theorem must have a repair ({', '.join(known)}), got {theorem!r}")
+    statement = registry.get(theorem, "repaired")
+    with shown_progress() as advance:
+        each = _EACH_SEARCH if budget is None else budget
+        found = survival(statement, each, seed, progress=advance)
+    print(survival_text(found))
 
 
 def _keep(setting: Setting, place: Path) -> None:

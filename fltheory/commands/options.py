@@ -11,7 +11,6 @@ TheoremId: TypeAlias = Annotated[str, typer.Argument(help="Id of a theorem, say 
 TheoremIds: TypeAlias = Annotated[
     list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
 ]
-SearchBudget: TypeAlias = Annotated[int, typer.Option(help="Settings to try in each search.")]
 SampleSeed: TypeAlias = Annotated[int, typer.Option(help="Seed where sampled.")]
 
 FigureFile: TypeAlias = Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import PAGES, WITNESSES, Check, PageFile, SearchBudget
+from fltheory.commands.options import PAGES, WITNESSES, Check, PageFile
 from fltheory.commands.written_files import check_page, check_places, tell_written
 from fltheory.progress import shown_progress
 
@@ -15,7 +15,7 @@ from fltheory.progress import shown_progress
 def command(
     witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = WITNESSES,
     out: PageFile = PAGES / "findings.md",
-    budget: SearchBudget = 10_000,
+    budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
     check: Check = False,
     verdicts: Annotated[
         Path | None,

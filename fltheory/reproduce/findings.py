@@ -373,7 +373,7 @@ def _parting_lines(theorem: Statement) -> Iterator[str]:
     """Yield the steps between proof and statement that do not follow, and unlike units."""
     results = check_derivation(theorem.derivation) if theorem.derivation else ()
     parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
-    yield f"**Where statement and proof part** (`fltheory derive {theorem.id}`)."
+    yield f"**Where statement and proof part** (`fltheory explain {theorem.id} --proof`)."
     yield ""
     for result in parting:
         yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"

@@ -1,4 +1,4 @@
-"""``fltheory pac impossible``."""
+"""``fltheory reproduce impossibility``."""
 
 from __future__ import annotations
 
