@@ -16,6 +16,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.report.terminal.explanation import explanation
 from fltheory.theorems.fedar import statements as fedar
 from fltheory.theorems.fedar.setting import FedARPath, fedar_constants, fedar_of
+from fltheory.verify import check
 
 PROBLEM = QuadraticProblem([[2.0]], [[1.0], [-1.0]], sigma=0.3)
 HALF_TIME = Cyclic([1, 3], [0, 0])
@@ -99,3 +100,11 @@ def test_the_text_says_what_is_not_known() -> None:
     assert "in T: E[f(w_T) - f*] = O(1/T)" in text
     direction = explanation(theorems.get("fedar/number-of-clients"))
     assert "in N: E[f(w_T) - f*] goes with N" in direction
+
+
+@pytest.mark.parametrize(
+    "statement", theorems.registered("fedar"), ids=lambda one: f"{one.id}-{one.reading}"
+)
+def test_of_another_algorithm_nothing_is_said(statement) -> None:
+    with pytest.raises(ValueError, match="algorithm must be FedAR"):
+        check(statement, setting(algorithm=FedAvg(0.1, 1)))

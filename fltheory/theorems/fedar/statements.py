@@ -200,18 +200,21 @@ THEOREM_2_DERIVED = replace(
 
 @lru_cache(maxsize=256)
 def _with_period(setting: Setting, period: int) -> Setting:
+    fedar_of(setting)  # refuses other algorithms, of which the remarks do not speak
     return Instance(staggered(period)).convex(setting.rounds)
 
 
 @lru_cache(maxsize=256)
 def _with_gap(setting: Setting, gap: int) -> Setting:
     """Absences of ``gap`` rounds, as many as keep the mean of tau at 1/2."""
+    fedar_of(setting)
     period = gap * (gap + 1)
     return Instance(staggered(period, active=period - gap)).convex(setting.rounds)
 
 
 @lru_cache(maxsize=256)
 def _with_clients(setting: Setting, count: int) -> Setting:
+    fedar_of(setting)
     optima = tuple(3.0 * (-1.0) ** i for i in range(count))
     cycles = staggered(4, n_clients=count)
     return Instance(cycles, optima=optima, sigma=setting.problem.sigma).convex(setting.rounds)
