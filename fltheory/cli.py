@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from functools import partial
 from importlib import import_module
 from typing import NoReturn
@@ -91,6 +93,29 @@ def module_name(words: str) -> str:
 app = assembled()
 
 
+def with_loads_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with every ``--load FILE`` in front, wherever it was typed.
+
+    What a file registers is there for the command; so the option is the whole program's.
+
+    Examples
+    --------
+    >>> with_loads_first(["verify", "my/1", "--load", "mine.py", "--seed", "1"])
+    ['--load', 'mine.py', 'verify', 'my/1', '--seed', '1']
+    """
+    first, rest = [], []
+    waiting = iter(arguments)
+    for argument in waiting:
+        if argument == "--load" and (file := next(waiting, None)) is not None:
+            first += [argument, file]
+        elif argument.startswith("--load="):
+            first.append(argument)
+        else:
+            rest.append(argument)
+    return first + rest
+
+
 def main() -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
+    sys.argv[1:] = with_loads_first(sys.argv[1:])
     exit_status.run(app)

@@ -164,3 +164,24 @@ def test_what_is_about_runs_declines(fltheory_command, name: str) -> None:
     status, _, err = fltheory_command(name, "pac/1", *options)
     assert status == 2
     assert "pac/1" in err
+
+
+@pytest.mark.usefixtures("own_theorems_forgotten")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--load", "{}", "explain", "own/true"),
+        ("explain", "--load", "{}", "own/true"),
+        ("explain", "own/true", "--load={}"),
+    ],
+)
+def test_a_file_is_loaded_wherever_that_is_asked_for(fltheory_command, arguments) -> None:
+    file = Path(__file__).parent / "theorems" / "own.py"
+    status, out, _ = fltheory_command(*(word.format(file) for word in arguments))
+    assert status == 0
+    assert "Gradient descent contracts" in out
+
+
+def test_a_load_without_a_file_is_one_line(fltheory_command) -> None:
+    status, _, err = fltheory_command("verify", "--load")
+    assert (status, err.count("\n"), "--load" in err) == (2, 1, True)
