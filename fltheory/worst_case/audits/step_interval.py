@@ -16,8 +16,9 @@ import sympy as sp
 
 from fltheory.decimals import as_fraction
 from fltheory.theorems import Theorem
-from fltheory.theorems.sa_fl.symbols import eta_c, eta_s
-from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, SafariRound, form_of
+from fltheory.worst_case.audits.played_round import SafariRound
+from fltheory.worst_case.audits.statement_numbers import NUMBERS
+from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, form_of
 from fltheory.worst_case.proof.proof_checker import BERNSTEIN, NODES, RESIDUAL, Box
 from fltheory.worst_case.rounds.certificate import (
     Certificate,
@@ -86,8 +87,8 @@ def _polynomials(theorem: Theorem, clients: ClientClass, a_round: OneRound) -> P
     step = sp.Symbol("step", positive=True)
     ratio = a_round.assist_lr / a_round.client_lr
     steps: dict[sp.Basic | complex, Any] = {
-        eta_c: step,
-        eta_s: sp.Rational(ratio.numerator, ratio.denominator) * step,
+        NUMBERS["client_lr"]: step,
+        NUMBERS["assist_lr"]: sp.Rational(ratio.numerator, ratio.denominator) * step,
     }
     parts = DISTANCE_FORM.parts(theorem, clients, a_round, steps)
     rate = parts.pop("rate")
