@@ -53,10 +53,11 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
     yield "  the paper's bound beside the best provable by one round:"
     yield from _comparison(audit)
     findings = (audit.one_round, audit.all_rounds, audit.unconditional)
-    for finding in {id(item): item for item in findings if item is not None}.values():
-        if finding.witness is not None:
-            yield "  clients that break it:"
-            yield from (f"    {line}" for line in finding.witness.lines)
+    witnesses = (item.witness for item in findings if item is not None)
+    # The same clients often break one round and all of them.
+    for lines in dict.fromkeys(one.lines for one in witnesses if one is not None):
+        yield "  clients that break it:"
+        yield from (f"    {line}" for line in lines)
 
 
 def _noise_text(clients: AnyClass) -> str:

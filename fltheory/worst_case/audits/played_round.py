@@ -100,7 +100,7 @@ class SafariRound:
         return replace(a_round, assist_lr=_coupled_step(theorem, clients, a_round))
 
     def _usual(self, theorem: Theorem, clients: AnyClass) -> OneRound:
-        """Return the first round of the usual m and K that meets the hypotheses on those."""
+        """Return the round, of the usual m and K where the hypotheses on those allow it."""
         n_clients = self.eligible + self.excluded
         server_steps = _server_steps(theorem)
         q = self.q if self.q is not None else Fraction(1, 2) if server_steps else Fraction(1)
@@ -125,7 +125,8 @@ class SafariRound:
             for local_steps, participants in product(steps, drawn)
         ]
         asked = [h for h in theorem.hypotheses if names_in(theorem, h.condition) <= _ON_ROUNDS]
-        return next((one for one in rounds if _meets(theorem, asked, clients, one)), rounds[0])
+        # The first of those that meet the most of them.
+        return max(rounds, key=lambda one: -len(_failing(theorem, asked, clients, one)))
 
 
 def _server_steps(theorem: Theorem) -> bool:
@@ -134,10 +135,10 @@ def _server_steps(theorem: Theorem) -> bool:
     return not names.isdisjoint(("q", "assist_lr"))
 
 
-def _meets(
+def _failing(
     theorem: Theorem, hypotheses: Iterable[Hypothesis], clients: AnyClass, a_round: OneRound
-) -> bool:
-    return all(holds(theorem, item, clients, a_round) for item in hypotheses)
+) -> list[Hypothesis]:
+    return [item for item in hypotheses if holds(theorem, item, clients, a_round) is False]
 
 
 def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
@@ -151,7 +152,7 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
     parts = chain(range(8, _MOST_PARTS), (_MOST_PARTS * 2**k for k in range(_MOST_HALVINGS)))
     for part in parts:
         step = 1 / (part * clients.L * a_round.local_steps)
-        if _meets(theorem, asked, clients, replace(a_round, client_lr=step)):
+        if not _failing(theorem, asked, clients, replace(a_round, client_lr=step)):
             return step
     names_asked = ", ".join(repr(item.name) for item in asked)
     raise ValueError(

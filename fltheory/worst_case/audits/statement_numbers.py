@@ -58,7 +58,7 @@ def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:
     formulas = formulas_of(theorem)
     names: set[str] = set()
     for symbol in _without_definitions(theorem, expression).free_symbols:
-        own = formulas.get(symbol)  # type: ignore[arg-type]
+        own = formulas.get(symbol)
         names |= {f"[{symbol}]"} if own is None else {str(s) for s in own.free_symbols}
     return names
 

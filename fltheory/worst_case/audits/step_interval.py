@@ -24,6 +24,7 @@ from fltheory.worst_case.rounds.certificate import (
     Certificate,
     accepted,
     certificate_text,
+    of_bits,
     rounded_box,
 )
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
@@ -127,7 +128,7 @@ def _box(
     if solution is None or solution.value > 0:
         return None
     for bits in (32, 44):
-        box = rounded_box(slacks[0], solution.multipliers, bits, (low, high))
+        box = rounded_box(slacks[0], solution.multipliers, of_bits(bits), (low, high))
         if accepted(certificate_text(a_round, clients, DISTANCE, bound, [box])) is not None:
             return box
     return None

@@ -88,7 +88,7 @@ class TheoremForm(ABC):
         found: Any = self.start_in(theorem.quantity, bound_in_numbers(theorem))
         return found
 
-    def floor_is_noise(self, theorem: Theorem) -> bool:
+    def floor_is_noise(self, theorem: Statement) -> bool:
         """Whether the clients' noise is all that a theorem's bound has beside its start."""
         levels = bound_in_numbers(theorem).free_symbols & set(_LEVELS.values())
         return bool(levels == {_LEVELS["noise"]})
