@@ -11,9 +11,19 @@ from fltheory.progress import shown_progress
 
 
 def command(
-    file: Annotated[Path, typer.Argument(help="A certificate, as written by falsify or prove.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A certificate or a witness (.toml), as written by falsify or prove."),
+    ],
 ) -> None:
-    """Check a certificate of refutation or proof in exact arithmetic, by an independent program."""
+    """Check a certificate of refutation or proof in exact arithmetic, by an independent program.
+
+    A witness that is kept as a setting is checked again as verify checks a regime; exit status 1
+    if it refutes its statement no more.
+    """
+    if file.suffix == ".toml":
+        _check_again(file)
+        return
     with shown_progress(f"checking {file} in exact arithmetic"):
         text = _proof(file) or _refutation(file)
     print(text)
@@ -36,3 +46,14 @@ def _refutation(file: Path) -> str:
     from fltheory.verify import read_certificate
 
     return certified_text(read_certificate(file))
+
+
+def _check_again(file: Path) -> None:
+    from fltheory.report.terminal.refutation_text import kept_witness_text
+    from fltheory.verify.kept_witness import read_kept_witness
+
+    with shown_progress(f"checking {file}"):
+        witness = read_kept_witness(file)
+    print(kept_witness_text(witness))
+    if not witness.refutes:
+        raise typer.Exit(1)

@@ -74,7 +74,7 @@ def _falsify_inequality(
         return
     setting = witness.setting()
     if out is not None and out.suffix == ".toml":
-        _keep(setting, out)
+        _keep(statement, setting, out)
         return
     try:
         _certify(statement, witness if isinstance(witness, Witness) else setting, out)
@@ -82,7 +82,7 @@ def _falsify_inequality(
         print(f"not certified: {error}")
         if out is not None:
             # What took long to find is kept all the same.
-            _keep(setting, out.with_suffix(".toml"))
+            _keep(statement, setting, out.with_suffix(".toml"))
 
 
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
@@ -101,15 +101,16 @@ def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
     print(survival_text(found))
 
 
-def _keep(setting: Setting, place: Path) -> None:
-    from fltheory.engines import write_setting
+def _keep(statement: Statement, setting: Setting, place: Path) -> None:
+    from fltheory.engines.setting_file import Refutes, write_setting
 
     try:
-        write_setting(place, setting)
+        write_setting(place, setting, Refutes(statement.id, statement.reading))
     except ValueError as error:
         print(f"nothing written: {error}")
         return
     tell_written(place)
+    print(f"fltheory certify {place} checks it again")
 
 
 def _falsify_order(statement: Statement, budget: int | None, seed: int) -> None:

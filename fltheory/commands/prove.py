@@ -17,9 +17,20 @@ def command(
     reading: Annotated[str, typer.Option(help="Which reading to audit.")] = "printed",
     eligible: Annotated[int, typer.Option(help="Clients who can be drawn.")] = 10,
     excluded: Annotated[int, typer.Option(help="Clients who never take part.")] = 0,
-    participants: Annotated[int, typer.Option(help="m, clients drawn in a round.")] = 4,
-    local_steps: Annotated[int, typer.Option(help="K.")] = 5,
-    q: Annotated[str, typer.Option(help="Probability of a clients' round, a fraction.")] = "1/2",
+    participants: Annotated[
+        int | None,
+        typer.Option(help="m, clients drawn in a round; 4 by default, or all if the theorem asks."),
+    ] = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="K; 5 by default, or 1 if the theorem asks for it.")
+    ] = None,
+    q: Annotated[
+        str | None,
+        typer.Option(
+            help="Probability of a clients' round, a fraction; 1/2 by default, or 1 (plain FedAvg) "
+            "for a theorem without a server's step."
+        ),
+    ] = None,
     client_lr: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +51,13 @@ def command(
     heterogeneity: Annotated[
         str, typer.Option(help="What is bounded: 'everywhere' (sigma_G) or at the 'optimum'.")
     ] = "everywhere",
-    sigma: Annotated[str, typer.Option(help="Noise of the clients' gradients.")] = "0",
+    sigma: Annotated[
+        str | None,
+        typer.Option(
+            help="Noise of the clients' gradients; 0 by default, or 1 if it is all that is in the "
+            "bound's floor."
+        ),
+    ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
     out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
 ) -> None:
@@ -52,9 +69,10 @@ def command(
 
     check_places(out=out)
     statement = registry.get(theorem, reading)
-    clients = form_of(statement).measure.clients(
-        smoothness, convexity, heterogeneity, sigma, server_sigma
-    )
+    form = form_of(statement)
+    # Without noise, a floor of noise alone would be left out of the proof.
+    noise = sigma or ("1" if form.floor_is_noise(statement) else "0")
+    clients = form.measure.clients(smoothness, convexity, heterogeneity, noise, server_sigma)
     played = SafariRound(
         eligible=eligible,
         excluded=excluded,

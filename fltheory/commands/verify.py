@@ -87,7 +87,7 @@ def command(
     from fltheory.report import summary
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
-    from fltheory.report.html.html_report import certificates_in
+    from fltheory.report.html.html_report import certificates_in, kept_in
     from fltheory.report.terminal.verdict_table import reasons, verdict_table, what_is_refuted
     from fltheory.verify import Outcome, check_regimes
 
@@ -95,15 +95,16 @@ def command(
     outputs = VerdictOutputs(json, csv, html)
     statements = registry.registered(*theorems or ())
     recorded = _recorded(baseline, record)
-    kept = (WITNESSES, CERTIFICATES)
-    folders = witnesses or [folder for folder in kept if folder.is_dir()]
+    usual = (WITNESSES, CERTIFICATES)
+    folders = witnesses or [folder for folder in usual if folder.is_dir()]
     with shown_progress("reading certificates") as advance:
         certificates = [c for f in folders if html for c in certificates_in(f, statements)]
+        kept = [view for f in folders if html for view in kept_in(f, statements)]
         cells = check_regimes(
             statements, replicas=replicas, seed=seed, processes=None, progress=advance
         )
         made_by = MadeBy(seed, replicas)
-        outputs.write(statements, cells, certificates, made_by, progress=advance)
+        outputs.write(statements, cells, certificates, made_by, kept=kept, progress=advance)
     console = table_console()
     console.print(verdict_table(cells))
     console.print(summary(cells))

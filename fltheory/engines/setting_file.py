@@ -21,6 +21,12 @@ class by name::
     n_clients = 3
     size = 1
 
+A witness may say what it refutes, which leaves the setting as it is::
+
+    [refutes]
+    theorem = "my/1"
+    reading = "printed"
+
 A fraction is text. Classes of a loaded file ``my_theorem.py`` are ``my_theorem.NAME``.
 """
 
@@ -31,6 +37,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
@@ -39,7 +46,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
-from fltheory import algorithms, participation, problems
+from fltheory import algorithms, participation, problems, validation
 from fltheory.engines.setting import Setting
 from fltheory.whole_file import write_whole
 
@@ -47,8 +54,32 @@ LOADED_FILE = "fltheory_loaded_"
 """What the name of a module that a user's file became begins with."""
 
 _KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
+_REFUTES = "refutes"
 _PARTS = {"problem": problems, "algorithm": algorithms, "participation": participation}
 _FRACTION = re.compile(r"[-+]?\d+(\.\d*)?/\d+|[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Refutes:
+    """What a setting that is kept as a witness refutes.
+
+    Attributes
+    ----------
+    theorem, reading : str
+        A statement's id and reading.
+
+    Raises
+    ------
+    ValueError
+        If one of them is no text.
+    """
+
+    theorem: str
+    reading: str = "printed"
+
+    def __post_init__(self) -> None:
+        validation.text(f"theorem of {_REFUTES}", self.theorem)
+        validation.text(f"reading of {_REFUTES}", self.reading)
 
 
 def read_setting(path: Path) -> Setting:
@@ -70,16 +101,46 @@ def read_setting(path: Path) -> Setting:
     ...     read_setting(Path(folder) / "units.toml").algorithm == setting.algorithm
     True
     """
+    return read_witness(path)[0]
+
+
+def read_witness(path: Path) -> tuple[Setting, Refutes | None]:
+    """Read a setting, and what its file says that it refutes, as `read_setting` does."""
     if not path.is_file():
         raise ValueError(f"file of a setting must exist, got {str(path)!r}")
     try:
-        return setting_of(tomllib.loads(path.read_text(encoding="utf-8")))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        return setting_of(document), refutes_in(document)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-def write_setting(path: Path, setting: Setting) -> None:
+def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
+    """Return what a document of a setting says that it refutes, None if it says nothing.
+
+    Raises
+    ------
+    ValueError
+        If it says that in another form.
+    """
+    table = document.get(_REFUTES)
+    if table is None:
+        return None
+    if not isinstance(table, Mapping):
+        raise ValueError(f"{_REFUTES} must be a table with a theorem, got {table!r}")
+    _check_names(_REFUTES, table, ["theorem", "reading"], ["theorem"])
+    return Refutes(**table)
+
+
+def write_setting(path: Path, setting: Setting, refutes: Refutes | None = None) -> None:
     """Write a setting as a TOML file, whole or not at all; every number is read back as it was.
+
+    Parameters
+    ----------
+    path : Path
+    setting : Setting
+    refutes : Refutes, optional
+        What it is a witness against.
 
     Raises
     ------
@@ -87,11 +148,14 @@ def write_setting(path: Path, setting: Setting) -> None:
         If a part cannot be written: a function among its arguments, a problem made of samples, or
         a class that is in no loaded file.
     """
-    write_whole(path, tomli_w.dumps(setting_document(setting), indent=2))
+    document = setting_document(setting)
+    if refutes is not None:
+        document[_REFUTES] = asdict(refutes)
+    write_whole(path, tomli_w.dumps(document, indent=2))
 
 
 def setting_document(setting: Setting) -> dict[str, Any]:
-    """Return the document that `write_setting` writes."""
+    """Return the document that `write_setting` writes of a setting alone."""
     return {
         "rounds": setting.rounds,
         "x0": setting.x0.tolist(),
@@ -145,7 +209,7 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
     ValueError
         If it says something unknown, too little or out of range.
     """
-    _check_names("the file", document, _KEYS, _KEYS)
+    _check_names("the file", document, (*_KEYS, _REFUTES), _KEYS)
     parts = {name: _part(name, document[name]) for name in _PARTS}
     x0 = document["x0"]
     if isinstance(x0, int | float) and not isinstance(x0, bool):

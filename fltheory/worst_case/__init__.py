@@ -6,8 +6,8 @@ to fractions, are a proof that a checker of its own verifies.
 """
 
 from fltheory.worst_case.audits.audit import audit, threshold
+from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.step_interval import interval_certificate
-from fltheory.worst_case.audits.theorem_form import SafariRound
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.methods.averaging import (
     averaging_certificate,

@@ -56,6 +56,14 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
         assert not (tmp_path / "found.json").exists()
         verdict = check(own.FALSE, read_setting(kept))
         assert verdict.outcome is Outcome.REFUTED
+        status, out, _ = fltheory_command("certify", str(kept))
+        assert (status, out.splitlines()[0]) == (
+            0,
+            "own/false (printed): REFUTED (float64 evidence)",
+        )
+        kept.write_text(kept.read_text().replace("own/false", "own/true"))
+        status, out, _ = fltheory_command("certify", str(kept))
+        assert (status, "own/true (printed): HOLDS" in out) == (1, True)
         kept.unlink()
 
 

@@ -26,7 +26,13 @@ from fltheory.algorithms import (
     ServerMomentum,
 )
 from fltheory.engines import Setting, read_setting, write_setting
-from fltheory.engines.setting_file import setting_document, setting_of
+from fltheory.engines.setting_file import (
+    Refutes,
+    read_witness,
+    refutes_in,
+    setting_document,
+    setting_of,
+)
 from fltheory.participation import (
     AtMost,
     Bernoulli,
@@ -202,6 +208,33 @@ def test_a_part_that_is_no_table_is_named() -> None:
     document = {**tomllib.loads(WRITTEN), "problem": 3}
     with pytest.raises(ValueError, match="problem must be a table with its kind, got 3"):
         setting_of(document)
+
+
+def test_a_witness_says_what_it_refutes(tmp_path: Path) -> None:
+    path, setting = tmp_path / "found.toml", setting_of(tomllib.loads(WRITTEN))
+    write_setting(path, setting)
+    assert read_witness(path)[1] is None
+    write_setting(path, setting, Refutes("my/1", "derived"))
+    found, refutes = read_witness(path)
+    assert refutes == Refutes("my/1", "derived")
+    for kept in (found, read_setting(path)):
+        assert setting_document(kept) == setting_document(setting)
+    path.write_text(path.read_text().replace('reading = "derived"', ""))
+    assert read_witness(path)[1] == Refutes("my/1", "printed")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("my/1", "refutes must be a table with a theorem, got 'my/1'"),
+        ({"reading": "printed"}, "refutes must have theorem, got reading"),
+        ({"theorem": "my/1", "grade": "exact"}, "refutes has .*reading, got 'grade'"),
+        ({"theorem": 3}, "theorem of refutes must be"),
+    ],
+)
+def test_what_it_refutes_is_checked(table, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        refutes_in({"refutes": table})
 
 
 def test_no_such_file() -> None:

@@ -10,7 +10,7 @@ from fltheory.progress import Progress
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.files.verdict_file import verdict_csv, verdict_document, write_verdicts
 from fltheory.report.html.html_report import html_report
-from fltheory.report.html.report_view import CertificateView
+from fltheory.report.html.report_view import CertificateView, KeptView
 from fltheory.theorems import Statement
 from fltheory.verify.runs import Cell
 from fltheory.whole_file import writable, write_whole
@@ -57,6 +57,7 @@ class VerdictOutputs:
         certificates: Sequence[CertificateView],
         made_by: MadeBy,
         *,
+        kept: Sequence[KeptView] = (),
         progress: Progress | None = None,
     ) -> None:
         """Write every file that was asked for, each whole or not at all."""
@@ -68,4 +69,4 @@ class VerdictOutputs:
             elif name == "csv":
                 write_whole(path, verdict_csv(cells, made_by))
             else:
-                write_whole(path, html_report(statements, cells, certificates, made_by))
+                write_whole(path, html_report(statements, cells, certificates, made_by, kept))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.refutation import Weight
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,
     CertificateView,
+    KeptView,
     Reading,
     Row,
     Theorem,
@@ -24,10 +27,12 @@ from fltheory.report.html.report_view import (
     refuted,
     theorems_of,
 )
+from fltheory.report.terminal.refutation_text import kept_witness_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.theorems import Statement
 from fltheory.verify import Outcome, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed
+from fltheory.verify.kept_witness import read_kept_witness
 from fltheory.verify.runs import Cell
 
 _PAGE = files("fltheory.report.html") / "page"
@@ -38,6 +43,7 @@ def html_report(
     cells: Sequence[Cell],
     certificates: Sequence[CertificateView],
     made_by: MadeBy,
+    kept: Sequence[KeptView] = (),
 ) -> str:
     """Return the report on some statements: what is refuted first, then every statement.
 
@@ -52,6 +58,8 @@ def html_report(
         Of refutations, see `certificates_in`; those of other statements are left out.
     made_by : MadeBy
         What is said of versions, seed and sampling.
+    kept : sequence of KeptView
+        Witnesses kept as settings, see `kept_in`.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -62,7 +70,7 @@ def html_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    theorems = theorems_of(statements, cells, certificates)
+    theorems = theorems_of(statements, cells, certificates, kept)
     script = (_PAGE / "report.js").read_text(encoding="utf-8")
     return environment.get_template("report.html").render(
         theorems=theorems,
@@ -100,6 +108,41 @@ def certificates_in(folder: Path, statements: Sequence[Statement]) -> tuple[Cert
         if _about(text) in names:
             views.append(_certified(path, text))
     return tuple(views)
+
+
+def kept_in(folder: Path, statements: Sequence[Statement]) -> tuple[KeptView, ...]:
+    """Check the witnesses that a folder keeps as settings against some of these statements.
+
+    Raises
+    ------
+    ValueError
+        If one of them refutes its statement no more, or is no setting.
+    """
+    names = {(statement.id, statement.reading) for statement in statements}
+    about = ((path, _kept_about(path)) for path in sorted(folder.glob("*.toml")))
+    return tuple(_kept(path) for path, name in about if name in names)
+
+
+def _kept(path: Path) -> KeptView:
+    """Check a witness that is kept as a setting."""
+    found = read_kept_witness(path)
+    verdict = found.verdict
+    name = verdict.theorem, verdict.reading
+    if not found.refutes:
+        raise ValueError(f"{path} refutes {name[0]} ({name[1]}) no more: {verdict.outcome.name}")
+    text = path.read_text(encoding="utf-8")
+    sides = f"{verdict.truth:.6g}", f"{verdict.bound:.6g}"
+    grade = verdict.evidence.grade.name.lower()
+    return KeptView(*name, kept_witness_lines(found), grade, *sides, path.as_posix(), text)
+
+
+def _kept_about(path: Path) -> tuple[str, str] | None:
+    """Return what a setting says that it refutes; nothing for any other file."""
+    try:
+        refutes = refutes_in(tomllib.loads(path.read_text(encoding="utf-8")))
+    except ValueError:
+        return None
+    return None if refutes is None else (refutes.theorem, refutes.reading)
 
 
 def _certified(path: Path, text: str) -> CertificateView:
@@ -152,6 +195,6 @@ def _hash(script: str) -> str:
     return base64.b64encode(digest).decode("ascii")
 
 
-def _data_url(text: str) -> str:
+def _data_url(text: str, kind: str = "application/json") -> str:
     encoded = base64.b64encode(text.encode("utf-8")).decode("ascii")
-    return f"data:application/json;base64,{encoded}"
+    return f"data:{kind};base64,{encoded}"

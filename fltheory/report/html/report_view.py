@@ -159,6 +159,7 @@ class Reading:
     statement: Statement
     rows: tuple[Row, ...]
     certificates: tuple[CertificateView, ...] = ()
+    kept: tuple[KeptView, ...] = ()
 
     @property
     def name(self) -> str:
@@ -232,8 +233,8 @@ class Reading:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether a regime or a certificate refutes it."""
-        return bool(self.refuted or self.certificates)
+        """Whether a regime, a certificate or a kept witness refutes it."""
+        return bool(self.refuted or self.certificates or self.kept)
 
     @property
     def faults(self) -> tuple[Refutation, ...]:
@@ -313,6 +314,34 @@ class CertificateView:
         return _grouped(self.right)
 
 
+@dataclass(frozen=True)
+class KeptView:
+    """A witness kept as a setting, on which its statement was checked while the page was made.
+
+    Attributes
+    ----------
+    theorem, reading : str
+        What it refutes.
+    lines : tuple of str
+        The setting, both sides and every hypothesis.
+    grade : str
+        Of the evidence.
+    truth, bound : str
+        Both sides.
+    file, text : str
+        Where it is, and all of it.
+    """
+
+    theorem: str
+    reading: str
+    lines: tuple[str, ...]
+    grade: str
+    truth: str
+    bound: str
+    file: str
+    text: str
+
+
 def _grouped(value: Fraction) -> str:
     return f"{value.numerator:,}" if value.denominator == 1 else fraction_text(value)
 
@@ -349,9 +378,10 @@ def theorems_of(
     statements: Sequence[Statement],
     cells: Sequence[Cell],
     certificates: Sequence[CertificateView],
+    kept: Sequence[KeptView] = (),
 ) -> tuple[Theorem, ...]:
-    """Put readings of one id together, each with its cells and certificates, in order."""
-    readings = [_reading(statement, cells, certificates) for statement in statements]
+    """Put readings of one id together, each with its cells and witnesses, in order."""
+    readings = [_reading(statement, cells, certificates, kept) for statement in statements]
     ids = dict.fromkeys(statement.id for statement in statements)
     return tuple(
         Theorem(name, tuple(r for r in readings if r.statement.id == name)) for name in ids
@@ -359,12 +389,16 @@ def theorems_of(
 
 
 def _reading(
-    statement: Statement, cells: Sequence[Cell], certificates: Sequence[CertificateView]
+    statement: Statement,
+    cells: Sequence[Cell],
+    certificates: Sequence[CertificateView],
+    kept: Sequence[KeptView],
 ) -> Reading:
     key = (statement.id, statement.reading)
     rows = (Row(c, _about(statement, c.regime)) for c in cells if c.key[:2] == key)
     own = (view for view in certificates if (view.theorem, view.reading) == key)
-    return Reading(statement, tuple(rows), tuple(own))
+    own_kept = (view for view in kept if (view.theorem, view.reading) == key)
+    return Reading(statement, tuple(rows), tuple(own), tuple(own_kept))
 
 
 def _about(statement: Statement, regime: str) -> str:

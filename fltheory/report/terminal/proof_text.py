@@ -10,6 +10,7 @@ from fltheory.worst_case.audits.audit import Audit, Finding
 from fltheory.worst_case.audits.theorem_form import AnyBound
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text, heterogeneity_text
+from fltheory.worst_case.rounds.measure import AnyClass
 
 
 def proof_text(proof: ProofFile) -> str:
@@ -32,12 +33,14 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
     yield f"  scope: {audit.all_rounds.outcome.scope.value}"
     yield (
         f"  for all clients that are {class_text(clients.L, clients.mu)}, "
-        f"{heterogeneity_text(clients.heterogeneity)}"
+        f"{heterogeneity_text(clients.heterogeneity)}{_noise_text(clients)}"
     )
+    # Without a step of the server's own it is plain FedAvg.
+    server = f", q = {fraction_text(played.q)}" if played.assist_lr else ""
     yield (
         f"  m = {played.participants} of {played.n_eligible} eligible clients, "
-        f"{played.n_excluded} excluded, K = {played.local_steps}, q = {fraction_text(played.q)}, "
-        f"eta_c = {played.client_lr}, eta_s = {played.assist_lr}"
+        f"{played.n_excluded} excluded, K = {played.local_steps}{server}, "
+        f"eta_c = {played.client_lr}" + (f", eta_s = {played.assist_lr}" if server else "")
     )
     yield f"  one round, {audit.form.one_round}: {_finding(audit.one_round)}"
     yield f"  all rounds, {audit.form.all_rounds}: {_finding(audit.all_rounds)}"
@@ -50,10 +53,17 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
     yield "  the paper's bound beside the best provable by one round:"
     yield from _comparison(audit)
     findings = (audit.one_round, audit.all_rounds, audit.unconditional)
-    for finding in {id(item): item for item in findings if item is not None}.values():
-        if finding.witness is not None:
-            yield "  clients that break it:"
-            yield from (f"    {line}" for line in finding.witness.lines)
+    witnesses = (item.witness for item in findings if item is not None)
+    # The same clients often break one round and all of them.
+    for lines in dict.fromkeys(one.lines for one in witnesses if one is not None):
+        yield "  clients that break it:"
+        yield from (f"    {line}" for line in lines)
+
+
+def _noise_text(clients: AnyClass) -> str:
+    levels = {"sigma": clients.sigma, "sigma_s": clients.server_sigma}
+    noisy = [f"{name} = {level}" for name, level in levels.items() if level]
+    return f", gradient noise {', '.join(noisy)}" if noisy else ", exact gradients"
 
 
 def _verdict(audit: Audit) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fltheory.decimals import fraction_text
+from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.verify.certificates.certificate import Certified
+from fltheory.verify.kept_witness import KeptWitness
 from fltheory.verify.safari.rate_falsification import RateFalsification
 from fltheory.verify.search.falsification import Falsification
 
@@ -62,6 +64,34 @@ def certified_text(certified: Certified) -> str:
             f"  {theorem.quantity.text} >= {fraction_text(certified.truth)}",
             f"  > {fraction_text(certified.bound)} >= bound; every hypothesis holds",
         ]
+    )
+
+
+def kept_witness_text(witness: KeptWitness) -> str:
+    """Return what a kept setting is worth now: verdict and evidence, both sides, hypotheses."""
+    verdict = witness.verdict
+    grade = verdict.evidence.grade.name.lower()
+    still = "" if witness.refutes else ": refuted no more by this setting"
+    return "\n".join(
+        [
+            f"{verdict.theorem} ({verdict.reading}): {verdict.outcome.name} ({grade} evidence)"
+            f"{still}",
+            *_indented(kept_witness_lines(witness)),
+        ]
+    )
+
+
+def kept_witness_lines(witness: KeptWitness) -> tuple[str, ...]:
+    """Return a kept witness's setting, both sides and every hypothesis, each in a line."""
+    verdict = witness.verdict
+    words = {True: "met", False: "fails", None: "left open"}
+    return (
+        *(f"{name}: {text}" for name, text in setting_lines(witness.setting).items()),
+        f"truth {verdict.truth:.6g}, bound {verdict.bound:.6g}, truth/bound {verdict.ratio:.4g}",
+        *(
+            f"hypothesis '{check.name}', {check.condition}: {words[check.holds]}"
+            for check in verdict.hypotheses
+        ),
     )
 
 

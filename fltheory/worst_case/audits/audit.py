@@ -10,15 +10,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from fltheory import validation
 from fltheory.theorems import Theorem
+from fltheory.worst_case.audits.played_round import SafariRound
+from fltheory.worst_case.audits.statement_numbers import holds
 from fltheory.worst_case.audits.theorem_form import (
     FORMS,
     AnyBound,
-    SafariRound,
     TheoremForm,
     Witness,
     form_of,
-    holds,
-    values_of,
 )
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.rounds.certificate import Certificate, proved
@@ -144,8 +143,9 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
     Parameters
     ----------
     theorem : Theorem
-        One whose bound is ``rate^R D_0^2 + floor``, SA-FL's Theorem 5 in any reading, or
-        ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4.
+        One whose bound is ``rate^R D_0^2 + floor``, SA-FL's Theorem 5 in any reading, say, or
+        ``Delta_0/(decrease R) + floor`` for the mean squared gradient, its Theorem 4. Its
+        ``quantities`` say which number of a round or a class each of its symbols is.
     client_class : ClientClass or SmoothClass
         Of heterogeneity "everywhere" for a theorem that speaks of sigma_G; `SmoothClass` is for
         the gradients alone.
@@ -162,7 +162,7 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
     claim = form.claim(theorem, client_class, a_round)
     one_round = judge(a_round, client_class, claim)
     best_speed = _best_speed(form, a_round, client_class)
-    without = form.without_condition(a_round, claim)
+    without = form.without_condition(theorem, a_round, claim)
     return Audit(
         theorem,
         form,
@@ -171,7 +171,7 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
         claim,
         one_round,
         _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed),
-        {item.name: holds(item, values_of(client_class, a_round)) for item in theorem.hypotheses},
+        {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses},
         _found(form, a_round, client_class, claim.speed),
         _found(form, a_round, client_class, None),
         best_speed,

@@ -16,13 +16,15 @@ import sympy as sp
 
 from fltheory.decimals import as_fraction
 from fltheory.theorems import Theorem
-from fltheory.theorems.sa_fl.symbols import eta_c, eta_s
-from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, SafariRound, form_of
+from fltheory.worst_case.audits.played_round import SafariRound
+from fltheory.worst_case.audits.statement_numbers import NUMBERS
+from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, form_of
 from fltheory.worst_case.proof.proof_checker import BERNSTEIN, NODES, RESIDUAL, Box
 from fltheory.worst_case.rounds.certificate import (
     Certificate,
     accepted,
     certificate_text,
+    of_bits,
     rounded_box,
 )
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
@@ -86,8 +88,8 @@ def _polynomials(theorem: Theorem, clients: ClientClass, a_round: OneRound) -> P
     step = sp.Symbol("step", positive=True)
     ratio = a_round.assist_lr / a_round.client_lr
     steps: dict[sp.Basic | complex, Any] = {
-        eta_c: step,
-        eta_s: sp.Rational(ratio.numerator, ratio.denominator) * step,
+        NUMBERS["client_lr"]: step,
+        NUMBERS["assist_lr"]: sp.Rational(ratio.numerator, ratio.denominator) * step,
     }
     parts = DISTANCE_FORM.parts(theorem, clients, a_round, steps)
     rate = parts.pop("rate")
@@ -126,7 +128,7 @@ def _box(
     if solution is None or solution.value > 0:
         return None
     for bits in (32, 44):
-        box = rounded_box(slacks[0], solution.multipliers, bits, (low, high))
+        box = rounded_box(slacks[0], solution.multipliers, of_bits(bits), (low, high))
         if accepted(certificate_text(a_round, clients, DISTANCE, bound, [box])) is not None:
             return box
     return None

@@ -8,31 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import sympy as sp
 
-from fltheory import validation
 from fltheory.decimals import as_fraction
-from fltheory.theorems import BoundedQuantity, Hypothesis, Statement, Theorem
-from fltheory.theorems.sa_fl.symbols import (
-    D_0,
-    Delta_0,
-    K,
-    L,
-    R,
-    eta_c,
-    eta_s,
-    m,
-    mu,
-    q,
-    sigma,
-    sigma_G,
-    sigma_s,
-)
+from fltheory.theorems import BoundedQuantity, Statement, Theorem
 from fltheory.worst_case.audits.quadratic_descent import (
     quadratic_descent_witness,
     quadratic_gradient_witness,
@@ -42,9 +26,14 @@ from fltheory.worst_case.audits.quadratic_witness import (
     RoundsClaim,
     quadratic_witness,
 )
+from fltheory.worst_case.audits.statement_numbers import (
+    NUMBERS,
+    Values,
+    bound_in_numbers,
+    values_in_numbers,
+)
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
-from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, largest_decrease_of
 from fltheory.worst_case.rounds.measure import (
     DESCENT,
@@ -58,128 +47,15 @@ from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 512
 _SPEEDS_TRIED = 6
-_LEVELS = {"heterogeneity": sigma_G, "noise": sigma, "server_noise": sigma_s}
+_LEVELS = {
+    "heterogeneity": NUMBERS["sigma_G"],
+    "noise": NUMBERS["sigma"],
+    "server_noise": NUMBERS["server_sigma"],
+}
+_ROUNDS = NUMBERS["rounds"]
+_DISTANCE, _EXCESS = NUMBERS["squared_distance"], NUMBERS["excess_loss"]
 
 Witness = WorstClients | QuadraticWitness
-Values = dict[sp.Basic | complex, Any]
-
-
-@dataclass(frozen=True)
-class SafariRound:
-    """SAFARI's round as an audit plays it, in fractions.
-
-    Parameters
-    ----------
-    eligible, excluded, participants, local_steps : int
-        Clients who can be drawn and who cannot, m and K.
-    q, client_lr, assist_lr : number
-        Where the clients' step is left out it is the largest of 1/(8LK), 1/(9LK), .. that meets
-        the theorem's hypotheses on it; the server's then follows the theorem's coupling.
-
-    Raises
-    ------
-    ValueError
-        For numbers that are no fractions or out of range.
-    """
-
-    _: KW_ONLY
-    eligible: int
-    participants: int
-    local_steps: int
-    q: Any
-    client_lr: Any = None
-    excluded: int = 0
-    assist_lr: Any = None
-
-    def __post_init__(self) -> None:
-        eligible = validation.whole_number("eligible", self.eligible, at_least=1)
-        validation.whole_number("excluded", self.excluded, at_least=0)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        drawn = validation.whole_number("participants", self.participants, at_least=1)
-        if drawn > eligible:
-            raise ValueError(f"participants must be at most the {eligible} eligible, got {drawn}")
-        chance = exact("q", self.q)
-        if chance > 1:
-            raise ValueError(f"q must be at most 1, got {self.q!r}")
-        object.__setattr__(self, "q", chance)
-        for name in ("client_lr", "assist_lr"):
-            step = getattr(self, name)
-            if step is not None:
-                object.__setattr__(self, name, exact(name, step, above=0))
-
-    def coupled(self, theorem: Theorem, clients: AnyClass) -> OneRound:
-        """Return the round, with the steps that a theorem asks for where none are set.
-
-        Raises
-        ------
-        ValueError
-            If the theorem does not tie the server's to the clients'.
-        """
-        n_clients = self.eligible + self.excluded
-        a_round = OneRound(
-            n_clients=n_clients,
-            excluded_share=Fraction(self.excluded, n_clients),
-            participants=self.participants,
-            local_steps=self.local_steps,
-            client_lr=self.client_lr or Fraction(1),
-            server_lr=Fraction(1),
-            assist_lr=self.assist_lr or Fraction(1),
-            q=self.q,
-        )
-        if self.client_lr is None:
-            a_round = replace(a_round, client_lr=_largest_step(theorem, clients, a_round))
-        if self.assist_lr is not None:
-            return a_round
-        return replace(a_round, assist_lr=_coupled_step(theorem, clients, a_round))
-
-
-def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
-    """Return the largest of 1/(8LK), 1/(9LK), .. that meets the hypotheses on this step alone."""
-    settled = {eta_c, K, L, mu}
-    asked = [
-        hypothesis
-        for hypothesis in theorem.hypotheses
-        if eta_c in hypothesis.condition.free_symbols <= settled
-    ]
-    steps = (1 / (k * clients.L * a_round.local_steps) for k in range(8, 10**6))
-    return next(
-        step
-        for step in steps
-        if all(holds(h, values_of(clients, replace(a_round, client_lr=step))) for h in asked)
-    )
-
-
-def _coupled_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
-    values = {s: v for s, v in values_of(clients, a_round).items() if s is not eta_s}
-    for hypothesis in theorem.hypotheses:
-        if isinstance(hypothesis.condition, sp.Eq) and eta_s in hypothesis.condition.free_symbols:
-            steps = sp.solve(hypothesis.condition.subs(values), eta_s)
-            if len(steps) == 1:
-                return as_fraction(steps[0])
-    raise ValueError(f"assist_lr must be given, {theorem.id} does not tie it to client_lr")
-
-
-def values_of(clients: AnyClass, a_round: OneRound) -> Values:
-    """Return the values of the symbols that a round and a class settle."""
-    numbers = {
-        L: clients.L,
-        mu: clients.mu,
-        eta_c: a_round.client_lr,
-        eta_s: a_round.assist_lr,
-        q: a_round.q,
-        K: Fraction(a_round.local_steps),
-        m: Fraction(a_round.participants),
-        sigma_G: clients.dissimilarity,
-        sigma: clients.sigma,
-        sigma_s: clients.server_sigma,
-    }
-    return {s: sp.Rational(v.numerator, v.denominator) for s, v in numbers.items()}
-
-
-def holds(hypothesis: Hypothesis, values: Mapping[sp.Basic | complex, Any]) -> bool | None:
-    """Return whether a hypothesis holds, None where a trajectory decides."""
-    decided = hypothesis.condition.subs(values)
-    return bool(decided) if decided in (sp.true, sp.false) else None
 
 
 class TheoremForm(ABC):
@@ -197,16 +73,25 @@ class TheoremForm(ABC):
     all_rounds: ClassVar[str]
 
     @abstractmethod
-    def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
-        """Return what the bound's distance or loss at the start is multiplied by.
+    def bounds(self, quantity: BoundedQuantity) -> bool:
+        """Whether bounds of this form are on such a quantity."""
 
-        None for a bound of another form.
+    @abstractmethod
+    def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
+        """Return what a bound's distance or loss at the start is multiplied by.
+
+        None for a bound of another form, which is given in `NUMBERS`.
         """
 
     def start(self, theorem: Theorem) -> sp.Expr:
         """Return the same of a theorem of this form."""
-        found: Any = self.start_in(theorem.quantity, _bound_of(theorem))
+        found: Any = self.start_in(theorem.quantity, bound_in_numbers(theorem))
         return found
+
+    def floor_is_noise(self, theorem: Statement) -> bool:
+        """Whether the clients' noise is all that a theorem's bound has beside its start."""
+        levels = bound_in_numbers(theorem).free_symbols & set(_LEVELS.values())
+        return bool(levels == {_LEVELS["noise"]})
 
     def check(self, theorem: Theorem, clients: AnyClass) -> None:
         """Check that a theorem's bound can be asked of a class of clients.
@@ -217,7 +102,7 @@ class TheoremForm(ABC):
             If it cannot, with the reason.
         """
         self.measure.check(clients)
-        if clients.mu == 0 and mu in _bound_of(theorem).free_symbols:
+        if clients.mu == 0 and NUMBERS["mu"] in bound_in_numbers(theorem).free_symbols:
             raise ValueError(
                 f"mu must be above 0 for {theorem.id}, whose bound is for strongly convex clients, "
                 "got 0"
@@ -263,23 +148,31 @@ class TheoremForm(ABC):
     ) -> Witness | None:
         """Return clients that break the bound for some R, None if none are found."""
 
-    def without_condition(self, a_round: OneRound, claim: Any) -> Any | None:
+    def without_condition(self, theorem: Theorem, a_round: OneRound, claim: Any) -> Any | None:
         """Return the claim that the proof gives without its condition on q, None if unknown."""
         return None
 
     def _floor(
-        self, theorem: Theorem, floor: sp.Expr, clients: AnyClass, a_round: OneRound, steps: Any
+        self, floor: sp.Expr, clients: AnyClass, a_round: OneRound, steps: Any
     ) -> tuple[dict[str, sp.Expr], Values]:
-        """Return a floor's coefficients of the squared levels, and what symbols stand for."""
-        expanded = sp.expand(floor)
-        parts = {name: expanded.coeff(symbol, 2) for name, symbol in _LEVELS.items()}
-        rest = expanded - sum(parts[name] * symbol**2 for name, symbol in _LEVELS.items())
-        if sp.expand(rest) != 0 or any(R in part.free_symbols for part in parts.values()):
+        """Return a floor's coefficients of the squared levels, and what numbers stand for."""
+        parts, rest = _of_levels(floor)
+        if rest != 0 or any(_ROUNDS in part.free_symbols for part in parts.values()):
             raise ValueError(
-                f"theorem must have a floor in sigma_G^2, sigma^2 and sigma_s^2, got {expanded}"
+                "theorem must have a floor in sigma_G^2, sigma^2 and sigma_s^2, got "
+                f"{sp.expand(floor)}"
             )
-        values = {s: v for s, v in values_of(clients, a_round).items() if s not in _LEVELS.values()}
-        return parts, values | (steps or {})
+        values = values_in_numbers(clients, a_round)
+        settled = {s: v for s, v in values.items() if s not in _LEVELS.values()}
+        return parts, settled | (steps or {})
+
+
+def _of_levels(floor: sp.Expr) -> tuple[dict[str, sp.Expr], sp.Expr]:
+    """Return a floor's coefficients of the squared levels, and what is left."""
+    expanded = sp.expand(floor)
+    parts = {name: expanded.coeff(level, 2) for name, level in _LEVELS.items()}
+    rest = expanded - sum(parts[name] * level**2 for name, level in _LEVELS.items())
+    return parts, sp.expand(rest)
 
 
 def form_of(theorem: Statement) -> TheoremForm:
@@ -292,7 +185,9 @@ def form_of(theorem: Statement) -> TheoremForm:
     """
     claimed = theorem.bound_on_run
     for form in FORMS:
-        if claimed is not None and form.start_in(*claimed) is not None:
+        if claimed is None or not form.bounds(claimed[0]):
+            continue
+        if form.start_in(claimed[0], bound_in_numbers(theorem)) is not None:
             return form
     raise ValueError(
         "theorem must bound E||x_R - x*||^2 by rate^R D_0^2 + floor, or the mean of "
@@ -301,9 +196,36 @@ def form_of(theorem: Statement) -> TheoremForm:
     )
 
 
-def _bound_of(theorem: Theorem) -> Any:
-    assert theorem.bound_on_run is not None
-    return theorem.bound_on_run[1]
+def _rate_of(start: sp.Expr) -> sp.Expr | None:
+    """Return the rate of a start that is ``rate^R``, however it is written; None for another."""
+    rate: Any = sp.Integer(1)
+    for factor in sp.Mul.make_args(start):
+        base, exponent = factor.as_base_exp()
+        power = sp.simplify(exponent / _ROUNDS)
+        if _ROUNDS in base.free_symbols | power.free_symbols:
+            return None
+        rate *= base**power
+    return rate
+
+
+def _fractions(theorem: Theorem, parts: dict[str, sp.Expr]) -> dict[str, Fraction]:
+    """Return a bound's coefficients as fractions.
+
+    Raises
+    ------
+    ValueError
+        If one of them is none at the numbers of this round and class.
+    """
+    found = {}
+    for name, part in parts.items():
+        value = part if part.is_Rational else sp.simplify(part)
+        if not value.is_Rational:
+            raise ValueError(
+                f"{name} of {theorem.id} must be a fraction at the numbers of a round to be "
+                f"proved, got {value}"
+            )
+        found[name] = as_fraction(value)
+    return found
 
 
 def _distance_between(above: float, below: float) -> Fraction:
@@ -316,26 +238,32 @@ class _DistanceForm(TheoremForm):
     one_round = "E||x+||^2 <= rate ||x||^2 + (1 - rate) floor"
     all_rounds = "E||x_R||^2 <= rate^R D_0^2 + floor"
 
+    def bounds(self, quantity: BoundedQuantity) -> bool:
+        return (quantity.field, quantity.reduction, quantity.rounds.beyond_last) == (
+            "squared_distance",
+            "last",
+            0,
+        )
+
     def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
-        if (quantity.field, quantity.reduction) != ("squared_distance", "last"):
-            return None
-        start = bound.coeff(D_0, 2)
-        return start if isinstance(start, sp.Pow) and start.exp == R else None
+        start = bound.coeff(_DISTANCE)
+        return None if start == 0 or _rate_of(start) is None else start
 
     def parts(
         self, theorem: Theorem, clients: AnyClass, a_round: OneRound, steps: Values | None = None
     ) -> dict[str, sp.Expr]:
         start: Any = self.start(theorem)
-        floor = _bound_of(theorem) - start * D_0**2
-        parts, values = self._floor(theorem, floor, clients, a_round, steps)
-        return {"rate": start.base.subs(values)} | {
+        floor = bound_in_numbers(theorem) - start * _DISTANCE
+        parts, values = self._floor(floor, clients, a_round, steps)
+        rate: Any = _rate_of(start)
+        return {"rate": rate.subs(values)} | {
             name: part.subs(values) for name, part in parts.items()
         }
 
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
-        parts = self.parts(theorem, clients, a_round)
-        rate = as_fraction(parts.pop("rate"))
-        return Claim(rate, **{name: (1 - rate) * as_fraction(p) for name, p in parts.items()})
+        parts = _fractions(theorem, self.parts(theorem, clients, a_round))
+        rate = parts.pop("rate")
+        return Claim(rate, **{name: (1 - rate) * part for name, part in parts.items()})
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield it, then faster rates with the same floor."""
@@ -391,34 +319,33 @@ class _DescentForm(TheoremForm):
     one_round = "E F(x+) <= F(x) - decrease ||grad F(x)||^2 + decrease floor"
     all_rounds = "mean of E||grad F(x_r)||^2 <= Delta_0/(decrease R) + floor"
 
-    def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
+    def bounds(self, quantity: BoundedQuantity) -> bool:
         if (quantity.field, quantity.reduction) != ("squared_gradient", "mean"):
-            return None
+            return False
         # The mean of R rounds, from the start or from the first round's end on.
         rounds = (quantity.rounds.first, quantity.rounds.beyond_last)
-        if quantity.weights is not None or rounds not in ((0, -1), (1, 0)):
+        return quantity.weights is None and rounds in ((0, -1), (1, 0))
+
+    def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
+        per_round = sp.simplify(sp.expand(bound).coeff(_EXCESS) * _ROUNDS)
+        if per_round == 0 or _ROUNDS in per_round.free_symbols:
             return None
-        per_round = sp.simplify(sp.expand(bound).coeff(Delta_0, 1) * R)
-        if per_round == 0 or R in per_round.free_symbols or sigma_s not in bound.free_symbols:
-            return None
-        return per_round
+        return per_round if _of_levels(bound - per_round * _EXCESS / _ROUNDS)[1] == 0 else None
 
     def parts(
         self, theorem: Theorem, clients: AnyClass, a_round: OneRound, steps: Values | None = None
     ) -> dict[str, sp.Expr]:
         start: Any = self.start(theorem)
-        floor = _bound_of(theorem) - start * Delta_0 / R
-        parts, values = self._floor(theorem, floor, clients, a_round, steps)
+        floor = bound_in_numbers(theorem) - start * _EXCESS / _ROUNDS
+        parts, values = self._floor(floor, clients, a_round, steps)
         return {"decrease": (1 / start).subs(values)} | {
             name: part.subs(values) for name, part in parts.items()
         }
 
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> DescentClaim:
-        parts = self.parts(theorem, clients, a_round)
-        decrease = as_fraction(parts.pop("decrease"))
-        return DescentClaim(
-            decrease, **{name: decrease * as_fraction(part) for name, part in parts.items()}
-        )
+        parts = _fractions(theorem, self.parts(theorem, clients, a_round))
+        decrease = parts.pop("decrease")
+        return DescentClaim(decrease, **{name: decrease * part for name, part in parts.items()})
 
     def enough(
         self, theorem: Theorem, claim: DescentClaim, best_speed: float
@@ -459,8 +386,12 @@ class _DescentForm(TheoremForm):
         first = theorem.quantity.rounds.first
         return quadratic_gradient_witness(a_round, clients, claim, first)
 
-    def without_condition(self, a_round: OneRound, claim: DescentClaim) -> DescentClaim:
+    def without_condition(
+        self, theorem: Theorem, a_round: OneRound, claim: DescentClaim
+    ) -> DescentClaim | None:
         """Return what (52) gives before (54): ``4 q sigma_G^2`` more of a floor."""
+        if "q" not in theorem.quantities.values():
+            return None
         more = 4 * a_round.q * claim.decrease
         return replace(claim, heterogeneity=claim.heterogeneity + more)
 

@@ -29,7 +29,7 @@ from fltheory.worst_case.proof.proof_file import (
     polynomial_text,
 )
 from fltheory.worst_case.rounds.bound import Solver
-from fltheory.worst_case.rounds.certificate import rounded_box
+from fltheory.worst_case.rounds.certificate import of_bits, rounded_box
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DISTANCE
 
@@ -247,7 +247,7 @@ def averaging_proved(
             continue
         for bits in _BITS:
             steps = (a_round.client_lr, a_round.client_lr)
-            box = rounded_box(slack, solution.multipliers, bits, steps)
+            box = rounded_box(slack, solution.multipliers, of_bits(bits), steps)
             made = AveragingCertificate(_text(a_round, clients, rate, heterogeneity, box))
             try:
                 made.verify()

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import Slack, slack_of
 
 _BITS = (24, 32, 40, 52)
+_DENOMINATORS, _DECIMALS = (100, 1_000, 10_000), (4, 5, 6, 7)
+_TIGHT = 1e-6
 _LARGEST_MISS = -1e-3
 _UNIT_MARGIN = 1e-9
 _SYMBOLS = {
@@ -40,6 +42,9 @@ _SYMBOLS = {
 
 if TYPE_CHECKING:
     from fltheory.worst_case.rounds.program import Multipliers
+
+Rounding: TypeAlias = Callable[[float], Fraction]
+"""How a solver's float becomes a fraction."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +192,10 @@ def proved(a_round: OneRound, clients: AnyClass, claim: AnyClaim) -> Certificate
         solution = Program(slack, slack.bases(*scales)).widest_slack(*sums)
         if solution is None or -solution.value < _LARGEST_MISS:
             continue
-        for bits in _BITS:
-            box = rounded_box(slack, solution.multipliers, bits, steps)
+        # A claim that is tight has no proof but one, whose numbers are often short.
+        short = _SHORT if abs(solution.value) < _TIGHT else ()
+        for rounding in (*map(of_bits, _BITS), *short):
+            box = rounded_box(slack, solution.multipliers, rounding, steps)
             made = accepted(certificate_text(a_round, clients, measure, bound, [box]))
             if made is not None:
                 return made
@@ -208,11 +215,10 @@ def accepted(text: str) -> Certificate | None:
 def rounded_box(
     slack: Slack,
     multipliers: Multipliers,
-    bits: int,
+    rounding: Rounding,
     steps: tuple[Fraction, Fraction],
 ) -> Box:
-    """Return multipliers of so many bits after the point, for step sizes from one to another."""
-    unit = Fraction(1, 2**bits)
+    """Return multipliers as fractions, for step sizes from one to another."""
     sizes = {group.name: len(group.blocks[0][0]) for group in slack.groups}
     pairs = {
         group: [[Fraction(0)] * size for _ in range(size)]
@@ -220,16 +226,33 @@ def rounded_box(
         if size > 1
     }
     for (group, a, b), value in zip(slack.pairs, multipliers.pairs, strict=True):
-        pairs[group][a][b] = round(max(float(value), 0.0) / unit) * unit
+        pairs[group][a][b] = rounding(max(float(value), 0.0))
     for weights in pairs.values():
         _balance(weights)
     return Box(
         steps,
         pairs,
-        _shares(multipliers.budgets, unit),
-        _shares(multipliers.noises, unit),
-        [round(float(value) / unit) * unit for value in multipliers.orthogonal],
+        _shares(multipliers.budgets, rounding),
+        _shares(multipliers.noises, rounding),
+        [rounding(float(value)) for value in multipliers.orthogonal],
     )
+
+
+def of_bits(bits: int) -> Rounding:
+    """Return what makes a float a fraction of so many bits after the point."""
+    unit = Fraction(1, 2**bits)
+    return lambda value: round(value / unit) * unit
+
+
+def _of_denominator(most: int) -> Rounding:
+    return lambda value: Fraction(value).limit_denominator(most)
+
+
+def _of_decimals(count: int) -> Rounding:
+    return lambda value: Fraction(round(value * 10**count), 10**count)
+
+
+_SHORT = (*map(_of_denominator, _DENOMINATORS), *map(_of_decimals, _DECIMALS))
 
 
 def _balance(weights: list[list[Fraction]]) -> None:
@@ -245,14 +268,14 @@ def _balance(weights: list[list[Fraction]]) -> None:
                 excess[end] -= moved
 
 
-def _shares(values: FloatArray, unit: Fraction) -> list[Fraction]:
-    """Return values over their sum, rounded down; equal ones if all are zero."""
+def _shares(values: FloatArray, rounding: Rounding) -> list[Fraction]:
+    """Return values over their sum as fractions that sum to one; equal ones if all are zero."""
     positive = np.maximum(values, 0.0)
     total = float(positive.sum())
     parts = positive / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
-    rounded = [int(float(part) / unit) * unit for part in parts]
+    rounded = [rounding(float(part)) for part in parts]
     if rounded:
-        # What rounding took goes to the largest.
+        # What rounding took comes from the largest, or goes to it.
         largest = max(range(len(rounded)), key=lambda index: rounded[index])
         rounded[largest] += 1 - sum(rounded)
     return rounded

@@ -1,0 +1,173 @@
+"""The round that an audit plays: what is given of it, and what the statement settles itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass, replace
+from fractions import Fraction
+from itertools import chain, product
+from typing import Any
+
+import sympy as sp
+
+from fltheory import validation
+from fltheory.decimals import as_fraction
+from fltheory.theorems import Hypothesis, Theorem
+from fltheory.worst_case.audits.statement_numbers import (
+    NUMBERS,
+    formulas_of,
+    holds,
+    names_in,
+    values_in_numbers,
+    with_values,
+)
+from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.measure import AnyClass
+from fltheory.worst_case.rounds.one_round import OneRound
+
+_USUAL_PARTICIPANTS, _USUAL_LOCAL_STEPS = 4, 5
+_MOST_PARTS, _MOST_HALVINGS = 4096, 40
+_ON_ROUNDS = frozenset(("local_steps", "participants", "n_clients", "q"))
+_ON_STEPS = _ON_ROUNDS | {"client_lr", "server_lr", "L", "mu"}
+
+
+@dataclass(frozen=True)
+class SafariRound:
+    """SAFARI's round as an audit plays it, in fractions; FedAvg's for a statement without q.
+
+    Parameters
+    ----------
+    eligible, excluded : int
+        Clients who can be drawn and who cannot.
+    participants, local_steps : int
+        m and K. Where they are left out they are 4 (or all that are eligible) and 5, unless the
+        statement's hypotheses ask for one local step, or for everybody.
+    q, client_lr, assist_lr : number
+        Where q is left out it is 1/2, and 1 for a statement that has no q: plain FedAvg. Where the
+        clients' step is left out it is the largest of 1/(8LK), 1/(9LK), .. that meets the
+        theorem's hypotheses on it; the server's then follows the theorem's coupling.
+
+    Raises
+    ------
+    ValueError
+        For numbers that are no fractions or out of range.
+    """
+
+    _: KW_ONLY
+    eligible: int
+    participants: int | None = None
+    local_steps: int | None = None
+    q: Any = None
+    client_lr: Any = None
+    excluded: int = 0
+    assist_lr: Any = None
+
+    def __post_init__(self) -> None:
+        eligible = validation.whole_number("eligible", self.eligible, at_least=1)
+        validation.whole_number("excluded", self.excluded, at_least=0)
+        if self.local_steps is not None:
+            validation.whole_number("local_steps", self.local_steps, at_least=1)
+        if self.participants is not None:
+            drawn = validation.whole_number("participants", self.participants, at_least=1)
+            if drawn > eligible:
+                raise ValueError(
+                    f"participants must be at most the {eligible} eligible, got {drawn}"
+                )
+        if self.q is not None:
+            chance = exact("q", self.q)
+            if chance > 1:
+                raise ValueError(f"q must be at most 1, got {self.q!r}")
+            object.__setattr__(self, "q", chance)
+        for name in ("client_lr", "assist_lr"):
+            step = getattr(self, name)
+            if step is not None:
+                object.__setattr__(self, name, exact(name, step, above=0))
+
+    def coupled(self, theorem: Theorem, clients: AnyClass) -> OneRound:
+        """Return the round, with what a theorem asks for where nothing is set.
+
+        Raises
+        ------
+        ValueError
+            If the theorem has no server's step and q is below 1, none of the clients' steps tried
+            meets its hypotheses, or it does not tie the server's step to them.
+        """
+        a_round = self._usual(theorem, clients)
+        if self.client_lr is None:
+            a_round = replace(a_round, client_lr=_largest_step(theorem, clients, a_round))
+        if self.assist_lr is not None or not _server_steps(theorem):
+            return a_round
+        return replace(a_round, assist_lr=_coupled_step(theorem, clients, a_round))
+
+    def _usual(self, theorem: Theorem, clients: AnyClass) -> OneRound:
+        """Return the round, of the usual m and K where the hypotheses on those allow it."""
+        n_clients = self.eligible + self.excluded
+        server_steps = _server_steps(theorem)
+        q = self.q if self.q is not None else Fraction(1, 2) if server_steps else Fraction(1)
+        if q < 1 and not server_steps:
+            raise ValueError(
+                f"q must be 1 for {theorem.id}, which has no step of the server's own, got {q}"
+            )
+        usual = [min(_USUAL_PARTICIPANTS, self.eligible), self.eligible]
+        drawn = usual if self.participants is None else [self.participants]
+        steps = [_USUAL_LOCAL_STEPS, 1] if self.local_steps is None else [self.local_steps]
+        rounds = [
+            OneRound(
+                n_clients=n_clients,
+                excluded_share=Fraction(self.excluded, n_clients),
+                participants=participants,
+                local_steps=local_steps,
+                client_lr=self.client_lr or Fraction(1),
+                server_lr=Fraction(1),
+                assist_lr=self.assist_lr or Fraction(int(server_steps)),
+                q=q,
+            )
+            for local_steps, participants in product(steps, drawn)
+        ]
+        asked = [h for h in theorem.hypotheses if names_in(theorem, h.condition) <= _ON_ROUNDS]
+        # The first of those that meet the most of them.
+        return max(rounds, key=lambda one: -len(_failing(theorem, asked, clients, one)))
+
+
+def _server_steps(theorem: Theorem) -> bool:
+    """Whether a statement speaks of rounds of the server's own."""
+    names = {str(s) for formula in formulas_of(theorem).values() for s in formula.free_symbols}
+    return not names.isdisjoint(("q", "assist_lr"))
+
+
+def _failing(
+    theorem: Theorem, hypotheses: Iterable[Hypothesis], clients: AnyClass, a_round: OneRound
+) -> list[Hypothesis]:
+    return [item for item in hypotheses if holds(theorem, item, clients, a_round) is False]
+
+
+def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
+    """Return the largest of 1/(8LK), 1/(9LK), .. that meets the hypotheses on this step alone."""
+    asked = [
+        hypothesis
+        for hypothesis in theorem.hypotheses
+        if "client_lr" in (names := names_in(theorem, hypothesis.condition)) and names <= _ON_STEPS
+    ]
+    # One by one for a step as large as it can be, and then by halves.
+    parts = chain(range(8, _MOST_PARTS), (_MOST_PARTS * 2**k for k in range(_MOST_HALVINGS)))
+    for part in parts:
+        step = 1 / (part * clients.L * a_round.local_steps)
+        if not _failing(theorem, asked, clients, replace(a_round, client_lr=step)):
+            return step
+    names_asked = ", ".join(repr(item.name) for item in asked)
+    raise ValueError(
+        f"client_lr must be given for {theorem.id}: no step of 1/(8LK) or below meets {names_asked}"
+    )
+
+
+def _coupled_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fraction:
+    """Return the server's step that an equation among the hypotheses ties to the clients'."""
+    own = next((s for s, name in theorem.quantities.items() if name == "assist_lr"), None)
+    values = values_in_numbers(clients, a_round)
+    del values[NUMBERS["assist_lr"]]
+    for hypothesis in theorem.hypotheses:
+        if isinstance(hypothesis.condition, sp.Eq) and own in hypothesis.condition.free_symbols:
+            steps = sp.solve(with_values(theorem, hypothesis.condition, values), own)
+            if len(steps) == 1:
+                return as_fraction(steps[0])
+    raise ValueError(f"assist_lr must be given, {theorem.id} does not tie it to client_lr")
