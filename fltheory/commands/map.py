@@ -75,7 +75,12 @@ def _starting_point(statement: Statement, regime: str | None) -> Setting | Famil
 
     if regime is None and statement.family:
         return statement.family
-    first = next(iter(statement.regimes), "")
+    if not statement.regimes:
+        raise ValueError(
+            f"theorem must have a regime or a family to be mapped, got {statement.id}, which has "
+            "neither"
+        )
+    first = next(iter(statement.regimes))
     usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
     name = usual if regime is None else regime
     if name not in statement.regimes:

@@ -94,6 +94,11 @@ def command(
     _check_record(baseline, record, fail_on or ())
     outputs = VerdictOutputs(json, csv, html)
     statements = registry.registered(*theorems or ())
+    if not any(statement.regimes for statement in statements):
+        names = ", ".join(dict.fromkeys(statement.id for statement in statements))
+        raise ValueError(
+            f"theorems must have a regime to be verified in, got {names}: none has one"
+        )
     recorded = _recorded(baseline, record)
     usual = (WITNESSES, CERTIFICATES)
     folders = witnesses or [folder for folder in usual if folder.is_dir()]

@@ -7,10 +7,10 @@ known, so the share is that of the false ones known.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from fltheory import validation
 from fltheory.evidence.truths import Sampling
@@ -18,10 +18,11 @@ from fltheory.evidence.verdict import Outcome
 from fltheory.parallel import rest_as_they_come
 from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
-from fltheory.theorems import Theorem, get, registered
+from fltheory.theorems import Statement, Theorem, get, registered
 from fltheory.verify.check import check
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
 from fltheory.verify.safari.instance_search import InstanceSearch
+from fltheory.verify.search.falsification import DEFAULT_BUDGET_IN_FAMILY, falsify
 from fltheory.verify.search.mutants import Mutant, mutants
 
 BY_SEARCH = "search"
@@ -112,6 +113,14 @@ def mutated_theorems() -> tuple[Theorem, ...]:
     )
 
 
+def named_theorems(statements: Iterable[Statement]) -> tuple[Theorem, ...]:
+    """Return those of some statements of which mutants can be made, if none of `mutated_theorems`.
+
+    Inequalities along a run, which any search can look for a refutation of.
+    """
+    return tuple(cast("Theorem", one) for one in statements if one.bound_on_run is not None)
+
+
 def keys(theorems: Sequence[Theorem], plan: Plan) -> tuple[Key, ...]:
     """Return the mutants of a plan, by theorem, reading and place."""
     every = [(t.id, t.reading, index) for t in theorems for index in range(len(_mutants(t)))]
@@ -121,8 +130,7 @@ def keys(theorems: Sequence[Theorem], plan: Plan) -> tuple[Key, ...]:
 def judged(key: Key, plan: Plan) -> Judged:
     """Judge one mutant of a registered theorem."""
     identifier, reading, index = key
-    theorem = get(identifier, reading)
-    mutant = _mutants(about_safari(theorem.for_search()))[index]
+    mutant = _mutants_of(identifier, reading)[index]
     found, tried = _searched(mutant, plan.budget, plan.seed)
     if found:
         refuted_by = BY_SEARCH
@@ -165,9 +173,15 @@ def judge_all(
     )
 
 
+def usual_budget(theorems: Iterable[Theorem]) -> int:
+    """Return how many settings a search tries by default: more where hundreds go at once."""
+    return 10_000 if all(map(is_about_safari, theorems)) else DEFAULT_BUDGET_IN_FAMILY
+
+
 @lru_cache(maxsize=32)
 def _mutants_of(identifier: str, reading: str) -> tuple[Mutant, ...]:
-    return mutants(about_safari(get(identifier, reading)))
+    (theorem,) = named_theorems([get(identifier, reading)])
+    return mutants(theorem)
 
 
 def _mutants(theorem: Theorem) -> tuple[Mutant, ...]:
@@ -176,6 +190,9 @@ def _mutants(theorem: Theorem) -> tuple[Mutant, ...]:
 
 def _searched(mutant: Mutant, budget: int, seed: int) -> tuple[bool, int]:
     """Search until a first refutation; return whether there is one, and the settings tried."""
+    if not is_about_safari(mutant.theorem):
+        found = falsify(mutant.theorem, budget, seed)
+        return found.witness is not None, found.settings_tried
     search = InstanceSearch(mutant.theorem, budget, seed)
     for _ in search.attempts():
         if search.refuting is not None:

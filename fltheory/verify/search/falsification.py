@@ -165,5 +165,8 @@ def _starts(theorem: Inequality, settings: Mapping[str, Setting] | None) -> dict
     if settings is None:
         settings = {name: regime.setting for name, regime in theorem.regimes.items()}
     if not settings:
-        raise ValueError(f"settings must be given for {theorem.id}, which has no regimes, got none")
+        raise ValueError(
+            f"settings must be given for {theorem.id}, which has no regimes, got none: a regime or "
+            "a family is where a search begins"
+        )
     return dict(settings)
