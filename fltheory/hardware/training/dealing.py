@@ -37,7 +37,7 @@ Split: TypeAlias = Callable[[Labels, int, np.random.Generator], Partition]
 
 
 @dataclass(frozen=True)
-class Dealing:
+class Dealing(ReadOnlyArrays):
     """A way to deal training images to clients: their number, and who gets which places."""
 
     n_clients: int

@@ -7,6 +7,7 @@ themselves, so that a form of theorem is found whatever letters its author chose
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -15,6 +16,7 @@ import sympy as sp
 from sympy.parsing.sympy_parser import parse_expr
 
 from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.theorems import Theorem
 from fltheory.worst_case.rounds.measure import AnyClass
@@ -22,6 +24,7 @@ from fltheory.worst_case.rounds.one_round import OneRound
 
 Values = dict[sp.Basic | complex, Any]
 
+_ROUNDING = 1e-6
 _WHOLE = ("local_steps", "participants", "n_clients", "rounds")
 _POSITIVE = ("L", "client_lr", "server_lr")
 _OTHERS = (
@@ -48,6 +51,48 @@ def formulas_of(theorem: Theorem) -> dict[sp.Symbol, sp.Expr]:
         symbol: parse_expr(text, local_dict=dict(NUMBERS))
         for symbol, text in theorem.quantities.items()
     }
+
+
+def check_quantities(theorem: Theorem) -> None:
+    """Raise ValueError unless ``quantities`` are what ``constants`` are, in every regime.
+
+    A proof speaks of what ``quantities`` say, and verdicts of what ``constants`` say: they must be
+    one statement.
+    """
+    for name, regime in theorem.regimes.items():
+        numbers: Values = {
+            NUMBERS[key]: value for key, value in _numbers_in(regime.setting).items()
+        }
+        given = theorem.constants(regime.setting)
+        for symbol, formula in formulas_of(theorem).items():
+            meant = formula.subs(numbers)
+            if symbol not in given or not meant.is_number:
+                continue
+            if not math.isclose(float(meant), float(given[symbol]), rel_tol=_ROUNDING):
+                raise ValueError(
+                    f"quantities of {theorem.id} must be what its constants are, got "
+                    f"{symbol} = {theorem.quantities[symbol]}, which is {float(meant):g} and not "
+                    f"{float(given[symbol]):g} in the regime {name!r}"
+                )
+
+
+def _numbers_in(setting: Setting) -> dict[str, float]:
+    """Return those numbers by name that a setting has itself."""
+    algorithm, problem, participation = setting.algorithm, setting.problem, setting.participation
+    start = setting.x0 - problem.x_star
+    found = {
+        "rounds": setting.rounds,
+        "n_clients": problem.n_clients,
+        "participants": getattr(participation, "size", None),
+        "squared_distance": float(start @ start),
+        "excess_loss": float(problem.excess_loss(setting.x0)),
+        **{key: getattr(problem, key) for key in ("L", "mu", "sigma", "server_sigma", "sigma_G")},
+        **{
+            key: getattr(algorithm, key, None)
+            for key in ("client_lr", "server_lr", "assist_lr", "q", "local_steps")
+        },
+    }
+    return {key: float(value) for key, value in found.items() if value is not None}
 
 
 def names_in(theorem: Theorem, expression: sp.Basic) -> set[str]:

@@ -30,6 +30,7 @@ from fltheory.worst_case.audits.statement_numbers import (
     NUMBERS,
     Values,
     bound_in_numbers,
+    check_quantities,
     values_in_numbers,
 )
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
@@ -181,13 +182,14 @@ def form_of(theorem: Statement) -> TheoremForm:
     Raises
     ------
     ValueError
-        For a theorem of neither form.
+        For a theorem of neither form, or one whose quantities are not what its constants are.
     """
     claimed = theorem.bound_on_run
     for form in FORMS:
         if claimed is None or not form.bounds(claimed[0]):
             continue
         if form.start_in(claimed[0], bound_in_numbers(theorem)) is not None:
+            check_quantities(theorem)  # type: ignore[arg-type]
             return form
     raise ValueError(
         "theorem must bound E||x_R - x*||^2 by rate^R D_0^2 + floor, or the mean of "

@@ -106,6 +106,12 @@ def test_the_same_in_other_letters_is_the_same() -> None:
         bound=MINE.bound.subs(D_0**2, D).xreplace(swapped),
         hypotheses=(Hypothesis("small steps", sp.Le(eta, 1 / swapped[L]), "Theorem 1"),),
         meanings={},
+        constants=lambda setting: {
+            **{s: value for s, value in MINE.constants(setting).items() if s not in (L, mu, D_0)},
+            swapped[L]: setting.problem.L,
+            swapped[mu]: setting.problem.mu,
+            D: float(((setting.x0 - setting.problem.x_star) ** 2).sum()),
+        },
         quantities={
             **{s: name for s, name in MINE.quantities.items() if s not in (L, mu, D_0)},
             swapped[L]: "L",
@@ -195,3 +201,13 @@ def test_what_a_formula_is_made_of() -> None:
 def test_what_cannot_be_audited_is_one_line(changed, played, message) -> None:
     with pytest.raises(ValueError, match=message):
         audit(replace(MINE, **changed), NOISY, played)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "wrong"), [(eta, "server_lr"), (sigma, "sigma_G/2"), (mu, "L/2")]
+)
+def test_a_proof_and_a_verdict_speak_of_one_statement(symbol: sp.Symbol, wrong: str) -> None:
+    """What a proof reads off a setting is what a verdict does, or nothing is proved."""
+    slip = replace(MINE, quantities={**MINE.quantities, symbol: wrong})
+    with pytest.raises(ValueError, match=f"quantities of my/1 must be .* {symbol} = {wrong}"):
+        audit(slip, NOISY, TEN)
