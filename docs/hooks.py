@@ -5,11 +5,16 @@ The build fails if a name in a public ``__all__`` has no docstring or no entry i
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
+from markdown.util import ETX, STX
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
@@ -26,8 +31,24 @@ DOCS = Path(__file__).parent
 BASELINE = DOCS.parent / "verification" / "baseline.csv"
 
 
+class _Starred(InlineProcessor):
+    """Stars of formulas, which are no emphasis: ``h^*``, ``4*L**2*(a + b)``."""
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
+        return f"{STX}{ord('*')}{ETX}" * len(m[0]), m.start(), m.end()
+
+
+class _Stars(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:
+        # Behind code (190), which keeps its stars anyway, and before emphasis (60).
+        md.inlinePatterns.register(
+            _Starred(r"(?<=\^)\*|(?<=[\w)])\*\*?(?=[\w(])", md), "starred", 175
+        )
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the generated pages in the navigation, and those of findings that nobody listed."""
+    config.markdown_extensions.append(_Stars())
     missing = undocumented()
     if missing:
         raise PluginError(f"public names without a docstring: {', '.join(missing)}")
