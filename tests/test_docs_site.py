@@ -171,3 +171,15 @@ def test_the_home_page_shows_a_verdict_and_a_figure() -> None:
     assert "REFUTED: " in text
     assert "](refutation.svg)" in text
     assert "|---" not in text
+
+
+def test_a_corrected_statement_is_typeset_above_its_latex(hooks: ModuleType) -> None:
+    findings = (ROOT / "docs" / "findings.md").read_text("utf-8")
+    page = hooks.on_page_markdown(findings, None, None, None)
+    statements = page.count(r"\begin{corrected}")
+    assert statements > 5
+    assert page.count('<span class="formula"><math') >= 2 * statements
+    assert '<span class="formula"><code' not in page
+    assert "- smooth clients: <span" in page
+    assert r"\changed" not in re.sub(r"```latex.*?```", "", page, flags=re.DOTALL)
+    assert hooks.on_page_markdown("```latex\nx\n```", None, None, None) == "```latex\nx\n```"
