@@ -5,15 +5,21 @@ The build fails if a name in a public ``__all__`` has no docstring or no entry i
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markdown import Markdown
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
+from markdown.util import ETX, STX
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
 
 from fltheory import theorems
+from fltheory.report.html.mathml import in_words, mathml
 from fltheory.report.pages.paper_page import paper_name, paper_page, papers
 from fltheory.report.pages.public_names import description, public_names, undocumented
 from fltheory.verify.baseline import read_baseline
@@ -21,13 +27,30 @@ from fltheory.verify.baseline import read_baseline
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 DOCS = Path(__file__).parent
 BASELINE = DOCS.parent / "verification" / "baseline.csv"
 
 
+class _Starred(InlineProcessor):
+    """Stars of formulas, which are no emphasis: ``h^*``, ``4*L**2*(a + b)``."""
+
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
+        return f"{STX}{ord('*')}{ETX}" * len(m[0]), m.start(), m.end()
+
+
+class _Stars(Extension):
+    def extendMarkdown(self, md: Markdown) -> None:
+        # Behind code (190), which keeps its stars anyway, and before emphasis (60).
+        md.inlinePatterns.register(
+            _Starred(r"(?<=\^)\*|(?<=[\w)])\*\*?(?=[\w(])", md), "starred", 175
+        )
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """List the generated pages in the navigation, and those of findings that nobody listed."""
+    config.markdown_extensions.append(_Stars())
     missing = undocumented()
     if missing:
         raise PluginError(f"public names without a docstring: {', '.join(missing)}")
@@ -64,6 +87,36 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = _reference(name)
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
+
+
+_CORRECTED = re.compile(r"^```latex\n(.*?\\begin\{corrected\}.*?)^```$", re.DOTALL | re.MULTILINE)
+_CONDITION = re.compile(r"^  \\item ([^$]*): \$(.*)\$[,.]$", re.MULTILINE)
+_CLAIM = re.compile(r"\\begin\{(multline|equation)\*\}(.*?)\\end\{\1\*\}", re.DOTALL)
+_WORDS = re.compile(r"\{?\\text\{\\texttt\{\\detokenize\{(.*?)\}{3,4}")
+_CHANGE = re.compile(r"\\changed\{[^{}]*\}")
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Typeset each corrected statement above its LaTeX."""
+    return _CORRECTED.sub(lambda found: f"{_typeset(found[1])}\n{found[0]}", markdown)
+
+
+def _typeset(corrected: str) -> str:
+    """Return hypotheses and claims of a corrected statement in Markdown, as MathML."""
+    statement = _CHANGE.sub("", corrected.partition(r"\begin{enumerate}")[0])
+    lines = [f"- {name}: {_formula(latex)}" for name, latex in _CONDITION.findall(statement)]
+    lines += ["", *(_formula(latex) for _, latex in _CLAIM.findall(statement))]
+    return "\n".join([*lines, ""])
+
+
+def _formula(latex: str) -> str:
+    """Return a formula, a line of LaTeX after the other; what is only text stays text."""
+    pieces = []
+    for line in latex.split(2 * chr(92)):
+        words = _WORDS.search(line)
+        pieces += [str(in_words(words[1]))] if words else []
+        pieces.append(str(mathml(_WORDS.sub("{}", line), line)))
+    return f'<span class="formula">{"<wbr>".join(pieces)}</span>'
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+import time
 import zlib
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -51,22 +56,22 @@ def test_a_reference_without_a_public_name_fails_the_build(
 def test_a_public_name_without_a_docstring_fails_the_build(
     hooks: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert hooks.on_config(SimpleNamespace(nav=[])).nav == []
+    assert hooks.on_config(SimpleNamespace(nav=[], markdown_extensions=[])).nav == []
     monkeypatch.setattr(hooks, "undocumented", lambda: ("fltheory.verify.check",))
     with pytest.raises(PluginError, match=r"without a docstring: fltheory.verify.check"):
-        hooks.on_config(SimpleNamespace(nav=[]))
+        hooks.on_config(SimpleNamespace(nav=[], markdown_extensions=[]))
 
 
 def test_papers_and_reference_are_in_the_navigation(hooks: ModuleType) -> None:
     nav = [{"Papers": []}, {"Reference": []}, "index.md"]
-    hooks.on_config(SimpleNamespace(nav=nav))
+    hooks.on_config(SimpleNamespace(nav=nav, markdown_extensions=[]))
     assert {"SA-FL (ICML 2024)": "papers/sa-fl.md"} in nav[0]["Papers"]
     assert {"verify": "reference/verify.md"} in nav[1]["Reference"]
 
 
 def test_pages_that_are_not_listed_go_to_the_findings(hooks: ModuleType) -> None:
     nav = [{"Findings": [{"Findings": "findings.md"}]}, {"More": [{"Home": "index.md"}]}]
-    hooks.on_config(SimpleNamespace(nav=nav))
+    hooks.on_config(SimpleNamespace(nav=nav, markdown_extensions=[]))
     added = nav[0]["Findings"][1:]
     assert "tutorial.md" in added
     assert not {"findings.md", "index.md"} & set(added)
@@ -85,3 +90,96 @@ def test_the_citation_has_what_the_format_asks_for() -> None:
     import fltheory
 
     assert citation["version"] == fltheory.__version__
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("from x* to w_B*, F* and x*.", "from x* to w_B*, F* and x*."),
+        ("P(h_Q^* = 1) and h_Q^*", "P(h_Q^* = 1) and h_Q^*"),
+        ("-a*(L + b)**2/(4*L**2*b)", "-a*(L + b)**2/(4*L**2*b)"),
+        ("*computed*, **not** x*", "<em>computed</em>, <strong>not</strong> x*"),
+        ("*Misprint.* x*", "<em>Misprint.</em> x*"),
+        ("`x*y` x*", "<code>x*y</code> x*"),
+    ],
+)
+def test_stars_of_formulas_survive(hooks: ModuleType, text: str, shown: str) -> None:
+    from markdown import markdown
+
+    config = SimpleNamespace(nav=[], markdown_extensions=["pymdownx.betterem"])
+    extensions = hooks.on_config(config).markdown_extensions
+    options = {"pymdownx.betterem": {"smart_enable": "all"}}
+    assert "pymdownx.betterem: {smart_enable: all}" in (ROOT / "mkdocs.yml").read_text("utf-8")
+    found = markdown(text, extensions=extensions, extension_configs=options)
+    assert found == f"<p>{shown}</p>"
+
+
+_SMALL_SITE = """\
+site_name: small
+docs_dir: docs
+theme: {name: material, font: false}
+extra: {polyfills: [iframe-worker.js]}
+plugins: [search, offline]
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("chromium") is None or shutil.which("chromedriver") is None,
+    reason="chromium and chromedriver are not installed",
+)
+def test_search_works_from_disk_and_without_a_network(tmp_path: Path) -> None:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    pages = tmp_path / "docs"
+    pages.mkdir()
+    (pages / "index.md").write_text("# Home\n\nNothing here.\n")
+    (pages / "other.md").write_text("# Elsewhere\n\nA refutation.\n")
+    (pages / "iframe-worker.js").write_bytes((ROOT / "docs" / "iframe-worker.js").read_bytes())
+    (tmp_path / "mkdocs.yml").write_text(_SMALL_SITE)
+    subprocess.run([sys.executable, "-m", "mkdocs", "build", "-q"], cwd=tmp_path, check=True)
+    home = tmp_path / "site" / "index.html"
+    assert not re.search(r'<script src="http', home.read_text("utf-8"))
+
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND"):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))
+    )
+    try:
+        browser.get(home.as_uri())
+        browser.execute_script("document.querySelector('[data-md-toggle=search]').click()")
+        browser.find_element("css selector", ".md-search__input").send_keys("refutation")
+        until = time.monotonic() + 20
+        found: list[str] = []
+        while not found and time.monotonic() < until:
+            time.sleep(0.1)
+            hits = browser.find_elements("css selector", ".md-search-result__item")
+            found = [hit.text for hit in hits]
+        assert "Elsewhere" in found[0]
+    finally:
+        browser.quit()
+
+
+def test_the_site_asks_for_what_search_from_disk_needs() -> None:
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    assert "polyfills: [iframe-worker.js]" in text
+    assert "\n  - offline" in text
+
+
+def test_the_home_page_shows_a_verdict_and_a_figure() -> None:
+    text = (ROOT / "docs" / "index.md").read_text("utf-8")
+    assert "REFUTED: " in text
+    assert "](refutation.svg)" in text
+    assert "|---" not in text
+
+
+def test_a_corrected_statement_is_typeset_above_its_latex(hooks: ModuleType) -> None:
+    findings = (ROOT / "docs" / "findings.md").read_text("utf-8")
+    page = hooks.on_page_markdown(findings, None, None, None)
+    statements = page.count(r"\begin{corrected}")
+    assert statements > 5
+    assert page.count('<span class="formula"><math') >= 2 * statements
+    assert '<span class="formula"><code' not in page
+    assert "- smooth clients: <span" in page
+    assert r"\changed" not in re.sub(r"```latex.*?```", "", page, flags=re.DOTALL)
+    assert hooks.on_page_markdown("```latex\nx\n```", None, None, None) == "```latex\nx\n```"

@@ -43,6 +43,9 @@ from fltheory.grammar.quantities import (
 )
 from fltheory.validation import FloatArray
 
+_Rounds = Mapping[sp.Symbol, tuple[FloatArray, FloatArray]]
+"""For each symbol its values in all rounds, and how far off they may be."""
+
 _BITS = (128, 512)
 _MOST_ROUNDS = 5_000
 AFFORDABLE = 2e6
@@ -358,14 +361,17 @@ def _checked(
             if s.reduction != "every"
         }
         evaluation = evaluation.at(once)
+    known: _Rounds = {}
     if every:
         assert trajectory is not None
-        holds, gaps = _in_every_round(hypothesis, evaluation, every, trajectory)
+        known = {s.symbol: rounds_and_errors(trajectory, s.field, s.rounds) for s in every}
+        holds, gaps = _in_every_round(hypothesis, evaluation, known)
     else:
         single, gap = _decided(hypothesis, evaluation)
         holds, gaps = [single], [gap]
     # The first of the smallest, or of the undefined, which NumPy takes for smaller than any.
     worst = int(np.argmin(gaps))
+    left, right = _sides_in_numbers(hypothesis, evaluation.at(_in_round(known, worst)))
     return HypothesisCheck(
         name=hypothesis.name,
         condition=hypothesis.text,
@@ -373,31 +379,44 @@ def _checked(
         holds=_all_hold(holds),
         margin=gaps[worst],
         at_round=every[0].rounds.first + worst if every else None,
+        left=left,
+        right=right,
+        relation=hypothesis.relation,
     )
+
+
+def _sides_in_numbers(hypothesis: Hypothesis, at: Evaluation) -> tuple[float, float]:
+    condition = hypothesis.condition
+    try:
+        return middle(at.of(condition.lhs)), middle(at.of(condition.rhs))
+    except UndefinedError:
+        return math.nan, math.nan
+
+
+def _in_round(known: _Rounds, place: int) -> dict[sp.Symbol, Value]:
+    return {s: ball(float(x[place]), float(e[place])) for s, (x, e) in known.items()}
 
 
 def _in_every_round(
     hypothesis: Hypothesis,
     evaluation: Evaluation,
-    every: Sequence[RoundSymbol],
-    trajectory: Trajectory,
+    known: _Rounds,
 ) -> tuple[list[bool | None], list[float]]:
     """Decide a condition in each round: in intervals first, and in balls where they leave open."""
-    known = {s.symbol: rounds_and_errors(trajectory, s.field, s.rounds) for s in every}
     holds, gaps = _by_intervals(hypothesis.condition, evaluation, known)
     unknown = [place for place, each in enumerate(holds) if each is None]
     if len(unknown) > _MOST_ROUNDS:
         raise NoExactTwinError(f"{hypothesis.condition} is open in {len(unknown)} rounds")
     for place in unknown:
-        values = {s: ball(float(x[place]), float(e[place])) for s, (x, e) in known.items()}
-        holds[place], gaps[place] = _decided(hypothesis, evaluation.at(values))
+        at_round = evaluation.at(_in_round(known, place))
+        holds[place], gaps[place] = _decided(hypothesis, at_round)
     return holds, gaps
 
 
 def _by_intervals(
     condition: Relational,
     evaluation: Evaluation,
-    known: Mapping[sp.Symbol, tuple[FloatArray, FloatArray]],
+    known: _Rounds,
 ) -> tuple[list[bool | None], list[float]]:
     count = min(len(centres) for centres, _ in known.values())
     nothing: tuple[list[bool | None], list[float]] = [None] * count, [math.nan] * count

@@ -109,10 +109,10 @@ def check_hypothesis(
         for corner in product(*intervals)
     ]
     middle = [reduced_value(symbol, truth) for symbol in used]
-    centre = _margin(
-        hypothesis, {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
-    )
-    return _decided(hypothesis, used, centre, np.stack(np.broadcast_arrays(centre, *corners)))
+    at_centre = {**values, **dict(zip((s.symbol for s in used), middle, strict=True))}
+    centre = _margin(hypothesis, at_centre)
+    margins = np.stack(np.broadcast_arrays(centre, *corners))
+    return _decided(hypothesis, used, margins, _sides(hypothesis, at_centre))
 
 
 def check_point_hypothesis(
@@ -122,7 +122,7 @@ def check_point_hypothesis(
     if not hypothesis.is_known:
         return _left_open(hypothesis)
     margin = _margin(hypothesis, values)
-    return _decided(hypothesis, (), margin, margin[None])
+    return _decided(hypothesis, (), margin[None], _sides(hypothesis, values))
 
 
 def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
@@ -132,6 +132,7 @@ def _left_open(hypothesis: Hypothesis) -> HypothesisCheck:
         source=hypothesis.source,
         holds=None,
         margin=float("nan"),
+        relation=hypothesis.relation,
     )
 
 
@@ -148,10 +149,17 @@ def _interval(symbol: RoundSymbol, truth: Truth) -> tuple[FloatArray, FloatArray
     return lower, upper
 
 
+def _sides(
+    hypothesis: Hypothesis, values: Mapping[sp.Symbol, Any]
+) -> tuple[FloatArray, FloatArray]:
+    condition = hypothesis.condition
+    return evaluate(condition.lhs, values), evaluate(condition.rhs, values)
+
+
 def _margin(hypothesis: Hypothesis, values: Mapping[sp.Symbol, Any]) -> FloatArray:
     """Return how far the condition is inside its limit; NaN where it is undefined."""
     condition = hypothesis.condition
-    left, right = evaluate(condition.lhs, values), evaluate(condition.rhs, values)
+    left, right = _sides(hypothesis, values)
     with np.errstate(invalid="ignore"):
         if isinstance(condition, sp.Eq):
             return np.atleast_1d(
@@ -171,17 +179,23 @@ def _just_missed(limit: FloatArray) -> FloatArray:
 
 
 def _decided(
-    hypothesis: Hypothesis, used: Sequence[RoundSymbol], centre: FloatArray, corners: FloatArray
+    hypothesis: Hypothesis,
+    used: Sequence[RoundSymbol],
+    margins: FloatArray,
+    sides: tuple[FloatArray, FloatArray],
 ) -> HypothesisCheck:
+    """Decide by the margins in the middle, which come first, and at the corners."""
+    centre = margins[0]
     undefined = np.isnan(centre)
-    lowest = np.where(np.isnan(corners), -np.inf, corners).min(axis=0)
-    highest = np.where(np.isnan(corners), np.inf, corners).max(axis=0)
+    lowest = np.where(np.isnan(margins), -np.inf, margins).min(axis=0)
+    highest = np.where(np.isnan(margins), np.inf, margins).max(axis=0)
     holds: bool | None = None
     if undefined.any() or (highest < 0).any():
         holds = False
     elif (lowest >= 0).all():
         holds = True
     worst = int(np.argmax(undefined)) if undefined.any() else int(np.argmin(centre))
+    left, right = (float(np.broadcast_to(side, centre.shape)[worst]) for side in sides)
     every = [symbol for symbol in used if symbol.reduction == "every"]
     return HypothesisCheck(
         name=hypothesis.name,
@@ -190,4 +204,7 @@ def _decided(
         holds=holds,
         margin=float(centre[worst]),
         at_round=every[0].rounds.first + worst if every else None,
+        left=left,
+        right=right,
+        relation=hypothesis.relation,
     )

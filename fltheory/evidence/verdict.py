@@ -83,6 +83,10 @@ class HypothesisCheck:
         condition is undefined, as where it divides by zero.
     at_round : int or None
         The round with the smallest margin, for conditions on every round.
+    left, right : float
+        About both sides, in that round; NaN where they are undefined or not known.
+    relation : str
+        How the condition compares them: ``<=``, ``<``, ``>=``, ``>``, ``=`` or ``!=``.
     """
 
     name: str
@@ -91,6 +95,25 @@ class HypothesisCheck:
     holds: bool | None
     margin: float
     at_round: int | None = None
+    left: float = math.nan
+    right: float = math.nan
+    relation: str = "<="
+
+    @property
+    def sides(self) -> str:
+        """Return both sides in numbers, with as many digits as tell them apart.
+
+        Examples
+        --------
+        >>> check = HypothesisCheck("small step", "s <= 1", "", False, -1e-7, 3, 1.0000001, 1.0)
+        >>> check.sides
+        '1.0000001 <= 1 in round 3'
+        """
+        where = "" if self.at_round is None else f" in round {self.at_round}"
+        if math.isnan(self.left) or math.isnan(self.right):
+            return f"undefined{where}"
+        left, right = _told_apart(self.left, self.right)
+        return f"{left} {self.relation} {right}{where}"
 
     @property
     def failure(self) -> str:
@@ -162,6 +185,15 @@ class Verdict:
     def failed(self) -> tuple[HypothesisCheck, ...]:
         """Hypotheses that are not met."""
         return tuple(check for check in self.hypotheses if check.holds is False)
+
+
+def _told_apart(left: float, right: float) -> tuple[str, str]:
+    """Return two numbers as text that is the same only where they are."""
+    for digits in range(4, 17):
+        texts = f"{left:.{digits}g}", f"{right:.{digits}g}"
+        if left == right or texts[0] != texts[1]:
+            return texts
+    return repr(float(left)), repr(float(right))
 
 
 def _quotient(above: float, below: float) -> float:

@@ -37,6 +37,12 @@ class Hypothesis:
     source: str
     is_known: bool = True
 
+    @property
+    def relation(self) -> str:
+        """How its condition compares its sides, in text."""
+        sign = str(self.condition.rel_op)  # type: ignore[attr-defined]
+        return "=" if sign == "==" else sign
+
     def __post_init__(self) -> None:
         validation.text("name of a hypothesis", self.name)
         if not isinstance(self.condition, sp.core.relational.Relational):

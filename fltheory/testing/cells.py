@@ -112,7 +112,7 @@ def explanation(cell: Cell) -> str:
         f"  {verdict.outcome.name} ({verdict.evidence.grade.name.lower()} evidence): "
         f"truth {verdict.truth:.6g}, claimed {verdict.relation} {verdict.bound:.6g}",
         *(
-            f"  {state[check.holds]}: {check.failure}    [{check.condition}]"
+            f"  {state[check.holds]}: {check.name}: {check.sides}    [{check.condition}]"
             for check in verdict.hypotheses
         ),
         *(f"  why: {fault.why}" for fault in cell.faults),

@@ -113,6 +113,24 @@ def test_hypotheses_and_their_margins(condition, holds, margin) -> None:
         assert ("undefined" in found.failure) == math.isnan(found.margin)
 
 
+@pytest.mark.parametrize(
+    ("condition", "sides"),
+    [
+        (sp.Le(c, 3, evaluate=False), "2 <= 3"),
+        (sp.Ge(c, sp.Rational(1, 2), evaluate=False), "2 >= 0.5"),
+        (sp.Gt(c, 2, evaluate=False), "2 > 2"),
+        (sp.Lt(WIDE, sp.oo, evaluate=False), "inf < inf"),
+        (sp.Eq(3 * s, sp.Rational(3, 4)), "0.75 = 0.75"),
+        (sp.Le(c + sp.Float(1e-9), 2), "2.000000001 <= 2"),
+        (sp.Le(1, (c - 2) / (s - sp.Rational(1, 4))), "undefined"),
+    ],
+    ids=str,
+)
+def test_hypotheses_keep_both_sides(condition, sides) -> None:
+    verdict = check(theorem(2 * TRUTH, condition), line())
+    assert verdict.hypotheses[0].sides == sides
+
+
 def test_an_inapplicable_theorem_never_holds_nor_is_refuted() -> None:
     for bound in (0.5 * TRUTH, 2 * TRUTH):
         verdict = check(theorem(bound, sp.Le(c, 1)), line())
@@ -149,6 +167,9 @@ def test_a_condition_on_every_round_names_the_worst() -> None:
     assert verdict.outcome is Outcome.INAPPLICABLE
     assert verdict.failed[0].at_round == ROUNDS - 1
     assert verdict.failed[0].margin == pytest.approx(-LAST)
+    assert verdict.failed[0].left == pytest.approx(LAST)
+    assert verdict.failed[0].right == pytest.approx(2 * LAST)
+    assert verdict.failed[0].sides.endswith(f" in round {ROUNDS - 1}")
     assert check(with_gradient(sp.Ge(g, LAST / 2), "every"), line()).outcome is Outcome.HOLDS
 
 

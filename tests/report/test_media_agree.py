@@ -16,6 +16,7 @@ from markupsafe import Markup
 from fltheory import theorems
 from fltheory.claims.decay import DecayClaim
 from fltheory.claims.learning import LearningClaim
+from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import mathml, typeset
 from fltheory.report.html.report_view import Reading
 from fltheory.report.pages.paper_page import paper_page
@@ -85,7 +86,7 @@ def test_the_report_shows_both_sides(statement: Statement) -> None:
 def test_the_page_shows_both_sides(statement: Statement) -> None:
     page = plain(paper_page([statement]))
     for sign, right in written(statement):
-        latex = sp.latex(right)
+        latex = printed_latex(right)
         wanted = mathml(rf"\left({latex}\right)" if sign == "= O" else latex, str(right))
         assert f"{IN_MATHML[sign]}{plain(wanted)}" in page
     for name, _ in conditions(statement):

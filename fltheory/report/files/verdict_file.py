@@ -21,7 +21,8 @@ from fltheory.verify import Outcome, Verdict
 from fltheory.verify.runs import Cell, cell_of
 from fltheory.whole_file import write_whole
 
-VERSION = 2
+VERSION = 3
+_NUMBERS = ("margin", "left", "right")
 _EVIDENCE = ("grade", "error", "error_probability", "replicas", "scope")
 
 
@@ -132,6 +133,9 @@ def _hypothesis(check: HypothesisCheck) -> dict[str, Any]:
         "holds": check.holds,
         "margin": _number(check.margin),
         "at_round": check.at_round,
+        "left": _number(check.left),
+        "relation": check.relation,
+        "right": _number(check.right),
     }
 
 
@@ -155,7 +159,7 @@ def _read_cell(entry: Mapping[str, Any]) -> Cell:
             truth=float(entry["truth"]),
             bound=float(entry["bound"]),
             hypotheses=tuple(
-                HypothesisCheck(**{**check, "margin": float(check["margin"])})
+                HypothesisCheck(**{**check, **{name: float(check[name]) for name in _NUMBERS}})
                 for check in entry["hypotheses"]
             ),
             detail=entry["detail"],

@@ -30,7 +30,7 @@ from fltheory.report.html.report_view import (
 from fltheory.report.terminal.refutation_text import kept_witness_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.theorems import Statement
-from fltheory.verify import Outcome, read_certificate
+from fltheory.verify import Outcome, check, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed
 from fltheory.verify.kept_witness import read_kept_witness
 from fltheory.verify.runs import Cell
@@ -149,7 +149,10 @@ def _certified(path: Path, text: str) -> CertificateView:
     """Check a certificate."""
     found = read_certificate(path)
     name = found.theorem.id, found.theorem.reading
-    return CertificateView(*name, found.lines, found.truth, found.bound, path.as_posix(), text)
+    # The checker has decided every hypothesis; both sides in numbers are for readers.
+    hypotheses = check(found.theorem, found.setting).hypotheses
+    place = path.as_posix()
+    return CertificateView(*name, found.lines, found.truth, found.bound, place, text, hypotheses)
 
 
 def _about(text: str) -> tuple[Any, Any] | None:

@@ -14,6 +14,7 @@ import sympy as sp
 from markupsafe import Markup
 
 from fltheory.grammar.assertion import Assertion, Relation
+from fltheory.grammar.printed_form import printed_form, printed_latex
 
 _NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 _PRESENTATION = (
@@ -67,9 +68,9 @@ def related_latex(assertion: Assertion) -> tuple[str, ...]:
     A claimed order, or direction, is one piece, and a bound one a summand.
     """
     if assertion.variable is None:
-        first, *rest = _summands(assertion.right)
+        first, *rest = _pieces(assertion.right)
         return (rf"{{}} {SIGNS_IN_LATEX[assertion.relation]} {first}", *rest)
-    right = sp.latex(assertion.right)
+    right = printed_latex(assertion.right)
     if assertion.relation is Relation.OF_ORDER:
         right = rf"\left({right}\right)"
     return (rf"{{}} {SIGNS_IN_LATEX[assertion.relation]} {right}",)
@@ -147,22 +148,26 @@ def _letter(letter: str, alphabet: str) -> str:
 
 
 def _pieces(expression: sp.Basic) -> Iterator[str]:
-    sign = _RELATIONS.get(type(expression))
+    form = printed_form(expression)
+    order = None if form is None else "none"
+    shown = expression if form is None else form
+    sign = _RELATIONS.get(type(shown))
     if sign is None:
-        yield from _summands(expression)
+        yield from _summands(shown, order)
         return
-    left, right = expression.args
-    yield from _summands(left)
-    first, *rest = _summands(right)
+    left, right = shown.args
+    yield from _summands(left, order)
+    first, *rest = _summands(right, order)
     yield rf"{{}} {sign} {first}"
     yield from rest
 
 
-def _summands(expression: sp.Basic) -> list[str]:
+def _summands(expression: sp.Basic, order: str | None) -> list[str]:
     """Return the LaTeX of each summand, all but the first with their sign in front."""
     if not isinstance(expression, sp.Add):
-        return [sp.latex(expression)]
-    first, *rest = (sp.latex(term) for term in expression.as_ordered_terms())
+        return [sp.latex(expression, order=order)]
+    terms = expression.as_ordered_terms() if order is None else expression.args
+    first, *rest = (sp.latex(term, order=order) for term in terms)
     return [first, *(_signed(term) for term in rest)]
 
 

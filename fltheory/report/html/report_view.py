@@ -119,9 +119,9 @@ class Row:
         return f"truth {verdict.truth:.6g}, bound {verdict.bound:.6g}"
 
     @property
-    def checks(self) -> tuple[tuple[str, str, str], ...]:
-        """A sign, the name and the margin of each hypothesis."""
-        return tuple(_check(item) for item in self.cell.verdict.hypotheses)
+    def checks(self) -> tuple[Check, ...]:
+        """Each hypothesis with both of its sides in numbers."""
+        return checks_of(self.cell.verdict.hypotheses)
 
     @cached_property
     def spark(self) -> Markup:
@@ -129,11 +129,33 @@ class Row:
         return sparkline(self.cell.curve) if self.cell.curve is not None else Markup("")
 
 
-def _check(check: HypothesisCheck) -> tuple[str, str, str]:
-    outcome = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDED}[check.holds]
-    margin = "undefined" if math.isnan(check.margin) else f"margin {check.margin:.3g}"
-    where = "" if check.at_round is None else f" in round {check.at_round}"
-    return MARKS[outcome], check.name, f"{margin}{where}"
+@dataclass(frozen=True)
+class Check:
+    """A hypothesis on a setting: a sign and a word for how it fares, its name, both sides."""
+
+    mark: str
+    state: str
+    name: str
+    sides: str
+
+
+_STATES = {
+    True: (MARKS[Outcome.HOLDS], "met"),
+    False: (MARKS[Outcome.REFUTED], "not met"),
+    None: (MARKS[Outcome.UNDECIDED], "undecided"),
+}
+_SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "inf": "∞"}
+
+
+def checks_of(hypotheses: Sequence[HypothesisCheck]) -> tuple[Check, ...]:
+    """Return hypotheses as they are shown."""
+    return tuple(Check(*_STATES[one.holds], one.name, _typeset(one.sides)) for one in hypotheses)
+
+
+def _typeset(sides: str) -> str:
+    for text, sign in _SIGNS.items():
+        sides = sides.replace(text, sign)
+    return sides
 
 
 @dataclass(frozen=True)
@@ -293,6 +315,8 @@ class CertificateView:
         ``left > right``: the one at most the left-hand side, the other at least the bound.
     file, text : str
         Where it is, and all of it.
+    hypotheses : tuple of HypothesisCheck
+        With both sides at the witness.
     """
 
     theorem: str
@@ -302,6 +326,12 @@ class CertificateView:
     right: Fraction
     file: str
     text: str
+    hypotheses: tuple[HypothesisCheck, ...] = ()
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """Each hypothesis with both of its sides in numbers."""
+        return checks_of(self.hypotheses)
 
     @property
     def truth(self) -> str:

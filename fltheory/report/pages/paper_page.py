@@ -10,6 +10,7 @@ from itertools import takewhile
 import sympy as sp
 
 from fltheory.grammar.assertion import Assertion
+from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import related_latex
 from fltheory.theorems import Hypothesis, Statement
 from fltheory.verify.baseline import Baseline
@@ -128,7 +129,7 @@ def _conditions(hypotheses: Sequence[Hypothesis], bullet: str) -> Iterator[str]:
     for hypothesis in hypotheses:
         yield f"{bullet}{hypothesis.name} ({hypothesis.source}):"
         yield ""
-        yield f"    {_formula(sp.latex(hypothesis.condition))}"
+        yield f"    {_formula(printed_latex(hypothesis.condition))}"
         yield ""
 
 
@@ -148,7 +149,7 @@ _TAKEN_BACK = {aside: chr(code) for code, aside in _SET_ASIDE.items()}
 def _symbols(statement: Statement) -> Iterator[str]:
     basis = statement.basis
     rows = [
-        (symbol, _formula(sp.latex(expression), display="inline"))
+        (symbol, _formula(printed_latex(expression), display="inline"))
         for symbol, expression in basis.definitions.items()
     ]
     for item in basis.round_symbols:

@@ -30,6 +30,7 @@ from fltheory.engines import Setting
 from fltheory.engines.observables import BiasedExcessLoss, Observable
 from fltheory.exact_or_float import is_exact, largest_norm, norm, number
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LOSS
@@ -215,7 +216,7 @@ _DIVERGENT = Hypothesis("steps that sum to infinity", sp.Le(decay, 1), "(11)")
 _SUMMABLE = Hypothesis("squared steps, times ln(t), summable", sp.Gt(decay, HALF), "(11)")
 _LONG_ENOUGH = Hypothesis("rounds beyond T_P", sp.Ge(T, T_P), "Theorem 2")
 
-_OPTIMIZATION = 2 * kappa**2 * excess_B
+_OPTIMIZATION = as_printed(lambda: 2 * kappa**2 * excess_B)
 
 THEOREM_1 = PointClaim(
     id="ca-fed/1",
@@ -229,7 +230,7 @@ THEOREM_1 = PointClaim(
         "F(w)-F^*",
         looseness=Looseness("W", _looseness_in_chi_square),
     ),
-    bound=_OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma,
+    bound=as_printed(lambda: _OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma),
     hypotheses=(INTERIOR, SMOOTH, CONVEX),
     meanings={kappa: "condition number", **MEANINGS_OF_DECOMPOSITION},
     constants=decomposition_constants,
@@ -250,7 +251,7 @@ THEOREM_3 = replace(
     title="The total error is at most an optimization error and a bias in total variation",
     source=f"{PAPER}, Theorem 3",
     quantity=replace(THEOREM_1.quantity, looseness=Looseness("W", _looseness_in_total_variation)),
-    bound=_OPTIMIZATION + 8 * kappa**4 * d_TV**2 * Gamma_B,
+    bound=as_printed(lambda: _OPTIMIZATION + 8 * kappa**4 * d_TV**2 * Gamma_B),
     derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_3"),
     note="To the letter, which is also what the proof gives.",
 )
@@ -262,7 +263,7 @@ def printed_upsilon(values: Mapping[sp.Symbol, Any]) -> Any:
     return drift + values[M] * values[Q] * (values[S_2] + values[S_0]) / 4
 
 
-_PSI_OF_DRIFT = sp.Rational(2, 3) * (E - 1) * (2 * E - 1) * G**2
+_PSI_OF_DRIFT = as_printed(lambda: sp.Rational(2, 3) * (E - 1) * (2 * E - 1) * G**2)
 _DEFINITIONS = {
     upsilon: printed_upsilon({symbol: symbol for symbol in (E, M, Q, D_0, S_2, S_0)}),
     psi: 4 * L * (E * Q + 2) * Gamma * S_2 + _PSI_OF_DRIFT * S_2,
@@ -282,7 +283,9 @@ THEOREM_2 = Theorem(
         r"\mathbb E[F_B(\bar w_{T,0})-F_B^*]",
         LOSS,
     ),
-    bound=((HALF * N_q * S_2 + upsilon) / pi_q + psi + phi / sp.log(1 / lambda_P)) / S_1,
+    bound=as_printed(
+        lambda: ((HALF * N_q * S_2 + upsilon) / pi_q + psi + phi / sp.log(1 / lambda_P)) / S_1
+    ),
     hypotheses=(
         INTERIOR,
         SMOOTH,
@@ -316,13 +319,17 @@ THEOREM_2 = Theorem(
 THEOREM_2_DERIVED = replace(
     THEOREM_2,
     reading="derived",
-    bound=(
-        (2 * N_q * S_2T + 2 / E * D_B**2 + 4 * M * Q * H * V_T) / pi_q
-        + 4 * L * (E * Q + 2) * Gamma_B * S_2T
-        + _PSI_OF_DRIFT * S_2T
-        + 8 * E * D * G * Q * J_T
-    )
-    / S_1,
+    bound=as_printed(
+        lambda: (
+            (
+                (2 * N_q * S_2T + 2 / E * D_B**2 + 4 * M * Q * H * V_T) / pi_q
+                + 4 * L * (E * Q + 2) * Gamma_B * S_2T
+                + _PSI_OF_DRIFT * S_2T
+                + 8 * E * D * G * Q * J_T
+            )
+            / S_1
+        )
+    ),
     hypotheses=(
         INTERIOR,
         SMOOTH,

@@ -23,6 +23,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, number, root
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.units import LENGTH, LOSS, PURE
@@ -245,7 +246,7 @@ PERTURBED_CONVEXITY = PointClaim(
 PERTURBED_CONVEXITY_TIGHT = replace(
     PERTURBED_CONVEXITY,
     reading="tight",
-    bound=(L + mu) / 2,
+    bound=as_printed(lambda: (L + mu) / 2),
     note=(
         "What the proof's inequalities give, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and "
         "L/2 ||z-x||^2. No smaller c serves all functions of the class; quadratics need "
@@ -261,7 +262,7 @@ SEPARATION = PointClaim(
     quantity=PointQuantity(
         _summed_with_fixed_means, "E||sum_k Xi_k||^2, Xi_k = g_i(y_k)", _GRADIENT**2
     ),
-    bound=mean**2 + K**2 * spread**2,
+    bound=as_printed(lambda: mean**2 + K**2 * spread**2),
     hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
     meanings={key: MEANINGS_OF_SUMS[key] for key in (K, mean, spread)},
     constants=_fixed_constants,
@@ -300,7 +301,7 @@ MARTINGALE = PointClaim(
 MARTINGALE_TIGHT = replace(
     MARTINGALE,
     reading="tight",
-    bound=(1 + sp.sqrt((K - 1) / K)) * (exact_sum**2 + K * sigma**2),
+    bound=as_printed(lambda: (1 + sp.sqrt((K - 1) / K)) * (exact_sum**2 + K * sigma**2)),
     note=(
         "The least common factor: 1 + sqrt((K-1)/K), 1 for one term and 2 only in the limit. By "
         "Cauchy-Schwarz, as sum xi does not depend on the last noise; reached at A = sqrt(K) sigma."
@@ -340,9 +341,13 @@ DRIFT = PointClaim(
     quantity=PointQuantity(
         _worst_drift, "largest E||y_K - x||^2 over L-smooth quadratics", LENGTH**2
     ),
-    bound=5 * K * eta**2 * (sigma**2 + 6 * K * sigma_G**2) + 30 * K**2 * eta**2 * gradient**2,
+    bound=as_printed(
+        lambda: 5 * K * eta**2 * (sigma**2 + 6 * K * sigma_G**2) + 30 * K**2 * eta**2 * gradient**2
+    ),
     hypotheses=(
-        Hypothesis("small local steps", sp.Le(eta, 1 / (8 * L * K)), "below (41)"),
+        Hypothesis(
+            "small local steps", as_printed(lambda: sp.Le(eta, 1 / (8 * L * K))), "below (41)"
+        ),
         Hypothesis("bounded dissimilarity", sp.Lt(sigma_G, sp.oo, evaluate=False), "Assumption 5"),
     ),
     meanings=MEANINGS_OF_DRIFT,
@@ -359,7 +364,7 @@ DRIFT = PointClaim(
 DRIFT_DERIVED = replace(
     DRIFT,
     reading="derived",
-    bound=c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2)),
+    bound=as_printed(lambda: c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2))),
     meanings={**MEANINGS_OF_DRIFT, c_K: "(K-1)/K [(1 + 1/(K-1))^K - 1], about e - 1"},
     note=(
         "What unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 (sigma_G^2 + "
@@ -370,7 +375,12 @@ DRIFT_DERIVED = replace(
 DRIFT_TIGHT = replace(
     DRIFT,
     reading="tight",
-    bound=c_noise * K * eta**2 * sigma**2 + c_gradient * K**2 * eta**2 * (sigma_G**2 + gradient**2),
+    bound=as_printed(
+        lambda: (
+            c_noise * K * eta**2 * sigma**2
+            + c_gradient * K**2 * eta**2 * (sigma_G**2 + gradient**2)
+        )
+    ),
     hypotheses=DRIFT.hypotheses[1:],
     meanings={
         **MEANINGS_OF_DRIFT,

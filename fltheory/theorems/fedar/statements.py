@@ -36,6 +36,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import LOSS, PURE
@@ -76,7 +77,7 @@ _INACTIVITY = Hypothesis(
 )
 _EQUAL = Hypothesis(
     "equal long-run weights, or one minimiser for all",
-    sp.Eq(unequal * spread, 0, evaluate=False),
+    as_printed(lambda: sp.Eq(unequal * spread, 0, evaluate=False)),
     "the fixed point of (7)",
 )
 

@@ -34,6 +34,7 @@ from fltheory.engines.enclosure.enclosed import enclosed_limits
 from fltheory.exact_or_float import is_exact, log, number
 from fltheory.fedau import corollary_cutoff
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.units import LENGTH, LOSS
@@ -197,7 +198,9 @@ _DIVERGENCE_H = Hypothesis(
     "bounded divergence", sp.Lt(delta_h, sp.oo, evaluate=False), "Assumption 3"
 )
 _LOCAL_STEP = Hypothesis(
-    "small local steps", sp.Le(gamma, 1 / (4 * sp.sqrt(15) * L * I_steps)), "Theorem 2"
+    "small local steps",
+    as_printed(lambda: sp.Le(gamma, 1 / (4 * sp.sqrt(15) * L * I_steps))),
+    "Theorem 2",
 )
 _LOCAL_STEP_LEMMA = replace(_LOCAL_STEP, source=_LEMMA)
 
@@ -211,17 +214,23 @@ THEOREM_1 = PointClaim(
         "lim E||grad h(x_t)||^2, h = 1/P sum omega_n p_n F_n",
         _GRADIENT_SQUARED,
     ),
-    bound=40 * gamma**2 * L**2 * I_steps * (sigma**2 + 6 * I_steps * delta_h**2)
-    + gamma * eta * L * Q / P * (17 * sigma**2 + 54 * I_steps * delta_h**2),
+    bound=as_printed(
+        lambda: (
+            40 * gamma**2 * L**2 * I_steps * (sigma**2 + 6 * I_steps * delta_h**2)
+            + gamma * eta * L * Q / P * (17 * sigma**2 + 54 * I_steps * delta_h**2)
+        )
+    ),
     hypotheses=(
         INDEPENDENT,
         _DIVERGENCE_H,
         _LOCAL_STEP_LEMMA,
         Hypothesis(
             "small server steps",
-            sp.Le(
-                gamma * eta,
-                sp.Min(N / (4 * L * I_steps * P), P / (27 * L * I_steps * Q), evaluate=False),
+            as_printed(
+                lambda: sp.Le(
+                    gamma * eta,
+                    sp.Min(N / (4 * L * I_steps * P), P / (27 * L * I_steps * Q), evaluate=False),
+                )
             ),
             f"{_LEMMA} with phi_n = omega_n p_n/P",
         ),
@@ -308,7 +317,7 @@ _OPTION_1 = Theorem(
     title="FedAvg with nearly optimal weights: the mean squared gradient",
     source=f"{PAPER}, Theorem 2, Option 1 of Assumption 5",
     quantity=_QUANTITY,
-    bound=_order(sp.Integer(0)),
+    bound=as_printed(lambda: _order(sp.Integer(0))),
     hypotheses=(
         INDEPENDENT,
         _DIVERGENCE,
@@ -327,7 +336,7 @@ _OPTION_2 = replace(
     id="fedau/2-option-2",
     title="FedAvg with any weights and bounded gradients: the mean squared gradient",
     source=f"{PAPER}, Theorem 2, Option 2 of Assumption 5",
-    bound=_order(G**2),
+    bound=as_printed(lambda: _order(G**2)),
     hypotheses=(
         INDEPENDENT,
         _DIVERGENCE,
@@ -343,7 +352,7 @@ _OPTION_2 = replace(
 OPTION_1_DERIVED = replace(
     _OPTION_1,
     reading="derived",
-    bound=sp.Add(*_terms(sp.Integer(0))),
+    bound=as_printed(lambda: sp.Add(*_terms(sp.Integer(0)))),
     definitions=_terms(sp.Integer(0)),
     hypotheses=(
         INDEPENDENT,
@@ -365,7 +374,7 @@ OPTION_1_DERIVED = replace(
 OPTION_2_DERIVED = replace(
     _OPTION_2,
     reading="derived",
-    bound=sp.Add(*_terms(G**2)),
+    bound=as_printed(lambda: sp.Add(*_terms(G**2))),
     definitions=_terms(G**2),
     hypotheses=(
         INDEPENDENT,
@@ -475,7 +484,7 @@ _EITHER_OPTION = replace(
     id="fedau/2",
     title="FedAvg with weights from the past: the mean squared gradient",
     source=f"{PAPER}, Theorem 2",
-    bound=_order(Psi_G),
+    bound=as_printed(lambda: _order(Psi_G)),
     hypotheses=(INDEPENDENT, _DIVERGENCE, _EITHER, _LOCAL_STEP, _server_step(2, 27, "Theorem 2")),
     meanings={
         Psi_G: "0 if the weights are nearly optimal, else sup over all points of ||grad f||^2",

@@ -24,6 +24,7 @@ from fltheory.engines.fedau_weights.sampled_weights import sampled_weight_errors
 from fltheory.engines.fedau_weights.weight_error import interval_moments
 from fltheory.exact_or_float import is_exact, largest, number
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import PURE
@@ -160,7 +161,7 @@ THEOREM_3 = PointClaim(
         r"\frac{1}{NT}\sum_{t,n}\mathbb{E}[(p_n\omega_t^n-1)^2]",
         _drawn_mean_error,
     ),
-    bound=(v_2 + 2 * K * v_1 * H_T) / T + b_K,
+    bound=as_printed(lambda: (v_2 + 2 * K * v_1 * H_T) / T + b_K),
     hypotheses=_HYPOTHESES,
     meanings=MEANINGS_OF_WEIGHTS,
     constants=weights_constants,

@@ -26,6 +26,7 @@ from fltheory.claims.decay import DecayClaim, DecayQuantity, KnownDecay, Measure
 from fltheory.claims.learning import LearningClaim, LearningQuantity
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
@@ -521,7 +522,7 @@ EXAMPLE = LearningClaim(
     source=f"{PAPER}, below Assumption 2",
     quantity=LearningQuantity(_needed_everywhere, "sup over thresholds of |eps_P - eps_Q|/eps_Q"),
     relation=Relation.AT_MOST,
-    bound=1 - (d - c) / (b - a),
+    bound=as_printed(lambda: 1 - (d - c) / (b - a)),
     hypotheses=(Hypothesis("a target in Q's support", sp.Le(c, t), "below Assumption 2"),),
     meanings={
         a: "P's support from",

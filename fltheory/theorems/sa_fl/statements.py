@@ -28,6 +28,7 @@ from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.exact_or_float import norm, number
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.search_space import SearchSpace
@@ -164,7 +165,9 @@ _DISSIMILARITY = Hypothesis(
 _STRONGLY_CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Theorem 5")
 _COUPLING_4 = Hypothesis("coupled step sizes", sp.Eq(eta_c, 2 * eta_s / K), "Theorem 4")
 _COUPLING_5 = Hypothesis(
-    "coupled step sizes", sp.Eq(eta_c * K * mu / 2, 2 * eta_s * L * mu / (L + mu)), "Theorem 5"
+    "coupled step sizes",
+    as_printed(lambda: sp.Eq(eta_c * K * mu / 2, 2 * eta_s * L * mu / (L + mu))),
+    "Theorem 5",
 )
 
 
@@ -183,18 +186,22 @@ def gradient_symbols(reduction: Reduction, rounds: RoundRange) -> tuple[RoundSym
     )
 
 
-_Q_CONDITION_4 = sp.Le(
-    q,
-    1
-    / (
-        (4 * sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s**2 / K**2))
-        / ((1 - L * eta_s) * G_1)
-        + 1
-    ),
+_Q_CONDITION_4 = as_printed(
+    lambda: sp.Le(
+        q,
+        1
+        / (
+            (4 * sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s**2 / K**2))
+            / ((1 - L * eta_s) * G_1)
+            + 1
+        ),
+    )
 )
-_Q_CONDITION_54 = sp.Le(
-    4 * q * sigma_G**2,
-    (1 - q) * (1 - L * eta_s) * G_1 + q * (2 / K**2 - 8 * L * eta_s / K**2) * G_2,
+_Q_CONDITION_54 = as_printed(
+    lambda: sp.Le(
+        4 * q * sigma_G**2,
+        (1 - q) * (1 - L * eta_s) * G_1 + q * (2 / K**2 - 8 * L * eta_s / K**2) * G_2,
+    )
 )
 
 
@@ -216,10 +223,14 @@ def _mean_gradient(rounds: RoundRange) -> BoundedQuantity:
 
 
 STEP_PRINTED_4 = Hypothesis(
-    "small client step", sp.Le(eta_c, 1 / (4 * sp.sqrt(30 * L * K))), "Theorem 4"
+    "small client step",
+    as_printed(lambda: sp.Le(eta_c, 1 / (4 * sp.sqrt(30 * L * K)))),
+    "Theorem 4",
 )
 STEP_DERIVED_4 = Hypothesis(
-    "small client step", sp.Le(eta_c, 1 / (2 * sp.sqrt(30) * L * K)), "below (46)"
+    "small client step",
+    as_printed(lambda: sp.Le(eta_c, 1 / (2 * sp.sqrt(30) * L * K))),
+    "below (46)",
 )
 
 THEOREM_4 = Theorem(
@@ -228,7 +239,7 @@ THEOREM_4 = Theorem(
     title="SAFARI on nonconvex losses: the mean squared gradient",
     source=f"{_ICML}, Theorem 4",
     quantity=_mean_gradient(_AFTER_EACH_ROUND),
-    bound=_bound_4(sigma_s),
+    bound=as_printed(lambda: _bound_4(sigma_s)),
     hypotheses=(
         _SMOOTH,
         _DISSIMILARITY,
@@ -281,7 +292,7 @@ SUBMISSION_4 = replace(
     THEOREM_4,
     id="sa-fl-submission/4",
     source=f"{_EARLIER}, Theorem 4",
-    bound=_bound_4(sigma),
+    bound=as_printed(lambda: _bound_4(sigma)),
     meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
     | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
     constants=one_noise_level,
@@ -309,33 +320,46 @@ SUBMISSION_4_DERIVED = replace(
     note="By the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
 )
 
-DRIFT_5 = 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu)
-_Q_CONDITION_5 = sp.Le(
-    q,
-    1
-    / (
+DRIFT_5 = as_printed(lambda: 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu))
+_Q_CONDITION_5 = as_printed(
+    lambda: sp.Le(
+        q,
         1
-        + (4 * eta_bar / mu**2 * DRIFT_5 * G_3 - 4 / mu * G_4)
-        / ((1 / (L + mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2)) * G_3)
-    ),
-)
-_Q_CONDITION_81 = sp.Le(
-    (
-        16 * q * eta_bar / mu**2 * DRIFT_5
-        - (1 - q) * (1 / (L * mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2))
+        / (
+            1
+            + (4 * eta_bar / mu**2 * DRIFT_5 * G_3 - 4 / mu * G_4)
+            / ((1 / (L + mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2)) * G_3)
+        ),
     )
-    * G_3,
-    4 * q / mu * G_4,
 )
-_BOUND_5 = (
-    (1 - eta_bar) ** R * D_0**2
-    + 8 * q * eta_c * K / mu * sigma_G**2
-    + 2 * q * eta_c / (mu * m) * sigma**2
-    + 4 * q * L * (1 + K * eta_c * L) / mu * (5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2))
-    + (1 - q) * (L + mu) / (2 * L * mu) * eta_s * sigma_s**2
+_Q_CONDITION_81 = as_printed(
+    lambda: sp.Le(
+        (
+            16 * q * eta_bar / mu**2 * DRIFT_5
+            - (1 - q) * (1 / (L * mu) - (L + mu) ** 2 * eta_bar / (4 * L**2 * mu**2))
+        )
+        * G_3,
+        4 * q / mu * G_4,
+    )
+)
+_BOUND_5 = as_printed(
+    lambda: (
+        (1 - eta_bar) ** R * D_0**2
+        + 8 * q * eta_c * K / mu * sigma_G**2
+        + 2 * q * eta_c / (mu * m) * sigma**2
+        + 4
+        * q
+        * L
+        * (1 + K * eta_c * L)
+        / mu
+        * (5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2))
+        + (1 - q) * (L + mu) / (2 * L * mu) * eta_s * sigma_s**2
+    )
 )
 _SERVER_STEP_5 = Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5")
-STEP_DRIFT_5 = Hypothesis("small client step", sp.Le(eta_c, 1 / (8 * L * K)), "local drift, (75)")
+STEP_DRIFT_5 = Hypothesis(
+    "small client step", as_printed(lambda: sp.Le(eta_c, 1 / (8 * L * K))), "local drift, (75)"
+)
 
 THEOREM_5 = Theorem(
     id="sa-fl/5",
@@ -365,7 +389,7 @@ THEOREM_5 = Theorem(
     units=UNITS,
     quantities=QUANTITIES,
     derivation=proof_5.printed(_BOUND_5, _Q_CONDITION_5, _SERVER_STEP_5.condition),
-    definitions={eta_bar: eta_c * K * mu / 2},
+    definitions={eta_bar: as_printed(lambda: eta_c * K * mu / 2)},
     round_symbols=(
         RoundSymbol(G_3, "squared_gradient", "every", _BEFORE_EACH_ROUND, "E||grad F(x_r)||^2"),
         RoundSymbol(
@@ -507,7 +531,11 @@ def corollary_1_repaired(theorem: Theorem) -> RateClaim:
                 schedule=_corollary_1_steps_rare,
                 hypotheses=(
                     _QUIET_SERVER,
-                    Hypothesis(few, sp.Le(q, 1 / sp.sqrt(m * K * R)), "4 q sigma_G^2, (52)"),
+                    Hypothesis(
+                        few,
+                        as_printed(lambda: sp.Le(q, 1 / sp.sqrt(m * K * R))),
+                        "4 q sigma_G^2, (52)",
+                    ),
                 ),
             ),
         ),
@@ -528,7 +556,9 @@ def _corollary_2_rounds(setting: Setting, rounds: int) -> Setting:
 
 
 _QUIET_SERVER = Hypothesis(
-    "quiet server", sp.Le(sigma_s**2, sigma**2 / (m * K)), "Corollary 1, constant 1"
+    "quiet server",
+    as_printed(lambda: sp.Le(sigma_s**2, sigma**2 / (m * K))),
+    "Corollary 1, constant 1",
 )
 
 COROLLARY_1 = RateClaim(
@@ -542,7 +572,7 @@ COROLLARY_1 = RateClaim(
         RateAxis(R, R ** sp.Rational(-1, 2), _three_decades_of_rounds, _corollary_1_rounds),
         RateAxis(
             K,
-            (m * K) ** sp.Rational(-1, 2),
+            as_printed(lambda: (m * K) ** sp.Rational(-1, 2)),
             _three_decades_of_steps,
             _corollary_1_steps,
             (_QUIET_SERVER,),
@@ -570,7 +600,7 @@ COROLLARY_1_DERIVED = replace(
         ),
         RateAxis(
             K,
-            (m * K) ** sp.Rational(-1, 2),
+            as_printed(lambda: (m * K) ** sp.Rational(-1, 2)),
             _three_decades_of_steps,
             _corollary_1_steps_with_speedup,
             (_QUIET_SERVER,),

@@ -23,6 +23,7 @@ import sympy as sp
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LENGTH, LOSS
@@ -71,7 +72,9 @@ _UNIFORM = (
 _SMOOTH = Hypothesis("smooth clients", sp.Lt(beta, sp.oo, evaluate=False), "Lemma 15")
 _SERVER = Hypothesis("server step of at least one", sp.Ge(eta_g, 1), "Lemma 15")
 _SMALL = Hypothesis("small effective step", sp.Le(h, 1 / (81 * beta)), "Lemma 15")
-_FEW_OF_MANY = Hypothesis("mu h at most S/(15N)", sp.Le(mu * h, S / (15 * N)), "Lemma 15")
+_FEW_OF_MANY = Hypothesis(
+    "mu h at most S/(15N)", as_printed(lambda: sp.Le(mu * h, S / (15 * N))), "Lemma 15"
+)
 _PASS = Hypothesis(
     "option I with an additional pass over the local data, or option II",
     sp.Ge(option, 2, evaluate=False),
@@ -139,7 +142,7 @@ STRONGLY_CONVEX = Theorem(
     ),
     meanings={W_T: "sum of w_r = (1 - mu h/2)^-(r+1) over r < T", **MEANINGS_OF_CONVEX},
     constants=convex_constants,
-    definitions={**_STEP, W_T: ((1 - mu * h / 2) ** (-T) - 1) / (mu * h / 2)},
+    definitions={**_STEP, W_T: as_printed(lambda: ((1 - mu * h / 2) ** (-T) - 1) / (mu * h / 2))},
     units=UNITS,
     quantities=QUANTITIES,
     regimes=regimes.CONVEX,
@@ -174,7 +177,7 @@ CONVEX = replace(
         r"\frac1T\sum_{r<T}\mathbb E[f(x^r)-f(x^\star)]",
         LOSS,
     ),
-    bound=(D_0**2 + 9 * N * h**2 / S * C_0) / (h * T) + _NOISE,
+    bound=as_printed(lambda: (D_0**2 + 9 * N * h**2 / S * C_0) / (h * T) + _NOISE),
     hypotheses=(
         _SMOOTH,
         Hypothesis("convex clients", sp.Ge(mu, 0, evaluate=False), "Lemma 15"),
@@ -211,13 +214,15 @@ NONCONVEX = Theorem(
         weights=rounds_that_count,
         weights_text="Min(r + k, 1)",
     ),
-    bound=14 * F_0 / (h * T) + 70 * beta * h * sigma**2 / (K * S) * (1 + S / eta_g**2),
+    bound=as_printed(
+        lambda: 14 * F_0 / (h * T) + 70 * beta * h * sigma**2 / (K * S) * (1 + S / eta_g**2)
+    ),
     hypotheses=(
         replace(_SMOOTH, source="Lemma 19"),
         _SERVER,
         Hypothesis(
             "small effective step",
-            sp.Le(h, (S / N) ** sp.Rational(2, 3) / (24 * beta)),
+            as_printed(lambda: sp.Le(h, (S / N) ** sp.Rational(2, 3) / (24 * beta))),
             "Lemma 19",
         ),
         Hypothesis("warm start by all clients", sp.Eq(cold, 0, evaluate=False), "Lemma 19"),

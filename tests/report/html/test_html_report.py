@@ -74,6 +74,15 @@ def test_the_certificate_comes_along() -> None:
     assert "fltheory certify" in PAGE
 
 
+def test_every_hypothesis_of_a_witness_has_both_sides() -> None:
+    refuted = PAGE.partition('id="refuted"')[2].partition('id="overview"')[0]
+    witnesses = refuted.split('<section class="witness')[1:]
+    assert len(witnesses) > 2
+    for witness in witnesses:
+        assert 'class="checks"' in witness
+        assert ("<polyline" in witness) == ("the first broken bound" in witness)
+
+
 def test_certificates_of_other_statements_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "notes.json").write_text("[]")
     (tmp_path / "other.json").write_text('{"theorem": "t/9", "reading": "printed"}')

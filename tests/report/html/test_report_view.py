@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from fractions import Fraction
+
 import pytest
 
 from fltheory import theorems
@@ -132,6 +136,19 @@ def test_evidence_says_how_sure_it_is() -> None:
 def test_every_verdict_has_a_mark_of_its_own() -> None:
     assert set(MARKS) == set(Outcome)
     assert len(set(MARKS.values())) == len(MARKS)
+
+
+def test_hypotheses_at_a_witness_have_both_sides() -> None:
+    """At the certified witness of Theorem 5, whose setting is in fractions."""
+    view = reading("sa-fl/5").certificates[0]
+    algorithm = json.loads(view.text)["setting"]["algorithm"]
+    few = next(check for check in view.checks if check.name == "few clients' rounds")
+    assert (few.mark, few.state) == ("✓", "met")
+    assert few.sides.startswith(f"{float(Fraction(algorithm['q'])):.4g} ≤ ")
+    assert " in round " in few.sides
+    regime = reading("ca-fed/appendix-d").refuted[0]
+    assert regime.checks
+    assert all(re.search(r"\d|∞", check.sides) for check in regime.checks)
 
 
 def test_anchors_are_plain() -> None:

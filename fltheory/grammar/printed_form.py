@@ -1,0 +1,123 @@
+"""Formulas as their paper prints them.
+
+SymPy rearranges whatever it is given: ``1/(4 sqrt(30 L K))`` becomes ``sqrt(30)/(120 sqrt(K)
+sqrt(L))``. That is right for arithmetic and useless for comparing a transcription with the paper.
+So a formula is built twice by the same lines of code, once evaluated, which is what every number
+is computed from, and once not, which is what readers see. One source: the two cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import sympy as sp
+from sympy.core.relational import Relational
+
+Formula = TypeVar("Formula", bound=sp.Basic)
+
+# Known by the evaluated formula, not kept beside it: whoever replaces a bound or a condition, as
+# repairs and searches do, cannot leave the form of the old one behind.
+_WRITTEN: dict[sp.Basic, Callable[[], sp.Basic]] = {}
+
+
+def as_printed(formula: Callable[[], Formula]) -> Formula:
+    r"""Return a formula, and remember the order in which it is written.
+
+    Parameters
+    ----------
+    formula : callable
+        Builds the formula from symbols.
+
+    Examples
+    --------
+    >>> L, K = sp.symbols("L K", positive=True)
+    >>> limit = as_printed(lambda: 1 / (4 * sp.sqrt(30 * L * K)))
+    >>> limit
+    sqrt(30)/(120*sqrt(K)*sqrt(L))
+    >>> print(printed_latex(limit))
+    \frac{1}{4 \sqrt{30 L K}}
+    """
+    evaluated = formula()
+    _WRITTEN.setdefault(evaluated, formula)
+    return evaluated
+
+
+def printed_form(formula: sp.Basic) -> sp.Basic | None:
+    """Return a formula in the order in which it is written; None where that is not known.
+
+    The form is for readers and is never evaluated: SymPy prints it with ``order="none"``.
+    """
+    return _form(formula) if formula in _WRITTEN else None
+
+
+def printed_latex(formula: sp.Basic) -> str:
+    """Return the LaTeX of a formula, in the order in which it is written where that is known."""
+    form = printed_form(formula)
+    return str(sp.latex(formula) if form is None else sp.latex(form, order="none"))
+
+
+# Unevaluated formulas are built when they are first shown: SymPy empties its caches each time.
+@lru_cache(maxsize=1024)
+def _form(formula: sp.Basic) -> sp.Basic:
+    with sp.evaluate(False):
+        unevaluated = _WRITTEN[formula]()
+    return _without_nesting(unevaluated)
+
+
+class _InBrackets(sp.Expr):
+    """A product that stands in brackets within another: ``q (5 K)``, not ``q 5 K``."""
+
+    is_commutative = True
+
+    def _latex(self, printer: Any) -> str:
+        return rf"\left({printer.doprint(self.args[0])}\right)"
+
+
+def _tidy(form: Any) -> Any:
+    """Return a part as it was written, if it has a form of its own."""
+    return _form(form) if form in _WRITTEN else _without_nesting(form)
+
+
+def _without_nesting(form: Any) -> Any:
+    """Merge sums of sums and products of products, which Python's operators nest."""
+    if not form.args:
+        return form
+    parts = [_tidy(part) for part in form.args]
+    if isinstance(form, sp.Add):
+        return sp.Add(*(term for term in _merged(sp.Add, parts) if term != 0), evaluate=False)
+    if isinstance(form, sp.Mul):
+        return _product(list(_merged(sp.Mul, parts)))
+    if isinstance(form, sp.Pow | Relational):
+        return form.func(*parts, evaluate=False)
+    return form.func(*parts)
+
+
+def _merged(kind: type[sp.Basic], parts: list[Any]) -> Iterator[Any]:
+    for place, part in enumerate(parts):
+        if not isinstance(part, kind):
+            yield part
+        elif kind is sp.Mul and _begins_with_number(part) and parts[:place] not in ([], [-1]):
+            yield _InBrackets(part)
+        else:
+            yield from part.args
+
+
+def _begins_with_number(product: sp.Basic) -> bool:
+    return isinstance(product.args[0], sp.Number)
+
+
+def _product(factors: list[Any]) -> sp.Basic:
+    """Return a product of factors; a sign joins the number behind it, and a one is left out."""
+    if len(factors) > 1 and factors[0] == -1 and isinstance(factors[1], sp.Number):
+        factors = [-factors[1], *factors[2:]]
+    first, *rest = [factor for factor in factors if factor != 1] or [sp.S.One]
+    return sp.Mul(first, *map(_as_divisor, rest), evaluate=False)
+
+
+def _as_divisor(factor: Any) -> Any:
+    """Return 1/2, which SymPy makes of a division by 2 whatever one asks, as that division."""
+    if isinstance(factor, sp.Rational) and factor.p == 1:
+        return sp.Pow(sp.Integer(factor.q), -1, evaluate=False)
+    return factor
