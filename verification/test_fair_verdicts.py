@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sympy as sp
 
 from fltheory import theorems
+from fltheory.engines import Setting
+from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation
+from fltheory.theorems.ca_fed.symbols import C_P, D_0, D_B, Gamma, Gamma_B, H, eta_s
 from fltheory.theorems.sa_fl.repairs import FAULTS as SAFARI_FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 from fltheory.verify.certificates.setting_text import setting_of
+from fltheory.verify.search.naturalness import oddities
 
 HERE = Path(__file__).parent
 CERTIFICATES = {
@@ -89,21 +94,58 @@ def test_one_fault_of_safari_is_at_work_and_one_change_mends_it(
         assert check(others_mended, where).outcome is wanted, mend.about
 
 
-@pytest.mark.parametrize("name", sorted(n for n in CERTIFICATES if n.startswith("sa-fl")))
-def test_witnesses_of_safari_are_such_as_a_referee_believes(name: str) -> None:
-    """Several clients, many rounds, moderate numbers: what makes a refutation hard to dismiss."""
-    setting = CERTIFICATES[name]["setting"]
-    problem, algorithm = setting["problem"], setting["algorithm"]
-    assert len(problem["optima"]) >= 4
-    assert setting["participation"]["size"] >= 2
-    assert setting["rounds"] >= 100
-    assert 0.05 <= Fraction(algorithm["q"]) <= 0.95
-    curvatures = [
-        Fraction(row[i]) for hessian in problem["hessians"] for i, row in enumerate(hessian)
-    ]
-    assert all(Fraction(1, 10) <= h <= 100 for h in curvatures)
-    distances = [abs(Fraction(c)) for point in (*problem["optima"], setting["x0"]) for c in point]
-    assert all(d == 0 or Fraction(1, 10) <= d <= 100 for d in distances)
+@pytest.mark.parametrize("name", sorted(CERTIFICATES))
+def test_every_certificate_is_of_a_natural_setting(name: str) -> None:
+    assert oddities(setting_of(CERTIFICATES[name]["setting"])) == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"), FAULTS, ids=lambda item: getattr(item, "id", None) or item.weight.label
+)
+def test_every_fault_has_a_natural_witness_or_says_that_none_is_known(
+    statement: theorems.Statement, fault: Refutation
+) -> None:
+    assert fault.natural_witness
+    if fault.natural in fault.regimes:
+        setting = statement.regimes[fault.natural].setting
+        assert not isinstance(setting, Setting) or oddities(setting) == ()
+    else:
+        assert fault.certificates or fault.natural.startswith("none found in ")
+
+
+def _faults_of_ca_fed() -> dict[str, theorems.Statement]:
+    """Return Theorem 2 with a single fault mended, by the certificate that shows the fault."""
+    printed = theorems.get("ca-fed/2")
+
+    def changed(changes: dict[sp.Symbol, sp.Expr]) -> theorems.Statement:
+        definitions = {s: e.xreplace(changes) for s, e in printed.definitions.items()}
+        return replace(printed, definitions=definitions, derivation=None)
+
+    whole_step = Hypothesis("no server step size", sp.Eq(eta_s, 1, evaluate=False), "(20)")
+    return {
+        "ca-fed-2-start.json": changed({D_0: D_B, Gamma: Gamma_B}),
+        "ca-fed-2-units.json": changed({H: sp.Max(H, 1 / (2 * C_P))}),
+        "ca-fed-2-server-step.json": replace(
+            printed, hypotheses=(*printed.hypotheses, whole_step), derivation=None
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", ["ca-fed-2-start", "ca-fed-2-units", "ca-fed-2-server-step"])
+def test_one_fault_of_ca_fed_is_at_work_and_one_change_mends_it(name: str) -> None:
+    where = setting_of(CERTIFICATES[f"{name}.json"]["setting"])
+    for shown_by, mended in _faults_of_ca_fed().items():
+        outcome = check(mended, where).outcome
+        if shown_by != f"{name}.json":
+            assert outcome is Outcome.REFUTED, shown_by
+        else:
+            assert outcome in (Outcome.HOLDS, Outcome.INAPPLICABLE)
+    if name == "ca-fed-2-server-step":
+        fedavg = replace(where.algorithm.algorithm.algorithm.algorithm, server_lr=1.0)
+        scheduled = replace(where.algorithm.algorithm.algorithm, algorithm=fedavg)
+        projected = replace(where.algorithm.algorithm, algorithm=scheduled)
+        where = replace(where, algorithm=replace(where.algorithm, algorithm=projected))
+        assert check(theorems.get("ca-fed/2"), where).outcome is Outcome.HOLDS
 
 
 def test_remarks_and_steps_are_not_counted_as_refuted_theorems(recorded_verdicts: Baseline) -> None:

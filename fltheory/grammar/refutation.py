@@ -89,13 +89,16 @@ class Refutation:
     regimes : tuple of str
         The regimes that this fault refutes.
     certificates : tuple of str
-        Names of kept certificates that show it.
+        Names of kept certificates that show it, on settings that a referee would call natural.
+    natural : str
+        Where no certificate is kept: the regime whose setting is natural, or a sentence that says
+        that none is known, and how hard it was looked for.
 
     Raises
     ------
     ValueError
-        If ``why`` is not one sentence, ``change`` is empty, or neither a regime nor a certificate
-        shows the fault.
+        If ``why`` is not one sentence, ``change`` is empty, neither a regime nor a certificate
+        shows the fault, or ``natural`` is given though a certificate is kept.
 
     Examples
     --------
@@ -110,6 +113,7 @@ class Refutation:
     reading: str = ""
     regimes: tuple[str, ...] = ()
     certificates: tuple[str, ...] = ()
+    natural: str = ""
 
     def __post_init__(self) -> None:
         validation.text("why of a refutation", self.why)
@@ -126,6 +130,19 @@ class Refutation:
             raise ValueError(
                 "regimes or certificates of a refutation must name what shows it, got neither"
             )
+        validation.instance_of("natural of a refutation", self.natural, str, "a string")
+        if self.natural and self.certificates:
+            raise ValueError(
+                "natural of a refutation must be empty where certificates are kept, "
+                f"got {self.natural!r} and {', '.join(self.certificates)}"
+            )
+
+    @property
+    def natural_witness(self) -> str:
+        """Where a natural witness is, or why none is known; empty where nothing is said."""
+        if self.certificates:
+            return ", ".join(self.certificates)
+        return f"regime {self.natural!r}" if self.natural in self.regimes else self.natural
 
     @property
     def mended_by(self) -> str:

@@ -340,7 +340,9 @@ def _heading_lines(theorem: Statement) -> Iterator[str]:
     yield f"{theorem.title}. Source: {theorem.source}; {theorem.kind}."
     yield ""
     for fault in theorem.refutations:
-        yield f"- {fault.weight.label.capitalize()}. {fault.why} Mended by {fault.mended_by}."
+        natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
+        label = fault.weight.label.capitalize()
+        yield f"- {label}. {fault.why} Mended by {fault.mended_by}.{natural}"
     if theorem.refutations:
         yield ""
 

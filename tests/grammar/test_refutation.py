@@ -24,6 +24,11 @@ FAULT = Refutation("(3) needs K > 1, as in Eq. (2).", Weight.GAP, "K > 1", regim
         ({"change": " "}, "change of a refutation must be a string that is not empty, got ' '"),
         ({"reading": None}, "reading of a refutation must be a string, got None"),
         ({"regimes": "usual"}, "regimes of a refutation must be a tuple of str, got 'usual'"),
+        ({"natural": 1}, "natural of a refutation must be a string, got 1"),
+        (
+            {"natural": "usual", "certificates": ("one.json",)},
+            "natural of a refutation must be empty where certificates are kept",
+        ),
         ({"regimes": ()}, "regimes or certificates of a refutation must name what shows it"),
     ],
 )
@@ -58,3 +63,10 @@ def test_the_heaviest_weight_is_the_last() -> None:
     assert [weight.label for weight in Weight] == ["misprint", "missing hypothesis", "gap"]
     assert FAULT.mended_by == "K > 1"
     assert replace(FAULT, reading="derived").mended_by == "K > 1 (the derived reading)"
+
+
+def test_a_natural_witness_is_a_certificate_a_regime_or_a_sentence() -> None:
+    assert FAULT.natural_witness == ""
+    assert replace(FAULT, natural="usual").natural_witness == "regime 'usual'"
+    assert replace(FAULT, natural="none found in 9").natural_witness == "none found in 9"
+    assert replace(FAULT, certificates=("a.json", "b.json")).natural_witness == "a.json, b.json"

@@ -187,7 +187,8 @@ def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
     if by_outcome:
         yield ""
     for fault in statement.refutations:
-        text = f"{fault.why} Mended by {fault.mended_by}."
+        natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
+        text = f"{fault.why} Mended by {fault.mended_by}.{natural}"
         yield f"- *{fault.weight.label.capitalize()}.* {_plain(text)}"
     if statement.refutations:
         yield ""

@@ -53,6 +53,8 @@ def _lines(statement: Statement) -> Iterator[str]:
         yield f"Refuted (see {shown}): {fault.why}"
         yield f"  {fault.weight}"
         yield f"  mended by {fault.mended_by}"
+        if fault.natural_witness:
+            yield f"  natural witness: {fault.natural_witness}"
 
 
 def meanings_in_use(statement: Statement) -> Iterator[tuple[sp.Symbol, str]]:

@@ -690,6 +690,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 reading="repaired",
                 regimes=("biased minority excluded",),
                 certificates=(),
+                natural="biased minority excluded",
                 change="clients' rounds as rare as q <= 1/sqrt(R), which 4 q sigma_G^2 asks for",
             ),
         ),

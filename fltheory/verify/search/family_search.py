@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.theorems import Family
 from fltheory.verify.check import check
+from fltheory.verify.search.naturalness import oddities
 
 _RANDOM_SHARE = 0.5
 _LEADERS = 8
@@ -40,6 +42,11 @@ class FamilyWitness:
     def setting(self) -> Setting:
         """Return the setting."""
         return self.family.setting(**self.values)
+
+    @cached_property
+    def oddities(self) -> int:
+        """How many things about the setting look made up."""
+        return len(oddities(self.setting()))
 
     @property
     def lines(self) -> tuple[str, str]:
@@ -112,7 +119,11 @@ class FamilySearch:
             for parameter in self._family.parameters:
                 for value in parameter.simpler(witness.values[parameter.name])[:-1]:
                     option = self._judged({**witness.values, parameter.name: value})
-                    if option is not None and option.verdict.outcome is Outcome.REFUTED:
+                    if (
+                        option is not None
+                        and option.verdict.outcome is Outcome.REFUTED
+                        and option.oddities <= witness.oddities
+                    ):
                         witness = option
                         break
             if witness is before or witness.values == before.values:
@@ -156,13 +167,18 @@ class FamilySearch:
             return
         self.applicable += 1
         if witness.verdict.outcome is Outcome.REFUTED and (
-            self.refuting is None or _size(witness) > _size(self.refuting)
+            self.refuting is None or _preference(witness) > _preference(self.refuting)
         ):
             self.refuting = witness
         self._leaders.append(witness)
         self._leaders.sort(key=_size, reverse=True)
         del self._leaders[_LEADERS:]
         self.best_ratio = _size(self._leaders[0])
+
+
+def _preference(witness: FamilyWitness) -> tuple[float, float]:
+    """Return what a refutation is preferred by: how natural it looks, then truth/bound."""
+    return -witness.oddities, _size(witness)
 
 
 def _size(witness: FamilyWitness) -> float:

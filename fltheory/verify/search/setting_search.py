@@ -15,6 +15,7 @@ from fltheory.claims.statement import Inequality
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Outcome
+from fltheory.verify.search.naturalness import oddities
 from fltheory.verify.search.setting_numbers import changed, numbers_of, simpler, with_numbers
 
 _CLEARLY = 1.05
@@ -77,6 +78,11 @@ class _Scored:
         if self.comparison.outcome is Outcome.UNDECIDED and not math.isnan(truth - bound):
             return 1.0
         return truth / bound if bound > 0 else math.inf if truth > bound else -math.inf
+
+    @cached_property
+    def oddities(self) -> int:
+        """How many things about the setting look made up."""
+        return len(oddities(self.setting))
 
     @property
     def refutes(self) -> bool:
@@ -184,7 +190,7 @@ def _found(scored: _Scored) -> FoundSetting:
 
 
 def _effort(scored: _Scored) -> tuple[float, ...]:
-    return scored.ratio < _CLEARLY, scored.setting.rounds, -scored.ratio
+    return scored.ratio < _CLEARLY, scored.oddities, scored.setting.rounds, -scored.ratio
 
 
 def _scored(statement: Inequality, origin: str, setting: Setting) -> _Scored | None:
@@ -201,7 +207,7 @@ def _scored(statement: Inequality, origin: str, setting: Setting) -> _Scored | N
 
 
 def _simplified(statement: Inequality, refuting: _Scored) -> _Scored:
-    """Make numbers round, one after another, as long as the setting refutes clearly."""
+    """Make numbers round while the setting refutes clearly and looks no more made up."""
     enough = min(_CLEARLY, refuting.ratio)
     steps = 0
     settled = False
@@ -211,7 +217,12 @@ def _simplified(statement: Inequality, refuting: _Scored) -> _Scored:
             for option in _simpler_at(refuting.setting, index):
                 steps += 1
                 scored = _scored(statement, refuting.origin, option)
-                if scored is not None and scored.refutes and scored.ratio >= enough:
+                if (
+                    scored is not None
+                    and scored.refutes
+                    and scored.ratio >= enough
+                    and scored.oddities <= refuting.oddities
+                ):
                     refuting, settled = scored, False
                     break
             if steps >= _STEPS_OF_SIMPLIFICATION:

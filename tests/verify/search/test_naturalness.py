@@ -1,0 +1,50 @@
+"""What a referee would call odd about a setting, one thing at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fltheory.algorithms import FedAvg, Projected
+from fltheory.engines import Setting
+from fltheory.participation import Bernoulli
+from fltheory.problems import Ball, QuadraticProblem
+from fltheory.verify.search.naturalness import oddities
+
+PROBLEM = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=1.0)
+NATURAL = Setting(FedAvg(0.1, 5), PROBLEM, Bernoulli([0.5, 0.3]), 100, [3.0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "odd"),
+    [
+        ({}, ()),
+        ({"rounds": 99}, ("99 rounds",)),
+        ({"participation": Bernoulli([0.5, 0.01])}, ("a probability of 0.01",)),
+        ({"participation": Bernoulli([0.5, 1.0])}, ()),
+        ({"problem": QuadraticProblem([[1.0]], [[-1.0], [1.0]])}, ("no gradient noise",)),
+        (
+            {"problem": QuadraticProblem([[1.0]], [[1.0], [1.0]], sigma=1.0)},
+            ("clients that are all alike",),
+        ),
+        (
+            {"problem": QuadraticProblem([[500.0]], [[-1.0], [1.0]], sigma=1.0)},
+            ("a curvature of 500", "a client step of 50/L"),
+        ),
+        ({"x0": [1000.0]}, ("a distance of 1e+03",)),
+        ({"algorithm": FedAvg(0.1, 5, server_lr=1e-5)}, ("a server step size of 1e-05",)),
+    ],
+)
+def test_what_is_odd(changed: dict[str, Any], odd: tuple[str, ...]) -> None:
+    assert oddities(replace(NATURAL, **changed)) == odd
+
+
+def test_one_client_is_odd_and_exact_gradients_are_not_under_a_projection() -> None:
+    alone = QuadraticProblem([[1.0]], [[1.0]], sigma=1.0)
+    one = replace(NATURAL, problem=alone, participation=Bernoulli([0.5]))
+    assert oddities(one) == ("one client",)
+    exact = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    projected = Projected(FedAvg(0.1, 5), Ball([0.0], 5.0))
+    assert oddities(replace(NATURAL, problem=exact, algorithm=projected)) == ()
