@@ -22,13 +22,13 @@ def writable(name: str, path: Path, *suffixes: str) -> Path:
     ValueError
         For another ending, a folder, or a place where nothing can be written.
     """
-    if suffixes and path.suffix not in suffixes:
-        raise ValueError(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}")
     if path.is_dir():
         raise ValueError(f"{name} must be a file, got the folder {str(path)!r}")
     ancestor = next(parent for parent in path.absolute().parents if parent.exists())
     if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
         raise ValueError(f"{name} must be where a file can be written, got {str(path)!r}")
+    if suffixes and path.suffix not in suffixes:
+        raise ValueError(f"{name} must end in {' or '.join(suffixes)}, got {str(path)!r}")
     return path
 
 

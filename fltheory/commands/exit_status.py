@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
@@ -42,9 +44,34 @@ def run(app: Typer) -> NoReturn:
         exit_interrupted(str(interrupted))
     except (KeyboardInterrupt, typer.Abort):
         exit_interrupted()
+    except Exception as error:
+        place = _place_in_a_loaded_file(error)
+        if place is None:
+            raise
+        print(f"fltheory: {place}: {type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
     if status == INTERRUPTED:
         exit_interrupted()
     sys.exit(status)
+
+
+def _place_in_a_loaded_file(error: Exception) -> str | None:
+    """Return the line of a user's file that an error came from, None if it is no such line's.
+
+    What another process raised has its traceback as text only; so text is read for both.
+    """
+    from fltheory.engines.setting_file import LOADED_FILE
+
+    files = {
+        str(module.__file__) for name, module in sys.modules.items() if name.startswith(LOADED_FILE)
+    }
+    text = "".join(traceback.format_exception(error))
+    places = [
+        f"{file}, line {line}"
+        for file, line in re.findall(r'File "(.+?)", line (\d+)', text)
+        if file in files
+    ]
+    return places[-1] if places else None
 
 
 @contextmanager

@@ -7,6 +7,7 @@ hypotheses.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
@@ -127,7 +128,7 @@ class Family:
     Raises
     ------
     ValueError
-        If there are no parameters, or two of one name.
+        If there are no parameters, two of one name, or ``make`` does not take them.
 
     Examples
     --------
@@ -155,6 +156,12 @@ class Family:
         names = [parameter.name for parameter in self.parameters]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"parameters must have names of their own, got {names}")
+        try:
+            inspect.signature(self.make).bind(**dict.fromkeys(names))
+        except TypeError as error:
+            raise ValueError(
+                f"make must take every parameter by name ({', '.join(names)}): {error}"
+            ) from None
 
     @property
     def defaults(self) -> Mapping[str, float]:

@@ -96,7 +96,10 @@ def readings(identifier: str) -> tuple[str, ...]:
                 f"{identifier} registers a file's"
             )
         near = get_close_matches(identifier, ids(), n=3, cutoff=0.4) or ids()
-        raise ValueError(f"id must be a registered theorem ({', '.join(near)}), got {identifier!r}")
+        raise ValueError(
+            f"id must be a registered theorem ({', '.join(near)}), got {identifier!r}: one of "
+            "your own is registered by --load FILE"
+        )
     return found
 
 
@@ -215,12 +218,14 @@ def _statements_in(
 
 def _place_in(path: Path, error: BaseException) -> str:
     """Return the file, and the line of it that an error came from."""
-    if isinstance(error, SyntaxError) and error.filename == str(path):
+    # Python runs a file by its absolute path.
+    file = str(path.absolute())
+    if isinstance(error, SyntaxError) and error.filename == file:
         return f"{path}, line {error.lineno}"
     lines = [
         frame.lineno
         for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == str(path)
+        if frame.filename == file
     ]
     return f"{path}, line {lines[-1]}" if lines else str(path)
 

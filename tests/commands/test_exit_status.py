@@ -75,3 +75,31 @@ def test_only_the_kinds_named_are_bad_input() -> None:
     assert isinstance(caught.value.__cause__, ModuleNotFoundError)
     with pytest.raises(LookupError), as_bad_input(ImportError, ArithmeticError):
         raise LookupError
+
+
+@pytest.mark.usefixtures("own_theorems_forgotten")
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("L: problem.L,", "L: problem.LL,", "AttributeError: "),
+        (
+            "def make(step,",
+            "def make(stp,",
+            "ValueError: make must take every parameter by name (step, ",
+        ),
+    ],
+)
+def test_a_fault_of_a_users_own_file_is_its_line(
+    fltheory_command, tmp_path, old: str, new: str, message: str
+) -> None:
+    """Whichever process came upon it; a fault of the package's own is shown in full."""
+    path = tmp_path / "mine.py"
+    fltheory_command("new", "theorem", path)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+    for command in (("verify", "my"), ("falsify", "my/1", "--budget", "2")):
+        status, _, err = fltheory_command("--load", path, *command)
+        assert (status, err.count("\n")) == (2, 1)
+        assert err.startswith(f"fltheory: {path}, line ")
+        assert message in err

@@ -9,6 +9,7 @@ import pytest
 
 import fltheory.verify
 from fltheory import theorems
+from fltheory.verify import check
 from tests.fewer_regimes import with_regimes
 
 
@@ -29,15 +30,27 @@ def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells,
     assert [cell["outcome"] for cell in cells] == ["HOLDS", "INAPPLICABLE"]
 
 
-@pytest.mark.parametrize(("outcome", "status"), [("HOLDS", 0), ("REFUTED", 1)])
-def test_exit_status_tells_a_changed_verdict(
-    fltheory_command, two_quick_cells, tmp_path: Path, outcome: str, status: int
+@pytest.mark.parametrize(
+    ("outcome", "share", "status", "message"),
+    [
+        ("HOLDS", 1, 0, "no verdict differs"),
+        ("REFUTED", 1, 1, "the verdict changed from REFUTED to HOLDS"),
+        # A bound that has changed is as much a change as a verdict.
+        ("HOLDS", 1.01, 1, "the ratio drifted from"),
+    ],
+)
+def test_exit_status_tells_what_departs_from_its_record(
+    fltheory_command, two_quick_cells, tmp_path: Path, outcome: str, share, status: int, message
 ) -> None:
+    quick = theorems.get("sa-fl/5", "derived")
+    ratio = share * check(quick, quick.regimes["i.i.d."].setting).ratio
     path = tmp_path / "baseline.csv"
-    path.write_text(f"theorem,reading,regime,outcome,ratio\nsa-fl/5,derived,i.i.d.,{outcome},0\n")
+    path.write_text(
+        f"theorem,reading,regime,outcome,ratio\nsa-fl/5,derived,i.i.d.,{outcome},{ratio!r}\n"
+    )
     found, out, _ = fltheory_command("verify", "--baseline", str(path))
     assert found == status
-    assert ("the verdict changed from REFUTED to HOLDS" in out) == bool(status)
+    assert message in out
     assert "biased minority excluded: not recorded" in out
 
 

@@ -62,3 +62,10 @@ def test_missing_and_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(ValueError, match=r"file of theorems must be a Python file \(.py\), got"):
         theorems.load(tmp_path / "notes.txt")
+
+
+def test_a_syntax_error_has_its_line_from_any_folder(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "mine.py").write_text("x = 1\ny = (\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"mine.py, line 2: SyntaxError"):
+        theorems.load(Path("mine.py"))

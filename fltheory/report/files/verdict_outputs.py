@@ -27,7 +27,7 @@ class VerdictOutputs:
     Raises
     ------
     ValueError
-        If a file cannot be written to its place, or two of them have the same.
+        If a file has another ending than its format, or cannot be written to its place.
     """
 
     json: Path | None = None
@@ -35,14 +35,9 @@ class VerdictOutputs:
     html: Path | None = None
 
     def __post_init__(self) -> None:
-        places: dict[Path, str] = {}
+        # Each has an ending of its own, so that no two share a file.
         for name, path in self.files.items():
-            place = writable(name, path).absolute()
-            if place in places:
-                raise ValueError(
-                    f"{name} must be another file than {places[place]}, got {str(path)!r} twice"
-                )
-            places[place] = name
+            writable(name, path, f".{name}")
 
     @property
     def files(self) -> dict[str, Path]:

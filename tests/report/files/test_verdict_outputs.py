@@ -36,10 +36,10 @@ def test_nothing_is_written_unless_asked_for(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_two_formats_do_not_share_a_file(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ValueError, match=r"html must be another file than json, got .*v' twice"):
-        VerdictOutputs(json=tmp_path / "v", html=Path("v"))
+def test_a_format_does_not_overwrite_what_is_none_of_it(tmp_path: Path) -> None:
+    """A theorem's own file, say, named where another was meant."""
+    with pytest.raises(ValueError, match=r"csv must end in \.csv, got .*mine\.py"):
+        VerdictOutputs(csv=tmp_path / "mine.py")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
