@@ -60,7 +60,10 @@ def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
     found = {name: check(theorem, one.setting).outcome for name, one in theorem.regimes.items()}
     assert found.pop("too long a step") is Outcome.INAPPLICABLE
     assert set(found.values()) == {Outcome.HOLDS}
-    assert falsify(theorem, 40).witness is None
+    # On clients of one curvature the bound is tight; at 1/L it is zero, and the truth rounding alone.
+    found = falsify(theorem, 300)
+    assert found.witness is None
+    assert found.best_ratio <= 1 + 1e-6
     path.write_text(path.read_text().replace("/ (N * mu)", "/ (4 * N * mu)"))
     (slip,) = theorems.load(path)
     assert falsify(slip, 40).witness is not None

@@ -184,6 +184,9 @@ def _preference(witness: FamilyWitness) -> tuple[float, float]:
 def _size(witness: FamilyWitness) -> float:
     """Return truth/bound; above a bound that is not positive, infinity."""
     verdict = witness.verdict
+    # Beside a bound near zero a truth that is rounding alone would look infinitely large.
+    if verdict.evidence.replicas is None and abs(verdict.truth) <= verdict.evidence.error:
+        return 0.0
     if verdict.bound <= 0:
         return math.inf if verdict.truth > verdict.bound else 0.0
     return -math.inf if math.isnan(verdict.ratio) else verdict.ratio
