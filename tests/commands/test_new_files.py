@@ -60,7 +60,7 @@ def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
     found = {name: check(theorem, one.setting).outcome for name, one in theorem.regimes.items()}
     assert found.pop("too long a step") is Outcome.INAPPLICABLE
     assert set(found.values()) == {Outcome.HOLDS}
-    # On clients of one curvature the bound is tight; at 1/L it is zero, and the truth rounding alone.
+    # On clients of one curvature the bound is tight; at 1/L it is zero, and the truth rounding.
     found = falsify(theorem, 300)
     assert found.witness is None
     assert found.best_ratio <= 1 + 1e-6
