@@ -22,6 +22,7 @@ from fltheory import theorems
 from fltheory.report.html.mathml import in_words, mathml
 from fltheory.report.pages.paper_page import paper_name, paper_page, papers
 from fltheory.report.pages.public_names import description, public_names, undocumented
+from fltheory.report.terminal.corrected_statement import plain_text
 from fltheory.verify.baseline import read_baseline
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 _CORRECTED = re.compile(r"^```latex\n(.*?\\begin\{corrected\}.*?)^```$", re.DOTALL | re.MULTILINE)
 _CONDITION = re.compile(r"^  \\item ([^$]*): \$(.*)\$[,.]$", re.MULTILINE)
 _CLAIM = re.compile(r"\\begin\{(multline|equation)\*\}(.*?)\\end\{\1\*\}", re.DOTALL)
-_WORDS = re.compile(r"\{?\\text\{\\texttt\{\\detokenize\{(.*?)\}{3,4}")
+# A left side that is only text, as `corrected_latex` writes it, with the signs that LaTeX reserves.
+_WORDS = re.compile(r"\{?\\text\{((?:\\text[a-z]+\{\}|\\[_{}$&%#]|\\[lg]eq|[^{}\\])*)\}\}?")
 _CHANGE = re.compile(r"\\changed\{[^{}]*\}")
 
 
@@ -113,9 +115,11 @@ def _formula(latex: str) -> str:
     """Return a formula, a line of LaTeX after the other; what is only text stays text."""
     pieces = []
     for line in latex.split(2 * chr(92)):
-        words = _WORDS.search(line)
-        pieces += [str(in_words(words[1]))] if words else []
-        pieces.append(str(mathml(_WORDS.sub("{}", line), line)))
+        words = _WORDS.match(line.lstrip())
+        if words:
+            pieces.append(str(in_words(plain_text(words[1]))))
+            line = line.replace(words[0], "{}", 1)
+        pieces.append(str(mathml(line, line)))
     return f'<span class="formula">{"<wbr>".join(pieces)}</span>'
 
 

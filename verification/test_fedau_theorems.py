@@ -44,11 +44,8 @@ def test_a_derived_reading_is_never_refuted(recorded_verdicts: Baseline) -> None
         if reading == "derived"
     }
     held = {theorem for theorem, outcome in outcomes if outcome == "HOLDS"}
-    # Corollary 4's slopes are sampled over three decades, where what is unseen leaves them open.
-    undecided = {theorem for theorem, outcome in outcomes if outcome == "UNDECIDED"}
-    assert undecided == {"fedau/corollary-4"}
-    assert held == {s.id for s in registered(PAPER) if s.reading == "derived"} - undecided
-    assert "REFUTED" not in {outcome for _, outcome in outcomes}
+    assert held == {s.id for s in registered(PAPER) if s.reading == "derived"}
+    assert {outcome for _, outcome in outcomes} <= {"HOLDS", "INAPPLICABLE"}
 
 
 def test_without_independent_rounds_theorem_3_would_be_wrong(recorded_verdicts: Baseline) -> None:

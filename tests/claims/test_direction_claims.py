@@ -80,5 +80,7 @@ def test_hypotheses_count_at_every_value() -> None:
 
 
 def test_orders_of_others_are_not_searched() -> None:
-    with pytest.raises(ValueError, match=r"claim must be about SAFARI.* got fedar/1"):
+    with pytest.raises(
+        ValueError, match=r"theorem must be about SAFARI where it claims an order: .*; got fedar/1"
+    ):
         falsify_rate(fedar.THEOREM_1, 1)

@@ -113,7 +113,9 @@ def test_an_order_of_a_claim_without_a_run(power: float, outcome: Outcome) -> No
     assert verdict.truth == pytest.approx(power)
     limited = replace(order, axes=(replace(axis, hypotheses=(flat,)),))
     assert check(limited, SETTING).outcome is Outcome.INAPPLICABLE
-    with pytest.raises(ValueError, match=r"must be about SAFARI, .* searched so far, got toy"):
+    with pytest.raises(
+        ValueError, match=r"must be about SAFARI where it claims an order: .*; got toy"
+    ):
         falsify_rate(order, 10, 0)
 
 

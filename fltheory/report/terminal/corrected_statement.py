@@ -168,6 +168,19 @@ _SPECIAL = {
 _SIGNS = re.compile("|".join(map(re.escape, sorted(_SPECIAL, key=len, reverse=True))))
 
 
+def plain_text(latex: str) -> str:
+    r"""Return the text that LaTeX shows: what `corrected_latex` made of it is taken back.
+
+    Examples
+    --------
+    >>> print(plain_text(r"q\_1 $\leq$ 1/K\textasciicircum{}2"))
+    q_1 <= 1/K^2
+    """
+    signs = {escaped: sign for sign, escaped in _SPECIAL.items()}
+    escapes = re.compile("|".join(map(re.escape, sorted(signs, key=len, reverse=True))))
+    return escapes.sub(lambda escaped: signs[escaped.group()], latex)
+
+
 def _in_text(text: str) -> str:
     r"""Return a text that LaTeX shows as it is, and may break: formulas in it are characters.
 
