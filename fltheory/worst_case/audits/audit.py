@@ -163,6 +163,8 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
     one_round = judge(a_round, client_class, claim)
     best_speed = _best_speed(form, a_round, client_class)
     without = form.without_condition(theorem, a_round, claim)
+    residual = _found(form, a_round, client_class, claim.speed)
+    floor = _found(form, a_round, client_class, None)
     return Audit(
         theorem,
         form,
@@ -172,8 +174,9 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
         one_round,
         _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed),
         {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses},
-        _found(form, a_round, client_class, claim.speed),
-        _found(form, a_round, client_class, None),
+        residual,
+        # Near zero the solver's least floor is noise, above the one that the least residual has.
+        min((one for one in (floor, residual) if one), key=lambda one: one.floor, default=None),
         best_speed,
         None if without is None else judge(a_round, client_class, without),
         without,

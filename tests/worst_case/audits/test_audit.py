@@ -149,3 +149,13 @@ def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
 def test_bad_input_is_one_line(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         worst_case.audit(DERIVED, EVERYWHERE, replace(TEN, **changed))
+
+
+def test_one_client_has_no_floor_at_all() -> None:
+    """F is its loss, and gradients are exact: what the solver leaves is not the best floor."""
+    alone = SafariRound(eligible=1, participants=1, local_steps=5, q="1/2", client_lr="1/40")
+    found = worst_case.audit(theorems.get("sa-fl/5"), ClientClass(1, "1/10", "everywhere"), alone)
+    assert found.same_speed is not None
+    assert found.same_speed.residual == pytest.approx(0, abs=1e-12)
+    assert found.least_floor is not None
+    assert found.least_floor.floor <= found.same_speed.floor < 1e-9
