@@ -66,7 +66,7 @@ class Plan:
 
 _PLAN = pytest.StashKey[Plan]()
 _RECORDED = pytest.StashKey["Baseline | None"]()
-_KNOWN = pytest.StashKey["Mapping[CellKey, Cell] | None"]()
+_KNOWN = pytest.StashKey["Mapping[CellKey, Cell]"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -294,7 +294,7 @@ def _cell(config: pytest.Config, statement: Statement, regime: str) -> Cell:
         config.stash[_KNOWN] = {cell.key: cell for cell in read_verdicts(path, MadeBy())}
     key = statement.id, statement.reading, regime
     known = config.stash[_KNOWN]
-    if known is None or key not in known:
+    if key not in known:
         raise ValueError(f"verdicts must have {' / '.join(key)}, which is not in {str(path)!r}")
     return known[key]
 

@@ -19,7 +19,7 @@ from fltheory.worst_case.rounds.bound import best_bound, least_rate
 from fltheory.worst_case.rounds.client_class import ClientClass
 
 _ORDER = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE)
-_SHARES = np.linspace(0.0, 1.0, 9)
+_SHARES = np.linspace(0.0, 1.0, 9)[1:-1]
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _provable(setting: Setting) -> tuple[float | None, str]:
         return None, str(error)
     distance = float(np.linalg.norm(setting.x0 - problem.x_star))
     found = [floor.after(setting.rounds, distance)]
-    for share in _SHARES[1:-1]:
+    for share in _SHARES:
         rate = least + share * (floor.rate - least)
         bound = best_bound(setting.algorithm, setting.participation, clients, rate=rate)
         found.append(bound.after(setting.rounds, distance))

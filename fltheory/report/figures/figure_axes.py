@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fltheory.validation import FloatArray
+from fltheory.verify import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +35,13 @@ PART_STYLES: tuple[tuple[Any, str], ...] = (
     ("-.", "#CC79A7"),
     ((0, (3, 1, 1, 1, 1, 1)), "#E69F00"),
 )
+# Apart in lightness as well.
+OUTCOME_COLOURS = {
+    Outcome.HOLDS: "#56B4E9",
+    Outcome.REFUTED: "#7A2B00",
+    Outcome.INAPPLICABLE: "#EEEEEE",
+    Outcome.UNDECIDED: "#F0E442",
+}
 MARKS = ("*", "X", "p", "h", "d", "8")
 _SIZE = (6.8, 5.0)
 _MARGIN = 1.6

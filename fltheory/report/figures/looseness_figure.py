@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fltheory.report.figures.figure_axes import blank, set_title
+from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, blank, set_title
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
 from fltheory.verify.side_by_side import SideBySide
@@ -15,13 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MARGIN = 1.5
-# Hatched where a statement does not apply: its bound means nothing there.
-_FACES = {
-    Outcome.HOLDS: "#56B4E9",
-    Outcome.REFUTED: "#7A2B00",
-    Outcome.INAPPLICABLE: "#EEEEEE",
-    Outcome.UNDECIDED: "#F0E442",
-}
 
 
 def looseness_figure(found: SideBySide) -> Figure:
@@ -50,8 +43,9 @@ def looseness_figure(found: SideBySide) -> Figure:
             high - low,
             left=low,
             height=0.5,
-            color=_FACES[verdict.outcome],
+            color=OUTCOME_COLOURS[verdict.outcome],
             edgecolor="grey",
+            # Where a statement does not apply its bound means nothing.
             hatch="//" if verdict.outcome is Outcome.INAPPLICABLE else "",
         )
         axes.plot(verdict.truth, row, "o", color="black", markersize=5)

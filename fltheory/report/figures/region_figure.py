@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
+from fltheory.report.figures.figure_axes import OUTCOME_COLOURS
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
 from fltheory.verify.region.mapping import RegionMap
@@ -20,13 +21,6 @@ _LETTERS = {
     Outcome.REFUTED: "R",
     Outcome.INAPPLICABLE: "·",
     Outcome.UNDECIDED: "?",
-}
-# Okabe and Ito's colours, apart in lightness as well: legible in grey and to the colour-blind.
-_COLOURS = {
-    Outcome.HOLDS: "#56B4E9",
-    Outcome.REFUTED: "#7A2B00",
-    Outcome.INAPPLICABLE: "#EEEEEE",
-    Outcome.UNDECIDED: "#F0E442",
 }
 
 
@@ -76,7 +70,7 @@ def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") ->
     for row, column in np.ndindex(rows, columns):
         outcome = region.verdicts[row][column].outcome
         axes.add_patch(
-            Rectangle((column, row), 1, 1, facecolor=_COLOURS[outcome], edgecolor="white")
+            Rectangle((column, row), 1, 1, facecolor=OUTCOME_COLOURS[outcome], edgecolor="white")
         )
         axes.text(
             column + 0.5,
@@ -99,7 +93,11 @@ def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") ->
     axes.title.set_fontsize(10)
     figure.legend(
         handles=[
-            Patch(facecolor=_COLOURS[outcome], edgecolor="grey", label=f"{letter} {outcome.name}")
+            Patch(
+                facecolor=OUTCOME_COLOURS[outcome],
+                edgecolor="grey",
+                label=f"{letter} {outcome.name}",
+            )
             for outcome, letter in _LETTERS.items()
         ],
         loc="outside lower center",

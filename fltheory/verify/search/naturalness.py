@@ -13,9 +13,10 @@ LEAST_ROUNDS = 100
 LEAST, LARGEST = 0.01, 100.0
 RAREST = 0.05
 RULE = (
-    "at least two clients that are not all alike, 100 rounds, gradient noise unless a projection "
-    "is to be followed exactly, probabilities of 0.05 to 0.95 unless certain, client steps of at "
-    "most 1/L, and curvatures, distances, noise and the server's step size of 0.01 to 100"
+    f"at least two clients that are not all alike, {LEAST_ROUNDS} rounds, gradient noise unless a "
+    f"projection is to be followed exactly, probabilities of {RAREST:g} to {1 - RAREST:g} unless "
+    "certain, client steps of at most 1/L, and curvatures, distances, noise and the server's step "
+    f"size of {LEAST:g} to {LARGEST:g}"
 )
 _SMALL_ERROR = 1e-9
 
