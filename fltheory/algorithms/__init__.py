@@ -10,6 +10,8 @@ from fltheory.algorithms.fedar import FedAR
 from fltheory.algorithms.fedau import FedAU
 from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.fedavg_is import FedAvgIS
+from fltheory.algorithms.fednova import FedNova
+from fltheory.algorithms.fedprox import FedProx
 from fltheory.algorithms.fedvarp import FedVarp
 from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.algorithms.local_sgd import LocalSgd
@@ -38,6 +40,8 @@ __all__ = [
     "FedAU",
     "FedAvg",
     "FedAvgIS",
+    "FedNova",
+    "FedProx",
     "FedVarp",
     "Harmonic",
     "LocalSgd",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -51,6 +52,34 @@ def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatA
     if bad.size:
         raise ValueError(f"{name} must be in (0, 1], got {array[bad[0]]:.6g} for client {bad[0]}")
     return array
+
+
+def checked_client_weights(weights: ArrayLike | None) -> tuple[float, ...] | None:
+    """Return weights of clients as a tuple; they need not sum to one.
+
+    Raises
+    ------
+    ValueError
+        For negative ones, none above zero, or another shape than (N,).
+    """
+    if weights is None:
+        return None
+    array = validation.real_array("client_weights", weights, shape="(N,)")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"client_weights must have shape (N,), got {array.shape}")
+    if array.min() < 0 or array.max() == 0:
+        raise ValueError(
+            f"client_weights must not be negative and not all zero, got {tuple(array.tolist())}"
+        )
+    return tuple(array.tolist())
+
+
+def check_one_each(name: str, values: Sequence[Any] | None, n_clients: int) -> None:
+    """Raise ValueError unless there is one of them a client, or none at all."""
+    if values is not None and len(values) != n_clients:
+        raise ValueError(
+            f"{name} must be one for each of {n_clients} clients, got {len(values)} of them"
+        )
 
 
 def check_n_clients(target_weights: FloatArray, n_clients: int) -> None:

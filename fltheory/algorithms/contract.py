@@ -18,7 +18,8 @@ class Clients(Protocol):
 
     ``x`` is (replicas, dim); ``who`` a boolean mask (replicas, n_clients), True where a
     client takes part; ``correction`` (replicas, n_clients, dim) is added to every
-    stochastic gradient of that client.
+    stochastic gradient of that client, and so is ``proximal`` times ``y - x``, the way from
+    the model that the steps started from.
     """
 
     @property
@@ -27,7 +28,14 @@ class Clients(Protocol):
         ...
 
     def local_sgd(
-        self, x: Array, who: Array, *, steps: int, lr: float, correction: Array | None = None
+        self,
+        x: Array,
+        who: Array,
+        *,
+        steps: int,
+        lr: float,
+        correction: Array | None = None,
+        proximal: float = 0,
     ) -> Array:
         """Return ``y_K - x`` of each client after ``steps`` SGD steps from ``x``.
 
@@ -44,6 +52,7 @@ class Clients(Protocol):
         steps: int,
         lr: float,
         correction: Array | None = None,
+        proximal: float = 0,
     ) -> Array:
         """Return ``sum_i weights_i (y_K^i - x)`` over those present, shape (replicas, dim).
 

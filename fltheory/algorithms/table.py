@@ -20,6 +20,8 @@ from fltheory.algorithms.fedar import FedAR
 from fltheory.algorithms.fedau import FedAU
 from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.fedavg_is import FedAvgIS
+from fltheory.algorithms.fednova import FedNova
+from fltheory.algorithms.fedprox import FedProx
 from fltheory.algorithms.fedvarp import FedVarp
 from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.algorithms.local_sgd import LocalSgd
@@ -142,6 +144,10 @@ ALGORITHMS: dict[str, Listed] = {
     "ca-fed": Listed(CAFed, "CA-Fed", _WEIGHTED),
     "fedau": Listed(FedAU, "FedAU", "Wang and Ji, ICLR 2024"),
     "mifa": Listed(Mifa, "MIFA", "Gu et al., NeurIPS 2021"),
+    "fedprox": Listed(
+        FedProx, "FedProx", "Li et al., MLSys 2020", lambda n_clients: {"proximal": 0.5}
+    ),
+    "fednova": Listed(FedNova, "FedNova", "Wang et al., NeurIPS 2020"),
     "fedvarp": Listed(FedVarp, "FedVARP", _VARP),
     "cluster-fedvarp": Listed(ClusterFedVarp, "ClusterFedVARP", _VARP, _two_clusters),
     "scaffold": Listed(Scaffold, "SCAFFOLD", "Karimireddy et al., ICML 2020"),

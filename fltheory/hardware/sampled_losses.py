@@ -43,11 +43,17 @@ class SampledLosses:
         *,
         decay: float = 0.0,
         push: Tensor | None = None,
+        proximal: float = 0,
     ) -> Tensor:
         """Return where SGD along all steps of ``batches`` leads from ``start``, (rows, dim).
 
-        Every gradient is that of the loss, plus ``decay`` times the model, plus ``push``.
+        Every gradient is that of the loss, plus ``decay`` times the model, plus ``push``, plus
+        ``proximal`` times the way from ``start``.
         """
+        # Both pulls are one on the model, (decay + proximal) y, and a constant, -proximal start.
+        decay = decay + proximal
+        if proximal:
+            push = -proximal * start if push is None else push - proximal * start
         parts = self._of_batches.split(start)
         pushes = None if push is None else self._of_batches.split(push)
         for takes, descend in self._descents(parts, batches, lr):

@@ -123,9 +123,10 @@ class TorchClients:
         steps: int,
         lr: float,
         correction: Tensor | None = None,
+        proximal: float = 0,
     ) -> Tensor:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        rows, clients, change = self._changes(x, who, steps, lr, correction)
+        rows, clients, change = self._changes(x, who, steps, lr, correction, proximal)
         changes = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
         changes[rows, clients] = change
         return changes
@@ -139,9 +140,10 @@ class TorchClients:
         steps: int,
         lr: float,
         correction: Tensor | None = None,
+        proximal: float = 0,
     ) -> Tensor:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        rows, clients, change = self._changes(x, who, steps, lr, correction)
+        rows, clients, change = self._changes(x, who, steps, lr, correction, proximal)
         replicas = torch.arange(len(x), device=x.device)[:, None]
         return torch.where(rows == replicas, weights[rows, clients], 0.0) @ change
 
@@ -185,7 +187,13 @@ class TorchClients:
         return (x - self._losses.descend(x, batches, lr, decay=decay)) / lr
 
     def _changes(
-        self, x: Tensor, who: Tensor, steps: int, lr: float, correction: Tensor | None
+        self,
+        x: Tensor,
+        who: Tensor,
+        steps: int,
+        lr: float,
+        correction: Tensor | None,
+        proximal: float,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return the participants, as (rows, clients), and their changes, (participants, dim)."""
         rows, clients, present = self._participants(who)
@@ -195,7 +203,9 @@ class TorchClients:
         push = None if correction is None else correction[rows, clients]
         own = self._training
         batches = self._draw(self.pools, clients, steps, own.batch_size, own.epochs)
-        end = self._losses.descend(start, batches, lr, decay=own.weight_decay, push=push)
+        end = self._losses.descend(
+            start, batches, lr, decay=own.weight_decay, push=push, proximal=proximal
+        )
         return rows, clients, (end - start) * present[:, None]
 
     def _participants(self, who: Tensor) -> tuple[Tensor, Tensor, Tensor]:

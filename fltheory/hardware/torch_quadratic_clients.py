@@ -50,6 +50,7 @@ class TorchQuadraticClients:
         steps: int,
         lr: float,
         correction: Tensor | None = None,
+        proximal: float = 0,
     ) -> Tensor:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
         rows, clients = torch.nonzero(who, as_tuple=True)
@@ -59,6 +60,8 @@ class TorchQuadraticClients:
             gradient = self._client_gradients(y, clients)
             if correction is not None:
                 gradient = gradient + correction[rows, clients]
+            if proximal:
+                gradient = gradient + proximal * (y - start)
             y = y - lr * (gradient + self._normals(rows, self._problem.sigma))
         change = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
         change[rows, clients] = y - start
@@ -73,9 +76,12 @@ class TorchQuadraticClients:
         steps: int,
         lr: float,
         correction: Tensor | None = None,
+        proximal: float = 0,
     ) -> Tensor:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        change = self.local_sgd(x, who, steps=steps, lr=lr, correction=correction)
+        change = self.local_sgd(
+            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
         return torch.einsum("ri,ria->ra", weights, change)
 
     def loss(self, x: Tensor, who: Tensor) -> Tensor:

@@ -24,7 +24,14 @@ from fltheory.problems import QuadraticProblem
 N, DIM, REPLICAS, ROUNDS = 4, 2, 30, 12
 LR, STEPS = 0.1, 3
 ORDER = [2, 0, 3, 1]
-PER_CLIENT = ("aggregation_weights", "availability", "clusters", "target_weights")
+PER_CLIENT = (
+    "aggregation_weights",
+    "availability",
+    "client_weights",
+    "clusters",
+    "local_steps",
+    "target_weights",
+)
 STEP_SIZES = ("client_lr", "assist_lr")
 
 Make = Callable[[int], Algorithm]
@@ -57,6 +64,8 @@ def _made(name: str, **options: Any) -> Make:
 
 
 NOBODY_ABSENT = "weights 1/(N p) sum to more than one where nobody is ever absent"
+HELD_BACK = "the proximal term shortens local steps, which plain local SGD does not have"
+UNEVEN = "clients make other numbers of steps than plain local SGD"
 ESTIMATED = "estimated availabilities are below one, so that weights sum to more than one"
 WEIGHTS_OVER_ONE = {"equal clients": NOBODY_ABSENT, "one client": NOBODY_ABSENT}
 BROKEN: dict[str, dict[str, str]] = {
@@ -67,6 +76,8 @@ BROKEN: dict[str, dict[str, str]] = {
         "equal clients": "half of the clients train, with weights that do not sum to one",
     },
     "CA-Fed": {"equal clients": ESTIMATED, "one client": ESTIMATED},
+    "FedProx": {"equal clients": HELD_BACK, "one client": HELD_BACK},
+    "FedNova, uneven steps": {"equal clients": UNEVEN, "one client": UNEVEN},
 }
 VARIANTS: dict[str, dict[str, Make]] = {
     "safari": {"SAFARI": _made("safari", q=0.7)},
@@ -79,6 +90,18 @@ VARIANTS: dict[str, dict[str, Make]] = {
     "fedavg-is": {
         "FedAvg-IS": _made("fedavg-is"),
         "FedAvg-IS, all available": lambda n: _made("fedavg-is", availability=(1.0,) * n)(n),
+    },
+    "fedprox": {
+        "FedProx": _made("fedprox"),
+        "FedAvg, by data": lambda n: _made(
+            "fedprox", proximal=0.0, client_weights=tuple(range(1, n + 1))
+        )(n),
+    },
+    "fednova": {
+        "FedNova": _made("fednova"),
+        "FedNova, uneven steps": lambda n: _made(
+            "fednova", local_steps=(4, 1, 2, 1)[:n], client_weights=(3.0, 1.0, 2.0, 5.0)[:n]
+        )(n),
     },
     "f3ast": {"F3AST": _made("f3ast", smoothing=0.1, availability=None)},
     "ca-fed": {"CA-Fed": _made("ca-fed", availability=None)},
@@ -125,6 +148,11 @@ class Run:
 
 
 PROBLEM = random_problem(5, N, DIM, sigma=0.0, server_sigma=0.0)
+
+
+def relabelled(values: Any) -> Any:
+    """Return the clients' values in another order; a number for all stays."""
+    return values if np.ndim(values) == 0 else tuple(values[i] for i in ORDER)
 
 
 def same(found: np.ndarray, expected: np.ndarray) -> None:
@@ -187,6 +215,7 @@ def units_of_loss(make: Make) -> None:
     run = Run.drawn(algorithm)
     steep = QuadraticProblem(8 * PROBLEM.hessians, PROBLEM.optima)
     slow = with_fields(algorithm, STEP_SIZES, lambda lr: lr / 8)
+    slow = with_fields(slow, ("proximal",), lambda strength: 8 * strength)
     same(run.models(slow, steep), run.models(algorithm, PROBLEM))
 
 
@@ -194,8 +223,8 @@ def permutation(make: Make) -> None:
     algorithm = make(N)
     run = Run.drawn(algorithm)
     other = QuadraticProblem(PROBLEM.hessians[ORDER], PROBLEM.optima[ORDER])
-    relabelled = with_fields(algorithm, PER_CLIENT, lambda values: tuple(values[i] for i in ORDER))
-    found = replace(run, masks=run.masks[..., ORDER]).models(relabelled, other)
+    moved = with_fields(algorithm, PER_CLIENT, relabelled)
+    found = replace(run, masks=run.masks[..., ORDER]).models(moved, other)
     same(found, run.models(algorithm, PROBLEM))
 
 
@@ -314,6 +343,10 @@ FIRST_ROUND = {
     "FedAU": 1 / 2,
     "MIFA, waiting": 0.0,
     "MIFA from zero": 1 / 2,
+    "FedProx": (1 - 0.85**3) / 1.5 / 0.271,
+    "FedAvg, by data": 1.0,
+    "FedNova": 1.0,
+    "FedNova, uneven steps": 0.3439 / 0.271,
     "FedVARP": 1.0,
     "ClusterFedVARP": 1.0,
     "SCAFFOLD I": 1.0,
@@ -334,7 +367,9 @@ def test_the_first_round_by_hand(name: str) -> None:
 
     Its gradient is 5, three steps of 0.1 change its model by -(1 - 0.9^3) 5 = -1.355, and the
     server's moves by that times the client's weight: memories are empty and corrections zero.
-    CA-Fed's estimate of the availability is (1 + 1) / (1 + 2).
+    CA-Fed's estimate of the availability is (1 + 1) / (1 + 2). FedProx, with a proximal strength
+    of 0.5, shrinks the way that is left by 1 - 0.1 (1 + 0.5) in each step towards (1 / 1.5) of
+    the whole. FedNova's first client makes four steps, 1 - 0.9^4 = 0.3439.
     """
     algorithm = ENTRIES[name].make(2)
     clients = SteppedClients(QuadraticProblem([[1.0]], [[-2.0], [4.0]]), Silence())

@@ -3,7 +3,8 @@
 For a client with Hessian H and optimum c, ``A = I - lr H`` and a correction v, K steps of local
 SGD change its model by ``-lr sum_{k<K} A^k (H (x - c) + v)`` plus noise of covariance
 ``lr^2 sigma^2 / d sum_{k<K} A^{2k}``: no inverse is needed, so that all of it is a fraction where
-the numbers are. A client's noise is one block of d symbols with that covariance.
+the numbers are. With a proximal strength mu it is ``A = I - lr (H + mu I)``. A client's noise is
+one block of d symbols with that covariance.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class ClientNumbers:
     def __init__(self, problem: QuadraticProblem, arithmetic: Arithmetic) -> None:
         self.problem = problem
         self.arithmetic = arithmetic
-        self._known: dict[tuple[int, Any], LocalMaps] = {}
+        self._known: dict[tuple[int, Any, Any], LocalMaps] = {}
 
     @cached_property
     def optima(self) -> Entries:
@@ -94,23 +95,23 @@ class ClientNumbers:
         """Return the variance ``sigma^2 / d`` of one coordinate of a gradient's noise."""
         return self.arithmetic.entry(sigma) ** 2 / self.arithmetic.entry(self.problem.dim)
 
-    def local_maps(self, steps: int, lr: Any) -> LocalMaps:
+    def local_maps(self, steps: int, lr: Any, proximal: Any = 0) -> LocalMaps:
         """Return what so many steps of a step size do."""
-        key = steps, identity_of(lr)
+        key = steps, identity_of(lr), identity_of(proximal)
         if key not in self._known:
             while len(self._known) >= 16:
                 self._known.pop(next(iter(self._known)))
             made = self._exact_maps if self.arithmetic.exact else self._float_maps
-            self._known[key] = made(steps, lr)
+            self._known[key] = made(steps, lr, proximal)
         return self._known[key]
 
-    def _exact_maps(self, steps: int, lr: Any) -> LocalMaps:
-        rate = lr.value if isinstance(lr, ExactNumber) else self.arithmetic.entry(lr)
+    def _exact_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
+        rate, pull = self._entry(lr), self._entry(proximal)
         level = self.noise_level(self.problem.sigma) * rate**2
         identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
         slopes, pushes, noises = [], [], []
         for hessian in self.hessians:
-            step = identity - rate * hessian
+            step = identity - rate * (hessian + pull * identity)
             sums = _power_sum(step, identity, steps)
             squares = (
                 _power_sum(step @ step, identity, steps) if self.problem.sigma > 0 else identity
@@ -120,9 +121,14 @@ class ClientNumbers:
             noises.append(level * squares)
         return LocalMaps(np.stack(slopes), np.stack(pushes), np.stack(noises))
 
-    def _float_maps(self, steps: int, lr: Any) -> LocalMaps:
+    def _entry(self, number: Any) -> Any:
+        return number.value if isinstance(number, ExactNumber) else self.arithmetic.entry(number)
+
+    def _float_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
         # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
-        slope, push, noise = self._float_clients.local_parts(steps, as_float(lr))
+        slope, push, noise = self._float_clients.local_parts(
+            steps, as_float(lr), as_float(proximal)
+        )
         if self.problem.shared_hessian:
             slope, push, noise = slope[None], push[None], noise[None]
         return LocalMaps(slope, push, noise)
@@ -135,7 +141,7 @@ class ClientNumbers:
         if not self.arithmetic.exact:
             seen = self._float_clients.gradient_noise(steps, as_float(lr))
             return seen[None] if self.problem.shared_hessian else seen
-        rate = lr.value if isinstance(lr, ExactNumber) else self.arithmetic.entry(lr)
+        rate = self._entry(lr)
         identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
         level = self.noise_level(self.problem.sigma)
         covariances = []
@@ -193,10 +199,17 @@ class FormClients:
         return self._numbers.problem.n_clients
 
     def local_sgd(
-        self, x: AffineArray, who: Masks, *, steps: int, lr: Any, correction: Any = None
+        self,
+        x: AffineArray,
+        who: Masks,
+        *,
+        steps: int,
+        lr: Any,
+        correction: Any = None,
+        proximal: Any = 0,
     ) -> AffineArray:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        local = self._numbers.local_maps(steps, lr)
+        local = self._numbers.local_maps(steps, lr, proximal)
         moved = self._moved(local, x, correction)
         if self._numbers.problem.sigma > 0:
             moved = moved + self._noise_of_each(local, who)
@@ -211,9 +224,10 @@ class FormClients:
         steps: int,
         lr: Any,
         correction: Any = None,
+        proximal: Any = 0,
     ) -> AffineArray:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        local = self._numbers.local_maps(steps, lr)
+        local = self._numbers.local_maps(steps, lr, proximal)
         weighted = self._weights(who, weights)
         if correction is None:
             total = self._summed(local.slope, x, weighted)

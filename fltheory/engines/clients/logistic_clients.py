@@ -64,6 +64,7 @@ class LogisticClients:
         steps: int,
         lr: float,
         correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> FloatArray:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
         rows, clients = np.nonzero(who)
@@ -73,6 +74,8 @@ class LogisticClients:
         velocity = np.zeros_like(y)
         for _ in range(steps):
             velocity = self._momentum * velocity + self._gradients(y, clients) + push
+            if proximal:
+                velocity += proximal * (y - start)
             y -= lr * velocity
         change = np.zeros((*who.shape, x.shape[1]))
         change[rows, clients] = y - start
@@ -87,9 +90,12 @@ class LogisticClients:
         steps: int,
         lr: float,
         correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> FloatArray:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        change = self.local_sgd(x, who, steps=steps, lr=lr, correction=correction)
+        change = self.local_sgd(
+            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
         return np.einsum("ri,ria->ra", weights, change)
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:

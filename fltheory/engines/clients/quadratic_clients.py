@@ -2,7 +2,9 @@
 
 With ``A = (I - lr H)^K`` the change of a client's model is
 ``y_K - x = -(I - A)(x - c + H^{-1} v) + noise`` for a correction ``v``, and the noise of all
-steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``.
+steps is one Gaussian with covariance ``lr^2 sigma^2/d sum_{j<K} (I - lr H)^{2j}``. With a
+proximal strength mu, ``H + mu`` takes the place of H in A and in the covariance, and the change
+is ``H (H + mu)^{-1}`` times that.
 Its own sum of exact gradients along the way is ``(I - A)(x - c)/lr`` with a noise of
 covariance ``sigma^2/d sum_{j<K} (I - (I - lr H)^j)^2``: the gradient seen j steps after a
 disturbance has been moved by it.
@@ -28,6 +30,8 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_LOCAL_MAPS = 16
+
+_Key = tuple[str, int, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,7 @@ class QuadraticClients:
         self._eigenvalues, self._eigenvectors = problem.eigenbasis
         self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
         self._workspace = Scratch()
-        self._local_maps: dict[tuple[str, int, float], _LocalMap] = {}
+        self._local_maps: dict[_Key, _LocalMap] = {}
 
     def with_noise(self, noise: NoiseSource) -> QuadraticClients:
         """Return the same clients with other noise, sharing what has been worked out."""
@@ -93,7 +97,7 @@ class QuadraticClients:
         other._workspace = Scratch()
         return other
 
-    def _remember(self, key: tuple[str, int, float], local: _LocalMap) -> None:
+    def _remember(self, key: _Key, local: _LocalMap) -> None:
         """Hold the last few maps: step sizes that change every round would fill the memory."""
         while len(self._local_maps) >= _MOST_LOCAL_MAPS:
             self._local_maps.pop(next(iter(self._local_maps)))
@@ -114,13 +118,16 @@ class QuadraticClients:
         """N, the number of clients."""
         return self._problem.n_clients
 
-    def local_parts(self, steps: int, lr: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def local_parts(
+        self, steps: int, lr: float, proximal: float = 0
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return what K steps do to ``x - c``, and to a correction, and the noise's covariance.
 
         Each is (d, d), or (N, d, d) where the Hessians differ.
         """
-        local = self._change_map(steps, lr)
-        push = self._from_eigenbasis(-self._one_minus_power(steps, lr) / self._eigenvalues)
+        local = self._change_map(steps, lr, proximal)
+        pulled = self._eigenvalues + proximal
+        push = self._from_eigenbasis(-_one_minus_power(lr * pulled, steps) / pulled)
         return local.slope, push, local.noise_covariance
 
     def gradient_noise(self, steps: int, lr: float) -> FloatArray:
@@ -135,9 +142,12 @@ class QuadraticClients:
         steps: int,
         lr: float,
         correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> FloatArray:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        rows, clients, changes = self._changes(self._change_map(steps, lr), x, who, correction)
+        rows, clients, changes = self._changes(
+            self._change_map(steps, lr, proximal), x, who, correction
+        )
         every = np.zeros((*who.shape, x.shape[1]))
         every[rows, clients] = changes
         return every
@@ -151,9 +161,10 @@ class QuadraticClients:
         steps: int,
         lr: float,
         correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> FloatArray:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        return self._sum(self._change_map(steps, lr), x, who, weights, correction)
+        return self._sum(self._change_map(steps, lr, proximal), x, who, weights, correction)
 
     def summed_local_gradients(
         self, x: FloatArray, who: Masks, weights: FloatArray, *, steps: int, lr: float
@@ -303,18 +314,22 @@ class QuadraticClients:
             total += spread[:, None] * product(draws, local.noise_factor.T)
         return np.asarray(total)
 
-    def _change_map(self, steps: int, lr: float) -> _LocalMap:
-        key = ("change", steps, lr)
+    def _change_map(self, steps: int, lr: float, proximal: float) -> _LocalMap:
+        key = ("change", steps, lr, proximal)
         if key not in self._local_maps:
-            decay = 1.0 - lr * self._eigenvalues
+            pulled = self._eigenvalues + proximal
+            moved = _one_minus_power(lr * pulled, steps)
+            if proximal:
+                moved = moved * (self._eigenvalues / pulled)
+            decay = 1.0 - lr * pulled
             powers = decay[..., None] ** np.arange(steps)
             self._remember(
                 key,
                 _LocalMap(
-                    slope=self._from_eigenbasis(-self._one_minus_power(steps, lr)),
+                    slope=self._from_eigenbasis(-moved),
                     noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
-                    slope_rounding=self._power_rounding(steps, lr),
-                    power_rounding=self._power_rounding(steps, lr),
+                    slope_rounding=_power_rounding(decay, steps, self._problem.dim),
+                    power_rounding=_power_rounding(decay, steps, self._problem.dim),
                     offsets=self._offsets,
                     noisy=self._problem.sigma > 0,
                 ),
@@ -322,34 +337,23 @@ class QuadraticClients:
         return self._local_maps[key]
 
     def _gradient_map(self, steps: int, lr: float) -> _LocalMap:
-        key = ("gradient", steps, lr)
+        key = ("gradient", steps, lr, 0.0)
         if key not in self._local_maps:
-            moved = np.stack([self._one_minus_power(j, lr) for j in range(steps)], axis=-1)
+            move = lr * self._eigenvalues
+            moved = np.stack([_one_minus_power(move, j) for j in range(steps)], axis=-1)
+            rounding = _power_rounding(1.0 - move, steps, self._problem.dim)
             self._remember(
                 key,
                 _LocalMap(
-                    slope=self._from_eigenbasis(self._one_minus_power(steps, lr) / lr),
+                    slope=self._from_eigenbasis(_one_minus_power(move, steps) / lr),
                     noise_factor=self._noise_factor(np.sqrt((moved**2).sum(axis=-1))),
-                    slope_rounding=self._power_rounding(steps, lr) / lr,
-                    power_rounding=self._power_rounding(steps, lr),
+                    slope_rounding=rounding / lr,
+                    power_rounding=rounding,
                     offsets=self._offsets,
                     noisy=self._problem.sigma > 0,
                 ),
             )
         return self._local_maps[key]
-
-    def _power_rounding(self, steps: int, lr: float) -> float:
-        """Bound the rounding in K-fold powers of numbers near one or above."""
-        growth = max(1.0, float(np.abs(1.0 - lr * self._eigenvalues).max() ** steps))
-        return float(np.finfo(np.float64).eps) * (2 * steps + self._problem.dim) * growth
-
-    def _one_minus_power(self, steps: int, lr: float) -> FloatArray:
-        """``1 - (1 - lr lambda)^steps`` without cancellation for small steps."""
-        move = lr * self._eigenvalues
-        small = np.minimum(move, 0.5)
-        return np.where(
-            move < 0.5, -np.expm1(steps * np.log1p(-small)), 1.0 - (1.0 - move) ** steps
-        )
 
     def _noise_factor(self, scale: FloatArray) -> FloatArray:
         level = self._problem.sigma / math.sqrt(self._problem.dim)
@@ -359,6 +363,18 @@ class QuadraticClients:
         scaled = self._eigenvectors * eigenvalues[..., None, :]
         product = scaled @ np.swapaxes(self._eigenvectors, -1, -2)
         return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))
+
+
+def _power_rounding(decay: FloatArray, steps: int, dim: int) -> float:
+    """Bound the rounding in K-fold powers of numbers near one or above."""
+    growth = max(1.0, float(np.abs(decay).max() ** steps))
+    return float(np.finfo(np.float64).eps) * (2 * steps + dim) * growth
+
+
+def _one_minus_power(move: FloatArray, steps: int) -> FloatArray:
+    """``1 - (1 - move)^steps`` without cancellation for small moves."""
+    small = np.minimum(move, 0.5)
+    return np.where(move < 0.5, -np.expm1(steps * np.log1p(-small)), 1.0 - (1.0 - move) ** steps)
 
 
 def _apply_in_runs(

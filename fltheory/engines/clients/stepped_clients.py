@@ -38,10 +38,11 @@ class SteppedClients:
         steps: int,
         lr: float,
         correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> FloatArray:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
         change = np.zeros((*who.shape, x.shape[1]))
-        change[who], _ = self._run(x, who, steps, lr, correction)
+        change[who], _ = self._run(x, who, steps, lr, correction, proximal)
         return change
 
     def summed_local_sgd(
@@ -53,9 +54,12 @@ class SteppedClients:
         steps: int,
         lr: float,
         correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> FloatArray:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        change = self.local_sgd(x, who, steps=steps, lr=lr, correction=correction)
+        change = self.local_sgd(
+            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
         return np.einsum("ri,ria->ra", weights, change)
 
     def summed_local_gradients(
@@ -63,7 +67,7 @@ class SteppedClients:
     ) -> FloatArray:
         """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
         sums = np.zeros((*who.shape, x.shape[1]))
-        _, sums[who] = self._run(x, who, steps, lr, None)
+        _, sums[who] = self._run(x, who, steps, lr)
         return np.einsum("ri,ria->ra", weights, sums)
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:
@@ -76,7 +80,13 @@ class SteppedClients:
         return gradient + self._noise_of(np.arange(x.shape[0]), x, self._problem.server_sigma)
 
     def _run(
-        self, x: FloatArray, who: Masks, steps: int, lr: float, correction: FloatArray | None
+        self,
+        x: FloatArray,
+        who: Masks,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
     ) -> tuple[FloatArray, FloatArray]:
         """Return change and gradient sum of every (replica, participant) pair, in row order."""
         rows, clients = np.nonzero(who)
@@ -87,6 +97,8 @@ class SteppedClients:
         for _ in range(steps):
             gradient = self._problem.client_gradients(y, clients)
             gradient_sum += gradient
+            if proximal:
+                gradient = gradient + proximal * (y - start)
             y -= lr * (gradient + push + self._noise_of(rows, x, self._problem.sigma))
         return y - start, gradient_sum
 

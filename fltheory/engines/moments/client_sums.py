@@ -136,12 +136,13 @@ class _Recorder:
         steps: int,
         lr: float,
         correction: Any = None,
+        proximal: float = 0,
     ) -> FloatArray:
         if correction is not None:
             raise NotASumError("clients are told corrections of their own")
 
         def call(clients: QuadraticClients, y: FloatArray, who: Any, weights: Any) -> FloatArray:
-            return clients.summed_local_sgd(y, who, weights, steps=steps, lr=lr)
+            return clients.summed_local_sgd(y, who, weights, steps=steps, lr=lr, proximal=proximal)
 
         return self._answer(call, x, who, weights)
 

@@ -28,27 +28,38 @@ def problem_of(shared: bool) -> QuadraticProblem:
     )
 
 
-def local_loops(hessian: list[list[float]], steps: int, lr: Fraction) -> tuple[np.ndarray, ...]:
+def local_loops(
+    hessian: list[list[float]], steps: int, lr: Fraction, proximal: Fraction
+) -> tuple[np.ndarray, ...]:
     """Return slope, push and noise of K steps, one after another, in fractions."""
     decimal = np.vectorize(lambda value: Fraction(repr(float(value))), otypes=[object])
     h, eye = decimal(hessian), decimal(np.eye(2))
     slope, push, noise = 0 * eye, 0 * eye, 0 * eye
     level = Fraction(6, 10) ** 2 / 2
     for _ in range(steps):
-        shrink = eye - lr * h
+        shrink = eye - lr * (h + proximal * eye)
         slope, push = shrink @ slope - lr * h, shrink @ push - lr * eye
         noise = shrink @ noise @ shrink + lr**2 * level * eye
     return slope, push, noise
 
 
-@given(st.integers(1, 12), st.sampled_from([0.1, 0.35, 0.01]), st.booleans())
-def test_local_maps_are_those_of_loops(steps: int, lr: float, shared: bool) -> None:
+@given(
+    st.integers(1, 12),
+    st.sampled_from([0.1, 0.35, 0.01]),
+    st.booleans(),
+    st.sampled_from([0.0, 0.3, 4.0]),
+)
+def test_local_maps_are_those_of_loops(
+    steps: int, lr: float, shared: bool, proximal: float
+) -> None:
     """Equal in fractions, and to 1e-13 in floats."""
     problem = problem_of(shared)
-    exact = ClientNumbers(problem, RATIONAL).local_maps(steps, RATIONAL.parameter(lr))
-    near = ClientNumbers(problem, FLOAT64).local_maps(steps, lr)
+    given = RATIONAL.parameter(lr), RATIONAL.parameter(proximal)
+    exact = ClientNumbers(problem, RATIONAL).local_maps(steps, *given)
+    near = ClientNumbers(problem, FLOAT64).local_maps(steps, lr, proximal)
     for client in range(1 if shared else 2):
-        expected = local_loops(HESSIANS[client], steps, Fraction(repr(lr)))
+        numbers = Fraction(repr(lr)), Fraction(repr(proximal))
+        expected = local_loops(HESSIANS[client], steps, *numbers)
         for name, values in zip(("slope", "push", "noise"), expected, strict=True):
             found = getattr(exact, name)[client]
             assert [as_fraction(item) for item in found.flat] == list(values.flat)
@@ -73,6 +84,10 @@ ANSWERS = {
     "a sum": lambda c, x, who: c.summed_local_sgd(x, who, WEIGHTS, steps=3, lr=0.2),
     "a corrected sum": lambda c, x, who: c.summed_local_sgd(
         x, who, WEIGHTS, steps=3, lr=0.2, correction=corrections(who)
+    ),
+    "held back": lambda c, x, who: c.local_sgd(x, who, steps=3, lr=0.2, proximal=0.7),
+    "a sum of those held back": lambda c, x, who: c.summed_local_sgd(
+        x, who, WEIGHTS, steps=3, lr=0.2, correction=corrections(who), proximal=0.7
     ),
     "gradients": lambda c, x, who: c.summed_local_gradients(x, who, WEIGHTS, steps=3, lr=0.2),
     "the server": lambda c, x, who: c.server_gradient(x),

@@ -38,6 +38,20 @@ def test_full_batches_are_gradient_descent() -> None:
     np.testing.assert_array_equal(changes[~who], 0)
 
 
+def test_a_proximal_term_is_part_of_the_gradient() -> None:
+    """y = y - 0.2 v with v = 0.5 v + g + 3 (y - x), two steps by hand."""
+    problem = problem_of()
+    clients = LogisticClients(problem, np.random.default_rng(1), momentum=0.5)
+    x, who = np.array([[1.0, -1.0]]), np.array([[False, True, False]])
+    first = problem.client_gradients(x, np.array([1]))
+    y = x - 0.2 * first
+    second = 0.5 * first + problem.client_gradients(y, np.array([1])) + 3 * (y - x)
+    found = clients.local_sgd(x, who, steps=2, lr=0.2, proximal=3.0)[:, 1]
+    np.testing.assert_allclose(found, y - 0.2 * second - x, rtol=1e-13)
+    summed = clients.summed_local_sgd(x, who, np.full((1, 3), 2.0), steps=2, lr=0.2, proximal=3.0)
+    np.testing.assert_allclose(summed, 2 * found, rtol=1e-13)
+
+
 def test_momentum_begins_each_round_at_rest() -> None:
     """v = 0.5 v + g, y = y - lr v, over two rounds of two steps."""
     problem = problem_of()

@@ -31,9 +31,10 @@ def some_masks(rng: np.random.Generator, replicas: int, n_clients: int) -> np.nd
     steps=st.integers(1, 12),
     lr=st.floats(1e-3, 2.0),
     corrected=st.booleans(),
+    proximal=st.sampled_from([0, 0.3, 5.0]),
 )
 def test_silent_local_sgd_equals_stepping(
-    seed: int, shared: bool, steps: int, lr: float, corrected: bool
+    seed: int, shared: bool, steps: int, lr: float, corrected: bool, proximal: float
 ) -> None:
     problem = random_problem(seed, 4, 3, shared=shared, sigma=0.0)
     rng = np.random.default_rng(seed)
@@ -41,7 +42,7 @@ def test_silent_local_sgd_equals_stepping(
     weights = rng.random((6, 4))
     correction = rng.standard_normal((6, 4, 3)) if corrected else None
     closed, stepped = (kind(problem, Silence()) for kind in (QuadraticClients, SteppedClients))
-    arguments = {"steps": steps, "lr": lr, "correction": correction}
+    arguments = {"steps": steps, "lr": lr, "correction": correction, "proximal": proximal}
     expected = stepped.local_sgd(x, who, **arguments)
     scale = np.abs(expected).max()
     np.testing.assert_allclose(
@@ -63,7 +64,7 @@ def test_silent_local_sgd_equals_stepping(
 
 
 def explicit_noise(
-    problem: QuadraticProblem, client: int, steps: int, lr: float
+    problem: QuadraticProblem, client: int, steps: int, lr: float, proximal: float = 0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the covariances of a client's change and of its gradient sum, step by step."""
     dim = problem.dim
@@ -72,7 +73,8 @@ def explicit_noise(
     total = np.zeros((dim, 0))
     for _ in range(steps):
         total = total + hessian @ model
-        model = np.hstack([(np.eye(dim) - lr * hessian) @ model, -lr * np.eye(dim)])
+        pull = hessian + proximal * np.eye(dim)
+        model = np.hstack([(np.eye(dim) - lr * pull) @ model, -lr * np.eye(dim)])
         total = np.hstack([total, np.zeros((dim, dim))])
     level = problem.sigma**2 / dim
     return level * model @ model.T, level * total @ total.T
@@ -92,6 +94,15 @@ def read_covariance(
         np.repeat(x, count, 0), np.repeat(who, count, 0), np.repeat(weights, count, 0), **arguments
     )
     return (moved - still).T @ (moved - still)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_noise_of_sums_that_a_proximal_term_holds_back(shared: bool) -> None:
+    problem = random_problem(3, 4, 3, shared=shared, sigma=1.7)
+    who = np.array([[False, True, False, False]])
+    expected = 0.25**2 * explicit_noise(problem, 1, 4, 0.3, 0.9)[0]
+    found = read_covariance("summed_local_sgd", problem, who, steps=4, lr=0.3, proximal=0.9)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("shared", [True, False])

@@ -39,6 +39,19 @@ def test_local_sgd_with_a_correction() -> None:
             np.testing.assert_allclose(change[replica, client], expected, rtol=1e-12, atol=1e-15)
 
 
+def test_a_proximal_term_pulls_to_where_the_steps_began() -> None:
+    """``y <- y - lr (grad F_i(y) + 2 (y - x))`` for K = 3."""
+    x, who = np.array([[0.5, 2.0]]), np.array([[False, True, False]])
+    clients = SteppedClients(RIPPLED, Silence())
+    y = x[0].copy()
+    for _ in range(3):
+        y = y - 0.1 * (rippled_gradient(RIPPLED, y, 1) + 2 * (y - x[0]))
+    change = clients.local_sgd(x, who, steps=3, lr=0.1, proximal=2.0)
+    np.testing.assert_allclose(change[0, 1], y - x[0], rtol=1e-12)
+    summed = clients.summed_local_sgd(x, who, np.full((1, 3), 0.5), steps=3, lr=0.1, proximal=2.0)
+    np.testing.assert_allclose(summed[0], (y - x[0]) / 2, rtol=1e-12)
+
+
 def test_sums_follow_the_weights_of_the_present() -> None:
     """Absent clients count for nothing, whatever their weight."""
     x = np.array([[0.5, 2.0]])

@@ -1,0 +1,99 @@
+"""FedNova: updates divided by how many steps each client made (Wang et al., NeurIPS 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.client_constants import (
+    check_one_each,
+    checked_client_weights,
+    on_backend,
+)
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class FedNova:
+    """Normalised averaging: clients make different numbers of local steps, without bias.
+
+    Client i makes tau_i steps of SGD, and ``d_i = (y_i - x) / tau_i``. Then
+    ``x <- x + server_lr tau_eff sum_i p_i d_i`` with ``tau_eff = sum_i p_i tau_i``, both sums over
+    those present and p normalised to one over them. Follows Wang et al. with plain local SGD,
+    where the vector a_i is of ones, and the paper's own choice of tau_eff; differs in that the
+    paper samples clients, and this takes whoever is there. With equal numbers of steps it is
+    FedAvg weighted by ``client_weights``.
+
+    - Empty round: nothing changes; nor does anything where all who are present have weight 0.
+    - First appearance, and return after whatever absence: nothing is remembered of a client.
+    - Who never appeared contributes nothing, and counts neither in p nor in tau_eff.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta, the step size of local SGD.
+    local_steps : int or tuple of int, (N,)
+        tau_i, the local SGD steps of each client in a round; a single number serves all.
+    client_weights : tuple of float, (N,), optional
+        p before it is normalised, such as the clients' numbers of samples: not negative, not all
+        zero. By default all are alike.
+    server_lr : float
+        Factor on the aggregated update.
+
+    Raises
+    ------
+    ValueError
+        For weights that are negative or all zero, a step size that is not positive or a number of
+        steps below 1; by `init`, if there are not as many of either as clients.
+    """
+
+    client_lr: float
+    local_steps: int | tuple[int, ...]
+    _: KW_ONLY
+    client_weights: tuple[float, ...] | None = None
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        if isinstance(self.local_steps, tuple) and self.local_steps:
+            for steps in self.local_steps:
+                validation.whole_number("local_steps", steps, at_least=1)
+        else:
+            validation.whole_number("local_steps", self.local_steps, at_least=1)
+        object.__setattr__(self, "client_weights", checked_client_weights(self.client_weights))
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the initial state: the server's model alone."""
+        check_one_each("client_weights", self.client_weights, n_clients)
+        if isinstance(self.local_steps, tuple):
+            check_one_each("local_steps", self.local_steps, n_clients)
+        return {"x": x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x = state["x"]
+        xp = array_namespace(x)
+        p = participant_average(who, x, self.client_weights)
+        if not isinstance(self.local_steps, tuple):
+            # tau_eff is then that number, and the weights are p.
+            update = clients.summed_local_sgd(x, who, p, steps=self.local_steps, lr=self.client_lr)
+            return {"x": x + self.server_lr * update}
+        tau = on_backend(np.array(self.local_steps), x)
+        weights = xp.sum(p * tau, axis=1, keepdims=True) * p / tau
+        update = xp.zeros_like(x)
+        for steps in sorted(set(self.local_steps)):
+            alike = who & (tau == steps)
+            update = update + clients.summed_local_sgd(
+                x, alike, weights, steps=steps, lr=self.client_lr
+            )
+        return {"x": x + self.server_lr * update}

@@ -1,0 +1,85 @@
+"""FedProx: local steps that a proximal term holds near the server's model (Li et al., 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from fltheory import validation
+from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.client_constants import check_one_each, checked_client_weights
+from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+
+
+@dataclass(frozen=True)
+class FedProx:
+    """FedAvg whose clients take their steps on ``F_k(y) + mu/2 ||y - x||^2``.
+
+    Follows Algorithm 2 of Li et al. (MLSys 2020), x being the server's model of the round, with
+    ``local_steps`` steps of SGD as the inexact solver: ``y <- y - eta (grad F_k(y) + mu (y - x))``.
+    The server takes the participants' mean, or one weighted by ``client_weights``. Differs in
+    that the paper samples clients in proportion to their data; this takes whoever is there. Where
+    ``mu = 0`` it is FedAvg, with ``client_weights`` n_k that of McMahan et al.: ``n_k / m_t``, m_t
+    the sum of n over those present.
+
+    - Empty round: nothing changes; nor does anything where all who are present have weight 0.
+    - First appearance, and return after whatever absence: nothing is remembered of a client.
+    - Who never appeared contributes nothing and counts nowhere.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta, the step size of local SGD.
+    local_steps : int
+        K, the local SGD steps in a round.
+    proximal : float
+        mu, the strength of the proximal term, at least 0.
+    client_weights : tuple of float, (N,), optional
+        n, such as the clients' numbers of samples: not negative, not all zero. By default all
+        are alike.
+    server_lr : float
+        Factor on the averaged update.
+
+    Raises
+    ------
+    ValueError
+        For weights that are negative or all zero, a negative ``proximal``, a step size that is
+        not positive or ``local_steps`` below 1; by `init`, if there are not as many weights as
+        clients.
+    """
+
+    client_lr: float
+    local_steps: int
+    proximal: float
+    _: KW_ONLY
+    client_weights: tuple[float, ...] | None = None
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        validation.positive("client_lr", self.client_lr)
+        validation.whole_number("local_steps", self.local_steps, at_least=1)
+        validation.nonnegative("proximal", self.proximal)
+        object.__setattr__(self, "client_weights", checked_client_weights(self.client_weights))
+        validation.positive("server_lr", self.server_lr)
+
+    @property
+    def branches(self) -> tuple[tuple[str, float], ...]:
+        """Every round is a clients' round."""
+        return EVERY_ROUND_CLIENTS
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the initial state: the server's model alone."""
+        check_one_each("client_weights", self.client_weights, n_clients)
+        return {"x": x0}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        x = state["x"]
+        update = clients.summed_local_sgd(
+            x,
+            who,
+            participant_average(who, x, self.client_weights),
+            steps=self.local_steps,
+            lr=self.client_lr,
+            proximal=self.proximal,
+        )
+        return {"x": x + self.server_lr * update}
