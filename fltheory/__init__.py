@@ -64,6 +64,7 @@ _SUBPACKAGES = (
     "algorithms",
     "engines",
     "fedau",
+    "flower",
     "reproduce",
     "hardware",
     "learnability",

@@ -11,7 +11,7 @@ import fltheory
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(fltheory.__path__, "fltheory.", onerror=lambda name: None)
-    if not info.name.startswith("fltheory.hardware")
+    if not info.name.startswith(("fltheory.hardware", "fltheory.flower"))
 ]
 
 

@@ -1,4 +1,4 @@
-"""The package's floors: an import never goes up, and only the hardware floor needs torch."""
+"""The package's floors: an import never goes up; torch and Flower are needed by a unit each."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ FLOORS = {
     "hardware": 3,
     "fedau": 4,
     "strategies": 4,
+    "flower": 4,
     "grammar": 4,
     "derivations": 4,
     "evidence": 5,
@@ -125,7 +126,10 @@ def _file(imported: str, names: Container[str]) -> str | None:
     return next((name for name in candidates if name in names), None)
 
 
+OPTIONAL = {"torch": "hardware", "flwr": "flower"}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_the_hardware_floor_imports_torch(path: Path) -> None:
-    if unit_of(path) != "hardware":
-        assert not [name for name in imports_of(path) if name.split(".")[0] == "torch"]
+def test_only_one_unit_imports_an_optional_library(path: Path) -> None:
+    used = {name.split(".")[0] for name in imports_of(path)} & OPTIONAL.keys()
+    assert {OPTIONAL[library] for library in used} <= {unit_of(path)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("torch", "cvxpy", "sympy", "scipy.stats", "matplotlib", "pandas")
+HEAVY = ("torch", "cvxpy", "sympy", "scipy.stats", "matplotlib", "pandas", "flwr")
 PROBE = f"""
 import json, sys
 before = set(sys.modules)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import fltheory
 
-_OPTIONAL = ("hardware", "hardware.models", "hardware.training")
+_OPTIONAL = ("flower", "hardware", "hardware.models", "hardware.training")
 _NESTED = ("hardware.datasets", "hardware.models", "hardware.training")
 
 
@@ -46,7 +46,7 @@ def description(name: str) -> str:
 def undocumented() -> tuple[str, ...]:
     """Return public classes, functions and modules that have no docstring of their own.
 
-    What needs an extra that is not installed (torch) is passed over.
+    What needs an extra that is not installed (torch, Flower) is passed over.
     """
     missing = [f"fltheory.{package}" for package in public_names() if not description(package)]
     for package, names in public_names().items():

@@ -1,0 +1,38 @@
+"""The algorithms in Flower: strategies, clients for them, and any strategy run in process.
+
+Needs the optional extra ``flower``, which nothing else in the package imports.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fltheory.flower.exact_clients import gradient_descent_app
+    from fltheory.flower.in_process_grid import InProcessGrid
+    from fltheory.flower.legacy import numpy_client_app
+    from fltheory.flower.strategy_runs import run_of
+
+__all__ = ["InProcessGrid", "gradient_descent_app", "numpy_client_app", "run_of"]
+
+_HOMES = {
+    "InProcessGrid": "in_process_grid",
+    "gradient_descent_app": "exact_clients",
+    "numpy_client_app": "legacy",
+    "run_of": "strategy_runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"{__name__}.{_HOMES[name]}")
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "flwr":
+            raise
+        raise ImportError(
+            f"{__name__}.{name} needs Flower, an optional extra: pip install 'fltheory[flower]'"
+        ) from error
+    return getattr(module, name)
