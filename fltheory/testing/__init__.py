@@ -1,9 +1,52 @@
-"""Theorems in your own tests: a plugin for pytest, and what hand-written tests need.
+"""Theorems and implementations in your own tests.
 
 ``pytest --fltheory my_theorem.py`` makes a test of each statement in each of its regimes; see
-`fltheory.testing.pytest_plugin`. Nothing here takes time to import.
+`fltheory.testing.pytest_plugin`. `check_algorithm` checks an implementation of an algorithm
+against its paper, law by law. Nothing here takes time to import.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from fltheory.testing.cells import each_cell, rows_of
 
-__all__ = ["each_cell", "rows_of"]
+if TYPE_CHECKING:
+    from fltheory.testing.conformance.clients import QuadraticClient
+    from fltheory.testing.conformance.own_runs import run_of
+    from fltheory.testing.conformance.report import (
+        ConformanceError,
+        ConformanceReport,
+        Finding,
+        Outcome,
+    )
+    from fltheory.testing.conformance.suite import check_algorithm
+
+__all__ = [
+    "ConformanceError",
+    "ConformanceReport",
+    "Finding",
+    "Outcome",
+    "QuadraticClient",
+    "check_algorithm",
+    "each_cell",
+    "rows_of",
+    "run_of",
+]
+
+_HOMES = {
+    "ConformanceError": "report",
+    "ConformanceReport": "report",
+    "Finding": "report",
+    "Outcome": "report",
+    "QuadraticClient": "clients",
+    "check_algorithm": "suite",
+    "run_of": "own_runs",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.conformance.{_HOMES[name]}"), name)

@@ -1,0 +1,1 @@
+"""Does an implementation compute what its paper says? Law by law, on quadratic clients."""

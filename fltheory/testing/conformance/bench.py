@@ -1,0 +1,197 @@
+"""Where models are compared: an implementation beside what a law expects of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.guarded_run import GuardedRun, Misconduct
+from fltheory.testing.conformance.own_runs import run_of
+from fltheory.testing.conformance.specifications import Specification
+from fltheory.validation import FloatArray
+
+_MOST_TRIED = 160
+_LONGEST_SEARCH = 1.5
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Expected and actual models, a row a round, and how far they may differ.
+
+    Attributes
+    ----------
+    expected, actual : array, (rows, d)
+    tolerance : float or array, (rows, d)
+    """
+
+    expected: FloatArray
+    actual: FloatArray
+    tolerance: FloatArray | float
+
+    @property
+    def first_wrong(self) -> int | None:
+        """The first row that differs by more than the tolerance."""
+        # Not "above": a comparison with NaN must not pass.
+        wrong = ~(np.abs(self.expected - self.actual) <= self.tolerance)
+        rows = np.flatnonzero(wrong.any(axis=1))
+        return int(rows[0]) if rows.size else None
+
+
+@dataclass(eq=False)
+class Bench:
+    """An implementation beside the reference.
+
+    Attributes
+    ----------
+    specification : Specification
+    guarded : GuardedRun
+    rtol : float
+        How far models may differ, relative to the largest number in a case.
+    """
+
+    specification: Specification
+    guarded: GuardedRun
+    rtol: float
+    _ours: dict[tuple[object, ...], FloatArray] = field(default_factory=dict)
+
+    def actual(self, case: Case) -> FloatArray:
+        """Return what the implementation makes of a case."""
+        return self.guarded.models(case)
+
+    def ours(self, case: Case) -> FloatArray:
+        """Return what the package's algorithm makes of a case."""
+        if case.key not in self._ours:
+            run = run_of(self.specification.name)
+            self._ours[case.key] = run(case.x0, case.clients, case.trace, **case.keywords)
+        return self._ours[case.key]
+
+    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> Comparison:
+        """Return a comparison to `rtol`, of the largest number so far in the case."""
+        size = np.maximum.accumulate(np.abs(expected).max(axis=1))
+        return Comparison(expected, actual, self.rtol * (case.scale + size)[:, None])
+
+    def against_ours(self, case: Case) -> Comparison:
+        """Compare with the package's algorithm."""
+        return self.compared(case, self.ours(case), self.actual(case))
+
+
+Compare: TypeAlias = Callable[[Bench, Case], Comparison]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A case that a law tries.
+
+    Attributes
+    ----------
+    case : Case
+    compare : callable
+        What the law compares there, given the bench and the case, or a smaller one.
+    shrinks : bool
+        Whether smaller cases are as good.
+    words : tuple of str
+        How the expected models come about, round by round.
+    """
+
+    case: Case
+    compare: Compare
+    shrinks: bool = True
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Failure:
+    """A law that fails: the case, and both models or what the call did wrong."""
+
+    trial: Trial
+    comparison: Comparison | None
+    misconduct: Misconduct | None = None
+
+    @property
+    def case(self) -> Case:
+        """Where it fails."""
+        return self.trial.case
+
+
+def failure_of(bench: Bench, trial: Trial) -> Failure | None:
+    """Return how a trial fails, None where the law holds."""
+    try:
+        comparison = trial.compare(bench, trial.case)
+    except Misconduct as misconduct:
+        return Failure(replace(trial, case=misconduct.case), None, misconduct)
+    return Failure(trial, comparison) if comparison.first_wrong is not None else None
+
+
+def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed: bool) -> Failure:
+    """Return the failure on the smallest case that can be found in a second or so.
+
+    What is ``fixed`` is not changed.
+
+    Rounds after the first wrong one go first; then rounds, clients, dimensions, local steps and
+    participants one by one, as long as the law fails alike; then the numbers are made simple.
+    """
+    deadline, tried = time.perf_counter() + _LONGEST_SEARCH, 0
+    if not failure.trial.shrinks:
+        return failure
+    found = _cut(bench, failure)
+    going = True
+    while going:
+        going = False
+        for case in found.case.smaller(
+            fewer_clients=not n_fixed, fewer_steps="local_steps" not in fixed
+        ):
+            if time.perf_counter() > deadline or tried > _MOST_TRIED:
+                break
+            tried += 1
+            smaller = _fails_alike(bench, found, case)
+            if smaller is not None:
+                found, going = _cut(bench, smaller), True
+                break
+    for case in _simpler(found.case, fixed):
+        simpler = _fails_alike(bench, found, case)
+        found = found if simpler is None else simpler
+    return found
+
+
+def _cut(bench: Bench, failure: Failure) -> Failure:
+    """Leave out the rounds after the first wrong one."""
+    row = None if failure.comparison is None else failure.comparison.first_wrong
+    if row is None or row >= failure.case.rounds:
+        return failure
+    shorter = _fails_alike(bench, failure, failure.case.first_rounds(max(row, 1)))
+    return failure if shorter is None else shorter
+
+
+def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
+    try:
+        found = failure_of(bench, replace(failure.trial, case=case))
+    except (ValueError, ArithmeticError, IndexError):
+        # The reference refuses the smaller case, so that it shows nothing.
+        return None
+    if found is None or (found.misconduct is None) != (failure.misconduct is None):
+        return None
+    if found.misconduct is not None and failure.misconduct is not None:
+        return found if found.misconduct.kind == failure.misconduct.kind else None
+    return found
+
+
+def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
+    """Return the case with plain numbers, as far as they can be plain."""
+    if case.dim > 1:
+        return []
+    lr = case.client_lr if "client_lr" in fixed else 0.5
+    clients = tuple(
+        replace(
+            client,
+            hessian=client.hessian if not client.hessian.any() else np.eye(1) * 0.5 / lr,
+            optimum=np.array([8.0 * k]),
+        )
+        for k, client in enumerate(case.clients)
+    )
+    plain = replace(case, clients=clients, x0=np.array([4.0]), client_lr=lr)
+    return [plain] if "server_lr" in fixed else [plain, replace(plain, server_lr=1.0)]

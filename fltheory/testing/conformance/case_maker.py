@@ -1,0 +1,159 @@
+"""Cases drawn from a seed: clients that differ, traces of every kind, hyper-parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fltheory.testing.conformance.case import PER_CLIENT, Case, Trace
+from fltheory.testing.conformance.clients import QuadraticClient
+from fltheory.testing.conformance.specifications import Specification
+from fltheory.validation import FloatArray
+
+Kind: TypeAlias = Callable[[np.random.Generator, int, int], Trace]
+
+STEP_SIZES = ("client_lr", "local_steps", "server_lr")
+
+
+def full(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return a trace with everybody in every round."""
+    return np.ones((rounds, n), dtype=bool)
+
+
+def uniform(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return as many clients in every round, any of them alike."""
+    size = max(1, n // 2)
+    return np.array([rng.permutation(n) < size for _ in range(rounds)])
+
+
+def uneven(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return independent clients, some of them rarely there."""
+    return np.asarray(rng.random((rounds, n)) < np.linspace(0.85, 0.3, n))
+
+
+def bursty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return clients that come and go by chains of their own, and stay for long."""
+    here, trace = rng.random(n) < 0.5, []
+    for _ in range(rounds):
+        trace.append(here)
+        here = here ^ (rng.random(n) < 0.3)
+    return np.array(trace)
+
+
+def with_empty(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return rounds in some of which nobody is there, the first and the last among them."""
+    trace = uneven(rng, rounds, n)
+    trace[0] = trace[-1] = trace[rounds // 2] = False
+    return trace
+
+
+def late(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return a trace in which one client appears only after two thirds of the rounds."""
+    trace = uneven(rng, rounds, n)
+    first = 2 * rounds // 3
+    trace[:first, n - 1], trace[first, n - 1] = False, True
+    return trace
+
+
+def long_absence(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return a trace in which the first client goes away for most of the run, and returns."""
+    trace = uneven(rng, rounds, n)
+    trace[0, 0], trace[1 : rounds - 2, 0], trace[rounds - 2 :, 0] = True, False, True
+    return trace
+
+
+def never(rng: np.random.Generator, rounds: int, n: int) -> Trace:
+    """Return a trace in which the last client never comes."""
+    trace = uneven(rng, rounds, n)
+    trace[:, n - 1] = n == 1
+    return trace
+
+
+@dataclass(frozen=True, eq=False)
+class CaseMaker:
+    """Draws cases for an algorithm with what the user fixed.
+
+    Attributes
+    ----------
+    specification : Specification
+    hyper : mapping
+        Options and step sizes that are given, and not varied.
+    rng : numpy.random.Generator
+    """
+
+    specification: Specification
+    hyper: Mapping[str, Any]
+    rng: np.random.Generator
+
+    @property
+    def n_fixed(self) -> int | None:
+        """How many clients there must be, where options that are given say so."""
+        for name in (*PER_CLIENT, "local_steps"):
+            value = self.hyper.get(name)
+            if isinstance(value, tuple):
+                return len(value)
+        return None
+
+    def case(
+        self,
+        kind: Kind = uneven,
+        *,
+        n: int = 3,
+        dim: int = 2,
+        rounds: int = 8,
+        steps: int | None = None,
+        client_lr: float | None = None,
+        server_lr: float | None = None,
+        sizes: Sequence[int] | None = None,
+        hessians: FloatArray | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> Case:
+        """Return a case; what is left out is drawn.
+
+        ``hessians`` are in units of 1 / client_lr.
+        """
+        rng, n = self.rng, self.n_fixed or n
+        lr = float(self.hyper.get("client_lr", client_lr or rng.uniform(0.05, 0.5)))
+        rate = float(self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3)))
+        curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians
+        counts = rng.integers(1, 9, n).tolist() if sizes is None else list(sizes)[:n]
+        clients = tuple(
+            QuadraticClient(np.asarray(curvature) / lr, 3 * rng.standard_normal(dim), int(count))
+            for curvature, count in zip(curvatures, counts, strict=False)
+        )
+        case = Case(
+            clients=clients,
+            x0=3 * rng.standard_normal(dim),
+            trace=kind(rng, rounds, n),
+            client_lr=lr,
+            local_steps=self._steps(n, steps),
+            server_lr=rate,
+            options=self.options(n, options or {}),
+        )
+        return self.specification.prepared(case)
+
+    def options(self, n: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
+        """Return options for n clients: those given, those wanted, and others as drawn."""
+        drawn = dict(self.specification.draw(self.rng, n))
+        chosen = {**drawn, **{k: v for k, v in wanted.items() if k in self.specification.options}}
+        given = {k: v for k, v in self.hyper.items() if k not in STEP_SIZES}
+        return {k: v for k, v in {**chosen, **given}.items() if v is not None}
+
+    def allows(self, **wanted: Any) -> bool:
+        """Whether what the user fixed leaves these values open, or has them."""
+        return all(self.hyper.get(name, value) == value for name, value in wanted.items())
+
+    def _steps(self, n: int, steps: int | None) -> int | tuple[int, ...]:
+        given = self.hyper.get("local_steps")
+        if given is not None:
+            return tuple(given) if isinstance(given, tuple | list) else int(given)
+        if self.specification.tuple_steps:
+            return (steps,) * n if steps else tuple(int(s) for s in self.rng.integers(1, 6, n))
+        return steps or int(self.rng.integers(2, 5))
+
+    def _curvature(self, dim: int) -> FloatArray:
+        turn = np.linalg.qr(self.rng.standard_normal((dim, dim)))[0]
+        return np.asarray((turn * self.rng.uniform(0.1, 0.6, dim)) @ turn.T)

@@ -1,0 +1,183 @@
+"""The guarded call of an implementation: what it did wrong besides its numbers, told exactly."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fltheory.read_only import read_only_copy
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.clients import CountedClient
+from fltheory.testing.conformance.own_runs import Run
+from fltheory.validation import FloatArray
+
+
+class Misconduct(Exception):  # noqa: N818
+    """A call that gave no models to compare; says what it did.
+
+    Parameters
+    ----------
+    kind : str
+        What happened, in a word or two: the same for cases that fail alike.
+    message : str
+    case : Case
+    """
+
+    def __init__(self, kind: str, message: str, case: Case) -> None:
+        super().__init__(message)
+        self.kind, self.case = kind, case
+
+
+@dataclass(eq=False)
+class GuardedRun:
+    """An implementation, called with read-only inputs and looked after.
+
+    Attributes
+    ----------
+    run : callable
+    seconds : float
+        How long was spent inside it.
+    calls : int
+    known : dict
+        Cases and their models, by `Case.key`: a case is run once.
+    asked_absent : int
+        Gradients that were asked of clients while they were never present: information.
+    """
+
+    run: Run
+    seconds: float = 0.0
+    calls: int = 0
+    known: dict[tuple[object, ...], tuple[Case, FloatArray]] = field(default_factory=dict)
+    asked_absent: int = 0
+
+    def models(self, case: Case) -> FloatArray:
+        """Return the models after every round, (rounds + 1, d).
+
+        Raises
+        ------
+        Misconduct
+            If the call gives anything else.
+        """
+        if case.key not in self.known:
+            self.known[case.key] = case, self.fresh(case)
+        return self.known[case.key][1]
+
+    def fresh(self, case: Case) -> FloatArray:
+        """Return the models of a new call."""
+        x0, trace = read_only_copy(np.array(case.x0)), read_only_copy(np.array(case.trace))
+        clients = tuple(CountedClient(client) for client in case.clients)
+        sequence = list(clients)
+        begun = time.perf_counter()
+        try:
+            given = self.run(x0, sequence, trace, **case.keywords)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise _raised(error, case) from error
+        finally:
+            self.seconds += time.perf_counter() - begun
+            self.calls += 1
+        _check_inputs(case, x0, trace, sequence, clients)
+        never = ~case.trace.any(axis=0)
+        self.asked_absent += sum(len(clients[k].gradients) for k in np.flatnonzero(never))
+        return _checked_models(given, case)
+
+
+def _raised(error: BaseException, case: Case) -> Misconduct:
+    text = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    place = _place(error)
+    if "read-only" in str(error) or type(error).__name__ == "FrozenInstanceError":
+        return Misconduct(
+            "changes its inputs",
+            f"run changes its inputs, which are read-only (copy them first): {text}{place}",
+            case,
+        )
+    if isinstance(error, TypeError) and "keyword argument" in str(error):
+        names = ", ".join(case.keywords)
+        return Misconduct(
+            "raises TypeError",
+            f"run must take the arguments {names}: {text}{place}",
+            case,
+        )
+    return Misconduct(f"raises {type(error).__name__}", f"run raises {text}{place}", case)
+
+
+def _place(error: BaseException) -> str:
+    """Return the last line of the traceback outside this package."""
+    place, at = "", error.__traceback__
+    while at is not None:
+        name = at.tb_frame.f_code.co_filename
+        if "fltheory" not in name.replace("\\", "/").split("/")[-4:-1] and name != __file__:
+            place = f" ({name}, line {at.tb_lineno})"
+        at = at.tb_next
+    return place
+
+
+def _check_inputs(
+    case: Case,
+    x0: FloatArray,
+    trace: np.ndarray,
+    sequence: Sequence[CountedClient],
+    clients: Sequence[CountedClient],
+) -> None:
+    changed = [
+        name
+        for name, differs in (
+            ("x0", x0.tobytes() != case.x0.tobytes()),
+            ("trace", trace.tobytes() != case.trace.tobytes()),
+            ("clients", len(sequence) != len(clients) or any(
+                one is not other for one, other in zip(sequence, clients, strict=True)
+            )),
+        )
+        if differs
+    ]  # fmt: skip
+    if changed:
+        raise Misconduct(
+            "changes its inputs", f"run changes its inputs: {' and '.join(changed)}", case
+        )
+
+
+def _checked_models(given: Any, case: Case) -> FloatArray:
+    wanted = (case.rounds + 1, case.dim)
+    if given is None:
+        raise Misconduct(
+            "returns None", f"run must return models of shape {wanted}, got None", case
+        )
+    try:
+        models = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Misconduct(
+            "returns no array",
+            f"run must return an array of shape {wanted}, got {type(given).__name__} that is "
+            f"none: {error}",
+            case,
+        ) from error
+    if models.shape != wanted:
+        raise Misconduct(
+            "wrong shape",
+            f"run must return models of shape (rounds + 1, d) = {wanted}, got {models.shape}"
+            f"{_shape_hint(models.shape, case)}",
+            case,
+        )
+    if not np.isfinite(models).all():
+        row = int(np.flatnonzero(~np.isfinite(models).all(axis=1))[0])
+        raise Misconduct(
+            "not finite",
+            f"run must return finite models, got {models[row]} after round {row}",
+            case,
+        )
+    return models
+
+
+def _shape_hint(shape: tuple[int, ...], case: Case) -> str:
+    if shape == (case.rounds, case.dim):
+        return ": the first row must be x0, before any round"
+    if shape == (case.dim,):
+        return ": the models after every round are wanted, not the last alone"
+    if shape == (case.dim, case.rounds + 1):
+        return ": a row must be a round"
+    return ""

@@ -1,0 +1,222 @@
+"""The laws, in one table: adding a law is a function and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker, Kind
+from fltheory.testing.conformance.guarded_run import Misconduct
+from fltheory.testing.conformance.hand_arithmetic import WORKED
+from fltheory.testing.conformance.specifications import Specification
+
+IGNORES_TRACE = "ignores the trace"
+
+Trials: TypeAlias = Callable[[CaseMaker], Iterator[Trial]]
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Something that an implementation must do.
+
+    Attributes
+    ----------
+    name : str
+    says : str
+        The law in a sentence.
+    trials : callable
+        Cases to try, the smallest first; none where the law does not apply.
+    hint : str
+        What usually breaks it, where nothing more is known.
+    applies : callable
+        Whether the law is about an algorithm.
+    """
+
+    name: str
+    says: str
+    trials: Trials
+    hint: str = ""
+    applies: Callable[[Specification], bool] = lambda one: True
+
+
+def _models(bench: Bench, case: Case) -> Comparison:
+    models = bench.actual(case)
+    return Comparison(models, models, 0.0)
+
+
+def _returns_models(make: CaseMaker) -> Iterator[Trial]:
+    for n, dim, rounds in ((1, 1, 1), (2, 1, 2), (3, 2, 4)):
+        yield Trial(make.case(case_maker.full, n=n, dim=dim, rounds=rounds), _models)
+    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _models)
+
+
+def _first_row(bench: Bench, case: Case) -> Comparison:
+    models = bench.actual(case)
+    return bench.compared(case, case.x0[None], models[:1])
+
+
+def _starts_at_x0(make: CaseMaker) -> Iterator[Trial]:
+    yield Trial(make.case(case_maker.full, n=1, dim=1, rounds=1), _first_row)
+    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=5), _first_row)
+
+
+def _again(bench: Bench, case: Case) -> Comparison:
+    first = bench.actual(case)
+    # Another run in between finds out what is kept from call to call.
+    bench.guarded.fresh(replace(case, x0=case.x0 + 1))
+    again = bench.guarded.fresh(case)
+    return Comparison(first, again, 1e-12 * (case.scale + np.abs(first)))
+
+
+def _is_deterministic(make: CaseMaker) -> Iterator[Trial]:
+    yield Trial(make.case(case_maker.full, n=2, dim=1, rounds=2), _again)
+    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _again)
+
+
+def _moves_with_trace(bench: Bench, case: Case) -> Comparison:
+    traces = (np.ones_like(case.trace), ~case.trace, case.trace[::-1], case.trace[:, ::-1])
+    models = bench.actual(case)
+    same = all(np.array_equal(models, bench.actual(case.with_trace(trace))) for trace in traces)
+    # What never moves at all is another fault.
+    if same and (models != models[0]).any():
+        raise Misconduct(
+            IGNORES_TRACE,
+            "run ignores the trace: its models are the same whoever takes part",
+            case,
+        )
+    return _models(bench, case)
+
+
+def _heeds_trace(make: CaseMaker) -> Iterator[Trial]:
+    case = make.case(case_maker.full, n=2, dim=1, rounds=4)
+    trace = np.ones_like(case.trace)
+    trace[0, 0] = trace[2] = False
+    yield Trial(case.with_trace(trace), _moves_with_trace, shrinks=False)
+
+
+def _by_hand(make: CaseMaker) -> Iterator[Trial]:
+    for worked in WORKED.get(make.specification.name, ()):
+        case = worked.case
+        if not make.allows(**case.keywords):
+            continue
+
+        def compare(bench: Bench, at: Case, models: np.ndarray = worked.expected) -> Comparison:
+            return bench.compared(at, models[: at.rounds + 1], bench.actual(at))
+
+        words = tuple(f"round {t}: {text}" for t, text in enumerate(worked.words, start=1))
+        for rounds in dict.fromkeys((1, case.rounds)):
+            yield Trial(case.first_rounds(rounds), compare, shrinks=False, words=words)
+
+
+def _ours(bench: Bench, case: Case) -> Comparison:
+    return bench.against_ours(case)
+
+
+def _on(kind: Kind, *sizes: tuple[int, int, int]) -> Trials:
+    """Return trials against the package's algorithm, of (N, d, rounds)."""
+
+    def trials(make: CaseMaker) -> Iterator[Trial]:
+        for n, dim, rounds in sizes or ((2, 1, 4), (3, 2, 8), (5, 3, 16)):
+            yield Trial(make.case(kind, n=n, dim=dim, rounds=rounds), _ours)
+
+    return trials
+
+
+def _local_steps(make: CaseMaker) -> Iterator[Trial]:
+    for steps in (1, 2, 3, 7):
+        yield Trial(make.case(case_maker.full, n=2, dim=1, rounds=2, steps=steps), _ours)
+    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6, steps=5), _ours)
+
+
+def _client_lr(make: CaseMaker) -> Iterator[Trial]:
+    for lr in (0.01, 0.25, 2.0):
+        yield Trial(make.case(case_maker.uneven, rounds=4, client_lr=lr), _ours)
+
+
+def _server_lr(make: CaseMaker) -> Iterator[Trial]:
+    for rate in (1.0, 0.5, 1.5):
+        yield Trial(make.case(case_maker.uneven, rounds=5, server_lr=rate), _ours)
+
+
+def _equal_sizes(make: CaseMaker) -> Iterator[Trial]:
+    for n in (2, 4):
+        sizes = (5,) * n
+        yield Trial(make.case(case_maker.uneven, n=n, rounds=5, sizes=sizes), _ours)
+
+
+def _unequal_sizes(make: CaseMaker) -> Iterator[Trial]:
+    for kind in (case_maker.full, case_maker.uneven):
+        for sizes in ((1, 9), (7, 1, 30)):
+            yield Trial(make.case(kind, n=len(sizes), rounds=6, sizes=sizes), _ours)
+
+
+def _without_data(make: CaseMaker) -> Iterator[Trial]:
+    for sizes in ((3, 0), (0, 4, 2), (0, 5, 0)):
+        yield Trial(make.case(case_maker.uneven, n=len(sizes), rounds=8, sizes=sizes), _ours)
+    alone = make.case(case_maker.full, n=2, dim=1, rounds=3, sizes=(3, 0))
+    if alone.n_clients == 2:
+        yield Trial(alone.with_trace(np.array([[1, 1], [0, 1], [1, 0]], dtype=bool)), _ours)
+
+
+_LAWS = (
+    Law(
+        "returns-models",
+        "run returns the models after every round, (rounds + 1, d), without raising or changing "
+        "its inputs",
+        _returns_models,
+    ),
+    Law("starts-at-x0", "the first row is x0", _starts_at_x0, "rounds are off by one"),
+    Law(
+        "deterministic",
+        "the same arguments give the same models, whatever was run in between",
+        _is_deterministic,
+        "something random without a seed, or state that is kept from one call to the next",
+    ),
+    Law(
+        "heeds-the-trace",
+        "who is present makes a difference",
+        _heeds_trace,
+        "everybody takes part: the trace is ignored",
+    ),
+    Law("by-hand", "a few rounds worked out by hand", _by_hand),
+    Law(
+        "full-participation",
+        "with everybody present the models are the paper's",
+        _on(case_maker.full, (1, 1, 2), (2, 1, 3), (3, 2, 6), (5, 4, 10)),
+    ),
+    Law("uniform-subsets", "with as many clients in every round", _on(case_maker.uniform)),
+    Law("uneven-participation", "with independent uneven clients", _on(case_maker.uneven)),
+    Law("bursty-participation", "with clients that stay and stay away", _on(case_maker.bursty)),
+    Law("empty-rounds", "with rounds in which nobody is present", _on(case_maker.with_empty)),
+    Law("late-appearance", "with a client that first appears late", _on(case_maker.late)),
+    Law(
+        "long-absence",
+        "with a client that is away for long and returns",
+        _on(case_maker.long_absence, (2, 1, 6), (3, 2, 12), (4, 2, 24)),
+    ),
+    Law("one-never-comes", "with a client that never comes", _on(case_maker.never)),
+    Law("local-steps", "for several numbers of local steps", _local_steps),
+    Law("client-lr", "for several local step sizes", _client_lr),
+    Law("server-lr", "server_lr scales the server's step", _server_lr),
+    Law("equal-sizes", "with the same amount of data everywhere", _equal_sizes),
+    Law(
+        "unequal-sizes",
+        "data sizes weigh as the paper says, and not at all where it takes plain means",
+        _unequal_sizes,
+    ),
+    Law(
+        "no-data",
+        "a client without data weighs as the paper says",
+        _without_data,
+        applies=lambda one: one.by_size,
+    ),
+)
+
+LAWS: dict[str, Law] = {law.name: law for law in _LAWS}
+"""All laws by name, the cheapest first."""

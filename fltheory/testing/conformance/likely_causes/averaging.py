@@ -1,0 +1,285 @@
+"""Pseudo-code without memory: FedAvg, FedProx, FedNova, FedAvg-IS, AdaFed."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from fltheory.testing.conformance.likely_causes.rounds import (
+    Paper,
+    Rounds,
+    option_of,
+    per_client,
+    shares,
+    weighted,
+)
+from fltheory.validation import FloatArray
+
+MEAN_SLIPS = {
+    "sizes": "weighs by data size where the plain mean is meant",
+    "plain": "takes the plain mean where weights by data size are meant",
+    "over N": "divides by all N clients, not by those present",
+    "sum": "adds changes up instead of taking their mean",
+    "twice": "weights are applied twice",
+    "twice, sum one": "weights are applied twice, and renormalised",
+    "sizes over N": "weighs by the share of all clients' data, not of those present",
+    "one too many": "divides by one client too many",
+    "no data counts": "a client without data counts as if it had a sample",
+    "running": "averages pairwise, one client after the other: the last counts most",
+    "inverse sizes": "weighs by the inverse of the data size",
+    "root sizes": "weighs by the square root of the data size",
+}
+PLAIN_MEAN_SLIPS = {
+    name: text
+    for name, text in MEAN_SLIPS.items()
+    if name not in ("plain", "twice, sum one", "no data counts")
+}
+"""Those of an algorithm that takes plain means."""
+
+
+def mean_weights(rounds: Rounds, who: list[int], *, by_size: bool) -> dict[int, float]:
+    """Return the weights of those present: their shares of the data, or all alike."""
+    sizes = rounds.sizes[who]
+    if rounds.has("no data counts"):
+        sizes = np.maximum(sizes, 1)
+    raw = _raw(rounds, sizes, by_size=by_size)
+    total = _total(rounds, raw, by_size=by_size)
+    weights = raw / total if total > 0 else np.zeros(len(who))
+    if rounds.slip.startswith("twice"):
+        weights = weights**2
+        weights = shares(weights) if rounds.has("twice, sum one") else weights
+    if rounds.has("running") and who:
+        weights = np.array([0.5 ** (len(who) - max(j, 1)) for j in range(len(who))])
+    return dict(zip(who, weights.tolist(), strict=True))
+
+
+def _raw(rounds: Rounds, sizes: FloatArray, *, by_size: bool) -> FloatArray:
+    if rounds.has("inverse sizes"):
+        return np.where(sizes > 0, 1 / np.maximum(sizes, 1), 0.0)
+    if rounds.has("root sizes"):
+        return np.sqrt(sizes)
+    if rounds.has("plain") or (not by_size and not rounds.slip.startswith("sizes")):
+        return np.ones(sizes.size)
+    return sizes
+
+
+def _total(rounds: Rounds, raw: FloatArray, *, by_size: bool) -> float:
+    if rounds.has("over N"):
+        return float(rounds.n)
+    if rounds.has("sum"):
+        return 1.0
+    if rounds.has("sizes over N"):
+        return float(rounds.sizes.sum())
+    return float(raw.sum()) + rounds.has("one too many")
+
+
+def averaged(rounds: Rounds, changes: dict[int, FloatArray], *, by_size: bool) -> FloatArray:
+    """Return the participants' mean change."""
+    weights = mean_weights(rounds, list(changes), by_size=by_size)
+    return weighted(changes, weights, rounds.dim)
+
+
+def _by_size(rounds: Rounds) -> bool:
+    return bool(option_of(rounds, "weighting", "n_samples") == "n_samples")
+
+
+def fedavg(rounds: Rounds) -> None:
+    """Play ``x <- x + server_lr sum_k w_k (y_k - x)``, w shares of the data."""
+    for who in rounds.present():
+        changes = {k: rounds.change(k) for k in who}
+        rounds.move(averaged(rounds, changes, by_size=_by_size(rounds)))
+
+
+PROX_SLIPS = {
+    "to zero": "the proximal term pulls to zero, not to the round's model",
+    "to x0": "the proximal term pulls to the first model, not to the round's",
+    "to the model before": "the proximal term pulls to the model of the round before",
+    "no pull": "the proximal term is left out",
+    "pushed": "the proximal term pushes away: its sign is wrong",
+    "pull doubled": "the proximal term's gradient is 2 mu (y - x), for mu/2 ||y - x||^2 is "
+    "taken without its half",
+    "pull halved": "the proximal term's gradient is mu/2 (y - x), the half is kept",
+    "mean of the models": "the proximal term pulls to zero in the first step of a round only",
+    "after the steps": "the proximal term is applied once, after the local steps",
+}
+
+
+def _pull(strength: float, anchor: FloatArray, y: FloatArray) -> FloatArray:
+    return strength * (y - anchor)
+
+
+def fedprox(rounds: Rounds) -> None:
+    """Play FedAvg with mu (y - x) added to every local gradient."""
+    mu = float(option_of(rounds, "proximal", 0.0))
+    for who in rounds.present():
+        anchor = rounds.x
+        if rounds.has("to zero"):
+            anchor = rounds.zeros(rounds.dim)
+        if rounds.has("to x0"):
+            anchor = np.array(rounds.case.x0)
+        if rounds.has("to the model before"):
+            anchor = rounds.before
+        strength = {
+            "no pull": 0.0,
+            "pushed": -mu,
+            "pull doubled": 2 * mu,
+            "pull halved": mu / 2,
+            "after the steps": 0.0,
+        }.get(rounds.slip, mu)
+        pull = partial(_pull, strength, anchor)
+        changes = {k: rounds.change(k, pull=pull) for k in who}
+        if rounds.has("after the steps"):
+            changes = {k: (1 - rounds.eta * mu) * change for k, change in changes.items()}
+        rounds.move(averaged(rounds, changes, by_size=_by_size(rounds)))
+
+
+NOVA_SLIPS = {
+    "tau plain mean": "tau_eff is the plain mean of the steps, not the one weighted by data",
+    "tau of all": "tau_eff is over all clients, not over those present",
+    "tau plain of all": "tau_eff is the plain mean over all clients",
+    "tau largest": "tau_eff is the largest number of steps",
+    "tau least": "tau_eff is the least number of steps",
+    "tau one": "tau_eff is left out: changes are normalised and not scaled back",
+    "tau sum": "tau_eff is the sum of the steps, without weights",
+    "tau squared": "tau_eff is sum p tau^2 / sum p tau",
+    "tau harmonic": "tau_eff is the harmonic mean of the steps",
+    "not normalised": "changes are not divided by their own numbers of steps: plain FedAvg",
+    "normalised twice": "changes are divided by their own numbers of steps twice",
+    "same steps": "everybody runs the first client's number of steps",
+    "most steps": "everybody runs the largest number of steps",
+    "tau inverted": "the change is divided by tau_eff instead of multiplied",
+    "p not renormalised": "p is not renormalised over those present",
+    "tau and lr": "tau_eff is multiplied by client_lr",
+}
+
+
+def fednova(rounds: Rounds) -> None:
+    """Play ``x <- x + server_lr tau_eff sum_k p_k (y_k - x) / tau_k``."""
+    tau = np.array(rounds.case.steps, dtype=np.float64)
+    for who in rounds.present():
+        p = mean_weights(rounds, who, by_size=True)
+        if rounds.has("p not renormalised"):
+            p = {k: rounds.sizes[k] / max(rounds.sizes.sum(), 1) for k in who}
+        changes = {}
+        for k in who:
+            change = rounds.change(k)
+            power = {"not normalised": 0, "normalised twice": 2}.get(rounds.slip, 1)
+            changes[k] = change / tau[k] ** power
+        effective = _effective(rounds, who, p, tau) if who else 0.0
+        rounds.move(effective * weighted(changes, p, rounds.dim))
+
+
+def _effective(rounds: Rounds, who: list[int], p: dict[int, float], tau: FloatArray) -> float:
+    mine, weights = tau[who], np.array([p[k] for k in who])
+    proper = float(weights @ mine)
+    if proper == 0:
+        return 0.0
+    every = shares(rounds.sizes.tolist())
+    others = {
+        "tau plain mean": mine.mean(),
+        "tau of all": every @ tau,
+        "tau plain of all": tau.mean(),
+        "tau largest": mine.max(),
+        "tau least": mine.min(),
+        "tau one": 1.0,
+        "tau sum": mine.sum(),
+        "tau squared": weights @ mine**2 / proper,
+        "tau harmonic": 1 / (weights @ (1 / mine)),
+        "not normalised": 1.0,
+        "tau inverted": 1 / proper,
+        "tau and lr": proper * rounds.eta,
+    }
+    return float(others.get(rounds.slip, proper))
+
+
+IS_SLIPS = {
+    "no N": "the sum is not divided by N",
+    "over those present": "the sum is divided by the number present, not by N",
+    "renormalised": "weights are renormalised over those present: biased where they vary",
+    "times p": "changes are multiplied by the availability, not divided by it",
+    "no p": "the availability is not used",
+    "p twice": "changes are divided by the availability twice",
+    "p rolled": "a client gets the availability of the client before: off by one",
+    "p root": "changes are divided by the root of the availability",
+    "p of data": "weighs by data size, too",
+    "p observed": "the share of rounds seen so far stands for the availability",
+    "p mean": "the mean availability stands for each client's own",
+}
+
+
+def fedavg_is(rounds: Rounds) -> None:
+    """Play ``x <- x + server_lr / N sum_k (y_k - x) / p_k``."""
+    p = per_client(rounds.options["availability"], rounds.n)
+    seen = np.zeros(rounds.n)
+    if rounds.has("p rolled"):
+        p = np.roll(p, 1)
+    if rounds.has("p mean"):
+        p = np.full(rounds.n, p.mean())
+    power = {"times p": 1.0, "no p": 0.0, "p twice": -2.0, "p root": -0.5}.get(rounds.slip, -1.0)
+    for t, who in enumerate(rounds.present(), start=1):
+        seen[who] += 1
+        rate = np.maximum(seen, 1) / t if rounds.has("p observed") else p
+        raw = rate**power
+        if rounds.has("p of data"):
+            raw = raw * rounds.sizes * rounds.n / max(rounds.sizes.sum(), 1.0)
+        total = {"no N": 1.0, "over those present": float(max(len(who), 1))}.get(
+            rounds.slip, float(rounds.n)
+        )
+        if rounds.has("renormalised"):
+            total = float(raw[who].sum()) or 1.0
+        changes = {k: rounds.change(k) for k in who}
+        rounds.move(weighted(changes, {k: float(raw[k]) / total for k in who}, rounds.dim))
+
+
+ADAFED_SLIPS = {
+    "not renormalised": "weights are not renormalised over those present: that is Unbiased",
+    "no availability": "the availability is not used",
+    "times availability": "target weights are multiplied by the availability, not divided",
+    "no targets": "target weights are not used",
+    "over all": "weights are normalised over all clients, not over those present",
+    "expected total": "weights are divided by the expected sum, not by that of those present",
+    "availability twice": "target weights are divided by the availability twice",
+    "availability rolled": "a client gets the availability of the client before: off by one",
+    "divided by N": "weights are divided by N, too",
+    "by data": "data sizes stand for the target weights",
+    "target twice": "target weights are applied twice",
+    "over count": "divides by the number present instead of renormalising",
+}
+
+
+def adafed(rounds: Rounds) -> None:
+    """Play weights alpha / pi, renormalised over those present."""
+    alpha = per_client(rounds.options["target_weights"], rounds.n)
+    pi = per_client(rounds.options["availability"], rounds.n)
+    if rounds.has("no targets"):
+        alpha = np.ones(rounds.n)
+    if rounds.has("by data"):
+        alpha = rounds.sizes
+    if rounds.has("target twice"):
+        alpha = alpha**2
+    if rounds.has("availability rolled"):
+        pi = np.roll(pi, 1)
+    power = {"no availability": 0, "times availability": 1, "availability twice": -2}
+    raw = alpha * pi ** float(power.get(rounds.slip, -1))
+    for who in rounds.present():
+        total = float(raw[who].sum())
+        total = {
+            "not renormalised": 1.0,
+            "over all": float(raw.sum()),
+            "expected total": float((raw * pi).sum()),
+            "divided by N": total * rounds.n,
+            "over count": float(len(who)),
+        }.get(rounds.slip, total)
+        changes = {k: rounds.change(k) for k in who}
+        weights = {k: float(raw[k]) / total if total > 0 else 0.0 for k in who}
+        rounds.move(weighted(changes, weights, rounds.dim))
+
+
+PAPERS = {
+    "fedavg": Paper(fedavg, MEAN_SLIPS),
+    "fedprox": Paper(fedprox, {**PROX_SLIPS, **MEAN_SLIPS}),
+    "fednova": Paper(fednova, {**NOVA_SLIPS, **MEAN_SLIPS}),
+    "fedavg-is": Paper(fedavg_is, IS_SLIPS),
+    "adafed": Paper(adafed, ADAFED_SLIPS),
+}

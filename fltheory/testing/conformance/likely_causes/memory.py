@@ -1,0 +1,402 @@
+"""Pseudo-code that remembers every client: SCAFFOLD, FedVARP, MIFA, FedAR."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from fltheory.testing.conformance.likely_causes.averaging import PLAIN_MEAN_SLIPS, averaged
+from fltheory.testing.conformance.likely_causes.rounds import Paper, Rounds, option_of
+from fltheory.validation import FloatArray
+
+SCAFFOLD_SLIPS = {
+    "c over S": "the server's control is divided by the number present, |S|, instead of N",
+    "c sum": "the server's control adds up changes of the c_i without dividing by N",
+    "c adds c_i": "the server's control adds the new c_i instead of their change c_i+ - c_i",
+    "c is the new mean": "the server's control is the mean of the new c_i of those present",
+    "c never": "the server's control is never renewed",
+    "c_i never": "clients' controls are never renewed",
+    "c_i at the weights": "every c_i starts at the model's weights instead of 0",
+    "c at the weights": "the server's control starts at the model's weights instead of 0",
+    "both at the weights": "all controls start at the model's weights instead of 0",
+    "c_i at gradients": "every c_i starts at the client's gradient at x0 instead of 0",
+    "correction sign": "the correction has the wrong sign: c_i - c instead of c - c_i",
+    "no c": "local steps leave the server's control out: only - c_i",
+    "no c_i": "local steps leave the client's control out: only + c",
+    "no correction": "local steps are not corrected: plain FedAvg",
+    "c_i+ without c": "c_i+ lacks - c (option II)",
+    "c_i+ without c_i": "c_i+ lacks c_i (option II)",
+    "c_i+ plus c": "c_i+ has + c instead of - c (option II)",
+    "c_i+ without K": "c_i+ divides by client_lr alone, not by K client_lr (option II)",
+    "c_i+ without lr": "c_i+ divides by K alone, not by K client_lr (option II)",
+    "c_i+ sign": "c_i+ has y - x instead of x - y (option II)",
+    "c_i+ by server_lr": "c_i+ divides by server_lr, too",
+    "c_i+ K one more": "c_i+ divides by (K + 1) client_lr",
+    "c_i+ with the new c": "c_i+ uses the server's control after its renewal (option II)",
+    "option swapped": "the other option renews the controls",
+    "gradient at the end": "c_i+ is the gradient where the local steps end, not at x (option I)",
+    "c by size": "changes of controls are weighted by data size where plain means are meant",
+    "c renewed at once": "the server's control is renewed client by client within the round",
+    "reset when absent": "a client's control is set to 0 in a round in which it is absent",
+    "reset on return": "a client that returns begins with control 0 again",
+    "absent follow c": "absent clients' controls are set to the server's",
+    "c scaled": "the server's control is multiplied by |S|/N once more",
+    "c with server_lr": "the server's control is renewed with server_lr, too",
+    "c_i swapped": "controls are kept by the place in the round, not by the client",
+    "c_i shared": "all clients share one control",
+    "c over seen": "the server's control is divided by the clients seen so far, not by N",
+    "c before the steps": "the server's control of the round before corrects the steps",
+}
+
+
+def scaffold(rounds: Rounds) -> None:
+    """Play steps along g - c_i + c; c moves by 1/N of the changes of the c_i."""
+    c, c_i = _first_controls(rounds)
+    option = int(option_of(rounds, "option", 2))
+    option = 3 - option if rounds.has("option swapped") else option
+    seen: set[int] = set()
+    here: list[int] = []
+    old_c = c
+    for who in rounds.present():
+        if rounds.has("reset on return"):
+            c_i[[k for k in who if k not in here]] = 0
+        changes, fresh = {}, {}
+        for place, k in enumerate(who):
+            kept = _slot(rounds, place, k)
+            towards = old_c if rounds.has("c before the steps") else c
+            changes[k] = rounds.change(k, _correction(rounds, towards, c_i[kept]))
+            fresh[kept] = _renewed(rounds, k, option, changes[k], c, c_i[kept])
+            if rounds.has("c renewed at once"):
+                c = c + (fresh[kept] - c_i[kept]) / rounds.n
+        seen |= set(who)
+        old_c, c = c, _server_control(rounds, c, c_i, fresh, len(seen))
+        late = rounds.has("c_i+ with the new c") and option == 2
+        for k, value in fresh.items():
+            c_i[k] = value + old_c - c if late else value
+        _slipped_controls(rounds, c_i, who, c)
+        here = who
+        rounds.move(averaged(rounds, changes, by_size=False))
+
+
+def _first_controls(rounds: Rounds) -> tuple[FloatArray, FloatArray]:
+    c, c_i = rounds.zeros(rounds.dim), rounds.zeros(rounds.n, rounds.dim)
+    if rounds.slip in ("c at the weights", "both at the weights"):
+        c = np.array(rounds.x)
+    if rounds.slip in ("c_i at the weights", "both at the weights"):
+        c_i = np.tile(rounds.x, (rounds.n, 1))
+    if rounds.has("c_i at gradients"):
+        c_i = np.array([client.gradient(rounds.x) for client in rounds.case.clients])
+    return c, c_i
+
+
+def _slipped_controls(rounds: Rounds, c_i: FloatArray, who: list[int], c: FloatArray) -> None:
+    """Do to the clients' controls after a round what should not be done."""
+    away = [k for k in range(rounds.n) if k not in who]
+    if rounds.has("reset when absent"):
+        c_i[away] = 0
+    if rounds.has("absent follow c"):
+        c_i[away] = c
+    if rounds.has("c_i never"):
+        c_i[:] = 0
+
+
+def _slot(rounds: Rounds, place: int, k: int) -> int:
+    if rounds.has("c_i shared"):
+        return 0
+    return place if rounds.has("c_i swapped") else k
+
+
+def _correction(rounds: Rounds, c: FloatArray, own: FloatArray) -> FloatArray:
+    if rounds.has("no correction"):
+        return np.zeros_like(c)
+    sign = -1.0 if rounds.has("correction sign") else 1.0
+    return sign * (c * (not rounds.has("no c")) - own * (not rounds.has("no c_i")))
+
+
+def _renewed(
+    rounds: Rounds, k: int, option: int, change: FloatArray, c: FloatArray, own: FloatArray
+) -> FloatArray:
+    """Return c_i+."""
+    client = rounds.case.clients[k]
+    if option == 1:
+        at_end = rounds.has("gradient at the end")
+        return client.gradient(rounds.x + change if at_end else rounds.x)
+    steps: float = rounds.case.steps[k] + rounds.has("c_i+ K one more")
+    reach = {"c_i+ without K": rounds.eta, "c_i+ without lr": steps}.get(
+        rounds.slip, steps * rounds.eta
+    )
+    if rounds.has("c_i+ by server_lr"):
+        reach = reach * rounds.case.server_lr
+    sign = 1.0 if rounds.has("c_i+ sign") else -1.0
+    back = {"c_i+ without c": 0.0, "c_i+ plus c": 1.0}.get(rounds.slip, -1.0)
+    return own * (not rounds.has("c_i+ without c_i")) + back * c + sign * change / reach
+
+
+def _server_control(
+    rounds: Rounds, c: FloatArray, c_i: FloatArray, fresh: dict[int, FloatArray], seen: int
+) -> FloatArray:
+    if not fresh or rounds.has("c never") or rounds.has("c renewed at once"):
+        return c
+    who = list(fresh)
+    new = np.array([fresh[k] for k in who])
+    old = c_i[who]
+    if rounds.has("c is the new mean"):
+        return np.asarray(new.mean(axis=0))
+    gain = new if rounds.has("c adds c_i") else new - old
+    if rounds.has("c by size"):
+        total = max(rounds.sizes.sum(), 1.0)
+        return c + np.asarray((rounds.sizes[who, None] * gain).sum(axis=0) / total)
+    divisor = {"c over S": len(who), "c sum": 1, "c over seen": seen}.get(rounds.slip, rounds.n)
+    factor = 1.0
+    if rounds.has("c scaled"):
+        factor = len(who) / rounds.n
+    if rounds.has("c with server_lr"):
+        factor = rounds.case.server_lr
+    return c + factor * np.asarray(gain.sum(axis=0)) / divisor
+
+
+VARP_SLIPS = {
+    "y mean over S": "the memory's mean is over those present, not over all N",
+    "y mean over seen": "the memory's mean is over those seen so far, not over all N",
+    "y sum": "the memory is added up instead of averaged over N",
+    "y after": "the memory's mean is taken after its renewal",
+    "no y mean": "the memory's mean is left out",
+    "no surprise": "the old memory is not subtracted from the changes",
+    "surprise over N": "the surprise is divided by N, not by those present",
+    "y reset": "the memory of an absent client is set to 0",
+    "y keeps surprise": "the memory keeps the surprise instead of the update",
+    "y at the weights": "the memory starts at the model's weights instead of 0",
+    "y averaged": "the memory is averaged with the update instead of overwritten",
+    "y scaled": "the memory is scaled by client_lr K, unlike the update",
+    "y sign": "the memory's mean has the wrong sign",
+    "y never": "the memory is never renewed",
+    "y for all": "every client's memory becomes the mean of the round's updates",
+    "y of the round before": "the surprise is over the memory of the round before last",
+    "empty moves": "an empty round moves along the memory",
+    "y by size": "the memory's mean is weighted by data size",
+    "y with server_lr": "the memory has server_lr in it",
+    "y swapped": "memory is kept by the place in the round, not by the client",
+}
+
+
+def fedvarp(rounds: Rounds) -> None:
+    """Play the participants' mean surprise over the memory, plus the memory's mean."""
+    n, dim = rounds.n, rounds.dim
+    y = np.tile(rounds.x, (n, 1)) if rounds.has("y at the weights") else rounds.zeros(n, dim)
+    older, seen = y.copy(), set[int]()
+    for who in rounds.present():
+        slots = list(range(len(who))) if rounds.has("y swapped") else who
+        changes = {k: rounds.change(k) for k in who}
+        seen |= set(who)
+        against = older if rounds.has("y of the round before") else y
+        surprises = {
+            k: change - against[slot] * (not rounds.has("no surprise"))
+            for slot, (k, change) in zip(slots, changes.items(), strict=True)
+        }
+        fresh = _memory_after(rounds, y, dict(zip(slots, changes.values(), strict=True)))
+        mean = _memory_mean(rounds, fresh if rounds.has("y after") else y, who, len(seen))
+        surprise = averaged(rounds, surprises, by_size=False)
+        if rounds.has("surprise over N"):
+            surprise = surprise * len(who) / n
+        older, y = y, fresh
+        if who or rounds.has("empty moves"):
+            rounds.move(surprise + mean)
+        else:
+            rounds.move(rounds.zeros(dim))
+
+
+def _memory_after(rounds: Rounds, y: FloatArray, changes: dict[int, FloatArray]) -> FloatArray:
+    fresh = y.copy()
+    for k, change in changes.items():
+        fresh[k] = {
+            "y keeps surprise": change - y[k],
+            "y averaged": (y[k] + change) / 2,
+            "y scaled": change / (rounds.eta * rounds.case.steps[k]),
+            "y never": y[k],
+            "y with server_lr": rounds.case.server_lr * change,
+        }.get(rounds.slip, change)
+    if rounds.has("y reset"):
+        fresh[[k for k in range(rounds.n) if k not in changes]] = 0
+    if rounds.has("y for all") and changes:
+        fresh[:] = np.mean(list(changes.values()), axis=0)
+    return fresh
+
+
+def _memory_mean(rounds: Rounds, y: FloatArray, who: list[int], seen: int) -> FloatArray:
+    if rounds.has("no y mean"):
+        return np.zeros(rounds.dim)
+    if rounds.has("y by size"):
+        return np.asarray(rounds.sizes @ y / max(rounds.sizes.sum(), 1.0))
+    if rounds.has("y mean over S"):
+        return np.asarray(y[who].mean(axis=0)) if who else np.zeros(rounds.dim)
+    divisor = {"y mean over seen": max(seen, 1), "y sum": 1}.get(rounds.slip, rounds.n)
+    return np.asarray(y.sum(axis=0) / divisor) * (-1 if rounds.has("y sign") else 1)
+
+
+MIFA_SLIPS = {
+    "over S": "the table's sum is divided by the number present, not by N",
+    "over seen": "the table's sum is divided by the clients seen so far, not by N",
+    "sum": "the table is added up instead of averaged over N",
+    "other start": "the other start: it waits where it should not, or does not where it should",
+    "one round late": "the first step is made one round after the last client has appeared",
+    "waits for any": "it waits until anybody has appeared, not all",
+    "reset when absent": "the entry of an absent client is set to 0: no memory",
+    "used once": "an entry counts only once, and is then set to 0",
+    "empty stands": "an empty round leaves the model, instead of a step along the table",
+    "averaged": "an entry is averaged with the new update instead of overwritten",
+    "added": "the new update is added to the entry instead of overwriting it",
+    "before": "the step is along the table before its renewal",
+    "at the weights": "the table starts at the model's weights instead of 0",
+    "with server_lr": "the table has server_lr in it: it counts twice",
+    "by size": "the table's mean is weighted by data size",
+    "swapped": "entries are kept by the place in the round, not by the client",
+    "waiting forgotten": "updates of the waiting time are forgotten",
+    "first kept": "an entry keeps the client's first update",
+    "decayed": "entries decay with their age",
+    "models kept": "the table keeps models, not changes: stale clients pull to old models",
+}
+
+
+def mifa(rounds: Rounds) -> None:
+    """Play the table's mean over N; entries of those present are overwritten."""
+    n, dim = rounds.n, rounds.dim
+    waits = (option_of(rounds, "start", "wait") == "wait") != rounds.has("other start")
+    table = np.tile(rounds.x, (n, 1)) if rounds.has("at the weights") else rounds.zeros(n, dim)
+    ends, seen = rounds.zeros(n, dim), set[int]()
+    for who in rounds.present():
+        complete_before, old = len(seen) == n, table.copy()
+        seen |= set(who)
+        for place, k in enumerate(who):
+            slot = place if rounds.has("swapped") else k
+            change = rounds.change(k)
+            ends[slot] = rounds.x + change
+            table[slot] = _entry(rounds, old[slot], change)
+        away = [k for k in range(n) if k not in who]
+        table[away] *= {"reset when absent": 0.0, "decayed": 0.5}.get(rounds.slip, 1.0)
+        complete = complete_before if rounds.has("one round late") else len(seen) == n
+        complete = bool(seen) if rounds.has("waits for any") else complete
+        still = (waits and not complete) or (rounds.has("empty stands") and not who)
+        if rounds.has("waiting forgotten") and waits and len(seen) < n:
+            table[:] = 0
+        source = old if rounds.has("before") else table
+        if rounds.has("models kept"):
+            source = np.where(source.any(axis=1, keepdims=True), ends - rounds.x, 0.0)
+        step = _table_mean(rounds, source, len(who), len(seen))
+        rounds.move(np.zeros(dim) if still else step)
+        if rounds.has("used once") and not still:
+            table[:] = 0
+
+
+def _entry(rounds: Rounds, old: FloatArray, change: FloatArray) -> FloatArray:
+    return {
+        "averaged": (old + change) / 2,
+        "added": old + change,
+        "with server_lr": rounds.case.server_lr * change,
+        "first kept": old if old.any() else change,
+    }.get(rounds.slip, change)
+
+
+def _table_mean(rounds: Rounds, table: FloatArray, present: int, seen: int) -> FloatArray:
+    if rounds.has("by size"):
+        return np.asarray(rounds.sizes @ table / max(rounds.sizes.sum(), 1.0))
+    divisor = {"over S": max(present, 1), "over seen": max(seen, 1), "sum": 1}
+    return np.asarray(table.sum(axis=0) / divisor.get(rounds.slip, rounds.n))
+
+
+AR_SLIPS = {
+    "cutoff below": "the cut-off excludes an age equal to it: < instead of <=",
+    "cutoff above": "the cut-off is one round too late",
+    "no cutoff": "the cut-off is not applied",
+    "cutoff of weights only": "clients beyond the cut-off have weight 0 and still count in N_t",
+    "age one more": "ages are one too high: psi(tau + 1)",
+    "age one less": "ages are one too low: psi(tau - 1)",
+    "age never reset": "an age is not set to 0 on return",
+    "over N": "divides by N instead of N_t, those that count",
+    "over seen": "divides by all who ever appeared, not by those within the cut-off",
+    "over S": "divides by the number present instead of N_t",
+    "over weights": "divides by the sum of the weights instead of N_t",
+    "no growth": "weights do not grow with the age",
+    "no cap": "weights are not capped at largest",
+    "growth compounds": "weights grow by the factor 1 + growth a round, not by the term growth",
+    "decay": "weights fall with the age instead of growing",
+    "cap on growth": "the cap is on growth tau, before 1 is added",
+    "never seen counts": "clients who never appeared count in N_t",
+    "empty stands": "an empty round leaves the model",
+    "empty keeps ages": "ages do not grow in an empty round",
+    "reset when absent": "the update of an absent client is forgotten",
+    "forgotten beyond": "a client beyond the cut-off is forgotten until its age counts again",
+    "by size": "updates are weighted by data size, too",
+    "age in participations": "ages count rounds since the first appearance",
+    "twice": "weights are applied twice",
+}
+
+
+def fedar(rounds: Rounds) -> None:
+    """Play 1/N_t sum psi(tau_i) (latest change), over those within the cut-off."""
+    n = rounds.n
+    growth = float(option_of(rounds, "growth", 0.05))
+    largest = float(option_of(rounds, "largest", 2.0))
+    cutoff = option_of(rounds, "cutoff", math.inf)
+    table, ages, seen = rounds.zeros(n, rounds.dim), np.zeros(n), np.zeros(n, dtype=bool)
+    first_seen = np.zeros(n)
+    for t, who in enumerate(rounds.present(), start=1):
+        if who or not rounds.has("empty keeps ages"):
+            ages = ages + 1
+        if not rounds.has("age never reset"):
+            ages[who] = 0
+        first_seen[[k for k in who if not seen[k]]] = t
+        seen[who] = True
+        for k in who:
+            table[k] = rounds.change(k)
+        if rounds.has("reset when absent"):
+            table[[k for k in range(n) if k not in who]] = 0
+        limit = cutoff(float(t)) if callable(cutoff) else float(cutoff)
+        counts = _within(rounds, ages, limit, seen)
+        age = t - first_seen if rounds.has("age in participations") else ages
+        weights = np.where(counts, _psi(rounds, age, growth, largest), 0.0)
+        if rounds.has("by size"):
+            weights = weights * rounds.sizes * n / max(rounds.sizes.sum(), 1.0)
+        total = {
+            "over N": n,
+            "over seen": seen.sum(),
+            "cutoff of weights only": seen.sum(),
+            "over S": len(who),
+            "over weights": weights.sum(),
+            "never seen counts": counts.sum() + (~seen).sum(),
+        }.get(rounds.slip, counts.sum())
+        still = not who and rounds.has("empty stands")
+        step = weights @ table / total if total > 0 and not still else np.zeros(rounds.dim)
+        rounds.move(step)
+
+
+def _within(rounds: Rounds, ages: FloatArray, limit: float, seen: np.ndarray) -> np.ndarray:
+    if rounds.has("no cutoff"):
+        return seen.copy()
+    if rounds.has("cutoff below"):
+        return seen & (ages < limit)
+    return np.asarray(seen & (ages <= limit + rounds.has("cutoff above")))
+
+
+def _psi(rounds: Rounds, ages: FloatArray, growth: float, largest: float) -> FloatArray:
+    ages = ages + rounds.has("age one more") - rounds.has("age one less")
+    if rounds.has("no growth"):
+        return np.ones_like(ages)
+    if rounds.has("no cap"):
+        return 1 + growth * ages
+    if rounds.has("growth compounds"):
+        return np.minimum((1 + growth) ** ages, largest)
+    if rounds.has("decay"):
+        return 1 / np.minimum(1 + growth * ages, largest)
+    if rounds.has("cap on growth"):
+        return 1 + np.minimum(growth * ages, largest)
+    psi = np.minimum(1 + growth * ages, largest)
+    return np.asarray(psi ** (2 if rounds.has("twice") else 1))
+
+
+PAPERS = {
+    "scaffold": Paper(scaffold, {**SCAFFOLD_SLIPS, **PLAIN_MEAN_SLIPS}),
+    "fedvarp": Paper(fedvarp, {**VARP_SLIPS, **PLAIN_MEAN_SLIPS}),
+    "mifa": Paper(mifa, MIFA_SLIPS),
+    "fedar": Paper(fedar, AR_SLIPS),
+}

@@ -1,0 +1,170 @@
+"""What the suite found: a finding for each law, and the report of them all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+import numpy as np
+
+from fltheory.testing.conformance.case import Case, numbers
+from fltheory.validation import FloatArray
+
+
+class Outcome(Enum):
+    """What came of a law."""
+
+    PASSED = "passed"
+    FAILED = "FAILED"
+    EXPECTED = "failed as expected"
+    UNEXPECTED_PASS = "passed, but its failure was declared"
+    NOT_APPLICABLE = "does not apply"
+
+    @property
+    def good(self) -> bool:
+        """Whether an implementation with this outcome conforms."""
+        return self not in (Outcome.FAILED, Outcome.UNEXPECTED_PASS)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What came of one law.
+
+    Attributes
+    ----------
+    law : str
+    says : str
+        The law in a sentence.
+    outcome : Outcome
+    message : str
+        Of a failure: the smallest trace that shows it, expected and actual models.
+    causes : tuple of str
+        Likely causes, the likeliest first.
+    reason : str
+        Why the failure was declared.
+    round : int or None
+        The first round whose model differs.
+    expected, actual : tuple of float, or None
+        The models after that round.
+    """
+
+    law: str
+    says: str
+    outcome: Outcome
+    message: str = ""
+    causes: tuple[str, ...] = ()
+    reason: str = ""
+    round: int | None = None
+    expected: tuple[float, ...] | None = None
+    actual: tuple[float, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The finding for a reader."""
+        lines = [f"{self.outcome.value}: {self.law}: {self.says}"]
+        if self.reason:
+            lines.append(f"  declared: {self.reason}")
+        lines += [f"  {line}" for line in self.message.splitlines()]
+        lines += [f"  likely cause: {cause}" for cause in self.causes]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ConformanceReport:
+    """What the suite found about an implementation.
+
+    Attributes
+    ----------
+    algorithm : str
+    findings : tuple of Finding
+        One a law, in the order of the laws.
+    seed : int
+    rtol : float
+    calls : int
+        How often the implementation was called.
+    seconds_inside, seconds : float
+        Time spent inside it, and in all.
+    notes : tuple of str
+        What is no fault, and worth knowing.
+    """
+
+    algorithm: str
+    findings: tuple[Finding, ...]
+    seed: int
+    rtol: float
+    calls: int
+    seconds_inside: float
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def conforms(self) -> bool:
+        """Whether every law holds, or fails where that was declared."""
+        return all(finding.outcome.good for finding in self.findings)
+
+    @property
+    def failures(self) -> tuple[Finding, ...]:
+        """What is not as it should be: failures, and declared ones that pass."""
+        return tuple(one for one in self.findings if not one.outcome.good)
+
+    @property
+    def text(self) -> str:
+        """The report for a reader: failures in full, then a line for the rest."""
+        counts = {
+            outcome: [one.law for one in self.findings if one.outcome is outcome]
+            for outcome in Outcome
+        }
+        verdict = "conforms" if self.conforms else "does not conform"
+        lines = [
+            f"{self.algorithm}: {verdict}: "
+            + ", ".join(f"{len(laws)} {one.value}" for one, laws in counts.items() if laws)
+            + f" (seed {self.seed}, {self.calls} runs, {self.seconds:.1f} s, "
+            f"{self.seconds_inside:.1f} s of them inside)"
+        ]
+        causes = list(dict.fromkeys(one for finding in self.failures for one in finding.causes[:1]))
+        lines += [f"likely cause: {cause}" for cause in causes[:3]]
+        for finding in self.failures[:3]:
+            lines += ["", finding.text]
+        if len(self.failures) > 3:
+            others = ", ".join(one.law for one in self.failures[3:])
+            lines += ["", f"also {len(self.failures) - 3} more: {others}"]
+        for finding in self.findings:
+            if finding.outcome is Outcome.EXPECTED:
+                lines += ["", f"{finding.law} failed as declared: {finding.reason}"]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Return the report as JSON."""
+        entries = asdict(self)
+        for entry in entries["findings"]:
+            entry["outcome"] = entry["outcome"].name
+        return json.dumps({**entries, "conforms": self.conforms}, indent=2) + "\n"
+
+
+class ConformanceError(AssertionError):
+    """An implementation that does not conform.
+
+    Parameters
+    ----------
+    report : ConformanceReport
+        What was found; the message is its text.
+    """
+
+    def __init__(self, report: ConformanceReport) -> None:
+        super().__init__(report.text)
+        self.report = report
+
+
+def differences(case: Case, expected: FloatArray, actual: FloatArray, round_index: int) -> str:
+    """Return a case and its models where they first differ, as text."""
+    gap = float(np.abs(expected[round_index] - actual[round_index]).max())
+    return "\n".join(
+        [
+            case.described(),
+            f"after round {round_index}: expected x = {numbers(expected[round_index])}",
+            f"{'':{len(f'after round {round_index}:')}}   actual x = "
+            f"{numbers(actual[round_index])}, off by {gap:.3g}",
+        ]
+    )

@@ -1,0 +1,244 @@
+"""The suite: an implementation through all laws, and what came of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.progress import Progress
+from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
+from fltheory.testing.conformance.case_maker import STEP_SIZES, CaseMaker
+from fltheory.testing.conformance.diagnosis import causes_of
+from fltheory.testing.conformance.guarded_run import GuardedRun
+from fltheory.testing.conformance.laws import IGNORES_TRACE, LAWS, Law
+from fltheory.testing.conformance.own_runs import Run
+from fltheory.testing.conformance.report import (
+    ConformanceError,
+    ConformanceReport,
+    Finding,
+    Outcome,
+    differences,
+)
+from fltheory.testing.conformance.specifications import Specification, specification
+
+RTOL = 1e-9
+
+
+def check_algorithm(
+    run: Run,
+    name: str,
+    *,
+    seed: int = 0,
+    rtol: float = RTOL,
+    expected: Mapping[str, str] | None = None,
+    laws: Collection[str] | None = None,
+    stop_at_first: bool = False,
+    raises: bool = True,
+    progress: Progress | None = None,
+    **hyper: Any,
+) -> ConformanceReport:
+    """Check that an implementation computes what the paper of its algorithm says.
+
+    Parameters
+    ----------
+    run : callable
+        ``run(x0, clients, trace, *, client_lr, local_steps, server_lr, **options)``, which
+        returns the models after every round, (rounds + 1, d), the first being x0. ``x0`` (d,)
+        and ``trace`` (rounds, N), who is present in each round, are read-only; ``clients`` have
+        ``gradient(x)`` (d,), exact, ``loss(x)`` and ``n_samples``. ``options`` are what the
+        algorithm needs by its paper: `conformance_algorithms` lists them.
+    name : str
+        The algorithm: ``"scaffold"``.
+    seed : int
+        Cases are drawn from it.
+    rtol : float
+        How far models may differ, relative to the largest number in a case; 1e-4 or so for an
+        implementation in single precision.
+    expected : mapping of str to str, optional
+        Laws that fail, and why. One of them that passes is reported, too.
+    laws : collection of str, optional
+        The laws to check; all by default.
+    stop_at_first : bool
+        Whether to stop at the first failure.
+    raises : bool
+        Whether what does not conform is an error; otherwise the report says so.
+    progress : callable, optional
+        Called with how many laws are done, how many there are, and the next one's name.
+    **hyper
+        Options and step sizes to fix, say ``option=1`` where nothing else is implemented; what
+        is not given varies.
+
+    Returns
+    -------
+    ConformanceReport
+
+    Raises
+    ------
+    ConformanceError
+        An AssertionError whose message says which law fails, on the smallest trace that shows
+        it, what was expected, what came, and likely causes.
+    ValueError
+        For an unknown algorithm, law or option.
+
+    Examples
+    --------
+    >>> from fltheory.testing import check_algorithm, run_of
+    >>> check_algorithm(run_of("mifa"), "mifa", start="zero", laws=["by-hand"]).conforms
+    True
+    """
+    one = checked_request(run, name, seed=seed, rtol=rtol, expected=expected, hyper=hyper)
+    checked = laws_of(name, laws)
+    guarded = GuardedRun(run)
+    bench, begun = Bench(one, guarded, rtol), time.perf_counter()
+    inspection = Inspection(bench, dict(hyper), seed)
+    findings: list[Finding] = []
+    for index, law in enumerate(checked):
+        if progress is not None:
+            progress(index, len(checked), law.name)
+        finding = declared(inspection.finding(law), (expected or {}).get(law.name))
+        findings.append(finding)
+        if stop_at_first and not finding.outcome.good:
+            break
+    report = ConformanceReport(
+        algorithm=one.name,
+        findings=tuple(findings),
+        seed=seed,
+        rtol=rtol,
+        calls=guarded.calls,
+        seconds_inside=guarded.seconds,
+        seconds=time.perf_counter() - begun,
+        notes=_notes(guarded),
+    )
+    if raises and not report.conforms:
+        raise ConformanceError(report)
+    return report
+
+
+def checked_request(
+    run: Run,
+    name: str,
+    *,
+    seed: int,
+    rtol: float,
+    expected: Mapping[str, str] | None,
+    hyper: Mapping[str, Any],
+) -> Specification:
+    """Return the specification, after a look at what was asked for."""
+    validation.is_callable("run", run)
+    one = specification(name)
+    validation.whole_number("seed", seed, at_least=0)
+    validation.positive("rtol", rtol)
+    known = (*one.options, *STEP_SIZES)
+    for option in hyper:
+        if option not in known:
+            raise ValueError(
+                f"options of {one.name} must be among {', '.join(known)}, got {option}"
+            )
+    laws_of(name, expected)
+    for law, reason in (expected or {}).items():
+        validation.text(f"expected[{law!r}]", reason)
+    return one
+
+
+def laws_of(name: str, named: Collection[str] | None = None) -> list[Law]:
+    """Return the laws of an algorithm, all or those named.
+
+    Raises
+    ------
+    ValueError
+        For a law that does not exist, or is not about the algorithm.
+    """
+    one = specification(name)
+    known = {law.name: law for law in LAWS.values() if law.applies(one)}
+    for law in named or ():
+        if law not in known:
+            raise ValueError(f"laws of {one.name} must be among {', '.join(known)}, got {law!r}")
+    return [law for law in known.values() if named is None or law.name in named]
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """Laws checked on one implementation.
+
+    Attributes
+    ----------
+    bench : Bench
+    hyper : mapping
+    seed : int
+    """
+
+    bench: Bench
+    hyper: Mapping[str, Any]
+    seed: int
+
+    def maker(self, words: str) -> CaseMaker:
+        """Return what draws cases for a law: a generator of its own, so that laws stand alone."""
+        rng = np.random.default_rng([self.seed, crc32(words.encode())])
+        return CaseMaker(self.bench.specification, self.hyper, rng)
+
+    def finding(self, law: Law) -> Finding:
+        """Return what comes of a law."""
+        found, tried = None, False
+        for trial in law.trials(self.maker(law.name)):
+            tried = True
+            found = failure_of(self.bench, trial)
+            if found is not None:
+                break
+        if not tried:
+            return Finding(law.name, law.says, Outcome.NOT_APPLICABLE)
+        return Finding(law.name, law.says, Outcome.PASSED) if found is None else (
+            self._told(law, found)
+        )  # fmt: skip
+
+    def _told(self, law: Law, first: Failure) -> Finding:
+        n_fixed = self.maker("").n_fixed is not None
+        failure = smallest(self.bench, first, fixed=self.hyper.keys(), n_fixed=n_fixed)
+        if failure.misconduct is not None:
+            text = f"{failure.misconduct}\n{failure.case.described()}"
+            causes: tuple[str, ...] = ()
+            if failure.misconduct.kind == IGNORES_TRACE:
+                causes = causes_of(self.bench, failure, self.maker)
+            causes = causes or ((law.hint,) if law.hint else ())
+            return Finding(law.name, law.says, Outcome.FAILED, text, causes=causes)
+        comparison = failure.comparison
+        assert comparison is not None
+        row = comparison.first_wrong
+        assert row is not None
+        case = failure.case
+        text = differences(case, comparison.expected, comparison.actual, row)
+        text = "\n".join([text, *failure.trial.words[:row]])
+        causes = causes_of(self.bench, failure, self.maker)
+        return Finding(
+            law.name,
+            law.says,
+            Outcome.FAILED,
+            text,
+            causes=causes or ((law.hint,) if law.hint else ()),
+            round=row,
+            expected=tuple(comparison.expected[row].tolist()),
+            actual=tuple(comparison.actual[row].tolist()),
+        )
+
+
+def declared(finding: Finding, reason: str | None) -> Finding:
+    """Return a finding with its failure declared, if it was: one that passes is reported."""
+    if reason is None:
+        return finding
+    failed = finding.outcome is Outcome.FAILED
+    outcome = Outcome.EXPECTED if failed else Outcome.UNEXPECTED_PASS
+    return replace(finding, outcome=outcome, reason=reason)
+
+
+def _notes(guarded: GuardedRun) -> tuple[str, ...]:
+    if not guarded.asked_absent:
+        return ()
+    return (
+        f"{guarded.asked_absent} gradients were asked of clients in runs in which they were never "
+        "present; a real one could not answer",
+    )

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fltheory.testing import check_algorithm, run_of
+from fltheory.testing.conformance.own_runs import Run
+
+right = run_of("fedavg")
+
+
+def _told(run: Run) -> str:
+    report = check_algorithm(run, "fedavg", raises=False, stop_at_first=True)
+    assert not report.conforms
+    return report.failures[0].text
+
+
+def test_an_exception_is_told_with_its_line() -> None:
+    def run(*args: Any, **given: Any) -> Any:
+        raise RuntimeError("out of clients")
+
+    text = _told(run)
+    assert "run raises RuntimeError: out of clients" in text
+    assert "test_guarded_run.py, line" in text
+
+
+@pytest.mark.parametrize("which", [0, 2])
+def test_a_changed_input_is_told(which: int) -> None:
+    def run(*args: Any, **given: Any) -> Any:
+        args[which][...] = 0
+        return right(*args, **given)
+
+    assert "run changes its inputs, which are read-only" in _told(run)
+
+
+def test_a_changed_list_of_clients_is_told() -> None:
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        models = right(x0, clients, trace, **given)
+        clients.reverse()
+        clients.pop()
+        return models
+
+    assert "run changes its inputs: clients" in _told(run)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda models: models[1:], "the first row must be x0"),
+        (lambda models: models[-1], "not the last alone"),
+        (lambda models: np.full_like(models, np.nan), "must return finite models"),
+        (lambda models: None, "got None"),
+        (lambda models: "models", "got str"),
+    ],
+)
+def test_what_are_no_models_is_told(change: Any, words: str) -> None:
+    assert words in _told(lambda *args, **given: change(right(*args, **given)))
+
+
+def test_another_first_row_is_told() -> None:
+    def run(*args: Any, **given: Any) -> Any:
+        models = right(*args, **given)
+        return np.concatenate([models[1:], models[-1:]])
+
+    assert "starts-at-x0" in _told(run)
+
+
+def test_chance_is_told() -> None:
+    rng = np.random.default_rng(0)
+
+    def run(*args: Any, **given: Any) -> Any:
+        models = right(*args, **given)
+        models[1:] += 1e-6 * rng.standard_normal()
+        return models
+
+    assert "deterministic" in _told(run)
+
+
+def test_state_kept_between_calls_is_told() -> None:
+    kept: list[float] = []
+
+    def run(*args: Any, **given: Any) -> Any:
+        models = right(*args, **given)
+        kept.append(float(models[-1, 0]))
+        models[1:] += 1e-3 * kept[-2] if len(kept) > 1 else 0
+        return models
+
+    assert "deterministic" in _told(run)
+
+
+def test_an_ignored_trace_is_told() -> None:
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        return right(x0, clients, np.ones_like(trace), **given)
+
+    text = _told(run)
+    assert "run ignores the trace" in text
+    assert "everybody takes part: the trace is ignored" in text
+
+
+def test_a_missing_option_is_told() -> None:
+    def run(x0: Any, clients: Any, trace: Any, *, client_lr: float, local_steps: int) -> Any:
+        return right(x0, clients, trace, client_lr=client_lr, local_steps=local_steps, server_lr=1)
+
+    assert "run must take the arguments client_lr, local_steps, server_lr, weighting" in _told(run)
