@@ -82,9 +82,9 @@ where rounds are affine; it would change CA-Fed's, whose exclusions look at loss
 | cyclic | 10 p of {period} rounds, the same in every cycle; means are over a cycle |
 
 Weights are equal, or alpha = ({alpha}). Algorithms that need availabilities
-are given the exact ones; those without a notion of weights, or given none (FedAvg, FedProx, FedNova,
-MIFA, FedVARP, SCAFFOLD, FedAR, FedAU), aim at the plain mean of the losses, so that "unequal" shows
-how far that is from x*.
+are given the exact ones; those without a notion of weights, or given none (FedAvg, FedProx,
+FedNova, MIFA, FedVARP, SCAFFOLD, FedAR, FedAU), aim at the plain mean of the losses, so that
+"unequal" shows how far that is from x*.
 
 A number alone is **exact**: the limit of the moment recursion, its rounding error bounded below
 1e-8; 0 is a number within its bound. A number with "+-" is averaged over {paths} **drawn paths** of

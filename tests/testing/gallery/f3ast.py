@@ -1,0 +1,126 @@
+"""F3AST (Ribero, Vikalo and de Veciana, 2022), with r learned or, as in CA-Fed's code, known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend
+
+RATE = ("rate", "r_k", "smooth")
+CHOICE = ("choos", "chosen", "select", "size", "urgen", "largest")
+FAULTS = {
+    "renewed after use": Fault(
+        "the weights alpha/r have the r from before this round's choice",
+        ("before", "after", "new r", "old r", *RATE),
+    ),
+    "least urgent": Fault("the clients of smallest alpha/r are chosen", CHOICE),
+    "divided by size": Fault(
+        "the update is divided by the number of chosen clients",
+        ("size", "divid", "sum", "weight", "server_lr"),
+    ),
+    "with replacement": Fault(
+        "the most urgent client is drawn again and again until there are `size`",
+        ("replacement", "twice", "again", "distinct", *CHOICE),
+        seen="litian96/fair_flearn#9",
+    ),
+    "presence learned": Fault(
+        "r estimates how often a client is present, not how often it is chosen", ("chosen", *RATE)
+    ),
+    "one too many": Fault("one client more than `size` is chosen", CHOICE),
+    "one too few": Fault("one client less than `size` is chosen", CHOICE),
+    "weights squared": Fault(
+        "the weights are alpha^2/r^2, what the choice goes by", ("weight", "alpha", *RATE)
+    ),
+    "absent do not decay": Fault("r decays only for clients that are present", ("absent", *RATE)),
+    "r starts at one": Fault(
+        "r starts at 1 for all clients, not at alpha", ("start", "first", "initial", *RATE)
+    ),
+    "smoothing reversed": Fault("beta is the share of the old r", RATE),
+    "higher index first": Fault(
+        "of equally urgent clients the one of higher index is chosen",
+        ("equal", "tie", "index", "order", *CHOICE),
+    ),
+    "time stands still": Fault(
+        "a round without participants lets no r decay",
+        ("empty", "nobody", "no client", "without participants", "no participants"),
+    ),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    target_weights: Any,
+    size: int,
+    smoothing: float = 0.01,
+    availability: Any = None,
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    alpha = np.asarray(target_weights, dtype=float)
+    n, x, beta = alpha.size, np.array(x0), smoothing
+    if fault == "smoothing reversed":
+        beta = 1 - beta
+    learned = availability is None
+    rate = alpha.copy() if learned else np.broadcast_to(availability, alpha.shape).astype(float)
+    if learned and fault == "r starts at one":
+        rate = np.ones(n)
+    most = max(size + {"one too many": 1, "one too few": -1}.get(fault, 0), 0)
+    models = [x]
+    for who in trace:
+        used = rate if learned else (1 - beta) * rate + beta * who
+        order = sorted(np.flatnonzero(who), key=lambda k: -alpha[k] / used[k])
+        if fault == "least urgent":
+            order = order[::-1]
+        elif fault == "higher index first":
+            order = sorted(np.flatnonzero(who), key=lambda k: (-alpha[k] / used[k], -k))
+        chosen = order[:most]
+        times = np.zeros(n)
+        times[chosen] = 1
+        if fault == "with replacement" and chosen:
+            times = np.zeros(n)
+            times[chosen[0]] = most
+        if learned:
+            seen = who if fault == "presence learned" else times > 0
+            new = (1 - beta) * rate + beta * seen
+            if fault == "absent do not decay":
+                new = np.where(who, new, rate)
+            if fault == "time stands still" and not who.any():
+                new = rate
+            used = rate if fault == "renewed after use" else new
+            rate = new
+        move = np.zeros_like(x)
+        for k in np.flatnonzero(times):
+            weight = alpha[k] / used[k]
+            if fault == "weights squared":
+                weight = weight**2
+            elif fault == "divided by size":
+                weight = weight / times.sum()
+            move = move + times[k] * weight * (descend(clients[k], x, client_lr, local_steps) - x)
+        x = x + server_lr * move
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    alpha = rng.uniform(0.5, 2.0, n)
+    if rng.random() < 0.4:
+        alpha = np.ones(n)
+    found: dict[str, Any] = {
+        "target_weights": tuple((alpha / alpha.sum()).tolist()),
+        "size": int(rng.integers(1, n)),
+        "smoothing": float(rng.uniform(0.05, 0.3)),
+    }
+    if rng.random() < 0.3:
+        found["availability"] = tuple(rng.uniform(0.3, 0.9, n).tolist())
+    return found
+
+
+F3AST = Implementation(run, FAULTS, options)

@@ -1,0 +1,120 @@
+"""FedAU (Wang and Ji, ICLR 2024, Algorithms 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend
+
+CUTOFF = ("cutoff", "cut-off", "K rounds", "longest")
+FAULTS = {
+    "this round included": Fault(
+        "omega is updated before it is used, so that it knows the present round",
+        ("before", "rounds before", "current", "this round", "earlier", "omega"),
+    ),
+    "last interval": Fault(
+        "omega is the last interval and not the mean of all", ("mean", "average", "omega", "last")
+    ),
+    "starts at zero": Fault(
+        "omega is 0 until the first interval has ended",
+        ("start", "first", "initial", "before the first"),
+    ),
+    "start counts": Fault(
+        "the 1 that omega starts with counts as an interval in the mean",
+        ("start", "first", "initial", "mean", "interval"),
+    ),
+    "cutoff too late": Fault("an interval ends one round after the cut-off", CUTOFF),
+    "cutoff too early": Fault("an interval ends one round before the cut-off", CUTOFF),
+    "interval too short": Fault(
+        "an interval counts the rounds of absence, without the one of participation",
+        ("interval", "length", "omega"),
+    ),
+    "capped on return": Fault(
+        "intervals are cut to K when the client comes back, not ended when K rounds are over",
+        CUTOFF,
+    ),
+    "no cutoff": Fault("the cut-off is ignored", CUTOFF),
+    "over those present": Fault(
+        "the weighted sum is divided by the participants, not by all clients",
+        ("N", "all clients", "divid", "present"),
+    ),
+    "inverse": Fault(
+        "updates are divided by omega, as if it were a frequency", ("omega", "weight", "inverse")
+    ),
+    "time stands still": Fault(
+        "a round without participants lengthens no interval",
+        ("empty", "nobody", "no client", "without participants", "no participants"),
+    ),
+    "renormalised": Fault(
+        "the weights are divided by their sum over those present",
+        ("sum", "normal", "weight", "N"),
+    ),
+    "by size": Fault("updates are weighted by the clients' data", ("n_samples", "size", "weight")),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    cutoff: float = math.inf,
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    n, x = len(clients), np.array(x0)
+    limit = cutoff + {"cutoff too late": 1, "cutoff too early": -1}.get(fault, 0)
+    if fault in ("no cutoff", "capped on return"):
+        limit = math.inf
+    limit = max(limit, 1)
+    omega = np.full(n, 0.0 if fault == "starts at zero" else 1.0)
+    ended, age = np.full(n, 1.0 if fault == "start counts" else 0.0), np.zeros(n)
+    sizes = np.array([c.n_samples for c in clients], dtype=float)
+    models = [x]
+
+    def advance(who: np.ndarray) -> None:
+        if fault == "time stands still" and not who.any():
+            return
+        age[:] += 1
+        for i in np.flatnonzero(who | (age == limit)):
+            length = age[i] - 1 if fault == "interval too short" else age[i]
+            if fault == "capped on return":
+                length = min(length, cutoff)
+            omega[i] = (omega[i] * ended[i] + length) / (ended[i] + 1)
+            if fault == "last interval":
+                omega[i] = length
+            ended[i] += 1
+            age[i] = 0
+
+    for who in trace:
+        if fault == "this round included":
+            advance(who)
+        weights = np.where(who, 1 / np.maximum(omega, 1e-9) if fault == "inverse" else omega, 0.0)
+        weights = weights / n
+        if fault == "over those present":
+            weights = weights * n / max(who.sum(), 1)
+        elif fault == "renormalised" and weights.sum() > 0:
+            weights = weights / weights.sum()
+        elif fault == "by size":
+            weights = weights * n * sizes / max(sizes.sum(), 1)
+        move = np.zeros_like(x)
+        for i in np.flatnonzero(who):
+            move = move + weights[i] * (descend(clients[i], x, client_lr, local_steps) - x)
+        x = x + server_lr * move
+        if fault != "this round included":
+            advance(who)
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"cutoff": int(rng.integers(2, 5)) if rng.random() < 0.8 else math.inf}
+
+
+FEDAU = Implementation(run, FAULTS, options)

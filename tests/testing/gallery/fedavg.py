@@ -1,0 +1,142 @@
+"""FedAvg (McMahan et al., Algorithm 1, the form of the erratum)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend, shares
+
+FAULTS = {
+    "plain mean": Fault(
+        "clients count alike though their data sizes differ",
+        ("n_samples", "size", "weight"),
+        seen="SMILELab-FL/FedLab#305",
+    ),
+    "by size": Fault(
+        "a plain mean was asked for and clients are weighted by their data",
+        ("n_samples", "size", "weight", "uniform"),
+    ),
+    "over everybody": Fault(
+        "the weights are shares of all clients' data, so that absent ones hold the model back",
+        ("present", "absent", "sum", "all clients", "participa"),
+        seen="katsura-jp/fedavg.pytorch#1",
+    ),
+    "weighted twice": Fault(
+        "updates come weighted from the client and are weighted again",
+        ("weight", "twice", "sum"),
+        seen="OpenMined/PySyft#3828",
+    ),
+    "one step too few": Fault(
+        "range(1, K): the clients take one step less",
+        ("step", "local_steps", "K"),
+        seen="OpenMined/PySyft#2306",
+    ),
+    "one step too many": Fault(
+        "while k <= K: the clients take one step more", ("step", "local_steps", "K")
+    ),
+    "stale model": Fault(
+        "clients train from the model of the round before, as they fetch it after training",
+        ("stale", "previous", "current", "old"),
+        seen="epfml/disco#1219",
+    ),
+    "no reset": Fault(
+        "one model object serves all clients, and each goes on from where the last one ended",
+        ("one after another", "starts", "start from", "same model", "reset", "shared", "order"),
+        seen="alibaba/FederatedScope#664",
+    ),
+    "server step on the model": Fault(
+        "the server's step size multiplies the averaged model and not its change",
+        ("server_lr", "server step"),
+    ),
+    "no server step": Fault("the server's step size does nothing", ("server_lr", "server step")),
+    "momentum across clients": Fault(
+        "one optimiser with momentum serves all clients and remembers the last one's gradients",
+        ("momentum", "optimiser", "optimizer", "state", "carr", "remember", "memory"),
+        seen="alibaba/FederatedScope#450",
+    ),
+    "gradients at the start": Fault(
+        "all K gradients are taken at the round's model and added up",
+        ("step", "gradient", "local_steps"),
+    ),
+    "empty round": Fault(
+        "in a round without participants an empty sum becomes the model",
+        ("empty", "nobody", "no client", "without participants", "no participants"),
+        seen="NVIDIA/NVFlare#5311",
+    ),
+    "sign": Fault("the pseudo-gradient is added as if it were the change", ("sign", "direction")),
+    "no data counts": Fault(
+        "a client without data counts as if it had one sample, max(n, 1)",
+        ("without data", "no data", "n_samples", "zero"),
+        seen="flwrlabs/flower#7645",
+    ),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    weighting: str = "n_samples",
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    sizes = [c.n_samples for c in clients]
+    if fault == "no data counts":
+        sizes = [max(n, 1) for n in sizes]
+    plain = weighting == "uniform"
+    if fault in ("plain mean", "by size"):
+        plain = fault == "plain mean"
+    if plain:
+        sizes = [1] * len(sizes)
+    steps = local_steps + {"one step too few": -1, "one step too many": 1}.get(fault, 0)
+    x, old, velocity = np.array(x0), np.array(x0), np.zeros_like(x0)
+    models = [x]
+    for who in trace:
+        present = np.flatnonzero(who)
+        weights = shares(sizes, present)
+        if fault == "over everybody":
+            weights = {i: sizes[i] / sum(sizes) for i in present}
+        start = old if fault == "stale model" else x
+        total = np.zeros_like(x)
+        for i, weight in weights.items():
+            if fault == "gradients at the start":
+                y = start - client_lr * steps * clients[i].gradient(start)
+            elif fault == "momentum across clients":
+                y = start
+                for _ in range(steps):
+                    velocity = 0.5 * velocity + clients[i].gradient(y)
+                    y = y - client_lr * velocity
+            else:
+                y = descend(clients[i], start, client_lr, steps)
+            change = y - x
+            if fault == "no reset":
+                start = y
+            if fault == "weighted twice":
+                change = weight * change
+            total = total + weight * change
+        old = x
+        if fault == "sign":
+            x = x - server_lr * total
+        elif fault == "no server step":
+            x = x + total
+        elif fault == "server step on the model" and weights:
+            x = server_lr * (x + total)
+        elif fault == "empty round" and not weights:
+            x = np.zeros_like(x)
+        else:
+            x = x + server_lr * total
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"weighting": str(rng.choice(["n_samples", "uniform"]))}
+
+
+FEDAVG = Implementation(run, FAULTS, options)

@@ -1,0 +1,89 @@
+"""FedNova (Wang et al., NeurIPS 2020): tau_eff sum_i p_i (y_i - x)/tau_i over those present."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend, shares
+
+TAU_EFF = ("tau_eff", "effective")
+FAULTS = {
+    "largest": Fault("tau_eff is the most steps that any participant made", TAU_EFF),
+    "unweighted": Fault("tau_eff is the plain mean of tau_i over the participants", TAU_EFF),
+    "of everybody": Fault("tau_eff counts absent clients, too", TAU_EFF),
+    "no tau_eff": Fault("the normalised changes are averaged and tau_eff is forgotten", TAU_EFF),
+    "not normalised": Fault(
+        "changes are not divided by their numbers of steps: it is FedAvg",
+        ("normal", "tau", "FedAvg"),
+        seen="felisat/clustered-federated-learning#1",
+    ),
+    "divided by the largest": Fault(
+        "every change is divided by the most steps, not by its own", ("normal", "tau")
+    ),
+    "p of everybody": Fault(
+        "p is a share of all clients' data and sums to less than one over those present",
+        ("present", "renormal", "absent", "sum", "participa"),
+    ),
+    "plain mean": Fault("p is 1/|S| whatever the data sizes", ("n_samples", "size", "weight")),
+    "equal steps": Fault(
+        "every client makes the largest number of steps", ("step", "tau", "local_steps")
+    ),
+    "tau squared": Fault(
+        "changes are divided by tau_i at the client and at the server again",
+        ("tau", "twice", "normal"),
+    ),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: tuple[int, ...],
+    server_lr: float,
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    sizes = [1 if fault == "plain mean" else c.n_samples for c in clients]
+    tau = dict(enumerate(local_steps))
+    if fault == "equal steps":
+        tau = dict.fromkeys(tau, max(local_steps))
+    x = np.array(x0)
+    models = [x]
+    for who in trace:
+        present = np.flatnonzero(who)
+        p = shares(sizes, present)
+        if fault == "p of everybody":
+            p = {i: sizes[i] / sum(sizes) for i in present}
+        effective = sum(p[i] * tau[i] for i in p)
+        if p and fault == "largest":
+            effective = max(tau[i] for i in p)
+        elif p and fault == "unweighted":
+            effective = np.mean([tau[i] for i in p])
+        elif p and fault == "of everybody":
+            effective = sum(n * tau[i] for i, n in enumerate(sizes)) / sum(sizes)
+        elif p and fault == "p of everybody":
+            effective = effective / sum(p.values())
+        elif fault == "no tau_eff":
+            effective = 1
+        total = np.zeros_like(x)
+        for i, weight in p.items():
+            change = descend(clients[i], x, client_lr, tau[i]) - x
+            divisor = {"tau squared": tau[i] ** 2, "divided by the largest": max(tau.values())}
+            total = total + weight * change / divisor.get(fault, tau[i])
+            if fault == "not normalised":
+                total = total + weight * change * (1 / effective - 1 / tau[i])
+        x = x + server_lr * effective * total
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {}
+
+
+FEDNOVA = Implementation(run, FAULTS, options)

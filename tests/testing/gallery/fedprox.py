@@ -1,0 +1,96 @@
+"""FedProx (Li et al., MLSys 2020): local steps on F_k(y) + mu/2 ||y - x||^2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, shares
+
+PROXIMAL = ("proximal", "mu")
+FAULTS = {
+    "pulls to zero": Fault(
+        "the proximal term is weight decay, mu y, not mu (y - x)",
+        PROXIMAL,
+        seen="litian96/FedProx#22",
+    ),
+    "factor two": Fault("mu (y - x)^2 without its half makes the pull twice mu", PROXIMAL),
+    "factor half": Fault("the gradient of the term is taken as mu/2 (y - x)", PROXIMAL),
+    "norm not squared": Fault(
+        "the term is mu/2 ||y - x||: its pull has the same strength at any distance",
+        PROXIMAL,
+        seen="flwrlabs/flower#2210",
+    ),
+    "own last model": Fault(
+        "a client is held near the model that it sent last, not near the server's",
+        PROXIMAL,
+        seen="litian96/FedProx#25",
+    ),
+    "first model": Fault(
+        "clients are held near the very first model, which was copied once",
+        PROXIMAL,
+        seen="securefederatedai/openfederatedlearning#1634",
+    ),
+    "pushes away": Fault("the sign of the proximal term is wrong", PROXIMAL),
+    "no term": Fault(
+        "the copy of the server's model is the model that trains, so that the term is always 0",
+        PROXIMAL,
+        seen="KarhouTam/FL-bench#165",
+    ),
+    "last step": Fault("the term acts in the last local step only", PROXIMAL),
+    "plain mean": Fault(
+        "clients count alike though their data sizes differ", ("n_samples", "size", "weight")
+    ),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    proximal: float,
+    weighting: str = "n_samples",
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    plain = weighting == "uniform" or fault == "plain mean"
+    sizes = [1 if plain else c.n_samples for c in clients]
+    strength = proximal * {"factor two": 2.0, "factor half": 0.5, "pushes away": -1.0}.get(fault, 1)
+    sent = {i: np.array(x0) for i in range(len(clients))}
+    x = np.array(x0)
+    models = [x]
+    for who in trace:
+        total = np.zeros_like(x)
+        for i, weight in shares(sizes, np.flatnonzero(who)).items():
+            centre = {
+                "pulls to zero": np.zeros_like(x),
+                "own last model": sent[i],
+                "first model": np.array(x0),
+            }.get(fault, x)
+            y = x
+            for k in range(local_steps):
+                pull = strength * (y - centre)
+                length = np.linalg.norm(y - centre)
+                if fault == "norm not squared" and length > 0:
+                    pull = 0.5 * pull / length
+                if fault == "no term" or (fault == "last step" and k < local_steps - 1):
+                    pull = 0 * pull
+                y = y - client_lr * (clients[i].gradient(y) + pull)
+            sent[i] = y
+            total = total + weight * (y - x)
+        x = x + server_lr * total
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    weighting = str(rng.choice(["n_samples", "uniform"]))
+    return {"proximal": float(rng.uniform(0.2, 2.0)), "weighting": weighting}
+
+
+FEDPROX = Implementation(run, FAULTS, options)

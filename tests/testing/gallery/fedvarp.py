@@ -1,0 +1,100 @@
+"""FedVARP (Jhunjhunwala et al., UAI 2022)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend
+
+MEMORY = ("memory", "y_i", "remember")
+FAULTS = {
+    "renewed before use": Fault(
+        "memory is overwritten before the surprise is taken, which is then zero",
+        ("surprise", "before", "old", "memory"),
+    ),
+    "mean of those present": Fault(
+        "the memory's mean is over the participants, not over all clients",
+        ("N", "all clients", "mean of the memory", "memory's mean"),
+    ),
+    "mean of those seen": Fault(
+        "the memory's mean is over clients that have ever come",
+        ("N", "all clients", "never", "seen", "first appear"),
+    ),
+    "mean of the new memory": Fault(
+        "the memory's mean is taken after the participants have renewed theirs",
+        ("before", "old", "new", "renew", "order", "mean of the memory", "memory"),
+    ),
+    "forgets the absent": Fault(
+        "the memory of a client that misses a round is set to zero",
+        ("absent", "away", "return", "keep", "kept"),
+    ),
+    "surprise over N": Fault(
+        "the surprise is divided by all clients, not by those present",
+        ("present", "participants", "|S|", "surprise"),
+    ),
+    "server step remembered": Fault(
+        "updates are kept after the server's step size has been multiplied in",
+        ("server_lr", "server step"),
+    ),
+    "by size": Fault(
+        "the surprise is weighted by the clients' data", ("n_samples", "size", "weight")
+    ),
+    "empty round": Fault(
+        "a round without participants makes a step along the memory",
+        ("empty", "nobody", "no client", "without participants", "no participants"),
+    ),
+    "memory at the first update": Fault(
+        "a client's memory starts at its first update, so that this is no surprise",
+        ("first appear", "start", "zero", "initial", "first round", "first time"),
+    ),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    n, x, reach = len(clients), np.array(x0), client_lr * local_steps
+    y, seen = np.zeros((n, x.size)), np.zeros(n, dtype=bool)
+    models = [x]
+    for who in trace:
+        present = np.flatnonzero(who)
+        fresh = {i: (x - descend(clients[i], x, client_lr, local_steps)) / reach for i in present}
+        if fault == "memory at the first update":
+            for i in present[~seen[present]]:
+                y[i] = fresh[i]
+        seen |= who
+        kept = server_lr if fault == "server step remembered" else 1.0
+        new = np.array([kept * fresh[i] if i in fresh else y[i] for i in range(n)])
+        old = new if fault == "renewed before use" else y
+        weights = dict.fromkeys(present, 1 / max(len(present), 1))
+        if fault == "surprise over N":
+            weights = dict.fromkeys(present, 1 / n)
+        elif fault == "by size":
+            total = sum(clients[i].n_samples for i in present)
+            weights = {i: clients[i].n_samples / max(total, 1) for i in present}
+        v = sum((w * (fresh[i] - old[i]) for i, w in weights.items()), np.zeros_like(x))
+        if len(present) or fault == "empty round":
+            v = v + {
+                "mean of those present": old[present].mean(axis=0) if len(present) else 0,
+                "mean of those seen": old.sum(axis=0) / max(seen.sum(), 1),
+                "mean of the new memory": new.mean(axis=0),
+            }.get(fault, old.mean(axis=0))
+        x = x - server_lr * reach * v
+        y = new
+        if fault == "forgets the absent":
+            y = np.where(who[:, None], y, 0.0)
+        models.append(x)
+    return np.array(models)
+
+
+FEDVARP = Implementation(run, FAULTS, lambda rng, n: {})

@@ -1,0 +1,114 @@
+"""MIFA (Gu et al., NeurIPS 2021), waiting or from zero."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend
+
+FAULTS = {
+    "over those present": Fault(
+        "the sum of the table is divided by the number of participants",
+        ("N", "all clients", "divid", "absent", "table", "mean"),
+    ),
+    "over those seen": Fault(
+        "from zero, the sum is divided by the number of clients that have ever come",
+        ("N", "all clients", "divid", "never"),
+    ),
+    "present only": Fault(
+        "absent clients' entries are left out of the sum",
+        ("absent", "table", "memory", "latest", "remember"),
+    ),
+    "does not wait": Fault(
+        "the model moves though not all clients have appeared",
+        ("wait", "appeared", "all clients have"),
+    ),
+    "waits too long": Fault(
+        "the first step comes one round after the last client has appeared",
+        ("wait", "appeared", "one round late", "first step"),
+    ),
+    "waits always": Fault("start='zero' is ignored and it waits", ("zero", "wait", "start")),
+    "forgets the absent": Fault(
+        "the entry of a client that misses a round is set to zero",
+        ("absent", "away", "table", "keep", "kept", "latest"),
+    ),
+    "stands still": Fault(
+        "a round without participants makes no step along the table",
+        ("empty", "nobody", "no client", "without participants", "no participants"),
+    ),
+    "mean of entries": Fault(
+        "a new update is averaged with the client's old one instead of replacing it",
+        ("latest", "overwrit", "return", "replace"),
+    ),
+    "models instead of updates": Fault(
+        "the table keeps clients' models, and the server takes their mean",
+        ("update", "table", "stale", "change", "latest"),
+    ),
+    "by size": Fault("entries are weighted by the clients' data", ("n_samples", "size", "weight")),
+    "waiting forgotten": Fault(
+        "entries of the waiting time are dropped when the last client appears",
+        ("wait", "table", "entries", "appeared"),
+    ),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    start: str = "wait",
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    n, x = len(clients), np.array(x0)
+    waits = start == "wait"
+    if fault in ("does not wait", "waits always"):
+        waits = fault == "waits always"
+    table, ends = np.zeros((n, x.size)), np.tile(x, (n, 1))
+    seen = np.zeros(n, dtype=bool)
+    sizes = np.array([c.n_samples for c in clients], dtype=float)
+    models = [x]
+    for who in trace:
+        moved_before = seen.all()
+        renewed = table.copy()
+        for i in np.flatnonzero(who):
+            ends[i] = descend(clients[i], x, client_lr, local_steps)
+            renewed[i] = (x - ends[i]) / client_lr
+            if fault == "mean of entries" and seen[i]:
+                renewed[i] = (renewed[i] + table[i]) / 2
+        table, seen = renewed, seen | who
+        if fault == "waiting forgotten" and waits and seen.all() and not moved_before:
+            table = np.where(who[:, None], table, 0.0)
+        mean = table.mean(axis=0)
+        if fault == "over those present":
+            mean = table.sum(axis=0) / max(who.sum(), 1)
+        elif fault == "over those seen":
+            mean = table.sum(axis=0) / max(seen.sum(), 1)
+        elif fault == "present only":
+            mean = table[who].sum(axis=0) / n
+        elif fault == "by size":
+            mean = sizes @ table / max(sizes.sum(), 1)
+        moves = not waits or (moved_before if fault == "waits too long" else seen.all())
+        if fault == "stands still" and not who.any():
+            moves = False
+        if moves and fault == "models instead of updates":
+            x = x + server_lr * (ends.mean(axis=0) - x)
+        elif moves:
+            x = x - server_lr * client_lr * mean
+        if fault == "forgets the absent":
+            table = np.where(who[:, None], table, 0.0)
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"start": str(rng.choice(["wait", "zero"]))}
+
+
+MIFA = Implementation(run, FAULTS, options)

@@ -1,0 +1,160 @@
+"""SCAFFOLD (Karimireddy et al., ICML 2020, Algorithm 1), options I and II."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.testing.gallery.fault import Fault, Implementation, descend
+
+CONTROL = ("control", "c_i", "variate")
+FAULTS = {
+    "c over those present": Fault(
+        "the server's control is divided by the number of participants, not of all clients",
+        ("N", "all clients", "participants", "|S|"),
+        seen="Xtra-Computing/NIID-Bench#12",
+    ),
+    "c_i instead of its change": Fault(
+        "the server adds the new c_i to c, not the difference from the old one",
+        ("change", "differ", "c_i^+ - c_i", "delta"),
+        seen="TL-System/plato#382",
+    ),
+    "c_i at the model": Fault(
+        "the controls start as copies of the model's weights, not at zero",
+        ("start", "zero", "initial", "first round"),
+        seen="Xtra-Computing/NIID-Bench#8",
+    ),
+    "c at the model": Fault(
+        "the server's control starts as a copy of the model, those of the clients at zero",
+        ("start", "zero", "initial", "first round"),
+        seen="Xtra-Computing/NIID-Bench#8",
+    ),
+    "by size": Fault(
+        "changes are weighted by the clients' data where Algorithm 1 has plain means",
+        ("n_samples", "size", "weight", "plain mean"),
+        seen="TsingZ0/PFLlib#160",
+    ),
+    "sign": Fault(
+        "local steps go along g + c_i - c",
+        ("sign", "correction", "c - c_i"),
+        seen="fedbiomed/fedbiomed#734",
+    ),
+    "no K": Fault(
+        "c_i^+ of option II lacks the division by K",
+        ("K", "local_steps", "steps"),
+        seen="TsingZ0/PFLlib#160",
+    ),
+    "no lr": Fault(
+        "c_i^+ of option II lacks the division by the step size",
+        ("lr", "step size", "eta"),
+        seen="TL-System/plato#386",
+    ),
+    "gradient at the end": Fault(
+        "option I takes the gradient at y_K, where the client has ended, not at x",
+        ("at x", "y_K", "option", "server's model"),
+    ),
+    "renewed in between": Fault(
+        "c is renewed after every client, so that those later in the round see another one",
+        ("order", "before", "same c", "in between", "old c", "round", "one after another"),
+    ),
+    "renewed before use": Fault(
+        "c_i is replaced by the gradient at x before the local steps use it",
+        ("before", "old", "order", "first appear", "correction", "renewed"),
+    ),
+    "forgets the absent": Fault(
+        "c_i of a client that misses a round is set to zero", ("absent", "away", "return", "keep")
+    ),
+    "no c in c_i": Fault("c_i^+ of option II lacks - c", CONTROL),
+    "sign of c in c_i": Fault("c_i^+ of option II is c_i + c + ...", CONTROL),
+    "corrected once": Fault(
+        "the correction acts in the first local step alone", ("correction", "every", "each", "step")
+    ),
+    "c stays zero": Fault("the server never updates c", ("c ", "control", "server")),
+    "server step on c": Fault(
+        "the server's step size scales the change of c, too", ("server_lr", "server step")
+    ),
+    "summed": Fault(
+        "the changes of c_i are averaged over |S| and then multiplied by |S|^2/N", CONTROL
+    ),
+    "mean over N": Fault(
+        "the model's change is divided by all clients, not by those present",
+        ("present", "participants", "|S|", "absent"),
+    ),
+    "other option": Fault("option I is asked for and II computed, and the reverse", ("option",)),
+}
+
+
+def run(
+    x0: np.ndarray,
+    clients: Any,
+    trace: np.ndarray,
+    *,
+    client_lr: float,
+    local_steps: int,
+    server_lr: float,
+    option: int = 2,
+    fault: str = "",
+) -> np.ndarray:
+    """Return the server's models."""
+    n = len(clients)
+    if fault == "other option":
+        option = 3 - option
+    x = np.array(x0)
+    c, c_i = np.zeros_like(x), [np.zeros_like(x) for _ in clients]
+    if fault == "c_i at the model":
+        c_i = [np.array(x0) for _ in clients]
+    if fault == "c at the model":
+        c = np.array(x0)
+    models = [x]
+    for who in trace:
+        present = np.flatnonzero(who)
+        weights = dict.fromkeys(present, 1 / max(len(present), 1))
+        sizes = sum(clients[i].n_samples for i in present)
+        if fault == "by size":
+            weights = {i: clients[i].n_samples / max(sizes, 1) for i in present}
+        if fault == "mean over N":
+            weights = dict.fromkeys(present, 1 / n)
+        move, change_of_c, seen = np.zeros_like(x), np.zeros_like(x), c
+        for i in present:
+            if fault == "renewed before use":
+                c_i[i] = clients[i].gradient(x)
+            push = seen - c_i[i]
+            if fault == "sign":
+                push = -push
+            if fault == "corrected once":
+                y = descend(clients[i], x, client_lr, 1, push)
+                y = descend(clients[i], y, client_lr, local_steps - 1)
+            else:
+                y = descend(clients[i], x, client_lr, local_steps, push)
+            if option == 1:
+                new = clients[i].gradient(y if fault == "gradient at the end" else x)
+            else:
+                rate = {"no K": client_lr, "no lr": local_steps}.get(fault, local_steps * client_lr)
+                server = {"no c in c_i": 0 * seen, "sign of c in c_i": -seen}.get(fault, seen)
+                new = c_i[i] - server + (x - y) / rate
+            move = move + weights[i] * (y - x)
+            gain = new if fault == "c_i instead of its change" else new - c_i[i]
+            change_of_c = change_of_c + gain
+            c_i[i] = new
+            if fault == "renewed in between":
+                seen = seen + gain / n
+        x = x + server_lr * move
+        scale = {
+            "c over those present": 1 / max(len(present), 1),
+            "c stays zero": 0.0,
+            "server step on c": server_lr / n,
+            "summed": len(present) / n,
+        }.get(fault, 1 / n)
+        c = c + scale * change_of_c
+        if fault == "forgets the absent":
+            c_i = [c_i[i] if who[i] else np.zeros_like(x) for i in range(n)]
+        models.append(x)
+    return np.array(models)
+
+
+def options(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"option": int(rng.integers(1, 3))}
+
+
+SCAFFOLD = Implementation(run, FAULTS, options)
