@@ -28,6 +28,23 @@ def test_import_is_light() -> None:
     assert count < 60
 
 
+READY = """
+import sys
+import fltheory.theorems
+first = sorted(name for name in sys.modules if name in ("scipy", "matplotlib", "pandas", "cvxpy"))
+import fltheory.verify
+print(first, [name for name in ("scipy.stats", "scipy.optimize", "cvxpy") if name in sys.modules])
+"""
+
+
+def test_statements_are_listed_and_verdicts_begin_without_what_few_need() -> None:
+    """A second of importing SciPy for those who only list theorems, or check a small one."""
+    answer = subprocess.run(
+        [sys.executable, "-c", READY], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout == "[] []\n"
+
+
 def test_what_most_people_need_is_here() -> None:
     import fltheory as fl
     from fltheory import engines, problems, theorems, verify, weights

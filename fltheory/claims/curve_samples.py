@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import sympy as sp
-from scipy.special import stdtrit
 
 from fltheory.claims.bound_curve import BoundCurve, LabelledQuantity, quantity_label
 from fltheory.claims.comparison import Comparison
@@ -237,6 +236,8 @@ def of_errors(
     error_probability: float = FIGURE_ERROR_PROBABILITY,
 ) -> CurveSample:
     """Return means with Student's intervals from their standard errors."""
+    from scipy.special import stdtrit
+
     quantile = -float(stdtrit(replicas - 1, error_probability / (2 * means.size)))
     return CurveSample(means, quantile * errors, replicas, error_probability)
 

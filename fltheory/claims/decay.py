@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import sympy as sp
-from scipy.special import stdtrit
 
 from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import decided
@@ -229,6 +228,8 @@ def fitted_slope(
     Sizes are sampled independently of each other; the logarithm's error is the relative error, to
     first order. NaN where a value has no logarithm.
     """
+    from scipy.special import stdtrit
+
     logs = np.log(np.array(sizes, dtype=np.float64))
     weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
     values = np.array([item.value for item in measured])

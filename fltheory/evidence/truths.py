@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import stdtrit
 
 from fltheory import validation
 from fltheory.engines import NotAffineError, Setting, Trajectory, exact, monte_carlo, paths
@@ -96,6 +95,8 @@ class Truth:
 
     def error(self, field: str) -> FloatArray:
         """Return how far the ends of one field's intervals are away at every round."""
+        from scipy.special import stdtrit
+
         values = self.trajectory[field]
         if self.trajectory.rounding_error is not None:
             return self.trajectory.rounding_error[field]

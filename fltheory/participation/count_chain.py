@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import chain, product
 
 import numpy as np
-from scipy.special import binom
 
 from fltheory import validation
 from fltheory.participation.chains import FiniteChain
@@ -108,6 +107,8 @@ def _transition(chains: MarkovOnOff, group: list[int]) -> FloatArray:
 
 
 def _binomial(trials: int, chance: float) -> FloatArray:
+    from scipy.special import binom
+
     successes = np.arange(trials + 1)
     return np.asarray(
         binom(trials, successes) * chance**successes * (1 - chance) ** (trials - successes)

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from fltheory import validation
 from fltheory.problems.client_data import check_label_shapes, check_shapes
@@ -121,11 +120,15 @@ class LogisticProblem(SampleProblem):
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """``grad F`` at points (..., d)."""
+        from scipy.special import expit
+
         pull = self.signs * expit(-(x @ self.samples.T) * self.signs) * self.sample_weights
         return np.asarray(self.ridge * x - pull @ self.samples)
 
     def client_gradients(self, x: FloatArray, clients: ClientIndices) -> FloatArray:
         """``grad F_i(x_t)`` with ``i = clients[t]``, for points (T, d)."""
+        from scipy.special import expit
+
         gradients = self.ridge * x
         for client in np.unique(clients).tolist():
             rows = np.flatnonzero(clients == client)
@@ -160,6 +163,8 @@ class LogisticProblem(SampleProblem):
         Newton's steps, halved until the gradient's norm falls: the direction lowers it for
         any convex loss, and it can be told apart to the last digits where losses cannot.
         """
+        from scipy.special import expit
+
         goal = _TOLERANCE * max(1.0, float(np.linalg.norm(samples, axis=1).max()))
 
         def gradient_at(x: FloatArray) -> FloatArray:

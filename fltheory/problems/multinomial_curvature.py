@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import eigvalsh
 
 from fltheory.problems.multinomial_losses import MultinomialLosses, probabilities, with_intercept
 from fltheory.problems.multinomial_optimum import Hessian
@@ -34,6 +33,8 @@ def curvature_bound(problem: MultinomialLosses, centre: FloatArray, radius: floa
         At least ``lambda_max`` of every client's Hessian at any point of the ball, and at most
         ``problem.L``.
     """
+    from scipy.linalg import eigvalsh
+
     size = problem.n_features + 1
     grams = np.zeros((problem.n_clients, size, size))
     for client, rows in problem.blocks():

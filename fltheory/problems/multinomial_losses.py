@@ -14,7 +14,6 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import log_softmax, softmax
 
 from fltheory import validation
 from fltheory.problems.client_data import checked_features, checked_labels
@@ -129,6 +128,8 @@ class MultinomialLosses(SampleProblem):
 
     def client_losses(self, x: FloatArray) -> FloatArray:
         """``F_i(x)`` of every client, (..., N), at points (..., dim)."""
+        from scipy.special import log_softmax
+
         points = np.asarray(x, dtype=np.float64).reshape(-1, self.dim)
         losses = np.zeros((len(points), self.n_clients))
         for client, rows in self.blocks():
@@ -139,6 +140,8 @@ class MultinomialLosses(SampleProblem):
 
     def client_sums(self, x: FloatArray) -> ClientSums:
         """Return losses, gradients and variances of all clients at points (k, dim)."""
+        from scipy.special import log_softmax
+
         points = np.asarray(x, dtype=np.float64)
         shape = (len(points), self.n_clients)
         losses, squares = np.zeros(shape), np.zeros(shape)
@@ -226,6 +229,8 @@ def with_intercept(samples: FloatArray) -> FloatArray:
 
 def probabilities(logits: FloatArray) -> FloatArray:
     """Return the softmax over the last axis."""
+    from scipy.special import softmax
+
     return np.asarray(softmax(logits, axis=-1))
 
 

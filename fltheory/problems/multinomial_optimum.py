@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 from fltheory.problems.multinomial_losses import MultinomialLosses, probabilities, with_intercept
 from fltheory.read_only import ReadOnlyArrays
@@ -171,6 +170,8 @@ class _Spectrum:
     """Eigenvalues and eigenvectors of the data's second moments."""
 
     def __init__(self, problem: MultinomialLosses) -> None:
+        from scipy.linalg import eigh
+
         self._problem = problem
         gram = sum(
             weight * problem.gram(client) for client, weight in enumerate(problem.alpha.tolist())

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import islice, product
 
 import numpy as np
-from scipy.special import expit
 
 from fltheory import validation
 from fltheory.algorithms import AdaFed, Algorithm, CAFed, F3ast, ServerMomentum, Unbiased
@@ -229,6 +228,8 @@ def instance(plan: Plan, seed: int) -> Instance:
 def _labelled(
     truth: FloatArray, flipped: np.ndarray, size: int, rng: np.random.Generator
 ) -> LogisticProblem:
+    from scipy.special import expit
+
     features = rng.standard_normal((flipped.size, size, truth.size))
     chance = expit(features @ truth)
     shown = np.where(flipped[:, None], (1 - _FLIPPED) * chance + _FLIPPED * (1 - chance), chance)

@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
 
 from fltheory.validation import FloatArray
 
@@ -67,6 +66,8 @@ class CorrelatedRows:
     @classmethod
     def mixed(cls, parts: Sequence[tuple[float, CorrelatedRows]]) -> CorrelatedRows:
         """Return rows with the mean of the parts' second moments, each with its weight."""
+        from scipy.linalg import block_diag
+
         targets = np.concatenate([part.targets for _, part in parts])
         order = np.argsort(targets, kind="stable")
         covariance = block_diag(*(weight * part.covariance for weight, part in parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
 
 from fltheory import validation
 from fltheory.participation.base import Masks
@@ -117,6 +116,8 @@ class LogisticClients:
         return self._problem.gradient(x)
 
     def _gradients(self, y: FloatArray, clients: ClientIndices) -> FloatArray:
+        from scipy.special import expit
+
         if self._batch_size is None:
             return self._problem.client_gradients(y, clients)
         batches = self._batches(clients, self._batch_size)

@@ -20,7 +20,6 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
 from fltheory.engines.clients.workspace import Scratch, product
@@ -269,6 +268,8 @@ class QuadraticClients:
         replicas: ReplicaIndices,
     ) -> FloatArray:
         """Draw the participants' changes one by one and add them up."""
+        from scipy.sparse import csr_array
+
         (replica_count, dim), n_clients = offset.shape, who.shape[1]
         flat = np.flatnonzero(who)
         firsts = np.searchsorted(flat, n_clients * np.arange(replica_count + 1))

@@ -22,7 +22,6 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.engines.affine.forms import NotAffineError
@@ -520,6 +519,8 @@ def _crowd(targets: Rows) -> int:
 
 def _gathered(stack: FloatArray, targets: Rows, count: int) -> FloatArray:
     """Return the sums (count, n, n) of the matrices of a stack (Q, n, n) by target."""
+    from scipy.sparse import csr_array
+
     if len(targets) == count == 1:
         return stack
     if len(targets) == count and _crowd(targets) == 1:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
@@ -140,6 +139,8 @@ def _fixed_point(step: JumpMap, law: FloatArray, dwell: float) -> tuple[Moments,
 
 def _solve(image: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
     """Return x with ``x - image(x) = right``, by elimination or, where it is large, GMRES."""
+    from scipy.sparse.linalg import LinearOperator, gmres
+
     size, shape = right.size, right.shape
     if size <= _LARGEST_DIRECT_SYSTEM:
         columns = [image(unit.reshape(shape)).ravel() for unit in np.eye(size)]

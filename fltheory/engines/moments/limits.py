@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping
 
 import numpy as np
-from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from fltheory.algorithms.contract import Schedule
 from fltheory.engines.affine.probe import RoundOverflowError
@@ -119,16 +117,22 @@ class _DirectSolver:
     """
 
     def __init__(self, step: MomentMap) -> None:
+        from scipy.linalg import LinAlgWarning, lu_factor
+
         self._size = step.size
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)
             self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
 
     def solve(self, right: FloatArray) -> FloatArray:
+        from scipy.linalg import lu_solve
+
         return np.asarray(lu_solve(self._factors, right.ravel()).reshape(self._size, self._size))
 
     def dwell(self) -> FloatArray:
         """Return X with ``X - E[A' X A] = I``."""
+        from scipy.linalg import lu_solve
+
         right = np.eye(self._size).ravel()
         dual = lu_solve(self._factors, right, trans=1)
         return np.asarray(dual.reshape(self._size, self._size))
@@ -148,6 +152,8 @@ class _KrylovSolver:
         return self._solve(self._law.dual, np.eye(self._law.size))
 
     def _solve(self, spread: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
+        from scipy.sparse.linalg import LinearOperator, gmres
+
         n = right.shape[0]
 
         def apply(flat: FloatArray) -> FloatArray:

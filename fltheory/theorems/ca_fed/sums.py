@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from flint import arb
-from scipy.special import zeta
 
 from fltheory.algorithms import Constant, Harmonic
 from fltheory.engines.affine.numbers import raw_number
@@ -71,6 +70,8 @@ def endless_squares(steps: Harmonic | Constant) -> Any:
 
     For an offset of zero it is infinite, too: with delays the statement asks for eta_0.
     """
+    from scipy.special import zeta
+
     if isinstance(steps, Constant) or steps.offset == 0:
         return math.inf
     if is_exact(steps.scale):

@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines.clients.noise import Silence
@@ -284,6 +283,8 @@ def _units_adding_to_zero(count: int) -> FloatArray:
 
 def _function_values(positions: FloatArray, gradients: FloatArray, mu: float) -> FloatArray:
     """Return function values that meet the interpolation conditions best, with L = 1."""
+    from scipy.optimize import linprog
+
     count = len(positions)
     rows, right = [], []
     for a in range(count):

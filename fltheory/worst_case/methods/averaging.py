@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from fltheory.decimals import as_fraction, fraction_text
 from fltheory.validation import FloatArray
@@ -317,6 +316,8 @@ def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> A
     ArithmeticError
         If no bound is found.
     """
+    from scipy.optimize import minimize
+
     if a_round.averaging != "weights":
         raise ValueError("a_round must be of weights to have some of the same sum, got a mean")
     counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)

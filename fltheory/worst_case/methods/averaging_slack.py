@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.stats import binom
 
 from fltheory.validation import FloatArray
 from fltheory.worst_case.methods.averaging_round import AveragingRound
@@ -98,6 +97,8 @@ def weight_moments(a_round: AveragingRound) -> tuple[FloatArray, FloatArray, Flo
 
 def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray:
     """Return the law of how many are there, of all clients but one of each group named."""
+    from scipy.stats import binom
+
     law = np.ones(1)
     for c, (count, chance) in enumerate(zip(counts, p, strict=True)):
         left = int(count) - without.count(c)

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
 
 from fltheory import validation
 from fltheory.validation import FloatArray
@@ -283,6 +282,8 @@ class _Search:
 
     def best_steps(self) -> SettingTried | None:
         # Logarithms of client_lr and assist_lr, and 1 - rate as a share of the largest there is.
+        from scipy.optimize import minimize
+
         start = -math.log(4 * float(self.clients.L) * self.round.local_steps)
         first = np.array([start, start + math.log(self.round.local_steps), 0.5])
         free = self._free
@@ -344,6 +345,8 @@ class _Search:
         return math.log(max(bound.after(self.rounds, float(self.distance)), 1e-300))
 
     def _best_share(self, played: OneRound) -> float:
+        from scipy.optimize import minimize_scalar
+
         if self.rounds is None:
             return _NEAREST
 

@@ -185,7 +185,7 @@ def test_large_states_are_solved_iteratively(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_iterative_solver_says_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_LARGEST_DIRECT_STATE", 0)
-    monkeypatch.setattr(limits, "gmres", lambda operator, right, **options: (right, 200))
+    monkeypatch.setattr("scipy.sparse.linalg.gmres", lambda _, right, **options: (right, 200))
     with pytest.raises(ArithmeticError, match=r"state of size 2.*follow engines\.exact"):
         stationary(
             Setting(FedAvg(0.1, 1), random_problem(7, 3, 2), UniformSubset(3, 1), 1, [0.0, 0.0])
