@@ -11,14 +11,14 @@ from typing import NoReturn
 import typer
 
 from fltheory.commands import exit_status
-from fltheory.commands.former_names import add_hidden
+from fltheory.commands.former_names import add_hidden, with_options_of_now
 from fltheory.commands.preparation import prepare
 
 # Who asks; the words of each command, in the order of the help; what one types for example. The
 # command's file has the name of its words.
 PANELS = {
     "A theorem": {
-        "theorems": "",
+        "theorems": "fedau",
         "explain": "sa-fl/5 --corrected",
         "verify": "sa-fl/5 --html report.html",
         "falsify": "sa-fl/5 --out witness.json",
@@ -117,5 +117,5 @@ def with_loads_first(arguments: Sequence[str]) -> list[str]:
 
 def main() -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
-    sys.argv[1:] = with_loads_first(sys.argv[1:])
+    sys.argv[1:] = with_options_of_now(with_loads_first(sys.argv[1:]))
     exit_status.run(app)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fltheory.commands.console import table_console
-from fltheory.commands.options import FigureFile, SampleSeed
-from fltheory.commands.written_files import check_figures, check_places, draw, tell_written
+from fltheory.commands.options import FigureFile, Reading, Seed, VerdictsAsJson
+from fltheory.commands.selection import registered_in
+from fltheory.commands.written_files import check_figures, check_places, tell_written
 from fltheory.progress import shown_progress
 
 
@@ -20,13 +20,13 @@ def command(
         list[str] | None,
         typer.Argument(help="Ids, or beginnings of ids; all about a run by default."),
     ] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the verdicts as JSON.")] = None,
+    reading: Reading = None,
+    json: VerdictsAsJson = None,
     out: FigureFile = None,
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
-    seed: SampleSeed = 0,
+    seed: Seed = 0,
 ) -> None:
     """Put every theorem that speaks of a setting side by side, the tightest first."""
-    from fltheory import theorems as registry
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
     from fltheory.report.files.comparison_file import write_comparison
@@ -35,16 +35,24 @@ def command(
     from fltheory.verify.side_by_side import compare
 
     check_figures(out=out)
-    check_places(json=json)
+    check_places(".json", json=json)
     given = read_setting(setting)
-    statements = registry.registered(*theorems) if theorems else None
+    statements = registered_in(reading, theorems) if theorems or reading else None
     with shown_progress("comparing") as advance:
         found = compare(given, statements, replicas=replicas, seed=seed, progress=advance)
-        draw(partial(write_looseness, found), out, advance)
     if json is not None:
         write_comparison(json, found, MadeBy(seed, replicas))
-    table_console().print(comparison_table(found))
+    if found.answers:
+        table_console().print(comparison_table(found))
     for line in comparison_notes(found):
         print(line)
-    tell_written(out)
     tell_written(json)
+    if out is None:
+        return
+    try:
+        write_looseness(found, out)
+    except ValueError as error:
+        # The table stands without it.
+        print(f"nothing written to {out}: {error}")
+    else:
+        tell_written(out)

@@ -18,7 +18,7 @@ CONTEXT = {"ignore_unknown_options": True}
 
 def command(
     p: Annotated[list[float], typer.Argument(help="Participation probabilities, one a client.")],
-    rounds: Annotated[int, typer.Option(help="Rounds T.")] = 1000,
+    rounds: Annotated[int, typer.Option(help="Rounds of a run, the T of the paper.")] = 1000,
     out: FigureFile = None,
 ) -> None:
     """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.options import TheoremId
-from fltheory.commands.selection import in_readings
+from fltheory.commands.options import Reading, TheoremId
+from fltheory.commands.selection import in_readings, the_id
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def command(
     theorem: TheoremId,
-    reading: Annotated[str | None, typer.Option(help="One reading; all by default.")] = None,
+    reading: Reading = None,
     corrected: Annotated[
         bool, typer.Option("--corrected", help="What should stand instead, as text and LaTeX.")
     ] = False,
@@ -29,6 +29,7 @@ def command(
     ] = False,
 ) -> None:
     """Show a theorem's statement, hypotheses, source and readings, and where it applies."""
+    theorem = the_id(theorem)
     if corrected and proof:
         raise ValueError("proof must be left out beside --corrected: ask for one at a time")
     if now and (corrected or proof):

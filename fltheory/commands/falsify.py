@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.options import TheoremId
+from fltheory.commands.options import PrintedReading, Seed, TheoremId
+from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
@@ -22,12 +23,12 @@ _EACH_SEARCH = 10_000
 
 def command(
     theorem: TheoremId,
-    reading: Annotated[str, typer.Option(help="Which reading to refute.")] = "printed",
+    reading: PrintedReading = "printed",
     budget: Annotated[
         int | None,
         typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    seed: Seed = 0,
     repairs: Annotated[
         bool,
         typer.Option(
@@ -36,10 +37,13 @@ def command(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write the certificate (.json), or the witness's setting (.toml)."),
+        typer.Option(
+            help="Where to write the certificate (.json), or the witness's setting (.toml)."
+        ),
     ] = None,
 ) -> None:
     """Search for a setting that refutes a theorem, and certify it where that is possible."""
+    theorem = the_id(theorem)
     if repairs:
         if out is not None or reading != "printed":
             raise ValueError("reading and out must be left out beside --repairs")

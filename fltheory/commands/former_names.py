@@ -1,9 +1,9 @@
-"""Commands that have another name now; the old ones go with the next release."""
+"""Commands and options that have another name now; the old ones go with the next release."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -32,6 +32,33 @@ def pac(what: str, M: int, n: int, m: int) -> None:
         raise ValueError(f"what follows pac must be impossible, got {what!r}")
     _tell("pac impossible", "reproduce impossibility M n m")
     impossibility(M, n, m)
+
+
+# By the words of their command: what they are called now.
+FORMER_OPTIONS = {
+    "reproduce pac-figures": {"--folder": "--out"},
+    "reproduce shapley": {"--page": "--out"},
+}
+
+
+def with_options_of_now(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with old names of options replaced, and say the new ones.
+
+    Examples
+    --------
+    >>> with_options_of_now(["reproduce", "shapley", "--out", "page.md"])
+    ['reproduce', 'shapley', '--out', 'page.md']
+    """
+    found = list(arguments)
+    for words, renamed in FORMER_OPTIONS.items():
+        if words not in " ".join(found):
+            continue
+        for place, argument in enumerate(found):
+            old, is_joined, value = argument.partition("=")
+            if old in renamed:
+                _tell(f"{words} {old}", f"{words} {renamed[old]}")
+                found[place] = f"{renamed[old]}{is_joined}{value}"
+    return found
 
 
 def _tell(old: str, new: str) -> None:

@@ -9,6 +9,7 @@ import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.options import FigureFile, TheoremId
+from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 
@@ -32,7 +33,9 @@ def command(
     ] = None,
     reading: Annotated[
         str | None,
-        typer.Option(help="Which reading to map; by default the first that is an inequality."),
+        typer.Option(
+            help="Which reading, say printed or derived; by default the first inequality."
+        ),
     ] = None,
     regime: Annotated[
         str | None,
@@ -49,6 +52,7 @@ def command(
     from fltheory.verify.region.map_parameters import default_axis_names
 
     check_figures(out=out)
+    theorem = the_id(theorem)
     statement = registry.get(theorem, reading or _mapped_reading(theorem))
     start = _starting_point(statement, regime)
     first, second = default_axis_names(start)

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have: a name means the same in all of them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,32 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-TheoremId: TypeAlias = Annotated[str, typer.Argument(help="Id of a theorem, say sa-fl/5.")]
+TheoremId: TypeAlias = Annotated[
+    str, typer.Argument(help="Id of a theorem, say sa-fl/5, or the only one's beginning.")
+]
 TheoremIds: TypeAlias = Annotated[
     list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
 ]
-SampleSeed: TypeAlias = Annotated[int, typer.Option(help="Seed where sampled.")]
-
-FigureFile: TypeAlias = Annotated[Path | None, typer.Option(help="Write the figure: .png or .svg.")]
-ResultsFile: TypeAlias = Annotated[
-    Path, typer.Option(help="Keep results in this file; resume from it if it exists.")
+Reading: TypeAlias = Annotated[
+    str | None, typer.Option(help="Which reading, say printed or derived; all by default.")
 ]
-PageFile: TypeAlias = Annotated[Path, typer.Option(help="The page to write.")]
-FurtherPage: TypeAlias = Annotated[Path | None, typer.Option(help="Write the page to this file.")]
+PrintedReading: TypeAlias = Annotated[
+    str, typer.Option(help="Which reading, say printed or derived.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
+
+# What a command is for goes to --out; what it can write besides has the name of its kind.
+FigureFile: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Where to write the figure: .png or .svg.")
+]
+ResultsFile: TypeAlias = Annotated[
+    Path, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
+]
+PageFile: TypeAlias = Annotated[Path, typer.Option(help="Where to write the page.")]
+VerdictsAsJson: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Write the verdicts as JSON to this file.")
+]
+FurtherPage: TypeAlias = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
 Check: TypeAlias = Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")]
 
 _PACKAGE = Path(__file__).parents[1]

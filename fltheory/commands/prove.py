@@ -7,14 +7,15 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import TheoremId
+from fltheory.commands.options import PrintedReading, TheoremId
+from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 
 def command(
     theorem: TheoremId,
-    reading: Annotated[str, typer.Option(help="Which reading to audit.")] = "printed",
+    reading: PrintedReading = "printed",
     eligible: Annotated[int, typer.Option(help="Clients who can be drawn.")] = 10,
     excluded: Annotated[int, typer.Option(help="Clients who never take part.")] = 0,
     participants: Annotated[
@@ -59,7 +60,7 @@ def command(
         ),
     ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
-    out: Annotated[Path | None, typer.Option(help="Write the certificate to this file.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write the certificate.")] = None,
 ) -> None:
     """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
     from fltheory import theorems as registry
@@ -68,7 +69,7 @@ def command(
     from fltheory.worst_case.audits.theorem_form import form_of
 
     check_places(out=out)
-    statement = registry.get(theorem, reading)
+    statement = registry.get(the_id(theorem), reading)
     form = form_of(statement)
     # Without noise, a floor of noise alone would be left out of the proof.
     noise = sigma or ("1" if form.floor_is_noise(statement) else "0")

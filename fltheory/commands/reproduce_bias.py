@@ -15,7 +15,8 @@ from fltheory.progress import shown_progress
 def command(
     out: PageFile = PAGES / "bias.md",
     figure: Annotated[
-        Path | None, typer.Option(help="Write the figure, .svg or .png, beside the page.")
+        Path | None,
+        typer.Option(help="Write a figure to this file: .png or .svg."),
     ] = PAGES / "bias.svg",
     check: Check = False,
 ) -> None:

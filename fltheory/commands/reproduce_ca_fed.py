@@ -15,7 +15,7 @@ from fltheory.commands.written_files import check_places, tell_written
 
 def command(
     seeds: Annotated[int, typer.Option(help="Data sets to run it on.")] = 10,
-    rounds: Annotated[int, typer.Option(help="Communication rounds of a run.")] = 150,
+    rounds: Annotated[int, typer.Option(help="Rounds of a run.")] = 150,
     start_spread: Annotated[
         float, typer.Option(help="Start within so much / sqrt(dim): 1 as torch, 0 at zero.")
     ] = 1.0,

@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.console import table_console
-from fltheory.commands.options import SampleSeed
+from fltheory.commands.options import Seed
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 
 def command(
-    folder: Annotated[Path, typer.Option(help="Write the figures here.")] = Path("out"),
+    out: Annotated[Path, typer.Option(help="Where to write the figures: a folder.")] = Path("out"),
     suffix: Annotated[str, typer.Option(help=".png or .svg")] = ".svg",
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 400,
-    seed: SampleSeed = 0,
+    seed: Seed = 0,
 ) -> None:
     """Draw error against samples, with and without a server's data; compare with it alone."""
     from fltheory import validation
@@ -28,9 +28,9 @@ def command(
     )
 
     validation.one_of("suffix", suffix, (".png", ".svg"))
-    check_places(folder=folder / f"figure{suffix}")
+    check_places(out=out / f"figure{suffix}")
     with shown_progress() as advance:
         rows = comparisons(replicas=replicas, seed=seed, progress=advance)
     table_console().print(comparison_table(rows))
-    for path in write_learnability_figures(folder, suffix):
+    for path in write_learnability_figures(out, suffix):
         tell_written(path)

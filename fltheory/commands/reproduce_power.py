@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.options import FurtherPage, ResultsFile, TheoremIds
+from fltheory.commands.options import FurtherPage, ResultsFile, Seed, TheoremIds
 from fltheory.commands.resumption import resumed
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -21,9 +21,9 @@ def command(
     theorems: TheoremIds = None,
     budget: Annotated[
         int | None,
-        typer.Option(help="Settings that a search may try: 10000 about SAFARI, else 500."),
+        typer.Option(help="Settings to try in each search: 10000 about SAFARI, else 500."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the search that is measured.")] = 0,
+    seed: Seed = 0,
     every: Annotated[int, typer.Option(help="Take one mutant of so many.")] = 1,
     out: ResultsFile = Path("out/power.json"),
     page: FurtherPage = None,

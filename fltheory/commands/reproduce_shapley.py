@@ -8,15 +8,14 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.options import PAGES, Check, PageFile
-from fltheory.commands.written_files import check_figures, check_page, check_places
+from fltheory.commands.written_files import check_figures, check_page, check_places, tell_written
 from fltheory.progress import shown_progress
 
 
 def command(
-    page: PageFile = PAGES / "fedar-shapley.md",
-    figure: Annotated[
-        Path, typer.Option(help="The figure to write, .svg or .png, beside the page.")
-    ] = PAGES / "fedar-shapley.svg",
+    out: PageFile = PAGES / "fedar-shapley.md",
+    figure: Annotated[Path, typer.Option(help="Write a figure to this file: .png or .svg.")] = PAGES
+    / "fedar-shapley.svg",
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
@@ -27,14 +26,15 @@ def command(
     )
     from fltheory.whole_file import write_whole
 
-    check_places(page=page)
+    check_places(out=out)
     check_figures(figure=figure)
     with shown_progress() as advance:
         found = measured_scenarios(progress=advance)
     text = shapley_page(found, figure.name)
     if check:
-        check_page(page, text, "the experiment gives: run fltheory reproduce shapley")
+        check_page(out, text, "the experiment gives: run fltheory reproduce shapley")
         return
     write_shapley_figure(found, figure)
-    write_whole(page, text)
-    print(f"written to {page} and {figure}")
+    write_whole(out, text)
+    tell_written(figure)
+    tell_written(out)

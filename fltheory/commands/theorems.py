@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fltheory.commands.console import table_console
+from fltheory.commands.options import TheoremIds
 
 
-def command() -> None:
-    """List the registered theorems."""
+def command(theorems: TheoremIds = None) -> None:
+    """List the registered theorems, or those of a paper."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -15,7 +16,8 @@ def command() -> None:
     table = Table()
     for heading in ("theorem", "kind", "readings", "regimes", "title", "source"):
         table.add_column(heading, overflow="fold")
-    for identifier in registry.ids():
+    chosen = registry.registered(*theorems or ())
+    for identifier in dict.fromkeys(statement.id for statement in chosen):
         statement = registry.get(identifier)
         table.add_row(
             identifier,

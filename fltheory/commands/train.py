@@ -10,6 +10,7 @@ import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.exit_status import as_bad_input
+from fltheory.commands.options import FurtherPage
 from fltheory.commands.resumption import resumable
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -21,7 +22,7 @@ def command(
         Path | None, typer.Option(help="Folder of the data set's files; bundled digits need none.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Keep checkpoints and results in this folder; resume from it.")
+        Path, typer.Option(help="Where to keep checkpoints and results: a folder, resumed from.")
     ] = Path("out/train"),
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     changes: Annotated[
@@ -29,7 +30,7 @@ def command(
         typer.Option("--set", help="Change what the tables share, say training.rounds=10."),
     ] = None,
     checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
-    page: Annotated[Path | None, typer.Option(help="Write the tables to this file.")] = None,
+    page: FurtherPage = None,
 ) -> None:
     """Train the models of a paper's table, and print it beside the paper's figures."""
     from fltheory import validation

@@ -14,15 +14,19 @@ from fltheory.commands.exit_status import as_bad_input
 from fltheory.commands.options import (
     CERTIFICATES,
     WITNESSES,
-    SampleSeed,
+    Reading,
+    Seed,
     TheoremIds,
+    VerdictsAsJson,
 )
-from fltheory.commands.written_files import check_places
+from fltheory.commands.selection import registered_in
+from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fltheory.theorems import Statement
     from fltheory.verify.baseline import Baseline
     from fltheory.verify.runs import Cell
 
@@ -40,9 +44,14 @@ class FailOn(StrEnum):
 
 def command(
     theorems: TheoremIds = None,
-    json: Annotated[Path | None, typer.Option(help="Write the verdicts as JSON.")] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write the verdicts as CSV.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report: one HTML page.")] = None,
+    reading: Reading = None,
+    json: VerdictsAsJson = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Write the verdicts as CSV to this file.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(help="Write the report to this file: one HTML page.")
+    ] = None,
     witnesses: Annotated[
         list[Path] | None,
         typer.Option(
@@ -63,7 +72,7 @@ def command(
     replicas: Annotated[
         int | None, typer.Option(help="Sample size where sampled: 2000, or 20 runs with --on.")
     ] = None,
-    seed: SampleSeed = 0,
+    seed: Seed = 0,
     on: Annotated[
         Path | None,
         typer.Option(help="Check on the runs of an experiment (TOML), constants measured."),
@@ -79,11 +88,10 @@ def command(
                 "what is written, reported, compared or failed on must be left out with --on"
             )
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
-        _verify_on(on, theorems or ["sa-fl/5"], runs, seed, data)
+        _verify_on(on, registered_in(reading, theorems or ["sa-fl/5"]), runs, seed, data)
         return
     _check_partners(data, witnesses, html)
     replicas = _REPLICAS if replicas is None else replicas
-    from fltheory import theorems as registry
     from fltheory.report import summary
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
@@ -93,7 +101,8 @@ def command(
 
     _check_record(baseline, record, fail_on or ())
     outputs = VerdictOutputs(json, csv, html)
-    statements = registry.registered(*theorems or ())
+    check_places(**outputs.files)
+    statements = registered_in(reading, theorems)
     if not any(statement.regimes for statement in statements):
         names = ", ".join(dict.fromkeys(statement.id for statement in statements))
         raise ValueError(
@@ -117,7 +126,7 @@ def command(
     for line in (*what_is_refuted(statements, refuted), *reasons(statements, cells)):
         console.print(line, soft_wrap=True, markup=False)
     for path in outputs.files.values():
-        console.print(f"written to {path}")
+        tell_written(path)
     if baseline and record:
         _record(baseline, cells, recorded)
         console.print(f"recorded in {baseline}")
@@ -148,13 +157,11 @@ def _check_partners(data: Path | None, witnesses: list[Path] | None, html: Path 
 
 
 def _verify_on(
-    file: Path, theorems: Sequence[str], replicas: int, seed: int, data: Path | None
+    file: Path, statements: Sequence[Statement], replicas: int, seed: int, data: Path | None
 ) -> None:
-    from fltheory import theorems as registry
     from fltheory.report.terminal.hardware_report import hardware_text
     from fltheory.verify.on_hardware import check_experiment
 
-    statements = registry.registered(*theorems)
     with as_bad_input(ImportError):
         from fltheory.hardware.training import read_experiment
 

@@ -12,8 +12,15 @@ if TYPE_CHECKING:
     from fltheory.progress import Progress
 
 
+# Folders that were missing when the places of files were asked for.
+_TO_BE_MADE: set[Path] = set()
+
+
 def check_places(*suffixes: str, **places: Path | None) -> None:
     """Raise ValueError if a file cannot be written there, before the work for it.
+
+    A folder that is not there is made with the file, and `tell_written` says so: it may be a
+    misspelt one.
 
     Parameters
     ----------
@@ -27,6 +34,8 @@ def check_places(*suffixes: str, **places: Path | None) -> None:
     for name, path in places.items():
         if path is not None:
             writable(name, path, *suffixes)
+            if not path.parent.exists():
+                _TO_BE_MADE.add(path.parent)
 
 
 def check_figures(**places: Path | None) -> None:
@@ -42,8 +51,13 @@ def draw(write: Callable[[Path], None], out: Path | None, progress: Progress) ->
 
 
 def tell_written(path: Path | None) -> None:
-    """Say where a file was written, if it was asked for."""
-    if path is not None:
+    """Say where a file was written, if it was asked for, and whether its folder is new."""
+    if path is None:
+        return
+    if path.parent in _TO_BE_MADE:
+        _TO_BE_MADE.remove(path.parent)
+        print(f"written to {path}, {path.parent} is a new folder")
+    else:
         print(f"written to {path}")
 
 

@@ -95,12 +95,18 @@ def readings(identifier: str) -> tuple[str, ...]:
                 f"id must be a registered theorem, got {identifier!r}: fltheory --load "
                 f"{identifier} registers a file's"
             )
-        near = get_close_matches(identifier, ids(), n=3, cutoff=0.4) or ids()
         raise ValueError(
-            f"id must be a registered theorem ({', '.join(near)}), got {identifier!r}: one of "
+            f"id must be a registered theorem ({_near(identifier)}), got {identifier!r}: one of "
             "your own is registered by --load FILE"
         )
     return found
+
+
+def _near(identifier: str) -> str:
+    """Return the ids that were probably meant: those that begin so, or the most alike ones."""
+    begun = [known for known in ids() if known.startswith(f"{identifier.removesuffix('/')}/")]
+    near = begun or get_close_matches(identifier, ids(), n=3, cutoff=0.4)
+    return ", ".join(near) or "fltheory theorems lists them"
 
 
 def get(identifier: str, reading: str = "printed") -> Statement:

@@ -39,6 +39,22 @@ def test_ids_choose_statements(fltheory_command, setting) -> None:
     assert "silent" not in out
 
 
+def test_where_no_statement_speaks_one_line_says_so(fltheory_command, setting, tmp_path) -> None:
+    figure = tmp_path / "none.svg"
+    status, out, _ = fltheory_command("compare", setting, "scaffold", "--out", figure)
+    assert status == 0
+    assert "no statement speaks of this setting, of 9 asked; why not:" in out.splitlines()
+    assert "│" not in out
+    assert f"nothing written to {figure}: setting must have a statement" in out
+    assert not figure.exists()
+    assert "silent: scaffold/strongly-convex" in out
+
+
+def test_one_reading(fltheory_command, setting) -> None:
+    _, out, _ = fltheory_command("compare", setting, "sa-fl/5", "--reading", "derived")
+    assert [line.split()[3] for line in out.splitlines() if "│ sa-fl/5" in line] == ["derived"]
+
+
 def test_bad_input_is_one_line(fltheory_command, setting, tmp_path) -> None:
     for arguments, message in (
         ((tmp_path / "none.toml",), "file of a setting must exist"),

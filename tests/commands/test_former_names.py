@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fltheory import cli
+from fltheory.commands.former_names import FORMER_OPTIONS, with_options_of_now
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,31 @@ def test_an_old_name_does_what_the_new_one_does(fltheory_command, old: str, new:
     assert status == 0
     assert err.count("\n") == 1
     assert f"is now fltheory {new.split()[0]} " in err
+
+
+@pytest.mark.parametrize(
+    ("words", "old", "new"),
+    [
+        (words, old, new)
+        for words, renamed in FORMER_OPTIONS.items()
+        for old, new in renamed.items()
+    ],
+)
+@pytest.mark.parametrize("joined", ["=", None])
+def test_an_old_option_is_the_new_one(
+    fltheory_command, tmp_path: Path, words: str, old: str, new: str, joined: str | None
+) -> None:
+    """Shown by a place that cannot be written to, which is named by the new option."""
+    (tmp_path / "taken").write_text("")
+    place = str(tmp_path / "taken" / "a.md")
+    option = [f"{old}={place}"] if joined else [old, place]
+    status, out, err = fltheory_command(*words.split(), *option)
+    said, refused = err.splitlines()
+    assert (status, out) == (2, "")
+    assert said.startswith(f"fltheory {words} {old} is now fltheory {words} {new};")
+    assert refused.startswith(f"fltheory: {new.removeprefix('--')} must be where a file can")
+    # Another command may have an option of that name.
+    assert with_options_of_now(["train", old, "a"]) == ["train", old, "a"]
 
 
 def test_bad_input_is_one_line(fltheory_command) -> None:

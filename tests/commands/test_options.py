@@ -1,13 +1,20 @@
-"""Arguments and options that several commands have: each is one that several have."""
+"""Arguments and options that several commands have: each is one that several have.
+
+A name of an option is one meaning and one kind of value, whatever the command.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
+import typer
 
+from fltheory import cli
 from fltheory.cli import COMMANDS, module_name
 from fltheory.commands import options
 
@@ -29,3 +36,51 @@ def test_several_commands_have_it(name: str) -> None:
 @pytest.mark.parametrize("folder", [options.WITNESSES, options.CERTIFICATES], ids=str)
 def test_the_usual_folders_hold_certificates(folder: Path) -> None:
     assert list((ROOT / folder).glob("*.json"))
+
+
+# What an option's help begins with, and what kind of value it takes, wherever it is.
+MEANINGS = {
+    "--out": ("Where to ", Path),
+    "--page": ("Write a page to this file", Path),
+    "--figure": ("Write a figure to this file", Path),
+    "--json": ("Write the verdicts as JSON to this file", Path),
+    "--csv": ("Write the verdicts as CSV to this file", Path),
+    "--html": ("Write the report to this file", Path),
+    "--check": ("Write nothing; exit 1 if it differs", bool),
+    "--seed": ("Seed of what is drawn at random.", int),
+    "--reading": ("Which reading, say printed or derived", str),
+    "--rounds": ("Rounds of a run", int),
+    "--replicas": ("Sample size where sampled", int),
+    "--budget": ("Settings to try", int),
+    "--data": ("Folder of the data set's files", Path),
+}
+
+
+def every_option() -> Iterator[tuple[str, str, str, Any]]:
+    """Yield words of a command, an option's name, its help and its kind of value."""
+    root = typer.main.get_command(cli.app)
+    for words in COMMANDS:
+        command = root
+        for name in words.split():
+            command = command.commands[name]
+        hints = get_type_hints(import_module(f"fltheory.commands.{module_name(words)}").command)
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name in hints:
+                kinds = set(get_args(hints[parameter.name])) - {type(None)}
+                kind = kinds.pop() if kinds else hints[parameter.name]
+                yield words, parameter.opts[0], parameter.help, kind
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    for words, name, help_text, kind in every_option():
+        if name in MEANINGS:
+            beginning, expected = MEANINGS[name]
+            text = help_text.removeprefix("With --on: ")
+            assert text.lower().startswith(beginning.lower()), (words, name, help_text)
+            assert kind is expected, (words, name, kind)
+
+
+def test_what_several_commands_have_is_given_a_meaning_here() -> None:
+    names = Counter(name for _, name, _, _ in every_option())
+    assert {name for name, count in names.items() if count > 1} <= set(MEANINGS)
+    assert set(MEANINGS) <= set(names)

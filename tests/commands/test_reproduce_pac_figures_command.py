@@ -7,7 +7,7 @@ from pathlib import Path
 
 def test_figures_are_written(fltheory_command, tmp_path: Path) -> None:
     status, out, _ = fltheory_command(
-        "reproduce", "pac-figures", "--folder", str(tmp_path), "--replicas", "10"
+        "reproduce", "pac-figures", "--out", str(tmp_path), "--replicas", "10"
     )
     assert status == 0
     assert "clients' target apart" in out
@@ -21,7 +21,7 @@ def test_figures_are_written(fltheory_command, tmp_path: Path) -> None:
 def test_a_wrong_ending_is_one_line_and_nothing_is_written(
     fltheory_command, tmp_path: Path
 ) -> None:
-    options = ("--folder", tmp_path, "--suffix", ".pdf", "--replicas", "2")
+    options = ("--out", tmp_path, "--suffix", ".pdf", "--replicas", "2")
     status, out, err = fltheory_command("reproduce", "pac-figures", *options)
     assert (status, out) == (2, "")
     assert "suffix must be one of" in err
@@ -33,6 +33,6 @@ def test_a_folder_that_is_a_file_is_one_line_before_the_work(
     fltheory_command, tmp_path: Path
 ) -> None:
     (tmp_path / "taken").write_text("")
-    status, out, err = fltheory_command("reproduce", "pac-figures", "--folder", tmp_path / "taken")
+    status, out, err = fltheory_command("reproduce", "pac-figures", "--out", tmp_path / "taken")
     assert (status, out) == (2, "")
-    assert "folder must be where a file can be written" in err
+    assert "out must be where a file can be written" in err

@@ -15,11 +15,11 @@ def test_the_page_is_written_and_checked(
     found = shapley_report.measured_scenarios()
     monkeypatch.setattr(shapley_report, "measured_scenarios", lambda **options: found)
     page, figure = tmp_path / "a.md", tmp_path / "a.svg"
-    options = ("reproduce", "shapley", "--page", page, "--figure", figure)
+    options = ("reproduce", "shapley", "--out", page, "--figure", figure)
     status, printed, _ = fltheory_command(*options, "--check")
     assert status == 1
     assert printed == (f"{page} is not what the experiment gives: run fltheory reproduce shapley\n")
     assert not list(tmp_path.iterdir())
-    assert fltheory_command(*options) == (0, f"written to {page} and {figure}\n", "")
+    assert fltheory_command(*options) == (0, f"written to {figure}\nwritten to {page}\n", "")
     assert fltheory_command(*options, "--check") == (0, "", "")
     assert figure.read_text().startswith("<?xml")

@@ -14,6 +14,7 @@ from fltheory.commands.written_files import (
     draw,
     tell_written,
 )
+from fltheory.whole_file import write_whole
 
 
 def test_places_are_named_by_their_option(tmp_path: Path) -> None:
@@ -54,3 +55,15 @@ def test_another_page_ends_the_command(tmp_path: Path, capsys) -> None:
     page.write_text("text")
     check_page(page, "text", "it should be: run it")
     assert capsys.readouterr().out == ""
+
+
+def test_a_folder_that_is_made_is_named_once(tmp_path: Path, capsys) -> None:
+    first, second = tmp_path / "new" / "a.json", tmp_path / "new" / "b.json"
+    check_places(json=first, csv=second)
+    for path in (first, second):
+        write_whole(path, "")
+        tell_written(path)
+    folder = tmp_path / "new"
+    assert capsys.readouterr().out == (
+        f"written to {first}, {folder} is a new folder\nwritten to {second}\n"
+    )

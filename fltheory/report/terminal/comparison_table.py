@@ -43,6 +43,8 @@ def _row(answer: Answer) -> list[Text]:
 
 def comparison_notes(found: SideBySide) -> Iterator[str]:
     """Yield what can be proved for every client loss, and why other statements are silent."""
+    if not found.answers:
+        yield f"no statement speaks of this setting, of {len(found.silent)} asked; why not:"
     if found.provable is not None:
         yield (
             f"provable for every client loss of this L, mu and heterogeneity at x*: "
