@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +17,8 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _ROUNDING = 1e-9
+_MOST_STRETCHES = 2  # of one verdict, in a title
+_LEAST_DECIMAL = -4  # the least power of ten that is written as a decimal number
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +80,47 @@ class BoundCurve(ReadOnlyArrays):
 
     @property
     def verdict(self) -> str:
-        """The verdicts in a few words: the one there is, or how many values have which."""
-        counts = {o.name: self.outcomes.count(o) for o in Outcome if o in self.outcomes}
+        """The verdicts in a few words: the one there is, or which was reached where.
+
+        Where they alternate too often for a title, how many values have which.
+        """
+        counts = {o: self.outcomes.count(o) for o in Outcome if o in self.outcomes}
         if len(counts) <= 1:
-            return next(iter(counts), "no claim")
-        return ", ".join(f"{name} at {count}" for name, count in counts.items())
+            return next((outcome.name for outcome in counts), "no claim")
+        if self.labels:
+            return ", ".join(f"{o.name} in {_counted(n, 'case')}" for o, n in counts.items())
+        stretches = self._stretches()
+        if max(map(len, stretches.values())) > _MOST_STRETCHES:
+            several = f"of {len(self.outcomes)} values of {self._symbol}"
+            return ", ".join(f"{o.name} at {n}" for o, n in counts.items()) + f" {several}"
+        return ", ".join(f"{o.name} {' and '.join(found)}" for o, found in stretches.items())
+
+    def _stretches(self) -> Mapping[Outcome, list[str]]:
+        """Return in words where each verdict was reached, the smallest values first."""
+        order = np.argsort(self.values, kind="stable")
+        found: dict[Outcome, list[str]] = {}
+        judged = [(float(self.values[place]), self.outcomes[place]) for place in order]
+        least, most = judged[0][0], judged[-1][0]
+        for outcome, group in groupby(judged, key=itemgetter(1)):
+            values = [value for value, _ in group]
+            found.setdefault(outcome, []).append(self._stretch(values, least, most))
+        return found
+
+    def _stretch(self, values: Sequence[float], least: float, most: float) -> str:
+        first, last = _number(values[0]), _number(values[-1])
+        if first == last:
+            return f"at {self._symbol} = {first}"
+        if values[0] == least:
+            return f"for {self._symbol} <= {last}"
+        if values[-1] == most:
+            return f"for {self._symbol} >= {first}"
+        return f"for {first} <= {self._symbol} <= {last}"
+
+    @property
+    def _symbol(self) -> str:
+        """The letter of the variable, or its name where it has none."""
+        letters = re.findall(r"\$[^$]*\$", self.variable)
+        return letters[0] if letters else self.variable
 
     @property
     def is_computed(self) -> bool:
@@ -106,7 +147,7 @@ class BoundCurve(ReadOnlyArrays):
         found = f"{self.name}: {self.verdict}"
         if self.is_computed or not self.outcomes:
             return found
-        return f"{found} (sampled, {confidence(self.error_probability)} intervals)"
+        return f"{found} (sampled, wrong with probability {at_most(self.error_probability)})"
 
     def relative(self) -> BoundCurve:
         """Return bound and truth each over its own least value, the sample over the truth's."""
@@ -144,14 +185,28 @@ def quantity_label(quantity: LabelledQuantity) -> str:
     return f"${quantity.latex}$" if quantity.latex else quantity.text
 
 
-def confidence(error_probability: float) -> str:
-    """Return with which probability intervals hold at least, in percent, in nines.
+def at_most(error_probability: float) -> str:
+    """Return a probability of error as a limit, rounded up to one digit.
 
-    >>> confidence(1e-3), confidence(1e-9 / 11)
-    ('99.9 %', '99.99999999 %')
+    >>> at_most(1e-3), at_most(1e-9 / 11), at_most(0.0021)
+    ('at most 0.001', 'at most 1e-10', 'at most 0.003')
     """
-    nines = math.floor(-math.log10(error_probability) + _ROUNDING)
-    return f"{100 * (1 - 10.0**-nines):.{max(0, nines - 2)}f} %"
+    exponent = math.floor(math.log10(error_probability) + _ROUNDING)
+    digit = math.ceil(error_probability / 10.0**exponent - _ROUNDING)
+    mantissa, _, power = f"{digit * 10.0**exponent:.0e}".partition("e")
+    if int(power) < _LEAST_DECIMAL:
+        return f"at most {mantissa}e{int(power)}"
+    return f"at most {float(mantissa) * 10.0 ** int(power):.{-int(power)}f}"
+
+
+def _counted(number: int, noun: str) -> str:
+    """Return so many of something."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _number(value: float) -> str:
+    """Return a value for a title: counts in full, all else in three digits."""
+    return f"{value:,.0f}" if value.is_integer() else f"{value:.3g}"
 
 
 def _over(values: FloatArray | None, least: float) -> FloatArray | None:

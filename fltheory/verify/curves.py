@@ -192,7 +192,7 @@ def cases_curve(
     >>> cases = {name: regime.setting for name, regime in claim.regimes.items()}
     >>> curve = cases_curve(claim, cases)
     >>> curve.labels[0], curve.verdict
-    ('two clients with one sample', 'HOLDS at 5, INAPPLICABLE at 1')
+    ('two clients with one sample', 'HOLDS in 5 cases, INAPPLICABLE in 1 case')
     """
     settings = list(cases.values())
     places = np.arange(float(len(settings)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fltheory.claims.bound_curve import confidence
+from fltheory.claims.bound_curve import at_most
 from fltheory.report.figures.figure_axes import (
     PART_STYLES,
     blank,
@@ -126,14 +126,15 @@ def sampled_label(curve: BoundCurve) -> str:
     stretch = "" if counted.all() else f" up to {curve.values[counted].max():,.0f}"
     return (
         f"sampled mean{stretch}, {curve.replicas:,} runs; "
-        f"{kind_of_intervals(curve)} hold with {confidence(curve.error_probability)}"
+        f"any of the {kind_of_intervals(curve)} is wrong with probability\n"
+        f"{at_most(curve.error_probability)}"
         f"{_without_width(curve)}"
     )
 
 
 def kind_of_intervals(curve: BoundCurve) -> str:
     """Return what the intervals are: Student's beside a computed truth, on which verdicts rest."""
-    return "all Student's intervals" if curve.is_computed else "all intervals"
+    return "Student's intervals" if curve.is_computed else "intervals"
 
 
 def _without_width(curve: BoundCurve) -> str:

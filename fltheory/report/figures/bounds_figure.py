@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fltheory.claims.bound_curve import confidence
+from fltheory.claims.bound_curve import at_most
 from fltheory.report.figures.bound_figure import heights
 from fltheory.report.figures.figure_axes import (
     CURVE_STYLES,
@@ -68,8 +68,8 @@ def bounds_figure(
     ...     setting = theorem.regimes["other units"].setting
     ...     curves[reading] = rounds_curve(theorem, setting, points=3, replicas=0)
     >>> print(bounds_figure(curves).axes[0].get_title())
-    printed: sa-fl/5 (printed) HOLDS at 2, REFUTED at 1; derived: sa-fl/5 (derived)
-    HOLDS at 2, INAPPLICABLE at 1
+    printed: sa-fl/5 (printed) HOLDS for $R$ <= 632, REFUTED at $R$ = 400,000; derived:
+    sa-fl/5 (derived) HOLDS for $R$ <= 632, INAPPLICABLE at $R$ = 400,000
     """
     if not curves:
         raise ValueError("curves must be one or more, got none")
@@ -186,7 +186,7 @@ def _heading(curves: Mapping[str, BoundCurve]) -> str:
     if sampled:
         which = "" if len(sampled) == len(judged) else " where no line is drawn"
         chance = max(curve.error_probability for curve in sampled)
-        rests += f" (sampled{which}, {confidence(chance)} intervals)"
+        rests += f" (sampled{which}, wrong with probability {at_most(chance)})"
     return shared + "; ".join(found) + rests
 
 
@@ -210,9 +210,12 @@ def _kinds(drawn: Collection[BoundCurve]) -> Iterator[Any]:
     if samples:
         fewest, most = (f([c.replicas or 0 for c in samples]) for f in (min, max))
         runs = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}"
-        chance = confidence(max(curve.error_probability for curve in samples))
+        chance = at_most(max(curve.error_probability for curve in samples))
         kind = "Student's intervals" if all(c.is_computed for c in samples) else "intervals"
-        text = f"points: sampled mean, {runs} runs; a curve's\n{kind} hold with {chance} or more"
+        text = (
+            f"points: sampled mean, {runs} runs; any of a curve's\n"
+            f"{kind} is wrong with probability {chance}"
+        )
         yield Line2D([], [], color=_GREY, linestyle="none", marker="o", label=text)
     for kind in sorted({c.bound_name for c in drawn if not np.isnan(c.bound).all()}):
         yield Line2D(

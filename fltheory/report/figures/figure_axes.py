@@ -6,6 +6,7 @@ legible in grey and to the colour-blind.
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -46,6 +47,15 @@ MARKS = ("*", "X", "p", "h", "d", "8")
 _SIZE = (6.8, 5.0)
 _MARGIN = 1.6
 _TITLE_WIDTH = 84
+_MOST_EMPTY_DECADES = 3.0
+_CUT = 0.5  # what is left of a stretch that is cut, in decades
+_CUT_LOOK: Mapping[str, Any] = {
+    "facecolor": "#F4F4F4",
+    "edgecolor": "#999999",
+    "linestyle": (0, (1, 2)),
+    "linewidth": 0.8,
+    "zorder": 0.5,
+}
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _MOST_NAMED_TICKS, _SHORT_RANGE = 8, 100.0
 
@@ -92,8 +102,76 @@ def set_scales(axes: Axes, x: FloatArray, y: FloatArray, *, log_x: bool) -> None
     if finite.size and finite.min() > 0:
         axes.set_yscale("log")
         axes.set_ylim(finite.min() / _MARGIN, finite.max() * _MARGIN)
+        _cut_empty_decades(axes)
     elif finite.size and finite.max() > 0:
         axes.set_yscale("symlog", linthresh=float(np.abs(finite[finite != 0]).min()))
+
+
+def _cut_empty_decades(axes: Axes) -> None:
+    """Shorten the widest stretch of a logarithmic axis in which nothing is drawn, and say so.
+
+    A bound may be millions of times the truth: both would be flat lines at the edges.
+    """
+    low, high = (float(np.log10(limit)) for limit in axes.get_ylim())
+    below, above = _widest_gap(_drawn_decades(axes, low, high))
+    if above - below < _MOST_EMPTY_DECADES:
+        return
+    first, last = math.ceil(below), math.floor(above)  # whole decades, so that ticks stay
+    powers = np.array([low - 1, first, last, high + 1])
+    heights = powers - np.array([0, 0, last - first - _CUT, last - first - _CUT])
+
+    def forward(values: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.interp(np.log10(values), powers, heights)
+
+    def inverse(places: FloatArray) -> FloatArray:
+        shown: FloatArray = 10.0 ** np.interp(places, heights, powers)
+        return shown
+
+    axes.set_yscale("function", functions=(forward, inverse))
+    axes.set_ylim(10**low, 10**high)
+    decades = np.arange(math.ceil(low), math.floor(high) + 1)
+    kept = decades[(decades <= first) | (decades >= last)]
+    axes.set_yticks(10.0**kept, [f"$10^{{{power}}}$" for power in kept])
+    axes.set_yticks([], minor=True)
+    axes.axhspan(10.0**first, 10.0**last, **_CUT_LOOK)
+    axes.text(
+        0.5,
+        float(inverse(np.array([first + _CUT / 2]))[0]),
+        f"{last - first:.0f} empty decades left out",
+        transform=axes.get_yaxis_transform(),
+        ha="center",
+        va="center",
+        fontsize=7,
+        color="#555555",
+    )
+
+
+def _drawn_decades(axes: Axes, low: float, high: float) -> list[tuple[float, float]]:
+    """Return the stretches of the axis that lines and bars cross, from the lowest."""
+    from matplotlib.collections import LineCollection
+
+    bars = [group for group in axes.collections if isinstance(group, LineCollection)]
+    paths = [np.asarray(line.get_ydata(), dtype=float) for line in axes.lines]
+    paths += [segment[:, 1] for bar in bars for segment in bar.get_segments() if segment.size]
+    found: list[tuple[float, float]] = []
+    for path in paths:
+        with np.errstate(divide="ignore"):
+            places = np.clip(np.log10(np.maximum(path, 0.0)), low, high)
+        steps = np.stack([places, np.append(places[1:], np.nan)])  # to the next point, or none
+        found += zip(np.fmin(*steps), np.fmax(*steps), strict=True)
+    return sorted((start, end) for start, end in found if start < high and end > low)
+
+
+def _widest_gap(stretches: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Return the widest stretch between those."""
+    widest = (0.0, 0.0)
+    reached = math.inf
+    for start, end in stretches:
+        if start - reached > widest[1] - widest[0]:
+            widest = (reached, start)
+        reached = end if reached == math.inf else max(reached, end)
+    return widest
 
 
 def _name_few(axes: Axes, values: FloatArray) -> None:

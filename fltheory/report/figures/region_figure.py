@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from rich.table import Table
 
-from fltheory.report.figures.figure_axes import OUTCOME_COLOURS
+from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, set_title
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
 from fltheory.verify.region.mapping import RegionMap
@@ -16,6 +16,7 @@ from fltheory.verify.region.mapping import RegionMap
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_TITLE_BASE, _TITLE_COLUMN = 18, 9  # characters: without cells, and by each column of them
 _LETTERS = {
     Outcome.HOLDS: "H",
     Outcome.REFUTED: "R",
@@ -86,11 +87,11 @@ def region_figure(region: RegionMap, *, x_label: str = "", y_label: str = "") ->
         ylim=(0, rows),
         xlabel=x_label or region.x.name,
         ylabel=y_label or region.y.name,
-        title=f"{region.theorem} ({region.reading})\n{region.summary}",
     )
+    name = f"{region.theorem} ({region.reading})"
+    set_title(axes, name, region.summary, width=_TITLE_BASE + _TITLE_COLUMN * columns)
     axes.set_xticks(np.arange(columns) + 0.5, [f"{v:.3g}" for v in region.x.values], rotation=45)
     axes.set_yticks(np.arange(rows) + 0.5, [f"{v:.3g}" for v in region.y.values])
-    axes.title.set_fontsize(10)
     figure.legend(
         handles=[
             Patch(

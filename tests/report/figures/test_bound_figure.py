@@ -30,6 +30,9 @@ CURVE = BoundCurve(
     error_probability=1e-3,
     parts={"first term": 5 / X},
 )
+STUDENT = (
+    "sampled mean, 7 runs; any of the Student's intervals is wrong with probability\nat most 0.001"
+)
 
 
 def named(figure) -> dict[str, object]:
@@ -47,14 +50,14 @@ def test_bound_truth_sample_and_parts_stand_on_one_axis() -> None:
     np.testing.assert_array_equal(bars.lines[0].get_ydata(), CURVE.sampled)
     ends = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
     np.testing.assert_allclose(ends[:, 1] - ends[:, 0], 2 * CURVE.interval)
-    assert bars.get_label() == "sampled mean, 7 runs; all Student's intervals hold with 99.9 %"
+    assert bars.get_label() == STUDENT
 
 
 def test_a_mark_without_a_bar_is_no_certainty() -> None:
     sampled = replace(CURVE, truth=None, truth_error=None)
     agree = replace(sampled, interval=np.array([0.0, 0.1, 0.1]))
     open_end = replace(sampled, interval=np.array([0.1, 0.1, np.nan]))
-    before = "sampled mean, 7 runs; all intervals hold with 99.9 %"
+    before = STUDENT.replace("Student's ", "")
     assert before in named(bound_figure(sampled))
     ends = (
         "; width zero: all runs agree, which is no certainty",
@@ -76,7 +79,8 @@ def test_the_legend_is_below_the_axes() -> None:
 def test_the_title_names_the_verdict_and_the_axes_the_symbols() -> None:
     (axes,) = bound_figure(replace(CURVE, note="slope"), title="more").axes
     assert axes.get_title() == (
-        "t/1 (printed): HOLDS at 1, REFUTED at 1, INAPPLICABLE at 1\nslope\nmore"
+        "t/1 (printed): INAPPLICABLE at $R$ = 1, HOLDS at $R$ = 10, REFUTED at $R$ = 100\n"
+        "slope\nmore"
     )
     assert axes.get_xlabel() == "$R$"
     assert axes.get_ylabel() == r"$\mathbb{E}\|x_R-x_*\|^2$"
@@ -87,15 +91,14 @@ def test_a_verdict_from_a_sample_says_so_and_so_does_a_truth_of_some_rounds() ->
         CURVE, truth=np.array([1.0, 0.3, np.nan]), truth_error=None, error_probability=1e-9
     )
     figure = bound_figure(replace(part, outcomes=(Outcome.HOLDS,) * 3))
-    assert figure.axes[0].get_title() == "t/1 (printed): HOLDS (sampled, 99.9999999 % intervals)"
+    title = "t/1 (printed): HOLDS (sampled, wrong with probability at most 1e-9)"
+    assert figure.axes[0].get_title() == title
     assert "exact truth, computed up to 10" in named(figure)
 
 
 def test_a_sample_of_the_first_rounds_says_how_far_it_goes() -> None:
     figure = bound_figure(replace(CURVE, sampled=np.array([1.0, 0.4, np.nan])))
-    assert "sampled mean up to 10, 7 runs; all Student's intervals hold with 99.9 %" in named(
-        figure
-    )
+    assert STUDENT.replace("mean", "mean up to 10") in named(figure)
 
 
 def test_stretches_that_do_not_hold_are_marked() -> None:
@@ -131,6 +134,30 @@ def test_what_has_no_bound_has_no_line_for_it() -> None:
 def test_a_small_part_of_a_bound_does_not_stretch_the_scale() -> None:
     figure = bound_figure(replace(CURVE, parts={"tiny": 1e-30 * X}))
     assert figure.axes[0].get_ylim()[0] > 1e-3
+
+
+def test_decades_without_a_line_are_left_out() -> None:
+    far = replace(CURVE, bound=1e9 * CURVE.bound, parts={})
+    (axes,) = bound_figure(far).axes
+    assert [text.get_text() for text in axes.texts] == ["7 empty decades left out"]
+    low, truth, bound, high = (
+        axes.transData.transform((1.0, y))[1]
+        for y in (axes.get_ylim()[0], 1.0, 1e8, axes.get_ylim()[1])
+    )
+    assert low < truth < bound < high
+    assert bound - truth < 0.4 * (high - low)
+    ticks = axes.get_yticks()
+    assert 10.0 in ticks
+    assert 1e8 in ticks
+    assert not ((ticks > 15.0) & (ticks < 0.9e8)).any()
+
+
+def test_decades_that_a_line_crosses_stay() -> None:
+    crossed = replace(CURVE, bound=np.array([1e10, 1e10, 1.0]), parts={})
+    (axes,) = bound_figure(crossed).axes
+    assert (axes.get_yscale(), axes.texts[:]) == ("log", [])
+    near = replace(CURVE, bound=100 * CURVE.bound, parts={})
+    assert bound_figure(near).axes[0].get_yscale() == "log"
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png"])

@@ -59,7 +59,7 @@ def test_the_title_names_every_verdict() -> None:
     figure = bounds_figure({"a": ONE, "b": SILENT, "c": SAMPLED}, title="more")
     assert figure.axes[0].get_title().replace("\n", " ") == (
         "t/1 (printed): a HOLDS; c REFUTED; no claim on b "
-        "(sampled where no line is drawn, 99.9999999 % intervals) more"
+        "(sampled where no line is drawn, wrong with probability at most 1e-9) more"
     )
     other = replace(ONE, name="t/2 (derived)")
     title = bounds_figure({"a": ONE, "b": other}).axes[0].get_title()
@@ -71,7 +71,7 @@ def test_the_legend_says_what_the_marks_are() -> None:
     shown = texts(bounds_figure({"a": ONE, "c": SAMPLED}, levels={"floor": 0.5}))
     assert shown[:3] == ["a", "c", "floor"]
     assert "line: exact truth" in shown
-    assert any("7 to 50 runs" in text and "99.9 % or more" in text for text in shown)
+    assert any("7 to 50 runs" in text and "at most 0.001" in text for text in shown)
     assert {"dashes: bound", "dashes: claimed order"} < set(shown)
 
 
@@ -79,7 +79,7 @@ def test_panels_share_a_legend() -> None:
     figure = panels_figure({"first": {"a": ONE}, "second": {"a": SAMPLED}, "third": {"a": ONE}})
     titles = [axes.get_title().replace("\n", " ") for axes in figure.axes]
     assert titles[0] == "first t/1 (printed): HOLDS"
-    assert titles[1].endswith("REFUTED (sampled, 99.9999999 % intervals)")
+    assert titles[1].endswith("REFUTED (sampled, wrong with probability at most 1e-9)")
     assert len(figure.axes) == 3
     assert texts(figure).count("a") == 1
 
