@@ -58,6 +58,13 @@ def printed_latex(formula: sp.Basic) -> str:
     return str(sp.latex(formula) if form is None else sp.latex(form, order="none"))
 
 
+def evaluated(form: Any) -> Any:
+    """Return what a part of a printed form is as a formula: SymPy rearranges it."""
+    if isinstance(form, _InBrackets):
+        return evaluated(form.args[0])
+    return form.func(*map(evaluated, form.args)) if form.args else form
+
+
 # Unevaluated formulas are built when they are first shown: SymPy empties its caches each time.
 @lru_cache(maxsize=1024)
 def _form(formula: sp.Basic) -> sp.Basic:

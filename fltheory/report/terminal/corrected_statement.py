@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import sympy as sp
 
 from fltheory.grammar.assertion import Assertion, Relation
+from fltheory.grammar.printed_form import evaluated, printed_form, printed_latex
 from fltheory.report.html.mathml import SIGNS_IN_LATEX
 from fltheory.report.terminal.explanation import meanings_in_use
 from fltheory.theorems import Hypothesis
@@ -93,6 +95,17 @@ def _summands(assertion: Assertion) -> Sequence[sp.Expr]:
     return tuple(assertion.right.as_ordered_terms())
 
 
+def _typeset_summands(assertion: Assertion) -> Sequence[tuple[sp.Expr, str]]:
+    """Return each summand and its LaTeX, in the order of the paper where that is known."""
+    terms = _summands(assertion)
+    form = printed_form(assertion.right)
+    written = [] if form is None else list(form.args if isinstance(form, sp.Add) else [form])
+    known = [evaluated(part) for part in written]
+    if assertion.variable is None and Counter(known) == Counter(terms):
+        return [(t, sp.latex(w, order="none")) for t, w in zip(known, written, strict=True)]
+    return [(term, printed_latex(term)) for term in terms]
+
+
 def _latex(correction: Correction) -> Iterator[str]:
     statement = correction.corrected
     basis = statement.basis
@@ -112,7 +125,7 @@ def _latex(correction: Correction) -> Iterator[str]:
         for hypothesis in assertion.hypotheses:
             yield f"if {_in_text(hypothesis.name)}: ${_condition(correction, hypothesis)}$."
     symbols = [
-        *(f"${sp.latex(s)} = {sp.latex(term)}$" for s, term in basis.definitions.items()),
+        *(f"${sp.latex(s)} = {printed_latex(term)}$" for s, term in basis.definitions.items()),
         *(f"${sp.latex(s)}$: {_in_text(meaning)}" for s, meaning in meanings_in_use(statement)),
     ]
     yield f"Here {'; '.join(symbols)}."
@@ -124,14 +137,14 @@ def _latex(correction: Correction) -> Iterator[str]:
         label = f"[{correction.label(change)}]"
         yield rf"  \item[{{{label}}}] {change.kind}: {_in_text(change.about)}.{why}"
     for hypothesis in correction.left_out:
-        left_out = f"{_in_text(hypothesis.name)}, ${sp.latex(hypothesis.condition)}$"
+        left_out = f"{_in_text(hypothesis.name)}, ${printed_latex(hypothesis.condition)}$"
         yield rf"  \item[] left out: {left_out}."
     yield rf"  \item[{{[*]}}] what the proof asks for besides: {_in_text(statement.note)}"
     yield r"\end{enumerate}"
 
 
 def _condition(correction: Correction, hypothesis: Hypothesis) -> str:
-    return _marked(correction, hypothesis.condition, sp.latex(hypothesis.condition))
+    return _marked(correction, hypothesis.condition, printed_latex(hypothesis.condition))
 
 
 def _marked(correction: Correction, part: sp.Basic, latex: str) -> str:
@@ -144,10 +157,11 @@ def _sides(correction: Correction, assertion: Assertion) -> Iterator[str]:
     yield _marked(correction, left_part(assertion), left)
     yield SIGNS_IN_LATEX[assertion.relation]
     broken = ""
-    for index, term in enumerate(_summands(assertion)):
-        sign, size = _signed(term) if index else ("", term)
+    for index, (term, latex) in enumerate(_typeset_summands(assertion)):
+        size = latex.removeprefix("- ") if index else latex
+        sign = "+ " if size == latex else "- "
         broken += f" \\\\\n  {sign}" if index else ""
-        broken += _marked(correction, term, sp.latex(size))
+        broken += _marked(correction, term, size)
     is_order = assertion.relation is Relation.OF_ORDER
     yield rf"\left({broken}\right)" if is_order else broken
     if assertion.variable is not None:

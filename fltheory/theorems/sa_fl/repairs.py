@@ -19,6 +19,7 @@ import sympy as sp
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange
 from fltheory.grammar.refutation import Weight
 from fltheory.grammar.repair import Mend, Repair
@@ -32,6 +33,7 @@ from fltheory.theorems.sa_fl.statements import (
     THEOREM_4,
     THEOREM_4_DERIVED,
     THEOREM_5,
+    bound_5,
     corollary_1_repaired,
     gradient_symbols,
 )
@@ -45,7 +47,6 @@ from fltheory.theorems.sa_fl.symbols import (
     eta_bar,
     eta_c,
     eta_s,
-    m,
     mu,
     q,
     sigma,
@@ -53,7 +54,9 @@ from fltheory.theorems.sa_fl.symbols import (
 )
 
 STEP_REPAIRED_5 = Hypothesis(
-    "small client step", sp.Le(eta_c, 1 / (16 * L * K)), "local drift, (75), and (78)"
+    "small client step",
+    as_printed(lambda: sp.Le(eta_c, 1 / (16 * L * K))),
+    "local drift, (75), and (78)",
 )
 
 
@@ -72,7 +75,7 @@ def _theorem_4(
         return replace(
             printed,
             quantity=quantity,
-            bound=printed.bound + 4 * q * sigma_G**2,
+            bound=as_printed(lambda: printed.bound + 4 * q * sigma_G**2),
             hypotheses=(smooth, dissimilarity, step, coupling),
             round_symbols=(),
         )
@@ -97,11 +100,11 @@ def _theorem_5(
     """Return Theorem 5 with its condition on q for these gains, or without that condition."""
     *others, coupling, few = THEOREM_5.hypotheses
     steps = () if step is None else (step,)
-    bound = THEOREM_5.bound + (noise - 2) * q * eta_c / (mu * m) * sigma**2
+    bound = as_printed(lambda: bound_5(noise))
     if price_in_bound:
         return replace(
             THEOREM_5,
-            bound=bound + 4 * q * sigma_G**2 / mu**2,
+            bound=as_printed(lambda: bound + 4 * q * sigma_G**2 / mu**2),
             hypotheses=(*others, *steps, coupling),
             round_symbols=(),
         )

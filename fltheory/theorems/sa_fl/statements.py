@@ -342,11 +342,14 @@ _Q_CONDITION_81 = as_printed(
         4 * q / mu * G_4,
     )
 )
-_BOUND_5 = as_printed(
-    lambda: (
+
+
+def bound_5(noise: int = 2) -> sp.Expr:
+    """Return Theorem 5's bound with this factor of the clients' noise."""
+    return (
         (1 - eta_bar) ** R * D_0**2
         + 8 * q * eta_c * K / mu * sigma_G**2
-        + 2 * q * eta_c / (mu * m) * sigma**2
+        + noise * q * eta_c / (mu * m) * sigma**2
         + 4
         * q
         * L
@@ -355,7 +358,9 @@ _BOUND_5 = as_printed(
         * (5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2))
         + (1 - q) * (L + mu) / (2 * L * mu) * eta_s * sigma_s**2
     )
-)
+
+
+_BOUND_5 = as_printed(bound_5)
 _SERVER_STEP_5 = Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5")
 STEP_DRIFT_5 = Hypothesis(
     "small client step", as_printed(lambda: sp.Le(eta_c, 1 / (8 * L * K))), "local drift, (75)"
