@@ -50,17 +50,17 @@ _SHARE_AROUND_REGIMES = 100
 _INTRODUCTION = """\
 # Findings
 
-What was found about every printed statement, and for those that are refuted the claim, what
-refutes it, what should stand instead, and where statement and proof part. Words are in
-[the glossary](glossary.md), outcomes are explained in [what a verdict means](verdicts.md). This is
-about formulas as they stand in the texts at hand, not about people. What a fault weighs is said
-with it: a misprint, which the paper's own argument has right; a missing hypothesis; or a gap, where
-a step of the argument fails. Remarks, examples, assumptions and steps of proofs are not counted as
-refuted theorems.
+What was checked, statement by statement. For each refuted one the page gives the claim, a setting
+that refutes it, what should stand instead, and the step at which statement and proof part. It is
+about formulas as they stand in the texts at hand, not about people. Every refutation says how
+serious the fault is: a misprint, where the paper's own argument has it right; a missing hypothesis;
+or a gap, where a step of the argument fails. Remarks, examples, assumptions and steps of proofs are
+not counted as refuted theorems. See also [the glossary](glossary.md) and [what a verdict
+means](verdicts.md).
 
-Made by `fltheory reproduce findings` from the certificates in `verification/witnesses/`, and from
-searches run for it; do not edit. Each certificate was found by `fltheory falsify` and is checked in
-exact arithmetic by `fltheory certify FILE`.
+`fltheory reproduce findings` writes this page from the certificates in `verification/witnesses/`
+and from searches of its own; do not edit it. Each certificate was found by `fltheory falsify`, and
+`fltheory certify FILE` checks it in exact arithmetic.
 """
 
 

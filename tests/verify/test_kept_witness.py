@@ -66,6 +66,10 @@ def test_the_report_shows_it_with_its_grade(folder: Path) -> None:
     assert kept_in(folder, theorems.registered("own/true")) == ()
     page = html_report([own.FALSE], [], (), case()[3], [view])
     assert "Witness kept as a setting" in page
+    kept = page.partition("Witness kept as a setting")[2].partition("</section>")[0]
+    assert [check.name for check in view.checks]
+    assert all(check.name in kept and check.sides in kept for check in view.checks)
+    assert not any("truth" in line or "hypothesis" in line for line in view.lines)
     assert "with float64 evidence; no certificate" in page
     assert 'href="data:application/toml;base64,' in page
     assert "Certified witness" not in page

@@ -23,11 +23,12 @@ from fltheory.report.html.report_view import (
     Reading,
     Row,
     Theorem,
+    checks_of,
     counts,
     refuted,
     theorems_of,
 )
-from fltheory.report.terminal.refutation_text import kept_witness_lines
+from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.theorems import Statement
 from fltheory.verify import Outcome, check, read_certificate
@@ -133,7 +134,9 @@ def _kept(path: Path) -> KeptView:
     text = path.read_text(encoding="utf-8")
     sides = f"{verdict.truth:.6g}", f"{verdict.bound:.6g}"
     grade = verdict.evidence.grade.name.lower()
-    return KeptView(*name, kept_witness_lines(found), grade, *sides, path.as_posix(), text)
+    lines = tuple(f"{part}: {it}" for part, it in setting_lines(found.setting).items())
+    checks = checks_of(verdict.hypotheses)
+    return KeptView(*name, lines, checks, grade, *sides, path.as_posix(), text)
 
 
 def _kept_about(path: Path) -> tuple[str, str] | None:

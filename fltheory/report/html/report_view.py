@@ -353,7 +353,9 @@ class KeptView:
     theorem, reading : str
         What it refutes.
     lines : tuple of str
-        The setting, both sides and every hypothesis.
+        The setting.
+    checks : tuple of Check
+        Every hypothesis, both sides.
     grade : str
         Of the evidence.
     truth, bound : str
@@ -365,6 +367,7 @@ class KeptView:
     theorem: str
     reading: str
     lines: tuple[str, ...]
+    checks: tuple[Check, ...]
     grade: str
     truth: str
     bound: str
