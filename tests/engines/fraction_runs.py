@@ -99,6 +99,35 @@ def fedavg(lr: Fraction, steps: int) -> tuple[Callable[[int], dict[str, Any]], R
     return lambda n: {}, run
 
 
+def fedprox(
+    lr: Fraction, steps: int, proximal: Fraction, sizes: list[int]
+) -> tuple[Callable[[int], dict[str, Any]], Round]:
+    def run(state: dict[str, Any], line: Line, who: tuple[int, ...], t: int) -> dict[str, Any]:
+        x, total = state["x"], NOTHING
+        for i in who:
+            y = x
+            for _ in range(steps):
+                y = y - (line.gradient(i, y) + (y - x).times(proximal)).times(lr)
+            total = total + (y - x).times(Fraction(sizes[i], sum(sizes[j] for j in who)))
+        return {"x": x + total}
+
+    return lambda n: {}, run
+
+
+def fednova(
+    lr: Fraction, steps: list[int], sizes: list[int]
+) -> tuple[Callable[[int], dict[str, Any]], Round]:
+    def run(state: dict[str, Any], line: Line, who: tuple[int, ...], t: int) -> dict[str, Any]:
+        x, total = state["x"], NOTHING
+        p = {i: Fraction(sizes[i], sum(sizes[j] for j in who)) for i in who}
+        effective = sum(p[i] * steps[i] for i in who)
+        for i in who:
+            total = total + line.change(i, x, steps[i], lr).times(effective * p[i] / steps[i])
+        return {"x": x + total}
+
+    return lambda n: {}, run
+
+
 def averaged_weighted(
     weights: list[Fraction], steps: int, rate: Callable[[int], Fraction]
 ) -> tuple[Callable[[int], dict[str, Any]], Round]:

@@ -18,6 +18,8 @@ from fltheory import theorems
 from fltheory.algorithms import (
     FedAR,
     FedAvg,
+    FedNova,
+    FedProx,
     Harmonic,
     LocalSgd,
     Projected,
@@ -111,6 +113,8 @@ algorithms = st.one_of(
     fedavgs,
     st.builds(Safari, shares, numbers, numbers, st.integers(1, 9)),
     st.builds(FedAR, numbers, st.integers(1, 9), cutoff=st.just(np.inf)),
+    st.builds(FedProx, numbers, st.integers(1, 9), numbers, client_weights=weights),
+    st.builds(FedNova, numbers, st.sampled_from([2, (1, 2, 3)]), client_weights=weights),
     st.builds(ServerMomentum, fedavgs, shares),
     st.builds(Scheduled, fedavgs, steps),
     st.builds(LocalSgd, steps, st.integers(1, 9), weights),

@@ -128,7 +128,7 @@ def test_there_are_at_least_fifty_faults_and_each_says_what_it_is() -> None:
     assert len(FAULTS) >= 50
     said = [fault.says for it in GALLERY.values() for fault in it.faults.values()]
     assert all(len(each) > 20 for each in said)
-    assert all(fault.words for it in GALLERY.values() for fault in it.faults.values())
+    assert all(fault.points for it in GALLERY.values() for fault in it.faults.values())
 
 
 def test_the_page_lists_the_gallery() -> None:

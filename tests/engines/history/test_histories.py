@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, Mifa, Scaffold
+from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, FedNova, FedProx, Mifa, Scaffold
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
 from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.engines import NotAffineError, Setting, exact, monte_carlo, paths
@@ -31,6 +31,14 @@ def half_more(age: int) -> Fraction:
 
 ALGORITHMS = {
     "FedAvg": (FedAvg(0.1, 2), runs.fedavg(TENTH, 2)),
+    "FedProx": (
+        FedProx(0.1, 2, 0.7, client_weights=(1, 3)),
+        runs.fedprox(TENTH, 2, Fraction(7, 10), [1, 3]),
+    ),
+    "FedNova": (
+        FedNova(0.1, (3, 1), client_weights=(1, 3)),
+        runs.fednova(TENTH, [3, 1], [1, 3]),
+    ),
     "FedAU": (FedAU(0.1, 2, cutoff=3), runs.fedau(TENTH, 2, 3)),
     "FedAR": (
         FedAR(0.1, 2),

@@ -29,14 +29,15 @@ class Fault:
     ----------
     says : str
         What a user would report.
-    words : tuple of str
-        A message that helps has at least one of them, agreed on before any message was read.
+    points : str
+        What a message that helps matches, whatever the case of its letters: a regular expression,
+        agreed on before any message was read.
     seen : str
         Where something of the kind was reported, "owner/repository#number"; empty where unknown.
     """
 
     says: str
-    words: tuple[str, ...]
+    points: str
     seen: str = ""
 
 

@@ -9,31 +9,38 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, descend
 
-AGE = ("age", "psi", "inactive", "stale", "weight")
-CUTOFF = ("cutoff", "cut-off", "tau_max", "inactive")
-NUMBER = ("N_t", "number", "count", "divid")
 FAULTS = {
-    "a round older": Fault("ages are one too large: those just seen weigh more than 1", AGE),
-    "age starts at the round": Fault("psi is taken at the age of the round before", AGE),
-    "N_t is N": Fault("the sum is divided by all clients, those never seen too", NUMBER),
-    "N_t is those present": Fault("the sum is divided by the participants", NUMBER),
-    "cutoff excludes equal": Fault("tau < tau_max counts, tau = tau_max does not", CUTOFF),
-    "no cutoff": Fault("the cut-off is ignored", CUTOFF),
+    "a round older": Fault(
+        "ages are one too large: those just seen weigh more than 1", r"\bage|psi|inactiv"
+    ),
+    "age starts at the round": Fault(
+        "psi is taken at the age of the round before", r"\bage|psi|inactiv"
+    ),
+    "N_t is N": Fault("the sum is divided by all clients, those never seen too", r"N_t|number of"),
+    "N_t is those present": Fault("the sum is divided by the participants", r"N_t|number of"),
+    "cutoff excludes equal": Fault(
+        "tau < tau_max counts, tau = tau_max does not", r"cut-?off|tau_max"
+    ),
+    "no cutoff": Fault("the cut-off is ignored", r"cut-?off|tau_max"),
     "counts beyond the cutoff": Fault(
-        "clients beyond the cut-off are left out of the sum and counted in N_t", NUMBER + CUTOFF
+        "clients beyond the cut-off are left out of the sum and counted in N_t",
+        r"cut-?off|tau_max|N_t",
     ),
-    "weights fall": Fault("stale updates weigh less, 1/(1 + growth tau)", AGE),
-    "no largest": Fault("psi grows beyond its largest value", ("largest", "cap", *AGE)),
+    "weights fall": Fault(
+        "stale updates weigh less, 1/(1 + growth tau)", r"psi|grow|\bage|decreas"
+    ),
+    "no largest": Fault("psi grows beyond its largest value", r"largest|cap"),
     "weights sum to one": Fault(
-        "the weighted sum is divided by the sum of psi, not by N_t", (*NUMBER, "sum", "normal")
+        "the weighted sum is divided by the sum of psi, not by N_t", r"N_t|sum|normali"
     ),
-    "age is kept": Fault("a client that returns goes on with its old age", ("return", *AGE)),
+    "age is kept": Fault("a client that returns goes on with its old age", r"return|\bage"),
     "stands still": Fault(
         "a round without participants makes no step",
-        ("empty", "nobody", "no client", "without participants", "no participants"),
+        r"empty|nobody|no (client|participant)|without participants",
     ),
     "present only": Fault(
-        "only the participants' updates count", ("absent", "stale", "latest", "memory", "remember")
+        "only the participants' updates count",
+        r"absen|away|miss(ed|es)|return|forg|reset|keep|kept|stale|latest|memory",
     ),
 }
 

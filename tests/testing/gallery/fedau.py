@@ -9,50 +9,51 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, descend
 
-CUTOFF = ("cutoff", "cut-off", "K rounds", "longest")
 FAULTS = {
     "this round included": Fault(
         "omega is updated before it is used, so that it knows the present round",
-        ("before", "rounds before", "current", "this round", "earlier", "omega"),
+        r"this round|current round|before (it|the round|use)|rounds before|too early",
     ),
     "last interval": Fault(
-        "omega is the last interval and not the mean of all", ("mean", "average", "omega", "last")
+        "omega is the last interval and not the mean of all", r"last interval|mean|average"
     ),
     "starts at zero": Fault(
         "omega is 0 until the first interval has ended",
-        ("start", "first", "initial", "before the first"),
+        r"start|initial|begin|at first\b|first round",
     ),
     "start counts": Fault(
         "the 1 that omega starts with counts as an interval in the mean",
-        ("start", "first", "initial", "mean", "interval"),
+        r"start|initial|begin|at first\b|first round",
     ),
-    "cutoff too late": Fault("an interval ends one round after the cut-off", CUTOFF),
-    "cutoff too early": Fault("an interval ends one round before the cut-off", CUTOFF),
+    "cutoff too late": Fault("an interval ends one round after the cut-off", r"cut-?off|tau_max"),
+    "cutoff too early": Fault("an interval ends one round before the cut-off", r"cut-?off|tau_max"),
     "interval too short": Fault(
-        "an interval counts the rounds of absence, without the one of participation",
-        ("interval", "length", "omega"),
+        "an interval counts the rounds of absence, without the one of participation", r"interval"
     ),
     "capped on return": Fault(
         "intervals are cut to K when the client comes back, not ended when K rounds are over",
-        CUTOFF,
+        r"cut-?off|tau_max",
     ),
-    "no cutoff": Fault("the cut-off is ignored", CUTOFF),
+    "no cutoff": Fault("the cut-off is ignored", r"cut-?off|tau_max"),
     "over those present": Fault(
         "the weighted sum is divided by the participants, not by all clients",
-        ("N", "all clients", "divid", "present"),
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "inverse": Fault(
-        "updates are divided by omega, as if it were a frequency", ("omega", "weight", "inverse")
+        "updates are divided by omega, as if it were a frequency", r"omega|inverse|divi"
     ),
     "time stands still": Fault(
         "a round without participants lengthens no interval",
-        ("empty", "nobody", "no client", "without participants", "no participants"),
+        r"empty|nobody|no (client|participant)|without participants",
     ),
     "renormalised": Fault(
         "the weights are divided by their sum over those present",
-        ("sum", "normal", "weight", "N"),
+        r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to|renormal",
     ),
-    "by size": Fault("updates are weighted by the clients' data", ("n_samples", "size", "weight")),
+    "by size": Fault(
+        "updates are weighted by the clients' data",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
+    ),
 }
 
 

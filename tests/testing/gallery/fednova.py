@@ -8,31 +8,31 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, descend, shares
 
-TAU_EFF = ("tau_eff", "effective")
 FAULTS = {
-    "largest": Fault("tau_eff is the most steps that any participant made", TAU_EFF),
-    "unweighted": Fault("tau_eff is the plain mean of tau_i over the participants", TAU_EFF),
-    "of everybody": Fault("tau_eff counts absent clients, too", TAU_EFF),
-    "no tau_eff": Fault("the normalised changes are averaged and tau_eff is forgotten", TAU_EFF),
+    "largest": Fault("tau_eff is the most steps that any participant made", r"tau_eff"),
+    "unweighted": Fault("tau_eff is the plain mean of tau_i over the participants", r"tau_eff"),
+    "of everybody": Fault("tau_eff counts absent clients, too", r"tau_eff"),
+    "no tau_eff": Fault("the normalised changes are averaged and tau_eff is forgotten", r"tau_eff"),
     "not normalised": Fault(
         "changes are not divided by their numbers of steps: it is FedAvg",
-        ("normal", "tau", "FedAvg"),
-        seen="felisat/clustered-federated-learning#1",
+        r"normali[sz]|divided by tau|FedAvg",
+        "felisat/clustered-federated-learning#1",
     ),
     "divided by the largest": Fault(
-        "every change is divided by the most steps, not by its own", ("normal", "tau")
+        "every change is divided by the most steps, not by its own", r"normali[sz]|tau_i|own"
     ),
     "p of everybody": Fault(
         "p is a share of all clients' data and sums to less than one over those present",
-        ("present", "renormal", "absent", "sum", "participa"),
+        r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
     ),
-    "plain mean": Fault("p is 1/|S| whatever the data sizes", ("n_samples", "size", "weight")),
-    "equal steps": Fault(
-        "every client makes the largest number of steps", ("step", "tau", "local_steps")
+    "plain mean": Fault(
+        "p is 1/|S| whatever the data sizes",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
+    "equal steps": Fault("every client makes the largest number of steps", r"steps|tau_i"),
     "tau squared": Fault(
         "changes are divided by tau_i at the client and at the server again",
-        ("tau", "twice", "normal"),
+        r"normali[sz]|tau_i|twice",
     ),
 }
 

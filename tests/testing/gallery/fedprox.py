@@ -8,39 +8,45 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, shares
 
-PROXIMAL = ("proximal", "mu")
 FAULTS = {
     "pulls to zero": Fault(
         "the proximal term is weight decay, mu y, not mu (y - x)",
-        PROXIMAL,
-        seen="litian96/FedProx#22",
+        r"weight decay|to zero|origin|mu y\b",
+        "litian96/FedProx#22",
     ),
-    "factor two": Fault("mu (y - x)^2 without its half makes the pull twice mu", PROXIMAL),
-    "factor half": Fault("the gradient of the term is taken as mu/2 (y - x)", PROXIMAL),
+    "factor two": Fault(
+        "mu (y - x)^2 without its half makes the pull twice mu", r"factor|twice|half|mu/2|2 mu"
+    ),
+    "factor half": Fault(
+        "the gradient of the term is taken as mu/2 (y - x)", r"factor|twice|half|mu/2|2 mu"
+    ),
     "norm not squared": Fault(
         "the term is mu/2 ||y - x||: its pull has the same strength at any distance",
-        PROXIMAL,
-        seen="flwrlabs/flower#2210",
+        r"squar",
+        "flwrlabs/flower#2210",
     ),
     "own last model": Fault(
         "a client is held near the model that it sent last, not near the server's",
-        PROXIMAL,
-        seen="litian96/FedProx#25",
+        r"own|server's model|round's model",
+        "litian96/FedProx#25",
     ),
     "first model": Fault(
         "clients are held near the very first model, which was copied once",
-        PROXIMAL,
-        seen="securefederatedai/openfederatedlearning#1634",
+        r"first|initial|x0|server's model|round's model",
+        "securefederatedai/openfederatedlearning#1634",
     ),
-    "pushes away": Fault("the sign of the proximal term is wrong", PROXIMAL),
+    "pushes away": Fault("the sign of the proximal term is wrong", r"sign"),
     "no term": Fault(
         "the copy of the server's model is the model that trains, so that the term is always 0",
-        PROXIMAL,
-        seen="KarhouTam/FL-bench#165",
+        r"no proximal|without|missing|ignored|left out|always (0|zero)|never",
+        "KarhouTam/FL-bench#165",
     ),
-    "last step": Fault("the term acts in the last local step only", PROXIMAL),
+    "last step": Fault(
+        "the term acts in the last local step only", r"every|each|once|one step|proximal term"
+    ),
     "plain mean": Fault(
-        "clients count alike though their data sizes differ", ("n_samples", "size", "weight")
+        "clients count alike though their data sizes differ",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
 }
 

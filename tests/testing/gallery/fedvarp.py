@@ -8,46 +8,46 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, descend
 
-MEMORY = ("memory", "y_i", "remember")
+NUMBER = r"by N\b|by all|number of (clients|participants)|\|S\||those present|divi|all clients"
 FAULTS = {
     "renewed before use": Fault(
         "memory is overwritten before the surprise is taken, which is then zero",
-        ("surprise", "before", "old", "memory"),
+        r"before|surprise|too early|old memory",
     ),
     "mean of those present": Fault(
         "the memory's mean is over the participants, not over all clients",
-        ("N", "all clients", "mean of the memory", "memory's mean"),
+        NUMBER,
     ),
     "mean of those seen": Fault(
         "the memory's mean is over clients that have ever come",
-        ("N", "all clients", "never", "seen", "first appear"),
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi|never|seen",
     ),
     "mean of the new memory": Fault(
         "the memory's mean is taken after the participants have renewed theirs",
-        ("before", "old", "new", "renew", "order", "mean of the memory", "memory"),
+        r"before|after|new memory|old memory",
     ),
     "forgets the absent": Fault(
         "the memory of a client that misses a round is set to zero",
-        ("absent", "away", "return", "keep", "kept"),
+        r"absen|away|miss(ed|es)|return|forg|reset|keep|kept",
     ),
     "surprise over N": Fault(
         "the surprise is divided by all clients, not by those present",
-        ("present", "participants", "|S|", "surprise"),
+        NUMBER,
     ),
     "server step remembered": Fault(
-        "updates are kept after the server's step size has been multiplied in",
-        ("server_lr", "server step"),
+        "updates are kept after the server's step size has been multiplied in", r"server_lr"
     ),
     "by size": Fault(
-        "the surprise is weighted by the clients' data", ("n_samples", "size", "weight")
+        "the surprise is weighted by the clients' data",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "empty round": Fault(
         "a round without participants makes a step along the memory",
-        ("empty", "nobody", "no client", "without participants", "no participants"),
+        r"empty|nobody|no (client|participant)|without participants",
     ),
     "memory at the first update": Fault(
         "a client's memory starts at its first update, so that this is no surprise",
-        ("first appear", "start", "zero", "initial", "first round", "first time"),
+        r"start|initial|begin|at first\b|first round|first appear",
     ),
 }
 

@@ -8,26 +8,29 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, descend
 
-PROBABILITY = ("availability", "p_i", "pi", "probab")
 IS_FAULTS = {
-    "multiplied": Fault("updates are multiplied by p, not divided by it", PROBABILITY),
-    "squared": Fault("updates are divided by p^2", PROBABILITY),
+    "multiplied": Fault("updates are multiplied by p, not divided by it", r"multipl|divi"),
+    "squared": Fault("updates are divided by p^2", r"squar|twice|p\^2"),
     "renormalised": Fault(
-        "the weights are divided by their sum over the clients that answered",
-        ("sum", "normal", "weight", "N"),
+        "the weights are divided by their sum over the clients that answered", r"normali|sum to"
     ),
     "over those present": Fault(
         "the sum is divided by the number of participants, not by N",
-        ("N", "all clients", "divid", "present"),
-        seen="omarfoq/FedEM#3",
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
+        "omarfoq/FedEM#3",
     ),
-    "no probability": Fault("the weights are 1/N, without p", PROBABILITY),
+    "no probability": Fault("the weights are 1/N, without p", r"availab|probab|1/p"),
     "p sums to one": Fault(
-        "availabilities are taken for chances of being drawn and made to sum to one", PROBABILITY
+        "availabilities are taken for chances of being drawn and made to sum to one",
+        r"availab|probab|sum to",
     ),
-    "by size": Fault("updates are weighted by the clients' data", ("n_samples", "size", "weight")),
+    "by size": Fault(
+        "updates are weighted by the clients' data",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
+    ),
     "another's probability": Fault(
-        "p is looked up by the place among those present, not by the client", PROBABILITY
+        "p is looked up by the place among those present, not by the client",
+        r"index|place|order|whose|own|permut",
     ),
 }
 
@@ -72,15 +75,15 @@ def fedavg_is(
 
 ADAFED_FAULTS = {
     "not normalised": Fault(
-        "the weights alpha/pi do not sum to one over those present", ("sum", "normal", "weight")
+        "the weights alpha/pi do not sum to one over those present", r"normali|sum to"
     ),
-    "multiplied": Fault("weights are alpha pi, not alpha/pi", PROBABILITY),
-    "squared": Fault("weights are alpha/pi^2", PROBABILITY),
-    "no availability": Fault("weights are alpha, without pi", PROBABILITY),
-    "no importance": Fault("weights are 1/pi, without alpha", ("target_weights", "alpha")),
+    "multiplied": Fault("weights are alpha pi, not alpha/pi", r"multipl|divi"),
+    "squared": Fault("weights are alpha/pi^2", r"squar|twice|pi\^2"),
+    "no availability": Fault("weights are alpha, without pi", r"availab|\bpi\b"),
+    "no importance": Fault("weights are 1/pi, without alpha", r"target_weights|alpha"),
     "normalised over everybody": Fault(
         "the weights are divided by the sum of alpha/pi over all clients",
-        ("present", "sum", "normal", "absent"),
+        r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
     ),
 }
 

@@ -11,45 +11,45 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 FAULTS = {
     "over those present": Fault(
         "the sum of the table is divided by the number of participants",
-        ("N", "all clients", "divid", "absent", "table", "mean"),
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "over those seen": Fault(
         "from zero, the sum is divided by the number of clients that have ever come",
-        ("N", "all clients", "divid", "never"),
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "present only": Fault(
         "absent clients' entries are left out of the sum",
-        ("absent", "table", "memory", "latest", "remember"),
+        r"absen|away|miss(ed|es)|return|forg|reset|keep|kept|latest|table|memory",
     ),
     "does not wait": Fault(
-        "the model moves though not all clients have appeared",
-        ("wait", "appeared", "all clients have"),
+        "the model moves though not all clients have appeared", r"wait|appeared"
     ),
     "waits too long": Fault(
         "the first step comes one round after the last client has appeared",
-        ("wait", "appeared", "one round late", "first step"),
+        r"wait|one round|appeared",
     ),
-    "waits always": Fault("start='zero' is ignored and it waits", ("zero", "wait", "start")),
+    "waits always": Fault("start='zero' is ignored and it waits", r"wait|zero"),
     "forgets the absent": Fault(
         "the entry of a client that misses a round is set to zero",
-        ("absent", "away", "table", "keep", "kept", "latest"),
+        r"absen|away|miss(ed|es)|return|forg|reset|keep|kept",
     ),
     "stands still": Fault(
         "a round without participants makes no step along the table",
-        ("empty", "nobody", "no client", "without participants", "no participants"),
+        r"empty|nobody|no (client|participant)|without participants",
     ),
     "mean of entries": Fault(
         "a new update is averaged with the client's old one instead of replacing it",
-        ("latest", "overwrit", "return", "replace"),
+        r"overwr|replac|latest|averag",
     ),
     "models instead of updates": Fault(
-        "the table keeps clients' models, and the server takes their mean",
-        ("update", "table", "stale", "change", "latest"),
+        "the table keeps clients' models, and the server takes their mean", r"model|update|stale"
     ),
-    "by size": Fault("entries are weighted by the clients' data", ("n_samples", "size", "weight")),
+    "by size": Fault(
+        "entries are weighted by the clients' data",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
+    ),
     "waiting forgotten": Fault(
-        "entries of the waiting time are dropped when the last client appears",
-        ("wait", "table", "entries", "appeared"),
+        "entries of the waiting time are dropped when the last client appears", r"wait"
     ),
 }
 

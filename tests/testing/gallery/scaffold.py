@@ -8,80 +8,80 @@ import numpy as np
 
 from tests.testing.gallery.fault import Fault, Implementation, descend
 
-CONTROL = ("control", "c_i", "variate")
 FAULTS = {
     "c over those present": Fault(
         "the server's control is divided by the number of participants, not of all clients",
-        ("N", "all clients", "participants", "|S|"),
-        seen="Xtra-Computing/NIID-Bench#12",
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
+        "Xtra-Computing/NIID-Bench#12",
     ),
     "c_i instead of its change": Fault(
         "the server adds the new c_i to c, not the difference from the old one",
-        ("change", "differ", "c_i^+ - c_i", "delta"),
-        seen="TL-System/plato#382",
+        r"change|difference|c_i\^?\+ ?- ?c_i|delta",
+        "TL-System/plato#382",
     ),
     "c_i at the model": Fault(
         "the controls start as copies of the model's weights, not at zero",
-        ("start", "zero", "initial", "first round"),
-        seen="Xtra-Computing/NIID-Bench#8",
+        r"start|initial|begin|at first\b|first round",
+        "Xtra-Computing/NIID-Bench#8",
     ),
     "c at the model": Fault(
         "the server's control starts as a copy of the model, those of the clients at zero",
-        ("start", "zero", "initial", "first round"),
-        seen="Xtra-Computing/NIID-Bench#8",
+        r"start|initial|begin|at first\b|first round",
+        "Xtra-Computing/NIID-Bench#8",
     ),
     "by size": Fault(
         "changes are weighted by the clients' data where Algorithm 1 has plain means",
-        ("n_samples", "size", "weight", "plain mean"),
-        seen="TsingZ0/PFLlib#160",
+        r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
+        "TsingZ0/PFLlib#160",
     ),
     "sign": Fault(
-        "local steps go along g + c_i - c",
-        ("sign", "correction", "c - c_i"),
-        seen="fedbiomed/fedbiomed#734",
+        "local steps go along g + c_i - c", r"\bsign\b|c - c_i|c_i - c", "fedbiomed/fedbiomed#734"
     ),
     "no K": Fault(
         "c_i^+ of option II lacks the division by K",
-        ("K", "local_steps", "steps"),
-        seen="TsingZ0/PFLlib#160",
+        r"\bK\b|local_steps|number of (local )?steps",
+        "TsingZ0/PFLlib#160",
     ),
     "no lr": Fault(
         "c_i^+ of option II lacks the division by the step size",
-        ("lr", "step size", "eta"),
-        seen="TL-System/plato#386",
+        r"client_lr|step size|learning rate|eta_l",
+        "TL-System/plato#386",
     ),
     "gradient at the end": Fault(
         "option I takes the gradient at y_K, where the client has ended, not at x",
-        ("at x", "y_K", "option", "server's model"),
+        r"y_K|at x\b|after the local steps",
     ),
     "renewed in between": Fault(
         "c is renewed after every client, so that those later in the round see another one",
-        ("order", "before", "same c", "in between", "old c", "round", "one after another"),
+        r"between|during the round|within (a|the) round|one after another|after each client",
     ),
     "renewed before use": Fault(
         "c_i is replaced by the gradient at x before the local steps use it",
-        ("before", "old", "order", "first appear", "correction", "renewed"),
+        r"before|too early|old c_i|already",
     ),
     "forgets the absent": Fault(
-        "c_i of a client that misses a round is set to zero", ("absent", "away", "return", "keep")
+        "c_i of a client that misses a round is set to zero",
+        r"absen|away|miss(ed|es)|return|forg|reset|keep|kept",
     ),
-    "no c in c_i": Fault("c_i^+ of option II lacks - c", CONTROL),
-    "sign of c in c_i": Fault("c_i^+ of option II is c_i + c + ...", CONTROL),
+    "no c in c_i": Fault(
+        "c_i^+ of option II lacks - c", r"- c\b|without c|lacks|minus c|new control|c_i\^\+"
+    ),
+    "sign of c in c_i": Fault("c_i^+ of option II is c_i + c + ...", r"- c\b|sign|minus c|c_i\^\+"),
     "corrected once": Fault(
-        "the correction acts in the first local step alone", ("correction", "every", "each", "step")
+        "the correction acts in the first local step alone",
+        r"(every|each|first) (local )?step|once",
     ),
-    "c stays zero": Fault("the server never updates c", ("c ", "control", "server")),
-    "server step on c": Fault(
-        "the server's step size scales the change of c, too", ("server_lr", "server step")
-    ),
+    "c stays zero": Fault("the server never updates c", r"never|stays|not (updated|renewed)"),
+    "server step on c": Fault("the server's step size scales the change of c, too", r"server_lr"),
     "summed": Fault(
-        "the changes of c_i are averaged over |S| and then multiplied by |S|^2/N", CONTROL
+        "the changes of c_i are averaged over |S| and then multiplied by |S|^2/N",
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
     "mean over N": Fault(
         "the model's change is divided by all clients, not by those present",
-        ("present", "participants", "|S|", "absent"),
+        r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
-    "other option": Fault("option I is asked for and II computed, and the reverse", ("option",)),
+    "other option": Fault("option I is asked for and II computed, and the reverse", r"option"),
 }
 
 
