@@ -1,0 +1,75 @@
+"""A model as Flower's named arrays, and as one vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord
+
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The names, shapes and kinds of a model's arrays, in their order.
+
+    Attributes
+    ----------
+    shapes : mapping of str to tuple of int
+    dtype : numpy.dtype
+        Of all arrays.
+
+    Examples
+    --------
+    >>> arrays = ArrayRecord([np.ones((2, 2)), np.zeros(1)])
+    >>> layout = Layout.of(arrays)
+    >>> layout.flat(arrays)
+    array([1., 1., 1., 1., 0.])
+    >>> [array.shape for array in layout.record(np.arange(5.0)).to_numpy_ndarrays()]
+    [(2, 2), (1,)]
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, arrays: ArrayRecord) -> Layout:
+        """Return the layout of a model.
+
+        Raises
+        ------
+        ValueError
+            Unless there are arrays, and all are floats of one kind: counts and statistics of
+            batches are nothing that an algorithm here averages.
+        """
+        kinds = {str(array.dtype) for array in arrays.values()}
+        if len(kinds) != 1 or np.dtype(*kinds).kind != "f":
+            raise ValueError(
+                f"arrays must be floats of one kind, got {', '.join(sorted(kinds)) or 'none'}"
+            )
+        return cls({name: tuple(array.shape) for name, array in arrays.items()}, np.dtype(*kinds))
+
+    def flat(self, arrays: ArrayRecord) -> FloatArray:
+        """Return a model of this layout as a vector, (dim,).
+
+        Raises
+        ------
+        ValueError
+            For arrays of other names or shapes.
+        """
+        shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+        if shapes != self.shapes:
+            raise ValueError(f"arrays must have shapes {self.shapes}, got {shapes}")
+        parts = [arrays[name].numpy().reshape(-1) for name in self.shapes]
+        return np.concatenate(parts).astype(self.dtype)
+
+    def record(self, flat: FloatArray) -> ArrayRecord:
+        """Return a vector, (dim,), as a model's arrays."""
+        ends = np.cumsum([prod(shape) for shape in self.shapes.values()])
+        parts = np.split(np.asarray(flat, dtype=self.dtype), ends[:-1])
+        named = zip(self.shapes.items(), parts, strict=True)
+        return ArrayRecord({name: Array(part.reshape(shape)) for (name, shape), part in named})

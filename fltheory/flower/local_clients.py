@@ -1,0 +1,168 @@
+"""The other side of `AlgorithmStrategy`: what a node answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+from fltheory.flower.exact_clients import LossClient
+from fltheory.flower.layout import Layout
+from fltheory.validation import FloatArray
+
+QUERY_CLIENT = "query.client"
+QUERY_LOSS = "query.loss"
+CORRECTION = "correction"
+CORRECTED = "corrected"
+
+Draw = tuple[int, ...]
+
+
+class LocalClient(Protocol):
+    """A client that takes local steps on data of its own.
+
+    ``draw`` is the round and which of its questions is asked: a client that draws batches
+    seeds its generator with it, so that runs repeat wherever they run.
+    """
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples it holds."""
+        ...
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None,
+        proximal: float,
+        draw: Draw,
+    ) -> FloatArray:
+        """Return the model after ``steps`` steps of SGD from ``x``, both (dim,).
+
+        Every gradient gets ``correction`` and ``proximal (y - x)`` added.
+        """
+        ...
+
+    def loss(self, x: FloatArray, draw: Draw) -> float:
+        """Return the loss on its own samples at ``x``."""
+        ...
+
+
+class GradientClient:
+    """A client known by its gradient, a function of the model as one vector.
+
+    Parameters
+    ----------
+    known : LossClient
+        With ``gradient(x)``, ``loss(x)`` and ``n_samples``.
+    """
+
+    def __init__(self, known: LossClient) -> None:
+        self._known = known
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples it counts for."""
+        return self._known.n_samples
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None,
+        proximal: float,
+        draw: Draw,
+    ) -> FloatArray:
+        """Return the model after exact gradient steps."""
+        push = 0.0 if correction is None else correction
+        y = x.copy()
+        for _ in range(steps):
+            y = y - lr * (self._known.gradient(y) + push + proximal * (y - x))
+        return y
+
+    def loss(self, x: FloatArray, draw: Draw) -> float:
+        """Return the loss."""
+        return float(self._known.loss(x))
+
+
+def local_client_app(client_of: Callable[[int], LocalClient]) -> ClientApp:
+    """Return the ClientApp that answers an `AlgorithmStrategy`.
+
+    ``train`` takes as many local steps as the config's ``local-steps`` says, with step size
+    ``client-lr``, the term ``proximal-mu`` and the arrays ``correction`` where there are any;
+    ``query.loss`` and ``evaluate`` give the loss on the client's own samples, ``query.client``
+    the node's ``partition-id``.
+
+    Parameters
+    ----------
+    client_of : callable
+        From the ``partition-id`` of the node (``--node-config 'partition-id=0'``; simulations
+        set it) to its `LocalClient`. Called for every message: hold what is slow to load.
+    """
+    app = ClientApp()
+
+    @app.train()
+    def train(message: Message, context: Context) -> Message:
+        client, config, layout, x = _read(message, context, client_of)
+        correction = message.content.array_records.get(CORRECTION)
+        y = client.local_sgd(
+            x,
+            steps=int(config["local-steps"]),
+            lr=float(config["client-lr"]),
+            correction=None if correction is None else layout.flat(correction),
+            proximal=float(config.get("proximal-mu", 0.0)),
+            draw=_draw(config),
+        )
+        reply = RecordDict({"arrays": layout.record(y), "metrics": _metrics(client)})
+        if correction is not None:
+            reply["done"] = ConfigRecord({CORRECTED: True})
+        return Message(reply, reply_to=message)
+
+    def lost(message: Message, context: Context) -> Message:
+        client, config, _, x = _read(message, context, client_of)
+        metrics = _metrics(client, loss=float(client.loss(x, _draw(config))))
+        return Message(RecordDict({"metrics": metrics}), reply_to=message)
+
+    app.evaluate()(lost)
+    app.query("loss")(lost)
+
+    @app.query("client")
+    def who(message: Message, context: Context) -> Message:
+        metrics = MetricRecord({"client": _number(context)})
+        return Message(RecordDict({"metrics": metrics}), reply_to=message)
+
+    return app
+
+
+def _read(
+    message: Message, context: Context, client_of: Callable[[int], LocalClient]
+) -> tuple[LocalClient, Any, Layout, FloatArray]:
+    """Return the client, the server's config, and the model with its layout."""
+    arrays = message.content.array_records["arrays"]
+    layout = Layout.of(arrays)
+    client = client_of(_number(context))
+    return client, message.content.config_records["config"], layout, layout.flat(arrays)
+
+
+def _number(context: Context) -> int:
+    if "partition-id" not in context.node_config:
+        raise ValueError(
+            "node-config must hold partition-id, the client's number from 0, "
+            f"got {dict(context.node_config)}"
+        )
+    return int(context.node_config["partition-id"])
+
+
+def _draw(config: Any) -> Draw:
+    return int(config["server-round"]), int(config.get("question", 0))
+
+
+def _metrics(client: LocalClient, **others: float) -> MetricRecord:
+    return MetricRecord({"num-examples": int(client.n_samples), **others})

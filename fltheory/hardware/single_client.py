@@ -1,0 +1,102 @@
+"""One client that trains a torch module, asked with NumPy vectors: for clients apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fltheory import validation
+from fltheory.hardware.gradients import Loss, cross_entropy
+from fltheory.hardware.local_training import LocalTraining
+from fltheory.hardware.torch_clients import TorchClients
+from fltheory.validation import FloatArray
+
+
+class SingleClient:
+    """`TorchClients` with one client, which lives where its data are.
+
+    Models are vectors of the module's parameters in their order, of its dtype.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    inputs, targets : Tensor, (n, ...)
+        The client's own samples.
+    training : LocalTraining, optional
+        By default all samples are used in every step.
+    loss : callable
+        (outputs, targets) to one loss a sample.
+    seed : int
+        Of the batches, together with the ``draw`` of each call.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        inputs: Tensor,
+        targets: Tensor,
+        *,
+        training: LocalTraining | None = None,
+        loss: Loss = cross_entropy,
+        seed: int = 0,
+    ) -> None:
+        self._seed = validation.whole_number("seed", seed, at_least=0)
+        everything = [np.arange(len(inputs))]
+        self._clients = TorchClients(
+            module, inputs, targets, everything, loss=loss, training=training
+        )
+        self._who = torch.ones((1, 1), dtype=torch.bool, device=inputs.device)
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples it holds."""
+        return len(self._clients.inputs)
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
+        draw: Sequence[int] = (),
+    ) -> FloatArray:
+        """Return the model after ``steps`` steps of SGD from ``x``, both (dim,).
+
+        Every gradient gets ``correction`` and ``proximal (y - x)`` added; equal ``draw`` means
+        equal batches.
+        """
+        start = self._begun(x, draw)
+        push = None if correction is None else self._tensor(correction)[:, None]
+        change = self._clients.local_sgd(
+            start, self._who, steps=steps, lr=lr, correction=push, proximal=proximal
+        )
+        return self._array(start + change[:, 0])
+
+    def loss(self, x: FloatArray, draw: Sequence[int] = ()) -> float:
+        """Return the loss at ``x``, on all samples or, where ``training`` says so, a batch."""
+        return float(self._clients.loss(self._begun(x, draw), self._who))
+
+    def gradient(self, x: FloatArray) -> FloatArray:
+        """Return the gradient at ``x`` on all samples, (dim,)."""
+        return self._array(self._clients.client_gradients(self._tensor(x))[:, 0])
+
+    def _begun(self, x: FloatArray, draw: Sequence[int]) -> Tensor:
+        """Return the model, with the generator of batches set for a draw."""
+        entropy = np.random.SeedSequence([self._seed, *draw]).generate_state(1, np.uint64)
+        generator = torch.Generator(self._who.device)
+        generator.manual_seed(int(entropy[0] >> np.uint64(1)))
+        self._clients.randomness = generator.get_state()
+        return self._tensor(x)
+
+    def _tensor(self, vector: FloatArray) -> Tensor:
+        initial = self._clients.model.initial
+        return torch.tensor(vector, dtype=initial.dtype, device=initial.device)[None]
+
+    @staticmethod
+    def _array(row: Tensor) -> FloatArray:
+        return np.asarray(row[0].cpu().numpy())
