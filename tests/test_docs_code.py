@@ -15,7 +15,7 @@ PAGES = [
     if any(fence.language in {"python", "sh"} for fence in fences(path.read_text("utf-8")))
 ]
 
-NEED_TORCH = {"mnist.md"}
+NEED = {"mnist.md": "torch", "flower.md": "flwr"}
 
 
 pytestmark = pytest.mark.usefixtures("own_theorems_forgotten")
@@ -27,8 +27,8 @@ def test_the_pages_with_code_are_found() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
-    if page.name in NEED_TORCH:
-        pytest.importorskip("torch")
+    if page.name in NEED:
+        pytest.importorskip(NEED[page.name])
     assert not run_page(page.read_text("utf-8"), tmp_path)
 
 

@@ -30,7 +30,11 @@ def exit_interrupted(kept: str = _NOTHING) -> NoReturn:
 def run(app: Typer) -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
     import typer
-    from typer.exceptions import TyperException
+
+    try:
+        from typer.exceptions import TyperException
+    except ImportError:  # an older Typer, to which Flower holds us
+        from click import ClickException as TyperException  # type: ignore[assignment]
 
     try:
         command = typer.main.get_command(app)

@@ -10,11 +10,11 @@ from fltheory.commands.console import table_console
 
 
 def command(
-    M: Annotated[int, typer.Argument(help="Clients.")],
-    n: Annotated[int, typer.Argument(help="Samples of each client.")],
-    m: Annotated[int, typer.Argument(help="Clients who take part.")],
+    clients: Annotated[int, typer.Argument(metavar="M", help="Clients.")],
+    samples: Annotated[int, typer.Argument(metavar="n", help="Samples of each client.")],
+    present: Annotated[int, typer.Argument(metavar="m", help="Clients who take part.")],
 ) -> None:
     """Show how surely every learner fails if clients stay away: SA-FL's Theorem 1."""
     from fltheory.reproduce.learnability_report import impossibility_table
 
-    table_console().print(impossibility_table(M, n, m))
+    table_console().print(impossibility_table(clients, samples, present))

@@ -89,6 +89,7 @@ class AlgorithmStrategy(FedAvg):
         self._wait_for = self.n_clients if wait_for is None else wait_for
         self._timeout = 3600.0
         self._nodes = Nodes(self.n_clients)
+        self._state: State = {}
 
     def summary(self) -> None:
         """Log what runs."""
@@ -199,27 +200,33 @@ class AlgorithmStrategy(FedAvg):
             {self.arrayrecord_key: self._layout.record(task.x), self.configrecord_key: config}
         )
         if not task.steps:
-            return Message(content, self._where[client], QUERY_LOSS)
+            return self._to(client, content, QUERY_LOSS)
         config["local-steps"], config["client-lr"] = int(task.steps), float(task.lr)
         config["proximal-mu"] = float(task.proximal)
         if task.correction is not None:
             content[CORRECTION] = self._layout.record(task.correction)
-        return Message(content, self._where[client], MessageType.TRAIN)
+        return self._to(client, content, MessageType.TRAIN)
+
+    def _to(self, client: int, content: RecordDict, kind: str) -> Message:
+        """Return a message that no node reads after its round."""
+        return Message(content, self._where[client], kind, ttl=self._timeout)
 
     def _read(self, question: Question, replies: Iterable[Message]) -> Mapping[int, FloatArray]:
         """Return the answers, and log who did not give any."""
         answers: dict[int, FloatArray] = {}
-        why: dict[int, str] = {}
+        why: dict[int | None, str] = {}
         for reply in replies:
+            # The SuperLink answers in its own name for a node that is gone.
             client = self._nodes.client(reply.metadata.src_node_id)
             if reply.has_error():
                 why[client] = reason(reply)
-                continue
-            answers[client] = self._answer(question.tasks[client], client, reply.content)
-            if question.tasks[client].steps:
-                self._trained.append(reply.content)
+            elif client is not None:
+                answers[client] = self._answer(question.tasks[client], client, reply.content)
+                if question.tasks[client].steps:
+                    self._trained.append(reply.content)
+        others = why.get(None, "no answer")
         for client in sorted(question.tasks.keys() - answers.keys()):
-            LOG.warning("client %d counts as absent: %s", client, why.get(client, "no answer"))
+            LOG.warning("client %d counts as absent: %s", client, why.get(client, others))
         return answers
 
     def _answer(self, task: Task, client: int, content: RecordDict) -> FloatArray:

@@ -47,11 +47,12 @@ class Layout:
             batches are nothing that an algorithm here averages.
         """
         kinds = {str(array.dtype) for array in arrays.values()}
-        if len(kinds) != 1 or np.dtype(*kinds).kind != "f":
+        kind = next(iter(kinds), "int")
+        if len(kinds) != 1 or np.dtype(kind).kind != "f":
             raise ValueError(
                 f"arrays must be floats of one kind, got {', '.join(sorted(kinds)) or 'none'}"
             )
-        return cls({name: tuple(array.shape) for name, array in arrays.items()}, np.dtype(*kinds))
+        return cls({name: tuple(array.shape) for name, array in arrays.items()}, np.dtype(kind))
 
     def flat(self, arrays: ArrayRecord) -> FloatArray:
         """Return a model of this layout as a vector, (dim,).

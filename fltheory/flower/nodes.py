@@ -39,9 +39,9 @@ class Nodes:
         ordered = [node for node in self._client_of if node in ids]
         return {self._client_of[node]: node for node in ordered}
 
-    def client(self, node: int) -> int:
-        """Return which client a node is."""
-        return self._client_of[node]
+    def client(self, node: int) -> int | None:
+        """Return which client a node is, None where it is none."""
+        return self._client_of.get(node)
 
     def _ask(self, grid: Grid, new: list[int], timeout: float) -> None:
         question = RecordDict({"config": ConfigRecord({})})

@@ -25,8 +25,8 @@ N, SEED, BATCH, SERVER_IMAGES = 10, 1, 16, 50
 def client(number: int) -> SingleClient:
     """Return a client, which keeps no more than its own images."""
     torch.set_num_threads(1)
-    train = load("digits").train
-    mine = classes_per_client(train.labels, N, 2, np.random.default_rng(SEED))[number]
+    train, rng = load("digits").train, np.random.default_rng(SEED)
+    mine = classes_per_client(train.labels, N, 2, rng)[number]
     images, labels = torch.tensor(train.images[mine]), torch.tensor(train.labels[mine])
     return SingleClient(module(), images, labels, training=LocalTraining(BATCH), seed=number)
 
