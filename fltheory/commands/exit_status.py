@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -31,16 +31,12 @@ def run(app: Typer) -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
     import typer
 
-    try:
-        from typer.exceptions import TyperException
-    except ImportError:  # an older Typer, to which Flower holds us
-        from click import ClickException as TyperException  # type: ignore[assignment]
-
+    usage_error = _usage_error()
     try:
         command = typer.main.get_command(app)
         status = command(prog_name="fltheory", standalone_mode=False)
-    except (ValueError, TyperException) as error:
-        message = error.format_message() if isinstance(error, TyperException) else str(error)
+    except (ValueError, usage_error) as error:
+        message = error.format_message() if isinstance(error, usage_error) else str(error)
         if message:
             print(f"fltheory: {message}", file=sys.stderr)
         sys.exit(BAD_INPUT)
@@ -57,6 +53,17 @@ def run(app: Typer) -> NoReturn:
     if status == INTERRUPTED:
         exit_interrupted()
     sys.exit(status)
+
+
+def _usage_error() -> Any:
+    """Return what Typer raises for a command line that it does not understand."""
+    try:
+        from typer.exceptions import TyperException
+    except ImportError:  # an older Typer: Flower allows no other
+        from click import ClickException
+
+        return ClickException
+    return TyperException
 
 
 def _place_in_a_loaded_file(error: Exception) -> str | None:
