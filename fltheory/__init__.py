@@ -10,21 +10,21 @@ need is here (``import fltheory as fl``):
 
 - `fl.theorem`, `fl.check`, `fl.falsify`, `fl.map_region`: a statement, its verdict on a setting,
   a search for a refutation, a map of where it applies
-- `fl.compare`: every statement that speaks of a setting, side by side
+- `fl.compare`: all statements about a setting, side by side
 - `fl.Setting`, `fl.quadratic`: problem, algorithm, participation, rounds and start together;
   quadratic clients with constants that you prescribe
 - `fl.read_setting`, `fl.write_setting`: a setting as a TOML file
-- `fl.truth`, `fl.exact`, `fl.paths`, `fl.stationary`, `fl.monte_carlo`: what a run's error really
-  is, by an engine that is chosen, or by the one that you name
+- `fl.truth`, `fl.exact`, `fl.paths`, `fl.stationary`, `fl.monte_carlo`: the true error of a run,
+  by the best engine for it (`truth`), or by the one that you name
 - `fl.optimal_weights`: CA-Fed's aggregation weights for given availability
 
 The rest is in subpackages, which load when they are used:
 
-- `fltheory.problems`, `fltheory.participation`: analytic client losses, and who shows up
+- `fltheory.problems`, `fltheory.participation`: analytic client losses, and who takes part
 - `fltheory.algorithms`: the papers' algorithms
 - `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
-- `fltheory.learnability`: PAC learnability, what is impossible and what a server's data revives
+- `fltheory.learnability`: PAC learnability: what is impossible, and how a server's data helps
 - `fltheory.fedau`: FedAU's best cut-off
 - `fltheory.reproduce`: what makes this project's own pages: papers' experiments, findings
 - `fltheory.theorems`: the papers' statements as data

@@ -19,7 +19,7 @@ def command(
     """Check a certificate of refutation or proof in exact arithmetic, by an independent program.
 
     A witness that is kept as a setting is checked again as verify checks a regime; exit status 1
-    if it refutes its statement no more.
+    if it no longer refutes its statement.
     """
     if file.suffix == ".toml":
         _check_again(file)

@@ -26,7 +26,7 @@ def command(
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
-    """Put every theorem that speaks of a setting side by side, the tightest first."""
+    """Compare all theorems about a setting, the tightest first."""
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
     from fltheory.report.files.comparison_file import write_comparison

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 TheoremId: TypeAlias = Annotated[
-    str, typer.Argument(help="Id of a theorem, say sa-fl/5, or the only one's beginning.")
+    str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
 ]
 TheoremIds: TypeAlias = Annotated[
     list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")

@@ -18,7 +18,7 @@ def check(
     seed: int = 0,
     error_probability: float = 1e-9,
 ) -> Verdict:
-    """Say what a statement is worth on a setting.
+    """Check a statement on a setting: does it apply there, and is its bound kept?
 
     The truth is computed by the exact engine where a round is affine, and sampled elsewhere.
     Hypotheses that depend on the trajectory are evaluated on it.
@@ -27,7 +27,7 @@ def check(
     ----------
     theorem : Statement, or str
         From `fltheory.theorems.get`, or one of your own; or the id of a printed one.
-    setting : Setting, or what a statement on learnability speaks of
+    setting : Setting, or LearningSetting for a statement on learnability
     replicas, seed : int
         For sampling, where it is needed.
     error_probability : float
@@ -40,7 +40,7 @@ def check(
     Raises
     ------
     ValueError
-        If the theorem does not speak of such a setting at all (another algorithm, say), or
+        If the theorem is not about such a setting at all (another algorithm, say), or
         there is none of this id.
 
     Examples

@@ -1,4 +1,4 @@
-"""Whose theory speaks of a setting: every statement on it, side by side."""
+"""Whose theory is about a setting: all statements on it, side by side."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> SideBySide:
-    """Put every statement that speaks of a setting side by side: whose theory is the tightest.
+    """Compare all statements about a setting: whose theory is the tightest?
 
     Orders and directions say nothing of a single setting, and are left out.
 

@@ -34,11 +34,11 @@ _MOST_NUMBERS = 1 << 26
 
 
 def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Trajectory:
-    """Average exact moments, given who takes part in every round, over participation.
+    """Compute moments exactly given who takes part in every round, and average them over paths.
 
-    Where the round is affine once it is given who has taken part, moments are exact however
-    noisy gradients are: algorithms that count (rounds, absences) are so. Elsewhere, and on clients
-    that are not quadratic, every run is followed, which takes exact gradients.
+    If a round is affine given who has taken part so far, the moments are exact with noisy
+    gradients, too; algorithms that count (rounds, absences) are of this kind. For others, and on
+    clients that are not quadratic, each path is one run, which needs exact gradients.
 
     Parameters
     ----------

@@ -89,22 +89,22 @@ def falsify(
     settings: Mapping[str, Setting] | None = None,
     progress: Progress | None = None,
 ) -> Falsification:
-    """Look for a setting that meets every hypothesis of a theorem and breaks its bound.
+    """Search for a setting that meets every hypothesis of a theorem and breaks its bound.
 
-    *With a family*, the theorem is searched in it: random settings, then changes of the best.
+    *With a family*, its members are searched: random ones, then variations of the best.
 
     *About SAFARI*, half of the budget goes to random settings of low-dimensional extremal
     instances (one or two coordinates, equal or grouped clients, scales from 1e-4 to 1e4, q
-    near 0 and 1, small and excessive step sizes), the rest to changes of the best ones.
-    Equations between step sizes are solved for eta_c. Settings are evaluated by the hundred;
-    what seems to refute is checked by the exact engine.
+    near 0 and 1, small and excessive step sizes), the rest to variations of the best ones.
+    Equations between step sizes are solved for eta_c. Settings are evaluated hundreds at a time;
+    the exact engine checks the candidates.
 
-    *About anything else*, the search goes out from given settings and changes their numbers,
-    whatever they are made of: one by one, or several by one factor, on from the best.
+    *For anything else*, the search starts from given settings and changes their numbers: one by
+    one, or several by one factor, continuing from the best.
 
-    A witness is then made small and its numbers round, as long as it remains one. Where the faults
-    of a printed statement about SAFARI are known one by one, settings that a referee believes are
-    searched for each (see `natural_witnesses`), and one of those is the witness, if there is any.
+    A witness is then simplified and its numbers rounded, as long as it remains one. Where the
+    faults of a printed statement about SAFARI are known one by one, natural settings are searched
+    for each (see `natural_witnesses`), and one of those is the witness, if there is any.
 
     Parameters
     ----------
