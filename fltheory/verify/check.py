@@ -18,7 +18,7 @@ def check(
     seed: int = 0,
     error_probability: float = 1e-9,
 ) -> Verdict:
-    """Check a statement on a setting: does it apply there, and is its bound kept?
+    """Check whether a statement applies on a setting, and whether its bound holds there.
 
     The truth is computed by the exact engine where a round is affine, and sampled elsewhere.
     Hypotheses that depend on the trajectory are evaluated on it.

@@ -78,7 +78,7 @@ def compare(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> SideBySide:
-    """Compare all statements about a setting: whose theory is the tightest?
+    """Compare all statements about a setting, to see whose theory is the tightest.
 
     Orders and directions say nothing of a single setting, and are left out.
 
