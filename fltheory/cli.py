@@ -29,7 +29,10 @@ PANELS = {
         "new theorem": "my_theorem.py",
         "new algorithm": "my_algorithm.py",
     },
-    "An implementation": {"train": "experiments/digits.toml"},
+    "An implementation": {
+        "conformance": "my_code.py:run scaffold",
+        "train": "experiments/digits.toml",
+    },
     "A deployment": {"weights": "clients.toml", "cutoff": "0.1 --rounds 1000"},
     "Pages of this project": {
         "reproduce findings": "",

@@ -15,21 +15,26 @@ from fltheory.testing.cells import each_cell, rows_of
 if TYPE_CHECKING:
     from fltheory.testing.conformance.clients import QuadraticClient
     from fltheory.testing.conformance.own_runs import run_of
+    from fltheory.testing.conformance.pytest_laws import LawCheck, conformance_laws
     from fltheory.testing.conformance.report import (
         ConformanceError,
         ConformanceReport,
         Finding,
         Outcome,
     )
+    from fltheory.testing.conformance.specifications import conformance_algorithms
     from fltheory.testing.conformance.suite import check_algorithm
 
 __all__ = [
     "ConformanceError",
     "ConformanceReport",
     "Finding",
+    "LawCheck",
     "Outcome",
     "QuadraticClient",
     "check_algorithm",
+    "conformance_algorithms",
+    "conformance_laws",
     "each_cell",
     "rows_of",
     "run_of",
@@ -41,7 +46,10 @@ _HOMES = {
     "Finding": "report",
     "Outcome": "report",
     "QuadraticClient": "clients",
+    "LawCheck": "pytest_laws",
     "check_algorithm": "suite",
+    "conformance_algorithms": "specifications",
+    "conformance_laws": "pytest_laws",
     "run_of": "own_runs",
 }
 

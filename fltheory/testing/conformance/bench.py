@@ -27,11 +27,14 @@ class Comparison:
     ----------
     expected, actual : array, (rows, d)
     tolerance : float or array, (rows, d)
+    label : str
+        What a row is.
     """
 
     expected: FloatArray
     actual: FloatArray
     tolerance: FloatArray | float
+    label: str = "after round {row}"
 
     @property
     def first_wrong(self) -> int | None:

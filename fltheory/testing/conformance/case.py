@@ -15,6 +15,7 @@ from fltheory.validation import FloatArray
 
 Trace: TypeAlias = NDArray[np.bool_]
 
+_SHOWN = 24
 PER_CLIENT = ("availability", "target_weights", "correlation", "known_minima")
 """Options that hold a number for each client."""
 
@@ -161,8 +162,10 @@ class Case(ReadOnlyArrays):
                 f"client {k}: gradient(x) = {_gradient(client)}"
                 for k, client in enumerate(self.clients)
             ),
-            *(f"round {t}: {_who(row)}" for t, row in enumerate(self.trace, start=1)),
+            *(f"round {t}: {_who(row)}" for t, row in enumerate(self.trace[:_SHOWN], start=1)),
         ]
+        if self.rounds > _SHOWN:
+            lines.append(f"... {self.rounds - _SHOWN} more rounds")
         return "\n".join(lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,6 +14,9 @@ from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
 
 Kind: TypeAlias = Callable[[np.random.Generator, int, int], Trace]
+
+_MOST_DRAWS = 30
+_NUDGE = 1e-8
 
 STEP_SIZES = ("client_lr", "local_steps", "server_lr")
 
@@ -97,7 +100,16 @@ class CaseMaker:
                 return len(value)
         return None
 
-    def case(
+    def case(self, kind: Kind = uneven, **wanted: Any) -> Case:
+        """Return a case as `_drawn` does, in which rounding turns no choice."""
+        case = self._drawn(kind, **wanted)
+        for _ in range(_MOST_DRAWS):
+            if not self.specification.chooses or _steady(self.specification, case):
+                break
+            case = self._drawn(kind, **wanted)
+        return case
+
+    def _drawn(
         self,
         kind: Kind = uneven,
         *,
@@ -120,27 +132,34 @@ class CaseMaker:
         rate = float(self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3)))
         curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians
         counts = rng.integers(1, 9, n).tolist() if sizes is None else list(sizes)[:n]
+        counts += [1] * (n - len(counts))
         clients = tuple(
             QuadraticClient(np.asarray(curvature) / lr, 3 * rng.standard_normal(dim), int(count))
             for curvature, count in zip(curvatures, counts, strict=False)
         )
-        case = Case(
-            clients=clients,
-            x0=3 * rng.standard_normal(dim),
-            trace=kind(rng, rounds, n),
-            client_lr=lr,
-            local_steps=self._steps(n, steps),
-            server_lr=rate,
-            options=self.options(n, options or {}),
+        return self.specification.prepared(
+            Case(
+                clients=clients,
+                x0=3 * rng.standard_normal(dim),
+                trace=kind(rng, rounds, n),
+                client_lr=lr,
+                local_steps=self._steps(n, steps),
+                server_lr=rate,
+                options=self.options(n, options or {}),
+            )
         )
-        return self.specification.prepared(case)
 
     def options(self, n: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return options for n clients: those given, those wanted, and others as drawn."""
         drawn = dict(self.specification.draw(self.rng, n))
         chosen = {**drawn, **{k: v for k, v in wanted.items() if k in self.specification.options}}
         given = {k: v for k, v in self.hyper.items() if k not in STEP_SIZES}
-        return {k: v for k, v in {**chosen, **given}.items() if v is not None}
+        found = {k: v for k, v in {**chosen, **given}.items() if v is not None}
+        both = {"availability", "correlation"}
+        if both <= set(self.specification.options) and not both <= set(found):
+            # CA-Fed knows both or estimates both.
+            found = {k: v for k, v in found.items() if k not in both}
+        return found
 
     def allows(self, **wanted: Any) -> bool:
         """Whether what the user fixed leaves these values open, or has them."""
@@ -157,3 +176,22 @@ class CaseMaker:
     def _curvature(self, dim: int) -> FloatArray:
         turn = np.linalg.qr(self.rng.standard_normal((dim, dim)))[0]
         return np.asarray((turn * self.rng.uniform(0.1, 0.6, dim)) @ turn.T)
+
+
+def _steady(one: Specification, case: Case) -> bool:
+    """Whether numbers that differ a little lead to models that do: no choice is nearly a tie."""
+    models = one.paper.models(case)
+    size = float(np.abs(models).max()) + case.scale
+    nudges = _NUDGE * np.linspace(1, 2, case.n_clients)
+    for sign in (1, -1):
+        options = dict(case.options or {})
+        for name in ("target_weights", "availability", "correlation"):
+            if isinstance(options.get(name), tuple):
+                options[name] = tuple(np.array(options[name]) * (1 + sign * nudges))
+        if "prior" in options:
+            first, second = options["prior"]
+            options["prior"] = (first * (1 + sign * _NUDGE), second)
+        moved = replace(case, x0=case.x0 * (1 + sign * _NUDGE), options=options)
+        if np.abs(one.paper.models(moved) - models).max() > 1e3 * _NUDGE * size:
+            return False
+    return True

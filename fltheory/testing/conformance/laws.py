@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance import case_maker, closed_forms, limits, symmetries
 from fltheory.testing.conformance.bench import Bench, Comparison, Trial
 from fltheory.testing.conformance.case import Case
 from fltheory.testing.conformance.case_maker import CaseMaker, Kind
@@ -156,6 +156,28 @@ def _unequal_sizes(make: CaseMaker) -> Iterator[Trial]:
             yield Trial(make.case(kind, n=len(sizes), rounds=6, sizes=sizes), _ours)
 
 
+def _telling(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases until each of the algorithm's usual slips would show in one of them."""
+    paper, shown = make.specification.paper, set[str]()
+    for draw in range(_MOST_TELLING):
+        unseen = [slip for slip in paper.slips if slip not in shown]
+        if not unseen:
+            return
+        kind = _KINDS[draw % len(_KINDS)]
+        # Choices among clients show with many of them; weights of no data with one that has none.
+        n, rounds = (6, 16) if make.specification.chooses else (3 + draw % 3, 8 + 2 * (draw % 4))
+        sizes = (3, 0, 5, 1, 2, 7) if make.specification.by_size and draw % 2 else None
+        case = make.case(kind, n=n, dim=1, rounds=rounds, sizes=sizes)
+        models = paper.models(case)
+        size = 1e-6 * (case.scale + float(np.abs(models).max()))
+        telling = {
+            slip for slip in unseen if not np.abs(paper.models(case, slip) - models).max() < size
+        }
+        shown |= telling
+        if telling:
+            yield Trial(case, _ours)
+
+
 def _without_data(make: CaseMaker) -> Iterator[Trial]:
     for sizes in ((3, 0), (0, 4, 2), (0, 5, 0)):
         yield Trial(make.case(case_maker.uneven, n=len(sizes), rounds=8, sizes=sizes), _ours)
@@ -163,6 +185,15 @@ def _without_data(make: CaseMaker) -> Iterator[Trial]:
     if alone.n_clients == 2:
         yield Trial(alone.with_trace(np.array([[1, 1], [0, 1], [1, 0]], dtype=bool)), _ours)
 
+
+_MOST_TELLING = 40
+_KINDS = (
+    case_maker.uneven,
+    case_maker.bursty,
+    case_maker.with_empty,
+    case_maker.long_absence,
+    case_maker.full,
+)
 
 _LAWS = (
     Law(
@@ -216,6 +247,71 @@ _LAWS = (
         _without_data,
         applies=lambda one: one.by_size,
     ),
+    Law("usual-slips", "on cases that tell the usual slips apart", _telling),
+    Law(
+        "one-client",
+        "a single client that is always there is gradient descent, by formula",
+        closed_forms.one_client,
+    ),
+    Law(
+        "alike-curvatures",
+        "with everybody present and one Hessian, gradient descent on the weighted mean, by formula",
+        closed_forms.alike_curvatures,
+        "weights do not add up to one, or controls and memory do not cancel",
+    ),
+    Law(
+        "weights",
+        "on constant gradients, a coordinate a client, each round shows every client's weight",
+        closed_forms.shown_weights,
+        "weights are not the paper's",
+    ),
+    Law(
+        "memory-adds-up",
+        "once all have appeared, the memory stands for those absent: the mean of the c_i is c",
+        closed_forms.adds_up,
+        "the server's memory is not the mean of the clients'",
+        applies=lambda one: closed_forms.remembers(one.name),
+    ),
+    Law(
+        "absent-do-not-matter",
+        "losses of clients who never come change nothing",
+        symmetries.others_away,
+        "absent clients are asked for gradients or losses",
+    ),
+    Law(
+        "future-does-not-matter",
+        "rounds do not depend on later ones",
+        symmetries.sooner_ended,
+        "something is computed from the whole trace",
+    ),
+    Law(
+        "translation",
+        "another origin moves all models along",
+        symmetries.translated,
+        "something is pulled to zero, or starts at the model's weights",
+    ),
+    Law(
+        "rotation",
+        "other axes turn all models along",
+        symmetries.rotated,
+        "an entry is singled out",
+    ),
+    Law(
+        "scaling",
+        "other units of the model and of the loss change nothing",
+        symmetries.scaled,
+        "something is clipped, normalised or kept in fixed units",
+    ),
+    Law(
+        "permutation",
+        "the order of the clients changes nothing",
+        symmetries.renamed,
+        "memory or options are kept by the place in the round, not by the client",
+    ),
+    Law("limit-full", "with everybody present, the fixed point, by formula", limits.full),
+    Law("limit-uniform", "the long-run mean with uniform subsets", limits.uniform),
+    Law("limit-uneven", "the long-run mean with uneven clients", limits.uneven),
+    Law("limit-markov", "the long-run mean with clients that stay and stay away", limits.markov),
 )
 
 LAWS: dict[str, Law] = {law.name: law for law in _LAWS}

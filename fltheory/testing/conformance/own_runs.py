@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fltheory.algorithms.contract import CLIENTS, Algorithm
-from fltheory.algorithms.table import Listed, listed
+from fltheory.algorithms.table import listed
 from fltheory.testing.conformance.clients import Client, SteppedOnClients
 from fltheory.validation import FloatArray
 
@@ -46,34 +46,18 @@ def run_of(name: str) -> Run:
     ...     server_lr=1.0).tolist()
     [[1.0], [0.5], [0.25]]
     """
-    entry = listed(name)
+    listed(name)
 
     def run(
         x0: FloatArray,
         clients: Sequence[Client],
         trace: np.ndarray,
-        *,
-        client_lr: float,
-        local_steps: int | tuple[int, ...],
-        server_lr: float,
-        **options: Any,
+        **given: Any,
     ) -> FloatArray:
         """Return the models after every round."""
-        given = {
-            "client_lr": client_lr,
-            "local_steps": local_steps,
-            "server_lr": server_lr,
-            **options,
-        }
-        taking_part = np.asarray(trace, dtype=bool)
-        if name.lower() in BY_SIZE:
-            sizes = np.array([client.n_samples for client in clients], dtype=np.float64)
-            weighting = given.pop("weighting", "n_samples")
-            if weighting == "n_samples":
-                taking_part = taking_part & (sizes > 0)
-                given["client_weights"] = tuple(np.where(sizes.any(), sizes, 1.0).tolist())
-        algorithm = _made(entry, given)
-        on = SteppedOnClients(clients)
+        sizes = [client.n_samples for client in clients]
+        algorithm, on = algorithm_of(name, sizes, **given), SteppedOnClients(clients)
+        taking_part = who_counts(name, sizes, trace, **given)
         state = algorithm.init(np.array(x0, dtype=np.float64)[None], len(clients))
         models = [state["x"][0]]
         for who in taking_part:
@@ -84,10 +68,22 @@ def run_of(name: str) -> Run:
     return run
 
 
-def _made(entry: Listed, given: dict[str, Any]) -> Algorithm:
-    weights = given.pop("client_weights", None)
-    if weights is None:
-        return entry(**given)
-    positive = np.where(np.array(weights) > 0, weights, 1.0)
-    targets = tuple((positive / positive.sum()).tolist())
-    return listed("adafed")(target_weights=targets, availability=1.0, **given)
+def algorithm_of(name: str, sizes: Sequence[int], **given: Any) -> Algorithm:
+    """Return the package's algorithm for what ``run`` is given, data sizes among it."""
+    if name.lower() not in BY_SIZE:
+        return listed(name)(**given)
+    weighs = given.pop("weighting", "n_samples") == "n_samples" and any(sizes)
+    given["client_weights"] = tuple(map(float, sizes)) if weighs else None
+    if name.lower() == "fedavg":
+        # FedAvg that weighs by data size is FedProx without its pull.
+        return listed("fedprox")(proximal=0.0, **given)
+    return listed(name)(**given)
+
+
+def who_counts(name: str, sizes: Sequence[int], trace: np.ndarray, **given: Any) -> np.ndarray:
+    """Return the trace without those who have no weight, where data sizes weigh."""
+    taking_part = np.asarray(trace, dtype=bool)
+    if name.lower() not in BY_SIZE or given.get("weighting", "n_samples") != "n_samples":
+        return taking_part
+    # Where nobody has data, nothing is ever learned.
+    return taking_part & (np.asarray(sizes) > 0)

@@ -157,14 +157,16 @@ class ConformanceError(AssertionError):
         self.report = report
 
 
-def differences(case: Case, expected: FloatArray, actual: FloatArray, round_index: int) -> str:
+def differences(
+    case: Case, expected: FloatArray, actual: FloatArray, label: str, tolerance: float
+) -> str:
     """Return a case and its models where they first differ, as text."""
-    gap = float(np.abs(expected[round_index] - actual[round_index]).max())
+    gap = float(np.abs(expected - actual).max())
     return "\n".join(
         [
             case.described(),
-            f"after round {round_index}: expected x = {numbers(expected[round_index])}",
-            f"{'':{len(f'after round {round_index}:')}}   actual x = "
-            f"{numbers(actual[round_index])}, off by {gap:.3g}",
+            f"{label}: expected x = {numbers(expected)}",
+            f"{'':{len(label)}}    actual x = {numbers(actual)}",
+            f"{'':{len(label)}}    off by {gap:.3g}, allowed {tolerance:.3g}",
         ]
     )

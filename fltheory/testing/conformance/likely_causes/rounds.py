@@ -100,8 +100,9 @@ class Rounds:
     def steps(self, k: int) -> int:
         """Return the local steps of client k."""
         wanted = self.case.steps[k]
-        if self.has("one step only"):
-            return 1
+        instead = {"one step only": 1, "same steps": self.case.steps[0]}
+        instead["most steps"] = max(self.case.steps)
+        wanted = instead.get(self.slip, wanted)
         return wanted + self.has("one step more") - self.has("one step less")
 
     def present(self) -> Iterator[list[int]]:

@@ -1,0 +1,156 @@
+"""``fltheory conformance``."""
+
+from __future__ import annotations
+
+import sys
+from ast import literal_eval
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fltheory.progress import shown_progress
+
+
+def command(
+    implementation: Annotated[
+        str | None, typer.Argument(help="module:function, or file.py:function.", metavar="RUN")
+    ] = None,
+    algorithm: Annotated[str | None, typer.Argument(help="Its name, say scaffold.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Fix an option or a step size: name=value.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the cases.")] = 0,
+    rtol: Annotated[float, typer.Option(help="How far models may differ, relatively.")] = 1e-9,
+    expect: Annotated[
+        list[str] | None, typer.Option(help="A law that fails, and why: law=reason.")
+    ] = None,
+    law: Annotated[list[str] | None, typer.Option(help="Check this law only; repeat.")] = None,
+    first: Annotated[bool, typer.Option("--first", help="Stop at the first failure.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List algorithms with options and laws.")
+    ] = False,
+) -> None:
+    """Check that an implementation computes what its paper says; exit 1 if not."""
+    from fltheory.testing import check_algorithm
+
+    if listing:
+        print(listed_text(algorithm or implementation))
+        return
+    if implementation is None or algorithm is None:
+        raise ValueError(
+            "RUN and ALGORITHM must be given, say my_code.py:run scaffold; --list shows algorithms"
+        )
+    hyper = {name: value_of(text) for name, text in map(_pair("--option"), option or ())}
+    run = loaded(implementation)
+    with shown_progress("checking") as progress:
+        report = check_algorithm(
+            run,
+            algorithm,
+            seed=seed,
+            rtol=rtol,
+            expected=dict(map(_pair("--expect"), expect or ())),
+            laws=law,
+            stop_at_first=first,
+            raises=False,
+            progress=progress,
+            **hyper,
+        )
+    print(report.to_json() if json else report.text)
+    if not report.conforms:
+        raise typer.Exit(1)
+
+
+def listed_text(name: str | None) -> str:
+    """Return the algorithms, or one of them, with their options and laws, as text."""
+    from fltheory.testing.conformance.specifications import SPECIFICATIONS, specification
+    from fltheory.testing.conformance.suite import laws_of
+
+    lines = []
+    for one in [specification(name)] if name else SPECIFICATIONS.values():
+        lines += [one.name, *(f"  {option}: {text}" for option, text in one.options.items())]
+        if name:
+            lines += ["laws:", *(f"  {law.name}: {law.says}" for law in laws_of(one.name))]
+    if not name:
+        lines.append("laws of an algorithm: fltheory conformance --list ALGORITHM")
+    return "\n".join(lines)
+
+
+def value_of(text: str) -> Any:
+    """Return an option's value: a number, a tuple of numbers, None, or else the text itself.
+
+    Examples
+    --------
+    >>> value_of("2"), value_of("0.5, 0.5"), value_of("zero")
+    (2, (0.5, 0.5), 'zero')
+    """
+    try:
+        value = literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _pair(name: str) -> Callable[[str], tuple[str, str]]:
+    def split(text: str) -> tuple[str, str]:
+        key, sign, value = text.partition("=")
+        if not (sign and key and value):
+            raise ValueError(f"{name} must be name=value, got {text!r}")
+        return key.strip(), value.strip()
+
+    return split
+
+
+def loaded(implementation: str) -> Callable[..., Any]:
+    """Return the function that ``module:function`` or ``file.py:function`` names.
+
+    Modules of the working directory can be imported.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, module or function, or importing it fails: in one line.
+    """
+    place, sign, name = implementation.rpartition(":")
+    if not sign or not place or not name:
+        raise ValueError(f"RUN must be module:function, got {implementation!r}")
+    module = _imported(place)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"RUN must name a function of {place}, got {name!r}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ValueError(f"RUN must be a function, got {name!r} = {found!r}")
+    return found
+
+
+def _imported(place: str) -> Any:
+    sys.path[:0] = _search_path(place)
+    try:
+        if not place.endswith(".py"):
+            return import_module(place)
+        path = Path(place)
+        if not path.is_file():
+            raise ValueError(f"RUN must be in an existing file, got {place!r}")
+        spec = spec_from_file_location(path.stem, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        # Dataclasses and pickles look a class's module up.
+        sys.modules[path.stem] = module
+        spec.loader.exec_module(module)
+        return module
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+
+
+def _search_path(place: str) -> Sequence[str]:
+    folder = str(Path(place).resolve().parent) if place.endswith(".py") else str(Path.cwd())
+    return [folder] if folder not in sys.path else []

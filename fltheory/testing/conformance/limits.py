@@ -1,0 +1,153 @@
+"""Where runs end up: long-run averages beside the exact limit of the mean model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from fltheory.engines import Setting, stationary
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.simulation import simulate
+from fltheory.participation import Bernoulli, MarkovOnOff, Participation, UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker
+from fltheory.testing.conformance.closed_forms import everybody, pull, weights
+from fltheory.testing.conformance.own_runs import algorithm_of
+from fltheory.validation import FloatArray
+
+ROUNDS, BURN_IN, REPLICAS = 400, 150, 200
+ERRORS = 8.0
+"""Standard errors that are allowed: a false alarm has a probability below 1e-12."""
+_FULL_ROUNDS = 300
+
+
+def _full_limit(bench: Bench, case: Case) -> Comparison:
+    """Expect the root of ``sum_k w_k P_k (x - c_k)``, of SCAFFOLD the minimum of the mean loss."""
+    name = bench.specification.name
+    if name == "scaffold":
+        matrices = [client.hessian / case.n_clients for client in case.clients]
+    else:
+        matrices = [w * pull(case, k) for k, w in enumerate(weights(case, name))]
+    right = sum(m @ c.optimum for m, c in zip(matrices, case.clients, strict=True))
+    expected = np.linalg.solve(np.sum(matrices, axis=0), np.asarray(right))
+    left_over = float(np.abs(bench.ours(case)[-1] - expected).max())
+    tolerance = max(1e-8, bench.rtol) * case.scale + 10 * left_over
+    last = bench.actual(case)[-1:]
+    return Comparison(expected[None], last, tolerance, f"after {case.rounds} rounds")
+
+
+def full(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases with everybody present for long, of equal and of unequal sizes."""
+    for sizes in ((4, 4, 4), (1, 2, 9)):
+        n = make.n_fixed or 3
+        options = everybody(make, n)
+        if options is None:
+            return
+        case = make.case(
+            case_maker.full,
+            n=n,
+            rounds=_FULL_ROUNDS,
+            server_lr=1.0,
+            sizes=sizes,
+            options=options,
+        )
+        yield Trial(case, _full_limit, shrinks=False)
+
+
+class _Drawn:
+    """A case's long-run average beside the exact limit, given who shows up."""
+
+    def __init__(self, participation: Participation, seed: int) -> None:
+        self.participation, self.seed = participation, seed
+
+    def __call__(self, bench: Bench, case: Case) -> Comparison:
+        """Compare averages over the rounds after the burn-in."""
+        actual = bench.actual(case)[BURN_IN:].mean(axis=0)
+        averages = self._averages(bench, case)
+        spread = averages.std(axis=0, ddof=1)
+        known = bench.specification.stationary
+        mean = averages.mean(axis=0)
+        expected = stationary(self._setting(bench, case)).mean if known else mean
+        error = spread * (1.0 if known else np.sqrt(1 + 1 / REPLICAS))
+        # What the burn-in leaves of x0 is in both.
+        tolerance = ERRORS * error + np.abs(mean - expected) + 1e-9 * case.scale
+        what = "the exact limit" if known else f"{REPLICAS} runs of ours"
+        label = (
+            f"average over rounds {BURN_IN + 1} to {ROUNDS}, beside {what}, with "
+            f"{ERRORS:g} standard errors of {float(error.max()):.2g}"
+        )
+        return Comparison(expected[None], actual[None], tolerance, label)
+
+    def _setting(self, bench: Bench, case: Case) -> Setting:
+        sizes = [client.n_samples for client in case.clients]
+        problem = QuadraticProblem(
+            np.array([client.hessian for client in case.clients]),
+            np.array([client.optimum for client in case.clients]),
+        )
+        algorithm = algorithm_of(bench.specification.name, sizes, **case.keywords)
+        return Setting(algorithm, problem, self.participation, ROUNDS, case.x0)
+
+    def _averages(self, bench: Bench, case: Case) -> FloatArray:
+        """Return the average of each of many runs of ours, (replicas, d)."""
+        setting = self._setting(bench, case)
+        clients = QuadraticClients(setting.problem, Silence())  # type: ignore[arg-type]
+        runs = simulate(
+            setting.algorithm,
+            clients,
+            self.participation,
+            np.tile(case.x0, (REPLICAS, 1)),
+            participation_rng=np.random.default_rng(self.seed),
+            branch_rng=np.random.default_rng(0),
+        )
+        models = [state["x"] for state, _ in islice(runs, BURN_IN, ROUNDS + 1)]
+        return np.asarray(np.mean(models, axis=0))
+
+
+def _along(make: CaseMaker, participation: Participation, sizes: tuple[int, ...]) -> Trial:
+    n = participation.n_clients
+    case = make.case(
+        case_maker.full,
+        n=n,
+        rounds=1,
+        steps=2,
+        server_lr=1.0,
+        sizes=sizes,
+        hessians=np.array([np.diag(make.rng.uniform(0.3, 0.6, 2)) for _ in range(n)]),
+        options={
+            "start": "zero",
+            "availability": tuple(participation.marginals.tolist()),
+            "correlation": (0.0,) * n,
+        },
+    )
+    masks = participation.masks(make.rng, 1)
+    trace = np.array([mask[0] for mask in islice(masks, ROUNDS)])
+    seed = int(make.rng.integers(1 << 31))
+    return Trial(case.with_trace(trace), _Drawn(participation, seed), shrinks=False)
+
+
+def _sizes(n: int) -> tuple[int, ...]:
+    return tuple(range(1, 2 * n, 2))
+
+
+def uniform(make: CaseMaker) -> Iterator[Trial]:
+    """Yield a long run with uniform subsets."""
+    n = make.n_fixed or 3
+    yield _along(make, UniformSubset(n, max(1, n // 2)), _sizes(n))
+
+
+def uneven(make: CaseMaker) -> Iterator[Trial]:
+    """Yield a long run with independent uneven clients."""
+    n = make.n_fixed or 3
+    yield _along(make, Bernoulli(np.linspace(0.9, 0.4, n)), (2,) * n)
+
+
+def markov(make: CaseMaker) -> Iterator[Trial]:
+    """Yield a long run with uneven clients that stay and stay away."""
+    n = make.n_fixed or 3
+    yield _along(make, MarkovOnOff(np.linspace(0.8, 0.4, n), 0.5), _sizes(n))

@@ -1,0 +1,150 @@
+"""Laws that compare an implementation with itself, on a case told in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fltheory.testing.conformance import case_maker
+from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.case_maker import CaseMaker
+from fltheory.validation import FloatArray
+
+_CASES = ((2, 2, 4), (4, 3, 10))
+
+
+def moved(case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> Case:
+    """Return the case in the coordinates ``scale turn x + shift``; losses grow by scale^2."""
+    clients = tuple(
+        replace(
+            client,
+            hessian=turn @ client.hessian @ turn.T,
+            optimum=scale * turn @ client.optimum + shift,
+        )
+        for client in case.clients
+    )
+    options = with_losses(case.options or {}, scale**2)
+    return replace(case, clients=clients, x0=scale * turn @ case.x0 + shift, options=options)
+
+
+def with_losses(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
+    """Return options whose losses are multiplied: thresholds and minima grow with them."""
+    scaled = dict(options)
+    if "threshold" in scaled:
+        scaled["threshold"] = factor * scaled["threshold"]
+    if isinstance(scaled.get("known_minima"), tuple):
+        scaled["known_minima"] = tuple(factor * one for one in scaled["known_minima"])
+    return scaled
+
+
+def _back(bench: Bench, case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> (
+    Comparison
+):  # fmt: skip
+    there = bench.actual(moved(case, turn, scale, shift))
+    here = (there - shift) @ turn / scale
+    slack = bench.rtol * float(np.abs(shift).max(initial=0.0)) / scale
+    plain = bench.compared(case, here, bench.actual(case))
+    return replace(plain, tolerance=plain.tolerance + slack)
+
+
+def _translated(bench: Bench, case: Case) -> Comparison:
+    return _back(bench, case, np.eye(case.dim), 1.0, np.linspace(5.0, 9.0, case.dim))
+
+
+def _rotated(bench: Bench, case: Case) -> Comparison:
+    rng = np.random.default_rng(case.dim)
+    turn = np.linalg.qr(rng.standard_normal((case.dim, case.dim)))[0]
+    return _back(bench, case, np.asarray(turn), 1.0, np.zeros(case.dim))
+
+
+def _scaled(bench: Bench, case: Case) -> Comparison:
+    return _back(bench, case, np.eye(case.dim), 0.125, np.zeros(case.dim))
+
+
+def _in_other_units(bench: Bench, case: Case) -> Comparison:
+    """Compare with curvatures four times as large and steps a quarter: the same rounds."""
+    clients = tuple(replace(client, hessian=4.0 * client.hessian) for client in case.clients)
+    options = with_losses(case.options or {}, 4.0)
+    if "proximal" in options:
+        options["proximal"] = 4.0 * options["proximal"]
+    other = replace(case, clients=clients, client_lr=case.client_lr / 4, options=options)
+    return bench.compared(case, bench.actual(other), bench.actual(case))
+
+
+def _renamed(bench: Bench, case: Case) -> Comparison:
+    order = list(range(case.n_clients))[::-1]
+    order = order[1:] + order[:1]
+    return bench.compared(case, bench.actual(case.ordered(order)), bench.actual(case))
+
+
+def _sooner_ended(bench: Bench, case: Case) -> Comparison:
+    rounds = (case.rounds + 1) // 2
+    early = bench.actual(case.first_rounds(rounds))
+    return bench.compared(case, early, bench.actual(case)[: rounds + 1])
+
+
+def _others_away(bench: Bench, case: Case) -> Comparison:
+    """Compare with other losses of the clients who never come."""
+    away = np.asarray(~case.trace.any(axis=0))
+    clients = tuple(
+        replace(client, hessian=2 * client.hessian, optimum=client.optimum + 7.0)
+        if gone
+        else client
+        for client, gone in zip(case.clients, away, strict=True)
+    )
+    other = replace(case, clients=clients)
+    return bench.compared(case, bench.actual(other), bench.actual(case))
+
+
+def translated(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases moved to another origin."""
+    for n, dim, rounds in _CASES:
+        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _translated)
+
+
+def rotated(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases in other axes."""
+    for n, dim, rounds in _CASES:
+        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _rotated)
+
+
+def scaled(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases in other units of the model and, where step sizes are free, of the loss."""
+    free = "threshold" not in make.hyper and "known_minima" not in make.hyper
+    for n, dim, rounds in _CASES if free else ():
+        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _scaled)
+        if "client_lr" not in make.hyper and "proximal" not in make.hyper:
+            yield Trial(make.case(n=n, dim=dim, rounds=rounds), _in_other_units)
+
+
+def renamed(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases in which no two clients are alike, their order changed."""
+    if make.n_fixed is not None:
+        return
+    for n, dim, rounds in _CASES:
+        # Estimates of CA-Fed tie, and then the order counts.
+        known = dict.fromkeys(("availability", "correlation"))
+        if make.specification.name == "ca-fed":
+            chances = make.rng.uniform(0.3, 0.9, (2, n))
+            known = {name: tuple(row.tolist()) for name, row in zip(known, chances, strict=True)}
+            if not make.allows(**known):
+                return
+            yield Trial(make.case(n=n, dim=dim, rounds=rounds, options=known), _renamed)
+            continue
+        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _renamed)
+
+
+def sooner_ended(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases to be ended in the middle."""
+    for n, dim, rounds in _CASES:
+        yield Trial(make.case(n=n, dim=dim, rounds=rounds), _sooner_ended)
+
+
+def others_away(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases with somebody who never comes."""
+    for n, dim, rounds in _CASES:
+        yield Trial(make.case(case_maker.never, n=n, dim=dim, rounds=rounds), _others_away)
