@@ -49,7 +49,7 @@ def test_json_and_declared_failures(fltheory_command) -> None:
 
 def test_options_fix_what_is_given(fltheory_command) -> None:
     given = ("--option", "start=zero", "--option", "client_lr=0.25", "--law", "full-participation")
-    status, out, _ = fltheory_command("conformance", "right_mifa.py:run", "mifa", *given)
+    status, _, _ = fltheory_command("conformance", "right_mifa.py:run", "mifa", *given)
     assert status == 0
     status, _, err = fltheory_command(
         "conformance", "right_mifa.py:run", "mifa", "--option", "begin=zero"
