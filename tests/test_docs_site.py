@@ -160,6 +160,53 @@ def test_search_works_from_disk_and_without_a_network(tmp_path: Path) -> None:
         browser.quit()
 
 
+_WIDE_PAGE = """\
+# Wide
+
+| a | b | c | d | e | f |
+|---|---|---|---|---|---|
+| `sa-fl-submission/4` | `sa-fl-submission/4` | `sa-fl-submission/4` | {word} | {word} | {word} |
+
+<span class="formula"><math><mrow>{row}</mrow></math></span>
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("chromium") is None or shutil.which("chromedriver") is None,
+    reason="chromium and chromedriver are not installed",
+)
+def test_wide_tables_and_formulas_scroll_in_their_own_box(tmp_path: Path) -> None:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    pages = tmp_path / "docs"
+    pages.mkdir()
+    row = "<mi>x</mi><mo>+</mo>" * 60
+    (pages / "index.md").write_text(_WIDE_PAGE.format(word="inapplicable" * 3, row=row))
+    for name in ("formulas.css", "iframe-worker.js"):
+        (pages / name).write_bytes((ROOT / "docs" / name).read_bytes())
+    config = f"{_SMALL_SITE}extra_css: [formulas.css]\nmarkdown_extensions: [tables, md_in_html]\n"
+    (tmp_path / "mkdocs.yml").write_text(config)
+    subprocess.run([sys.executable, "-m", "mkdocs", "build", "-q"], cwd=tmp_path, check=True)
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox"):
+        options.add_argument(argument)
+    browser = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))
+    )
+    try:
+        phone = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        browser.get((tmp_path / "site" / "index.html").as_uri())
+        width, table, formula = browser.execute_script(
+            "const box = name => document.querySelector(name);"
+            "return [document.documentElement.scrollWidth, box('table').scrollWidth,"
+            " box('.formula').scrollWidth]"
+        )
+        assert width <= 390
+        assert min(table, formula) > 390
+    finally:
+        browser.quit()
+
+
 def test_the_site_asks_for_what_search_from_disk_needs() -> None:
     text = (ROOT / "mkdocs.yml").read_text("utf-8")
     assert "polyfills: [iframe-worker.js]" in text
