@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -43,11 +45,19 @@ def fraction_text(value: Fraction) -> str:
     --------
     >>> fraction_text(Fraction(1, 40))
     '1/40 = 0.025'
+    >>> fraction_text(Fraction(1, 3 * 10**400))
+    '3.33333e-401'
     """
     if value.denominator == 1:
         return str(value)
     exact = f"{value} = " if value.denominator < 10**6 else ""
-    return f"{exact}{float(value):.6g}"
+    about = float(value) if abs(value) >= sys.float_info.min else _decimal(value)
+    return f"{exact}{about:.6g}"
+
+
+def _decimal(value: Fraction) -> Decimal:
+    """Return what no float is small enough for."""
+    return Decimal(value.numerator) / Decimal(value.denominator)
 
 
 def normalised(weights: Iterable[Any]) -> list[Fraction]:

@@ -17,7 +17,7 @@ from fltheory.theorems.ca_fed.symbols import C_P, D_0, D_B, Gamma, Gamma_B, H, e
 from fltheory.theorems.sa_fl.repairs import FAULTS as SAFARI_FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
-from fltheory.verify.certificates.setting_text import setting_of
+from fltheory.verify.certificates.setting_text import setting_from_text
 from fltheory.verify.search.naturalness import oddities
 
 HERE = Path(__file__).parent
@@ -81,7 +81,7 @@ def test_one_fault_of_safari_is_at_work_and_one_change_mends_it(
 ) -> None:
     """That change makes it inapplicable; with all other faults mended it is still refuted."""
     if setting in CERTIFICATES:
-        where = setting_of(CERTIFICATES[setting]["setting"])
+        where = setting_from_text(CERTIFICATES[setting]["setting"])
     else:
         where = theorems.get(identifier).regimes[setting].setting
     faults = SAFARI_FAULTS[identifier]
@@ -96,7 +96,7 @@ def test_one_fault_of_safari_is_at_work_and_one_change_mends_it(
 
 @pytest.mark.parametrize("name", sorted(CERTIFICATES))
 def test_every_certificate_is_of_a_natural_setting(name: str) -> None:
-    assert oddities(setting_of(CERTIFICATES[name]["setting"])) == ()
+    assert oddities(setting_from_text(CERTIFICATES[name]["setting"])) == ()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def _faults_of_ca_fed() -> dict[str, theorems.Statement]:
 
 @pytest.mark.parametrize("name", ["ca-fed-2-start", "ca-fed-2-units", "ca-fed-2-server-step"])
 def test_one_fault_of_ca_fed_is_at_work_and_one_change_mends_it(name: str) -> None:
-    where = setting_of(CERTIFICATES[f"{name}.json"]["setting"])
+    where = setting_from_text(CERTIFICATES[f"{name}.json"]["setting"])
     for shown_by, mended in _faults_of_ca_fed().items():
         outcome = check(mended, where).outcome
         if shown_by != f"{name}.json":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -37,5 +38,7 @@ def prepare(
     if load:
         from fltheory import theorems as registry
 
-        for path in load:
-            registry.load(path)
+        # What a file prints is not the command's answer.
+        with redirect_stdout(sys.stderr):
+            for path in load:
+                registry.load(path)

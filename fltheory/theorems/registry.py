@@ -197,8 +197,10 @@ def _statements_in(
     before = dict(_BY_NAME)
     try:
         run()
+    except KeyboardInterrupt:
+        raise
     # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ValueError(
             f"{_place_in(path, error)}: {type(error).__name__}: {_first_line(error)}"
         ) from error

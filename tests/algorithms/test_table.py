@@ -17,7 +17,7 @@ from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.reproduce import participation_bias
-from fltheory.verify.certificates.setting_text import setting_of, setting_text
+from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 
 CIRCUMSTANCES = {
     "client_lr": 0.25,
@@ -85,7 +85,7 @@ def test_certificates_know_a_new_line() -> None:
     setting = Setting(Lazy(0.25, 3, 4), clients, UniformSubset(2, 1), 2, [0.5])
     text = setting_text(setting)
     assert text["algorithm"] == {"name": "Lazy", "client_lr": "1/4", "local_steps": 3, "idle": 4}
-    assert setting_of(text).algorithm == setting.algorithm
+    assert setting_from_text(text).algorithm == setting.algorithm
 
 
 def test_without_its_line_nobody_knows_it() -> None:

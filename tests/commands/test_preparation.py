@@ -63,7 +63,15 @@ def test_a_missing_file_is_one_line(fltheory_command: Run) -> None:
         ("\n1 / 0\n", "{path}, line 2: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(3)\n", "{path}, line 2: SystemExit: 3"),
         ("x = 1\ndef f(:\n", "{path}, line 2: SyntaxError: invalid syntax"),
+        ("raise BaseException('x')\n", "{path}, line 1: BaseException: x"),
+        ("raise GeneratorExit\n", "{path}, line 1: GeneratorExit: no message"),
+        (
+            "def f():\n    return f()\nf()\n",
+            "{path}, line 2: RecursionError: maximum recursion depth exceeded",
+        ),
+        ("import none_such\n", "{path}, line 1: ModuleNotFoundError: No module named 'none_such'"),
         ("x = 1\n", "STATEMENTS of {path} must be a tuple of statements, got none"),
+        ("STATEMENTS = []\n", "STATEMENTS of {path} must be a tuple of statements, got []"),
         ("STATEMENTS = (1,)\n", "STATEMENTS of {path} must be a tuple of statements, got 1 in it"),
         (
             "import sys\nfrom fltheory import theorems as t\nfrom dataclasses import replace\n"
@@ -76,7 +84,10 @@ def test_a_missing_file_is_one_line(fltheory_command: Run) -> None:
             "{path}: id must be one that no other theorem has, got 'sa-fl/5' (printed) again",
         ),
     ],
-    ids=["raises", "exits", "syntax", "nothing", "no statement", "no text", "taken"],
+    ids=[
+        *("raises", "exits", "syntax", "base", "generator", "recursion", "import"),
+        *("nothing", "a list", "no statement", "no text", "taken"),
+    ],
 )
 def test_what_is_wrong_with_a_file_is_one_line(
     fltheory_command: Run, tmp_path: Path, text: str, said: str
@@ -85,6 +96,33 @@ def test_what_is_wrong_with_a_file_is_one_line(
     path.write_text(text)
     status, _, err = fltheory_command("--load", str(path), "theorems")
     assert (status, err) == (2, f"fltheory: {said.format(path=path)}\n")
+
+
+def test_an_interrupt_while_a_file_is_loaded_is_an_interrupt(
+    fltheory_command: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("raise KeyboardInterrupt\n")
+    status, out, err = fltheory_command("--load", str(path), "theorems")
+    assert (status, out, err) == (130, "", "fltheory: interrupted, nothing was written\n")
+
+
+def test_what_a_file_prints_is_not_the_answer(fltheory_command: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("print('hello')\nSTATEMENTS = ()\n")
+    status, out, err = fltheory_command("--load", str(path), "theorems", "fedau")
+    assert (status, "hello" in out, err) == (0, False, "hello\n")
+
+
+def test_an_empty_id_is_refused_where_it_is_made(fltheory_command: Run, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "from dataclasses import replace\nfrom fltheory.theorems import get\n"
+        "STATEMENTS = (replace(get('sa-fl/5'), id=''),)\n"
+    )
+    status, out, err = fltheory_command("--load", str(path), "theorems")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"{path}, line 3: ValueError: id of the theorem" in err
 
 
 def test_a_file_that_clears_the_registry_takes_nothing_away(

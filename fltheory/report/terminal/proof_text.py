@@ -93,11 +93,16 @@ def _comparison(audit: Audit) -> Iterator[str]:
         )
     yield f"    floor {_pair(paper, audit.least_floor, 'floor')}"
     if math.isnan(audit.best_speed):
-        yield f"    {speed} {paper.speed:.6g}; none was found"
+        yield f"    {speed} {_near_one(paper.speed)}; none was found"
         return
     slower = audit.rate_ratio
     times = "" if math.isnan(slower) else f", {slower:.3g} times as many rounds"
-    yield f"    {speed} {paper.speed:.6g} beside {audit.best_speed:.6g}{times}"
+    yield f"    {speed} {_near_one(paper.speed)} beside {_near_one(audit.best_speed)}{times}"
+
+
+def _near_one(rate: float) -> str:
+    """Return a rate; what six digits would round to 1 by its distance from 1."""
+    return f"1 - {1 - rate:.4g}" if 0.99999 < rate < 1 else f"{rate:.6g}"
 
 
 def _pair(paper: AnyBound, best: AnyBound | None, name: str) -> str:

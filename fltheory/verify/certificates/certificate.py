@@ -28,7 +28,7 @@ from fltheory.verify.certificates.certificate_checker import (
     check_certificate,
     parsed,
 )
-from fltheory.verify.certificates.setting_text import setting_of, setting_text
+from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 from fltheory.verify.check import check
 from fltheory.verify.safari.witness import Witness
 
@@ -54,7 +54,7 @@ class Certified:
     @property
     def setting(self) -> Setting:
         """The setting in float64, for the engines."""
-        return setting_of(self.document["setting"])
+        return setting_from_text(self.document["setting"])
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -124,7 +124,7 @@ def _participation_text(participation: Participation) -> Document:
     raise ValueError(f"participation must be known to certificates, got {participation!r}")
 
 
-def setting_of(document: Mapping[str, Any]) -> Setting:
+def setting_from_text(document: Mapping[str, Any]) -> Setting:
     """Return the setting that a certificate holds, in float64, for the engines."""
     problem = document["problem"]
     clients = QuadraticProblem(

@@ -25,6 +25,8 @@ from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClaim, AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound
 
+_LARGEST_RATIO = 10**10
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -158,6 +160,11 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
     """
     form = form_of(theorem)
     form.check(theorem, client_class)
+    if client_class.mu > 0 and _LARGEST_RATIO * client_class.mu < client_class.L:
+        raise ValueError(
+            "client_class must have L at most 1e10 mu, beyond which float64 cannot tell rates from "
+            f"1, got L = {client_class.L} and mu = {client_class.mu}"
+        )
     a_round = played.coupled(theorem, client_class)
     claim = form.claim(theorem, client_class, a_round)
     one_round = judge(a_round, client_class, claim)

@@ -21,6 +21,7 @@ from fltheory.worst_case.audits.statement_numbers import (
     values_in_numbers,
     with_values,
 )
+from fltheory.worst_case.proof.proof_checker import MOST_STEPS
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound
@@ -66,7 +67,7 @@ class SafariRound:
         eligible = validation.whole_number("eligible", self.eligible, at_least=1)
         validation.whole_number("excluded", self.excluded, at_least=0)
         if self.local_steps is not None:
-            validation.whole_number("local_steps", self.local_steps, at_least=1)
+            _check_steps(self.local_steps)
         if self.participants is not None:
             drawn = validation.whole_number("participants", self.participants, at_least=1)
             if drawn > eligible:
@@ -127,6 +128,16 @@ class SafariRound:
         asked = [h for h in theorem.hypotheses if names_in(theorem, h.condition) <= _ON_ROUNDS]
         # The first of those that meet the most of them.
         return max(rounds, key=lambda one: -len(_failing(theorem, asked, clients, one)))
+
+
+def _check_steps(local_steps: int) -> None:
+    """Refuse what no proof could be checked for, before a long search for one."""
+    steps = validation.whole_number("local_steps", local_steps, at_least=1)
+    if steps > MOST_STEPS:
+        raise ValueError(
+            f"local_steps must be at most {MOST_STEPS}, which is what the checker of proofs takes, "
+            f"got {steps}"
+        )
 
 
 def _server_steps(theorem: Theorem) -> bool:

@@ -368,7 +368,8 @@ def _blocks(proof: Proof, box: Box, client_lr: Fraction) -> Mapping[str, Fractio
     unit, square = (proof.L, proof.L / 2) if proof.of_descent else (proof.L**2, Fraction(1))
     budget = bound["heterogeneity"] * unit / e
     last_noise = square * proof.q * (proof.server_lr * client_lr) ** 2 / proof.participants
-    noise = (bound["noise"] - last_noise) * unit / e if proof.noisy else Fraction(0)
+    # Where there is no noise its coefficient is void, but a reader takes it for one.
+    noise = (bound["noise"] - last_noise) * unit / e if proof.noisy else bound["noise"] * unit / e
     server_noise = square * (1 - proof.q) * (proof.assist_ratio * client_lr) ** 2
     if proof.of_descent:
         play: _Play = _Descent(proof, box, e)

@@ -9,6 +9,9 @@ from typing import Any, Literal, TypeAlias, get_args
 from fltheory import validation
 from fltheory.decimals import as_fraction
 
+# Far beyond it the solver's floats overflow, or are zero.
+_SMALLEST = Fraction(1, 10**100)
+
 Heterogeneity: TypeAlias = Literal["optimum", "everywhere"]
 
 
@@ -168,4 +171,8 @@ def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
         )
     if number < 0 or (above is not None and number <= above):
         raise ValueError(f"{name} must be {must_be}, got {value!r}")
+    if number and not _SMALLEST <= number <= 1 / _SMALLEST:
+        raise ValueError(
+            f"{name} must be 0 or from 1e-100 to 1e100, as a solver takes it, got {value!r}"
+        )
     return number

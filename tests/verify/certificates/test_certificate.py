@@ -30,7 +30,7 @@ from fltheory.verify import certificate, read_certificate
 from fltheory.verify.certificates import certificate_checker
 from fltheory.verify.certificates.certificate import statement_text, write_certificate
 from fltheory.verify.certificates.certificate_checker import CertificateError, check_certificate
-from fltheory.verify.certificates.setting_text import setting_of, setting_text
+from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 from tests.verify.certificate_cases import METHODS, PARTICIPATION, setting
 from tests.verify.witnesses import GROUPS, ONE_ROUND
 
@@ -138,8 +138,8 @@ def test_nothing_is_certified_that_does_not_refute() -> None:
 def test_settings_come_back_as_they_were(name: str, participation: str) -> None:
     """But for thirds, which no float is: what is written again is what the float stands for."""
     text = setting(name, participation)
-    again = setting_text(setting_of(text))
-    assert setting_text(setting_of(again)) == again
+    again = setting_text(setting_from_text(text))
+    assert setting_text(setting_from_text(again)) == again
     assert numbers_in(again) == pytest.approx(numbers_in(text), rel=1e-12)
 
 

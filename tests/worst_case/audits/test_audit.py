@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fltheory import theorems, worst_case
+from fltheory.report.terminal.proof_text import audit_text
 from fltheory.worst_case import ClientClass, SafariRound, SmoothClass
 from fltheory.worst_case.audits.audit import ClassOutcome
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
@@ -141,6 +142,8 @@ def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
     [
         ({"q": "3/2"}, "q must be at most 1"),
         ({"q": "half"}, "q must be a fraction"),
+        ({"q": "1e-400"}, "q must be 0 or from 1e-100 to 1e100, as a solver takes it"),
+        ({"local_steps": 61}, "local_steps must be at most 60, which is what the checker"),
         ({"participants": 10}, "participants must be at most the 9 eligible"),
         ({"client_lr": 0}, "client_lr must be above 0"),
         ({"client_lr": float("nan")}, "client_lr must be a fraction"),
@@ -149,6 +152,19 @@ def test_nonconvex_clients_have_no_bound_on_the_distance() -> None:
 def test_bad_input_is_one_line(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         worst_case.audit(DERIVED, EVERYWHERE, replace(TEN, **changed))
+
+
+def test_clients_whose_rates_floats_cannot_tell_from_1_are_refused() -> None:
+    clients = ClientClass("1e12", "1/10", heterogeneity="everywhere")
+    with pytest.raises(ValueError, match="must have L at most 1e10 mu"):
+        worst_case.audit(DERIVED, clients, TEN)
+
+
+def test_a_rate_near_1_is_shown_by_its_distance_from_1() -> None:
+    clients = ClientClass("1e6", "1/10", heterogeneity="everywhere")
+    text = audit_text(worst_case.audit(DERIVED, clients, replace(TEN, client_lr=None)))
+    assert "rate 1 - " in text
+    assert "rate 1 beside" not in text
 
 
 def test_one_client_has_no_floor_at_all() -> None:

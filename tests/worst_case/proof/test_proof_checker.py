@@ -200,6 +200,7 @@ REFUSED = {
     "heterogeneity": (EVERYWHERE, _lower("heterogeneity"), "negative eigenvalue"),
     "noise": (NOISY, _lower("noise"), "negative eigenvalue|less than the last"),
     "server_noise": (NOISY, _lower("server_noise"), "bound.server_noise: is less"),
+    "void noise": (EVERYWHERE, _set("bound.noise.0", "-1"), "negative eigenvalue|less than"),
     "negative pair": (EVERYWHERE, _negative_pair, "must not be negative"),
     "unbalanced": (EVERYWHERE, _unbalanced, "function values of point 0 do not cancel"),
     "twice the budget": (EVERYWHERE, _twice_the_budget, "nor more than one in all"),
