@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fltheory.commands.options import Seed
 from fltheory.progress import shown_progress
 
 
@@ -23,7 +24,7 @@ def command(
     option: Annotated[
         list[str] | None, typer.Option(help="Fix an option or a step size: name=value.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the cases.")] = 0,
+    seed: Seed = 0,
     rtol: Annotated[float, typer.Option(help="How far models may differ, relatively.")] = 1e-9,
     expect: Annotated[
         list[str] | None, typer.Option(help="A law that fails, and why: law=reason.")

@@ -56,6 +56,10 @@ MEANINGS = {
 }
 
 
+# A report of conformance is no table of verdicts: it is printed, not written to a file.
+OF_ITS_OWN = {("conformance", "--json"), ("conformance", "--set")}
+
+
 def every_option() -> Iterator[tuple[str, str, str, Any]]:
     """Yield words of a command, an option's name, its help and its kind of value."""
     root = typer.main.get_command(cli.app)
@@ -65,6 +69,8 @@ def every_option() -> Iterator[tuple[str, str, str, Any]]:
             command = command.commands[name]
         hints = get_type_hints(import_module(f"fltheory.commands.{module_name(words)}").command)
         for parameter in command.params:
+            if (words, parameter.opts[0]) in OF_ITS_OWN:
+                continue
             if parameter.param_type_name == "option" and parameter.name in hints:
                 kinds = set(get_args(hints[parameter.name])) - {type(None)}
                 kind = kinds.pop() if kinds else hints[parameter.name]
