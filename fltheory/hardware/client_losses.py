@@ -1,0 +1,61 @@
+"""Clients of `fltheory.testing.check_algorithm` for implementations that train torch modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+
+def module_at(x: Any) -> nn.Module:
+    """Return a float64 module whose parameters are the entries of ``x`` (d,): a linear layer.
+
+    Examples
+    --------
+    >>> [tuple(one.shape) for one in module_at([1.0, 2.0]).parameters()]
+    [(1, 2)]
+    """
+    start = torch.tensor(np.array(x, dtype=np.float64))
+    module = nn.Linear(start.numel(), 1, bias=False, dtype=torch.float64)
+    vector_to_parameters(start, module.parameters())
+    return module
+
+
+def flat_parameters(module: nn.Module) -> np.ndarray:
+    """Return a module's parameters as one array (d,).
+
+    Examples
+    --------
+    >>> flat_parameters(module_at([1.0, 2.0])).tolist()
+    [1.0, 2.0]
+    """
+    return parameters_to_vector(module.parameters()).detach().cpu().numpy().copy()
+
+
+def client_loss(client: Any, module: nn.Module) -> Tensor:
+    """Return a client's loss at a module's parameters; ``backward()`` gives its exact gradient.
+
+    Parameters
+    ----------
+    client : Client
+        What ``run`` is given: ``gradient(x)`` and ``loss(x)``.
+    module : torch.nn.Module
+        With as many parameters as the client's model has entries.
+
+    Examples
+    --------
+    >>> from fltheory.testing import QuadraticClient
+    >>> module = module_at([3.0])
+    >>> loss = client_loss(QuadraticClient(np.eye(1), np.array([1.0])), module)
+    >>> loss.backward()
+    >>> loss.item(), module.weight.grad.tolist()
+    (2.0, [[2.0]])
+    """
+    flat = parameters_to_vector(module.parameters())
+    x = flat.detach().cpu().numpy().astype(np.float64)
+    slope = torch.as_tensor(np.array(client.gradient(x)), dtype=flat.dtype, device=flat.device)
+    linear = slope @ flat
+    return linear + (client.loss(x) - linear.detach())
