@@ -11,7 +11,8 @@ from tests.testing.gallery.fault import Fault, Implementation, descend
 FAULTS = {
     "excluded train": Fault("excluded clients train and count all the same", r"exclu"),
     "renormalised": Fault(
-        "the weights of those kept are divided by their share of alpha", r"normali|sum to"
+        "the weights of those kept are divided by their share of alpha",
+        r"share of alpha|normali|sum to",
     ),
     "least correlated first": Fault(
         "clients are tried in ascending lambda", r"lambda|correlat|order"
@@ -27,7 +28,7 @@ FAULTS = {
     ),
     "kappa not squared": Fault("kappa_bar weighs the bias without its square", r"kappa"),
     "share not divided out": Fault(
-        "the losses of those kept are not divided by their share", r"share|divi"
+        "the losses of those kept are not divided by their share", r"renormali|share|divi"
     ),
     "threshold ignored": Fault("any exclusion that lowers epsilon is made", r"threshold"),
     "smoothing reversed": Fault("beta is the share of the old loss", r"smoothing|beta"),
@@ -46,7 +47,7 @@ FAULTS = {
     ),
     "excluded for good": Fault(
         "a client that was excluded once never comes back",
-        r"again|anew|come back|return|every round",
+        r"again|anew|comes? back|return|every round",
     ),
 }
 

@@ -25,8 +25,12 @@ FAULTS = {
     "presence learned": Fault(
         "r estimates how often a client is present, not how often it is chosen", r"chosen|present"
     ),
-    "one too many": Fault("one client more than `size` is chosen", r"size|off by one"),
-    "one too few": Fault("one client less than `size` is chosen", r"size|off by one"),
+    "one too many": Fault(
+        "one client more than `size` is chosen", r"size|off by one|one client too"
+    ),
+    "one too few": Fault(
+        "one client less than `size` is chosen", r"size|off by one|one client too"
+    ),
     "weights squared": Fault(
         "the weights are alpha^2/r^2, what the choice goes by", r"squar|alpha/r|alpha / r"
     ),
@@ -38,9 +42,6 @@ FAULTS = {
         "r starts at 1 for all clients, not at alpha", r"start|initial|begin|at first\b|first round"
     ),
     "smoothing reversed": Fault("beta is the share of the old r", r"smoothing|beta"),
-    "higher index first": Fault(
-        "of equally urgent clients the one of higher index is chosen", r"index|tie|equal"
-    ),
     "time stands still": Fault(
         "a round without participants lets no r decay",
         r"empty|nobody|no (client|participant)|without participants|decay",
@@ -60,9 +61,10 @@ def run(
     size: int,
     smoothing: float = 0.01,
     availability: Any = None,
+    last_of_equals: bool = False,
     fault: str = "",
 ) -> np.ndarray:
-    """Return the server's models."""
+    """Return the server's models; the paper does not say who goes first of equals."""
     alpha = np.asarray(target_weights, dtype=float)
     n, x, beta = alpha.size, np.array(x0), smoothing
     if fault == "smoothing reversed":
@@ -78,7 +80,7 @@ def run(
         order = sorted(np.flatnonzero(who), key=lambda k: -alpha[k] / used[k])
         if fault == "least urgent":
             order = order[::-1]
-        elif fault == "higher index first":
+        elif last_of_equals:
             order = sorted(np.flatnonzero(who), key=lambda k: (-alpha[k] / used[k], -k))
         chosen = order[:most]
         times = np.zeros(n)

@@ -19,12 +19,12 @@ FAULTS = {
     "N_t is N": Fault("the sum is divided by all clients, those never seen too", r"N_t|number of"),
     "N_t is those present": Fault("the sum is divided by the participants", r"N_t|number of"),
     "cutoff excludes equal": Fault(
-        "tau < tau_max counts, tau = tau_max does not", r"cut-?off|tau_max"
+        "tau < tau_max counts, tau = tau_max does not", r"cut.{0,5}off|tau_max"
     ),
-    "no cutoff": Fault("the cut-off is ignored", r"cut-?off|tau_max"),
+    "no cutoff": Fault("the cut-off is ignored", r"cut.{0,5}off|tau_max"),
     "counts beyond the cutoff": Fault(
         "clients beyond the cut-off are left out of the sum and counted in N_t",
-        r"cut-?off|tau_max|N_t",
+        r"cut.{0,5}off|tau_max|N_t",
     ),
     "weights fall": Fault(
         "stale updates weigh less, 1/(1 + growth tau)", r"psi|grow|\bage|decreas"

@@ -23,18 +23,22 @@ FAULTS = {
     ),
     "start counts": Fault(
         "the 1 that omega starts with counts as an interval in the mean",
-        r"start|initial|begin|at first\b|first round",
+        r"first 1|start|initial|begin|at first\b|first round",
     ),
-    "cutoff too late": Fault("an interval ends one round after the cut-off", r"cut-?off|tau_max"),
-    "cutoff too early": Fault("an interval ends one round before the cut-off", r"cut-?off|tau_max"),
+    "cutoff too late": Fault(
+        "an interval ends one round after the cut-off", r"cut.{0,5}off|tau_max"
+    ),
+    "cutoff too early": Fault(
+        "an interval ends one round before the cut-off", r"cut.{0,5}off|tau_max"
+    ),
     "interval too short": Fault(
         "an interval counts the rounds of absence, without the one of participation", r"interval"
     ),
     "capped on return": Fault(
         "intervals are cut to K when the client comes back, not ended when K rounds are over",
-        r"cut-?off|tau_max",
+        r"cut.{0,5}off|tau_max",
     ),
-    "no cutoff": Fault("the cut-off is ignored", r"cut-?off|tau_max"),
+    "no cutoff": Fault("the cut-off is ignored", r"cut.{0,5}off|tau_max"),
     "over those present": Fault(
         "the weighted sum is divided by the participants, not by all clients",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",

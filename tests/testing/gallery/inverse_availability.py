@@ -80,7 +80,7 @@ ADAFED_FAULTS = {
     "multiplied": Fault("weights are alpha pi, not alpha/pi", r"multipl|divi"),
     "squared": Fault("weights are alpha/pi^2", r"squar|twice|pi\^2"),
     "no availability": Fault("weights are alpha, without pi", r"availab|\bpi\b"),
-    "no importance": Fault("weights are 1/pi, without alpha", r"target_weights|alpha"),
+    "no importance": Fault("weights are 1/pi, without alpha", r"target.weights|alpha"),
     "normalised over everybody": Fault(
         "the weights are divided by the sum of alpha/pi over all clients",
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
