@@ -25,6 +25,7 @@ The rest is in subpackages, which load when they are used:
 - `fltheory.weights`: CA-Fed's optimal aggregation weights
 - `fltheory.engines`: the truth, exact or sampled
 - `fltheory.learnability`: PAC learnability: what is impossible, and how a server's data helps
+- `fltheory.logs`: logs of who was online, read, described and fitted
 - `fltheory.fedau`: FedAU's best cut-off
 - `fltheory.reproduce`: what makes this project's own pages: papers' experiments, findings
 - `fltheory.theorems`: the papers' statements as data
@@ -68,6 +69,7 @@ _SUBPACKAGES = (
     "reproduce",
     "hardware",
     "learnability",
+    "logs",
     "participation",
     "problems",
     "report",

@@ -11,6 +11,7 @@ from fltheory import (
     algorithms,
     engines,
     learnability,
+    logs,
     participation,
     problems,
     theorems,
@@ -98,6 +99,7 @@ def _participation() -> Iterator[object]:
         yield process
         if hasattr(process, "states"):
             yield process.states()
+    yield logs.AvailabilityLog.from_masks([[1, 0], [1, 1]])
 
 
 def _algorithms_and_weights() -> Iterator[object]:

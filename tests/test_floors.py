@@ -25,6 +25,7 @@ FLOORS = {
     "algorithms": 2,
     "weights": 2,
     "learnability": 2,
+    "logs": 2,
     "engines": 3,
     "hardware": 3,
     "fedau": 4,

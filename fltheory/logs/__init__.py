@@ -1,0 +1,6 @@
+"""Logs of who was online: read from files, described, and fitted."""
+
+from fltheory.logs.availability_log import AvailabilityLog
+from fltheory.logs.log_file import read_log, write_log
+
+__all__ = ["AvailabilityLog", "read_log", "write_log"]
