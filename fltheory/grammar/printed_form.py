@@ -8,12 +8,14 @@ is computed from, and once not, which is what readers see. One source: the two c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, TypeVar
 
 import sympy as sp
 from sympy.core.relational import Relational
+from sympy.printing.pretty.stringpict import prettyForm
 
 Formula = TypeVar("Formula", bound=sp.Basic)
 
@@ -58,11 +60,64 @@ def printed_latex(formula: sp.Basic) -> str:
     return str(sp.latex(formula) if form is None else sp.latex(form, order="none"))
 
 
+def printed_lines(formula: sp.Basic) -> list[str]:
+    """Return a formula drawn over several lines, in the order in which it is written if known."""
+    form = printed_form(formula)
+    drawn = formula if form is None else form
+    order = None if form is None else "none"
+    text = sp.pretty(drawn, order=order, use_unicode=True, wrap_line=False)
+    return [line.rstrip() for line in text.splitlines()]
+
+
+def printed_text(formula: sp.Basic) -> str:
+    """Return a formula as text, in the order in which it is written where that is known.
+
+    Examples
+    --------
+    >>> L, K = sp.symbols("L K", positive=True)
+    >>> print(printed_text(as_printed(lambda: 1 / (4 * sp.sqrt(30 * L * K)))))
+    1/(4*sqrt(30*L*K))
+    """
+    form = printed_form(formula)
+    if isinstance(formula, sp.Eq):  # SymPy writes Eq(a, b)
+        sides = map(str, formula.args) if form is None else map(form_text, form.args)
+        return " = ".join(sides)
+    return str(formula) if form is None else form_text(form)
+
+
 def evaluated(form: Any) -> Any:
     """Return what a part of a printed form is as a formula: SymPy rearranges it."""
     if isinstance(form, _InBrackets):
         return evaluated(form.args[0])
     return form.func(*map(evaluated, form.args)) if form.args else form
+
+
+def form_text(form: Any) -> str:
+    """Return a printed form, or a part of one, as text."""
+    text = str(sp.sstr(form, order="none"))
+    # What SymPy leaves of an unevaluated product: 1/((K*m)), 1/(K**2) and 1 - 1*x.
+    text = re.sub(r"/\((\w+\*\*\w+|sqrt\([^()]*\))\)", r"/\1", text)
+    return _without_double_brackets(re.sub(r"(?<= )1\*", "", text))
+
+
+def _without_double_brackets(text: str) -> str:
+    """Return a text in which ((a + b)) is (a + b).
+
+    Examples
+    --------
+    >>> _without_double_brackets("x/((a*(b + 1))) + ((a) + (b))")
+    'x/(a*(b + 1)) + ((a) + (b))'
+    """
+    opened: list[int] = []
+    closing: dict[int, int] = {}
+    for place, sign in enumerate(text):
+        if sign == "(":
+            opened.append(place)
+        elif sign == ")":
+            closing[opened.pop()] = place
+    double = {a for a, b in closing.items() if closing.get(a + 1) == b - 1}
+    left_out = double | {closing[place] for place in double}
+    return "".join(sign for place, sign in enumerate(text) if place not in left_out)
 
 
 # Unevaluated formulas are built when they are first shown: SymPy empties its caches each time.
@@ -80,6 +135,12 @@ class _InBrackets(sp.Expr):
 
     def _latex(self, printer: Any) -> str:
         return rf"\left({printer.doprint(self.args[0])}\right)"
+
+    def _pretty(self, printer: Any) -> Any:
+        return prettyForm(*printer._print(self.args[0]).parens())
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"({printer.doprint(self.args[0])})"
 
 
 def _tidy(form: Any) -> Any:

@@ -60,7 +60,7 @@ class Repair(Generic[S]):
     def theorem(self) -> S:
         """Return the statement with all mends."""
         names = "; ".join(f"{mend.about} [{mend.source}]" for mend in self.mends)
-        note = f"The printed statement with what its proof asks for: {names}."
+        note = f"The printed statement with what its proof needs: {names}."
         return replace(
             self._with(self.mends),
             reading="repaired",

@@ -12,6 +12,7 @@ from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
 from fltheory.grammar.assertion import Relation
+from fltheory.grammar.printed_form import printed_text
 from fltheory.parallel import as_they_come
 from fltheory.progress import Progress
 from fltheory.report.terminal.corrected_statement import corrected_latex, corrected_text
@@ -353,11 +354,11 @@ def _claim_lines(theorem: Statement) -> Iterator[str]:
         words = _WORDS[assertion.relation].format(variable=assertion.variable)
         yield f"**Claim.** If all conditions hold, `{assertion.left}` {words}"
         yield ""
-        yield f"    {assertion.right}"
+        yield f"    {printed_text(assertion.right)}"
         yield ""
         conditions = (*theorem.basis.hypotheses, *assertion.hypotheses)
         for hypothesis in conditions:
-            yield f"- {hypothesis.name}: `{hypothesis.condition}`"
+            yield f"- {hypothesis.name}: `{printed_text(hypothesis.condition)}`"
         if conditions:
             yield ""
 

@@ -9,8 +9,10 @@ def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
     )
     assert status == 0
     assert "sa-fl-submission/4 (repaired) survives the search, which is not a proof" in out
-    assert "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK)) [(45)]: refuted without it" in out
-    assert "the sum over r = 0 .. R-1 for 1 .. R [(51)]: not refuted without it" in out
+    assert (
+        "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK)) [(45)]: refuted without it" in out
+    )
+    assert "the sum over r = 0 .. R-1 in place of 1 .. R [(51)]: not refuted without it" in out
 
 
 def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:

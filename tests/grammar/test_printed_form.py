@@ -9,7 +9,13 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.grammar.printed_form import as_printed, printed_form, printed_latex
+from fltheory.grammar.printed_form import (
+    as_printed,
+    printed_form,
+    printed_latex,
+    printed_lines,
+    printed_text,
+)
 
 a, b, c, x = sp.symbols("a b c x", positive=True)
 
@@ -95,3 +101,38 @@ def test_theorem_4_of_sa_fl_shows_the_papers_root() -> None:
     step = theorems.get("sa-fl/4").hypotheses[2]
     assert printed_latex(step.condition) == r"\eta_{c} \leq \frac{1}{4 \sqrt{30 L K}}"
     assert str(step.condition) == "eta_c <= sqrt(30)/(120*sqrt(K)*sqrt(L))"
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (lambda: sp.Le(x, 1 / (4 * sp.sqrt(30 * b * a))), "x <= 1/(4*sqrt(30*b*a))"),
+        (lambda: sp.Eq(c * b / 2, x), "c*b/2 = x"),
+        (lambda: 2 * c / (b * a) + x, "2*c/(b*a) + x"),
+        (lambda: c / b**2 - a * x / 2, "c/b**2 - a*x/2"),
+        (lambda: (1 - b) * x * (5 * a), "(1 - b)*x*(5*a)"),
+    ],
+)
+def test_order_and_shape_are_kept_in_text(formula, text: str) -> None:
+    assert printed_text(as_printed(formula)) == text
+
+
+def test_text_of_a_formula_without_a_form_is_that_of_sympy() -> None:
+    assert printed_text(13 * c + 11 * a) == str(13 * c + 11 * a)
+    assert printed_text(sp.Eq(13 * c, 11 * a)) == "13*c = 11*a"
+
+
+def test_text_reads_back_as_the_formula() -> None:
+    for statement, formula in formulas():
+        if printed_form(formula) is None or isinstance(formula, sp.Eq):
+            continue
+        names = {symbol.name: symbol for symbol in formula.free_symbols}
+        read = sp.sympify(printed_text(formula), locals=names)
+        values = {
+            symbol: 0.2 + 0.01 * k for k, symbol in enumerate(sorted(names.values(), key=str))
+        }
+        assert at(read, values) == pytest.approx(at(formula, values), rel=1e-9), statement.name
+
+
+def test_a_drawn_formula_keeps_its_order_and_its_brackets() -> None:
+    assert printed_lines(as_printed(lambda: (1 - b) * x * (5 * a))) == ["(1 - b)⋅x⋅(5⋅a)"]

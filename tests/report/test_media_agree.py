@@ -16,7 +16,7 @@ from markupsafe import Markup
 from fltheory import theorems
 from fltheory.claims.decay import DecayClaim
 from fltheory.claims.learning import LearningClaim
-from fltheory.grammar.printed_form import printed_latex
+from fltheory.grammar.printed_form import printed_latex, printed_lines
 from fltheory.report.html.mathml import mathml, typeset
 from fltheory.report.html.report_view import Reading
 from fltheory.report.pages.paper_page import paper_page
@@ -64,8 +64,7 @@ def test_the_terminal_shows_both_sides(statement: Statement) -> None:
             shown = f" {sign}({right})" if sign == "= O" else f" {sign} {right}"
             assert shown in beginning
         else:
-            pretty = sp.pretty(right, use_unicode=True, wrap_line=False).splitlines()
-            lines = "\n".join(f"    {line.rstrip()}" for line in pretty)
+            lines = "\n".join(f"    {line}" for line in printed_lines(right))
             assert f" {sign}\n{lines}\n" in f"{beginning}\n"
     for name, _ in conditions(statement):
         assert name in text

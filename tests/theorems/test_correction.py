@@ -64,7 +64,7 @@ def test_what_has_no_correction_is_refused(identifier: str, message: str) -> Non
 
 
 def test_a_changed_left_side_is_marked() -> None:
-    """Theorem 4's sum over r = 0 .. R-1 for 1 .. R is its second change; Theorem 5's stays.
+    """Theorem 4's sum over r = 0 .. R-1 in place of 1 .. R is its second change; Theorem 5's stays.
 
     In Lemma 1 the left side is all that changes, by its one change.
     """

@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sympy as sp
 
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.grammar.printed_form import evaluated, printed_form, printed_latex
+from fltheory.grammar.printed_form import (
+    evaluated,
+    form_text,
+    printed_form,
+    printed_latex,
+    printed_text,
+)
 from fltheory.report.html.mathml import SIGNS_IN_LATEX
 from fltheory.report.terminal.explanation import meanings_in_use
 from fltheory.theorems import Hypothesis
@@ -43,7 +50,9 @@ def _text(correction: Correction) -> Iterator[str]:
         yield "then"
     for assertion in statement.assertions:
         yield from _assertion_text(correction, assertion)
-    yield from (f"with {symbol} = {term}" for symbol, term in basis.definitions.items())
+    yield from (
+        f"with {symbol} = {printed_text(term)}" for symbol, term in basis.definitions.items()
+    )
     for symbol, meaning in meanings_in_use(statement):
         yield f"  {symbol}: {meaning}"
     yield ""
@@ -53,21 +62,15 @@ def _text(correction: Correction) -> Iterator[str]:
         if change.why:
             yield f"      {change.why}"
     for hypothesis in correction.left_out:
-        yield f"  left out: {hypothesis.name}, {_relation_text(hypothesis.condition)}"
+        yield f"  left out: {hypothesis.name}, {printed_text(hypothesis.condition)}"
     yield ""
-    yield f"Note ([*] marks what the proof asks for besides): {statement.note}"
+    yield f"Note ([*] marks other parts that the proof needs): {statement.note}"
 
 
 def _condition_text(correction: Correction, hypothesis: Hypothesis) -> str:
     marks = correction.marks(hypothesis.condition)
-    text = f"{hypothesis.name}: {_relation_text(hypothesis.condition)}"
+    text = f"{hypothesis.name}: {printed_text(hypothesis.condition)}"
     return f"{text}   [{marks}]" if marks else text
-
-
-def _relation_text(condition: sp.Basic) -> str:
-    if isinstance(condition, sp.Eq):
-        return f"{condition.lhs} = {condition.rhs}"
-    return str(condition)
 
 
 def _assertion_text(correction: Correction, assertion: Assertion) -> Iterator[str]:
@@ -75,18 +78,14 @@ def _assertion_text(correction: Correction, assertion: Assertion) -> Iterator[st
     where = "" if assertion.variable is None else f", in {assertion.variable},"
     marks = correction.marks(left_part(assertion))
     yield f"  {assertion.left}{f' [{marks}]' if marks else ''}{where} {words}"
-    for index, term in enumerate(_summands(assertion)):
+    for index, (term, written) in enumerate(_written_summands(assertion)):
         marks = correction.marks(term)
-        sign, size = _signed(term) if index else ("", term)
-        yield f"    {sign}{size}{f'   [{marks}]' if marks else ''}"
+        size = printed_text(term) if written is None else form_text(written)
+        if index:
+            size = f"- {size.removeprefix('-')}" if size.startswith("-") else f"+ {size}"
+        yield f"    {size}{f'   [{marks}]' if marks else ''}"
     for hypothesis in assertion.hypotheses:
         yield f"    if {_condition_text(correction, hypothesis)}"
-
-
-def _signed(term: sp.Expr) -> tuple[str, sp.Expr]:
-    """Return the sign before a summand, and what stands after it."""
-    negative = bool(term.as_coeff_Mul()[0].is_negative)
-    return ("- ", -term) if negative else ("+ ", term)
 
 
 def _summands(assertion: Assertion) -> Sequence[sp.Expr]:
@@ -95,15 +94,22 @@ def _summands(assertion: Assertion) -> Sequence[sp.Expr]:
     return tuple(assertion.right.as_ordered_terms())
 
 
-def _typeset_summands(assertion: Assertion) -> Sequence[tuple[sp.Expr, str]]:
-    """Return each summand and its LaTeX, in the order of the paper where that is known."""
+def _written_summands(assertion: Assertion) -> Sequence[tuple[sp.Expr, sp.Expr | None]]:
+    """Return each summand and its printed form, in the order of the paper where that is known."""
     terms = _summands(assertion)
     form = printed_form(assertion.right)
-    written = [] if form is None else list(form.args if isinstance(form, sp.Add) else [form])
+    written: list[Any] = (
+        [] if form is None else list(form.args if isinstance(form, sp.Add) else [form])
+    )
     known = [evaluated(part) for part in written]
     if assertion.variable is None and Counter(known) == Counter(terms):
-        return [(t, sp.latex(w, order="none")) for t, w in zip(known, written, strict=True)]
-    return [(term, printed_latex(term)) for term in terms]
+        return list(zip(known, written, strict=True))
+    return [(term, None) for term in terms]
+
+
+def _typeset_summands(assertion: Assertion) -> Iterator[tuple[sp.Expr, str]]:
+    for term, written in _written_summands(assertion):
+        yield term, printed_latex(term) if written is None else sp.latex(written, order="none")
 
 
 def _latex(correction: Correction) -> Iterator[str]:
@@ -139,7 +145,7 @@ def _latex(correction: Correction) -> Iterator[str]:
     for hypothesis in correction.left_out:
         left_out = f"{_in_text(hypothesis.name)}, ${printed_latex(hypothesis.condition)}$"
         yield rf"  \item[] left out: {left_out}."
-    yield rf"  \item[{{[*]}}] what the proof asks for besides: {_in_text(statement.note)}"
+    yield rf"  \item[{{[*]}}] other parts that the proof needs: {_in_text(statement.note)}"
     yield r"\end{enumerate}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import sympy as sp
 
+from fltheory.grammar.printed_form import printed_lines, printed_text
 from fltheory.theorems import Statement
 from fltheory.verify import Outcome
 
@@ -37,7 +38,7 @@ def _lines(statement: Statement) -> Iterator[str]:
     yield ""
     yield "Symbols"
     for symbol, expression in basis.definitions.items():
-        yield f"  {symbol} = {expression}"
+        yield f"  {symbol} = {printed_text(expression)}"
     every = {
         item.symbol: item.rounds.text for item in basis.round_symbols if item.reduction == "every"
     }
@@ -85,13 +86,13 @@ def _assertions(statement: Statement) -> Iterator[str]:
         else:
             yield f"  {assertion.text}"
         for hypothesis in assertion.hypotheses:
-            yield f"    if {hypothesis.name}: {hypothesis.condition}   [{hypothesis.source}]"
+            condition = printed_text(hypothesis.condition)
+            yield f"    if {hypothesis.name}: {condition}   [{hypothesis.source}]"
 
 
 def _indented(expression: sp.Basic, spaces: int) -> Iterator[str]:
-    pretty = sp.pretty(expression, use_unicode=True, wrap_line=False)
-    for line in pretty.splitlines():
-        yield " " * spaces + line.rstrip()
+    for line in printed_lines(expression):
+        yield " " * spaces + line
 
 
 def where_it_applies(outcomes: Mapping[str, str], how: str = "computed now") -> str:

@@ -240,8 +240,8 @@ THEOREM_1 = PointClaim(
     derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_1"),
     regimes=regimes.DECOMPOSITION,
     note=(
-        "To the letter, which is also what the proof gives. Step (b) needs grad F(w*) = 0, and "
-        "step (f) grad F_k(w_k*) = 0; the proof asks for the second at both."
+        "To the letter, which is also what the proof gives. Step (b) needs grad F(w*) = 0 and "
+        "step (f) needs grad F_k(w_k*) = 0; the proof names the second condition in both places."
     ),
 )
 
@@ -309,10 +309,11 @@ THEOREM_2 = Theorem(
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
-        "To the letter: w* and Gamma where the proof has w_B* and the clients' losses there, any "
-        "server step size, any initial law of the chain, no limit on eta_t, 1/2 where Lemma 2 "
-        "has 2 q'Sigma q and 4L(EQ+2) where it has 2L(EQ+2), and ln(2 C_P H t), which may be "
-        "negative, where Lemma 3 has J_t ln(1/lambda). Sums without limits run over all t >= 1."
+        "To the letter: w* and Gamma where the proof has w_B* and the clients' losses there; any "
+        "server step size; any initial distribution of the chain; no limit on eta_t; factors 1/2 "
+        "in front of q'Sigma q and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), "
+        "which may be negative, where Lemma 3 has J_t ln(1/lambda). Sums without limits run over "
+        "all t >= 1."
     ),
 )
 
@@ -348,26 +349,27 @@ THEOREM_2_DERIVED = replace(
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "DERIVED"),
     note=(
         "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* and Gamma' from Lemma 2 on, J_t itself, "
-        "H times the distance from stationarity before (23) makes it 1/(2t). Lemma 2's last "
-        "step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that may be "
-        "negative; carried through both steps, where F_B - F_B* is not, it costs a factor 4 in "
-        "the terms of M and of J_t. Sums end at T, as in the proof. Taken without a check: that "
-        "local models which noise drives out of W meet (7) all the same."
+        "and H times the distance from stationarity as it is before (23) makes it 1/(2t). Lemma "
+        "2's last step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that "
+        "may be negative. Carried through both steps instead, to where it stands in front of F_B "
+        "- F_B*, which is never negative, it costs a factor 4 in the terms of M and of J_t. Sums "
+        "end at T, as in the proof. One thing is assumed without a check: that local models which "
+        "noise drives out of W still meet (7)."
     ),
 )
 
 _WRONG_MINIMISER = Refutation(
-    "(12) has ||w_0 - w*|| and Gamma, the clients' losses at w*, where Lemma 2 and Step 1 of the "
-    "proof have w_B*, at which F_B is least.",
+    "In (12), ||w_0 - w*|| and Gamma (the clients' losses at w*) refer to w*, where Lemma 2 and "
+    "Step 1 of the proof have w_B*, the minimiser of F_B.",
     Weight.MISPRINT,
-    "w_B* for w* in upsilon and in Gamma",
+    "w_B* in place of w* in upsilon and in Gamma",
     "derived",
     ("started at the optimum",),
     ("ca-fed-2-start.json",),
 )
 _NO_SERVER_STEP = Refutation(
-    "(20) has no server step size: the proof takes eta_s = 1, and with a small one the model "
-    "hardly moves while the bound, which has no eta_s, goes down.",
+    "(20) has no server step size, so that the proof holds for eta_s = 1 alone; with a small "
+    "eta_s the model hardly moves, while the bound, which does not contain eta_s, goes down.",
     Weight.MISSING_HYPOTHESIS,
     "eta_s = 1",
     "derived",
@@ -375,8 +377,8 @@ _NO_SERVER_STEP = Refutation(
     ("ca-fed-2-server-step.json",),
 )
 _NEGATIVE_LOGARITHM = Refutation(
-    "Below (12) ln(2 C_P H t) stands for what is J_t ln(1/lambda) in Lemma 3, and where losses "
-    "are counted in large units it is negative for the least H that (8) allows.",
+    "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda), and it is negative for "
+    "the least H that (8) allows if losses are measured in a large unit.",
     Weight.MISPRINT,
     "J_t, or an H of at least 1/(2 C_P), which (8) allows as well",
     "derived",

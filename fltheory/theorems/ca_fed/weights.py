@@ -175,7 +175,7 @@ APPENDIX_D = PointClaim(
     regimes=regimes.APPENDIX_D,
     note=(
         "To the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive constants a, "
-        "lambda*, theta*. Equal noise everywhere."
+        "lambda*, theta*. All clients have the same noise."
     ),
     kind=StatementKind.REMARK,
 )
@@ -188,10 +188,11 @@ APPENDIX_D_DERIVED = replace(
         Hypothesis("theta* not negative", sp.Ge(theta_star, 0, evaluate=False), "(26), (27)"),
     ),
     note=(
-        "(27) has A_kk, which is in proportion to pi_k, in place of a constant a: q_k* is "
-        "(lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), concave in pi_k and not affine. "
-        "Stationarity of (26) in s gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
-        "where noise outweighs upsilon; the less available clients then get the larger weights."
+        "(27) has A_kk, which is proportional to pi_k, where the remark has a constant a: q_k* is "
+        "(lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), which is concave in pi_k, not affine. "
+        "Setting the derivative of (26) in s to zero gives theta* = (upsilon - 1/2 q*'Sigma "
+        "q*)/Q, which is negative where noise outweighs upsilon; the less available clients then "
+        "get the larger weights."
     ),
 )
 
@@ -216,7 +217,8 @@ APPENDIX_E = PointClaim(
     regimes=regimes.APPENDIX_E,
     note=(
         "To the letter, on sum q = Q. The quantity is at most 2 exactly where the Hessian of "
-        "chi^2 along sum q = Q is not negative at the setting's weights; norms are sum d^2/nu."
+        "chi^2 along sum q = Q has no negative direction at the setting's weights; norms are sum "
+        "d^2/nu."
     ),
     kind=StatementKind.REMARK,
 )
@@ -226,9 +228,9 @@ APPENDIX_E_DERIVED = replace(
     reading="derived",
     hypotheses=(*APPENDIX_E.hypotheses, Hypothesis("two clients", sp.Le(N, 2), "Appendix E")),
     note=(
-        "For two clients chi^2 is, up to a constant, c_1/q_1 + c_2/q_2, and convex, though not "
-        "summand by summand, see ca-fed/appendix-e-summands. From three clients on it is not "
-        "convex in q everywhere; it is convex in p, and so (III-C) still has one minimum."
+        "For two clients chi^2 is, up to a constant, c_1/q_1 + c_2/q_2, which is convex, though "
+        "its summands are not (see ca-fed/appendix-e-summands). With three or more clients it is "
+        "not convex in q everywhere; it is convex in p, so that (III-C) still has one minimum."
     ),
 )
 
@@ -248,8 +250,9 @@ SUMMANDS = replace(
     note=(
         "To the letter: (f_k o g_k)(q) = (p_k - alpha_k)^2/p_k, on sum q = Q, 'by direct "
         "inspection'. The quantity is at most 1 exactly where no summand bends downwards at the "
-        "setting's weights; z = v_k/q_k and y = pi'v/pi'q for a step v with sum v = 0. From three "
-        "clients on that is so where p_k = alpha_k only, by the discriminant (b_k - p_k)^2."
+        "setting's weights; z = v_k/q_k and y = pi'v/pi'q for a step v with sum v = 0. With three "
+        "or more clients that is the case only where p_k = alpha_k, as the discriminant is (b_k - "
+        "p_k)^2."
     ),
 )
 
@@ -258,9 +261,9 @@ STATEMENTS: tuple[Statement, ...] = (
         APPENDIX_D,
         refutations=(
             Refutation(
-                "(27) is followed by theta* > 0 without a reason, and stationarity of (26) in s "
-                "gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, negative where noise outweighs "
-                "upsilon.",
+                "After (27) theta* > 0 is taken for granted, but setting the derivative of (26) "
+                "in s to zero gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
+                "where noise outweighs upsilon.",
                 Weight.MISSING_HYPOTHESIS,
                 "theta* >= 0",
                 "derived",
@@ -274,8 +277,9 @@ STATEMENTS: tuple[Statement, ...] = (
         APPENDIX_E,
         refutations=(
             Refutation(
-                "Appendix E sums summands that it calls convex in q by direct inspection, which "
-                "they are not, and from three clients on their sum need not be convex either.",
+                "Appendix E calls each summand convex in q 'by direct inspection', but the "
+                "summands are not, and with three or more clients their sum need not be convex "
+                "either.",
                 Weight.GAP,
                 "two clients, or convexity in p in place of q",
                 "derived",
@@ -289,10 +293,11 @@ STATEMENTS: tuple[Statement, ...] = (
         SUMMANDS,
         refutations=(
             Refutation(
-                "f_k is convex in p_k and g_k linear-fractional in q, but f_k falls where p_k < "
-                "alpha_k and grows above, so that f_k o g_k bends downwards on one side of it.",
+                "f_k is convex in p_k and g_k is linear-fractional in q, but f_k falls for p_k < "
+                "alpha_k and rises for p_k > alpha_k, so that f_k o g_k bends downwards on one "
+                "side of alpha_k.",
                 Weight.GAP,
-                "f_k convex in p_k, without g_k",
+                "convexity of f_k in p_k, not of f_k o g_k in q",
                 regimes=tuple(SUMMANDS.regimes),
                 natural="equal weights",
             ),

@@ -248,9 +248,9 @@ PERTURBED_CONVEXITY_TIGHT = replace(
     reading="tight",
     bound=as_printed(lambda: (L + mu) / 2),
     note=(
-        "What the proof's inequalities give, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and "
-        "L/2 ||z-x||^2. No smaller c serves all functions of the class; quadratics need "
-        "max a^2/(2a - mu) over their curvatures a."
+        "What the proof's inequalities, mu/2 ||y-x||^2 >= mu/4 ||y-z||^2 - mu/2 ||z-x||^2 and L/2 "
+        "||z-x||^2, give. No smaller c will do for all functions of the class; quadratics need "
+        "the maximum of a^2/(2a - mu) over their curvatures a."
     ),
 )
 
@@ -270,8 +270,9 @@ SEPARATION = PointClaim(
     regimes=regimes.SUMS,
     kind=StatementKind.LEMMA,
     note=(
-        "E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2 for any dependence, here on a client's local "
-        "gradients. SA-FL does not write the lemma out. Equality where all Xi - E Xi are equal."
+        "E||sum Xi||^2 <= ||sum E Xi||^2 + K^2 s^2 under any dependence, here for a client's "
+        "local gradients. SA-FL does not write the lemma out. It holds with equality where all Xi "
+        "- E Xi are equal."
     ),
 )
 
@@ -294,7 +295,7 @@ MARTINGALE = PointClaim(
     kind=StatementKind.LEMMA,
     note=(
         "E||sum Xi||^2 <= 2 E||sum xi||^2 + 2 K sigma^2. SA-FL does not write the lemma out. The "
-        "quantity is the largest over all sequences, not that of local SGD."
+        "quantity is the largest over all sequences, not the one that local SGD has."
     ),
 )
 
@@ -303,8 +304,9 @@ MARTINGALE_TIGHT = replace(
     reading="tight",
     bound=as_printed(lambda: (1 + sp.sqrt((K - 1) / K)) * (exact_sum**2 + K * sigma**2)),
     note=(
-        "The least common factor: 1 + sqrt((K-1)/K), 1 for one term and 2 only in the limit. By "
-        "Cauchy-Schwarz, as sum xi does not depend on the last noise; reached at A = sqrt(K) sigma."
+        "The least factor common to both terms: 1 + sqrt((K-1)/K), which is 1 for one summand and "
+        "2 only in the limit. It follows by Cauchy-Schwarz, as sum xi does not depend on the last "
+        "noise, and is reached at A = sqrt(K) sigma."
     ),
 )
 
@@ -327,9 +329,10 @@ SEPARATION_61 = PointClaim(
     regimes=regimes.SUMS,
     kind=StatementKind.STEP,
     note=(
-        "(61) has no factor 2, which the lemma has. It needs none for convex clients and additive "
-        "noise: y_K is a nonexpansive function of y_1, so <n_0, sum_{k>=1} grad F_i(y_k)> = "
-        "<n_0, y_1 - y_K>/eta less later noise is at most 0 in the mean. At curvature -L it does."
+        "(61) lacks the factor 2 of the lemma. Convex clients with additive noise do not need it: "
+        "y_K is a nonexpansive function of y_1, so that <n_0, sum_{k>=1} grad F_i(y_k)> = <n_0, "
+        "y_1 - y_K>/eta less later noise is at most 0 in the mean. Clients of curvature -L do "
+        "need it."
     ),
 )
 
@@ -357,7 +360,8 @@ DRIFT = PointClaim(
     kind=StatementKind.LEMMA,
     note=(
         "To the letter, at k = K, where the drift is largest. The quantity is the supremum over "
-        "quadratics with the setting's constants: curvature -L, grad F_i - grad F along grad F."
+        "quadratics with the setting's constants; it is reached at curvature -L with grad F_i - "
+        "grad F along grad F."
     ),
 )
 
@@ -367,8 +371,8 @@ DRIFT_DERIVED = replace(
     bound=as_printed(lambda: c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2))),
     meanings={**MEANINGS_OF_DRIFT, c_K: "(K-1)/K [(1 + 1/(K-1))^K - 1], about e - 1"},
     note=(
-        "What unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 (sigma_G^2 + "
-        "||grad F||^2) gives: about 1.72 and 10.3 in place of 5 and 30."
+        "What follows from unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 "
+        "(sigma_G^2 + ||grad F||^2): about 1.72 and 10.3 in place of 5 and 30."
     ),
 )
 
@@ -388,9 +392,9 @@ DRIFT_TIGHT = replace(
         c_gradient: "2 (((1 + eta L)^K - 1)/(K eta L))^2, at most 2.27",
     },
     note=(
-        "The least constants on quadratics, for every step size; neither can be smaller for any "
-        "class that contains them. For all smooth clients the two together may be 2% short at "
-        "eta = 1/(8LK)."
+        "The least constants that hold on quadratics, for every step size; neither can be smaller "
+        "for any class that contains the quadratics. For all smooth clients the two together may "
+        "be up to 2% too small at eta = 1/(8LK)."
     ),
 )
 

@@ -156,9 +156,10 @@ THEOREM_1 = RateClaim(
     axes=(RateAxis(T, 1 / T, lambda setting: _LONG, _with_rounds),),
     regimes=regimes.THEOREM_1,
     note=(
-        "The text gives the order and Assumptions 1 to 3, not the bound, its constants, psi or "
-        "the step sizes; psi and steps here are our own. Not said: of which quantity; the excess "
-        "loss of the last model is taken, which has the order of the squared distance."
+        "The text at hand gives the order and Assumptions 1 to 3, but not the bound, its "
+        "constants, psi or the step sizes; psi and the step sizes here are our own choice. Nor "
+        "does it say which quantity has this order; the excess loss of the last model is taken, "
+        "which is of the order of the squared distance."
     ),
 )
 
@@ -167,9 +168,10 @@ THEOREM_1_DERIVED = replace(
     reading="derived",
     theorem=replace(_BOUND_1, reading="derived", hypotheses=(_SMOOTH, _CONVEX, _NOISE, _EQUAL)),
     note=(
-        "No proof is in the text; this is what the update (7) supports. As steps vanish the model "
-        "follows -sum_i weight_i grad f_i, weight_i the mean of psi_{i,t}/N_t, whose zero is w* "
-        "only if these are equal: psi = 1 without cut-off, or clients of equal inactivity."
+        "The text at hand has no proof; this is what its update (7) supports. As the step sizes "
+        "vanish the model follows -sum_i weight_i grad f_i, where weight_i is the mean of "
+        "psi_{i,t}/N_t. This is zero at w* only if all weights are equal: psi = 1 without "
+        "cut-off, or clients of equal inactivity."
     ),
 )
 
@@ -182,9 +184,10 @@ THEOREM_2 = RateClaim(
     axes=(RateAxis(T, T**-_HALF, lambda setting: _LONGER, _with_rounds_and_step),),
     regimes=regimes.THEOREM_2,
     note=(
-        "To the letter Assumptions 1 to 7 hold, and Assumption 2 is strong convexity: no nonconvex "
-        "loss meets them. The text gives the order, not the bound, its constants, psi or the step "
-        "size. The mean squared gradient is taken, as usual for nonconvex losses."
+        "To the letter, Assumptions 1 to 7 hold; as Assumption 2 is strong convexity, no "
+        "nonconvex loss meets them. The text at hand gives the order, but not the bound, its "
+        "constants, psi or the step size. The mean squared gradient is taken, as usual for "
+        "nonconvex losses."
     ),
 )
 
@@ -193,8 +196,8 @@ THEOREM_2_DERIVED = replace(
     reading="derived",
     theorem=replace(_BOUND_2, reading="derived", hypotheses=(_SMOOTH, _NOISE, _INACTIVITY, _EQUAL)),
     note=(
-        "Without Assumption 2, and with equal long-run weights, as for Theorem 1. The text has no "
-        "proof."
+        "Without Assumption 2, and with equal long-run weights, as for Theorem 1. The text at "
+        "hand has no proof."
     ),
 )
 
@@ -242,9 +245,9 @@ AVERAGE_INACTIVITY = DirectionClaim(
     regimes=regimes.IN_ROTATION,
     kind=StatementKind.REMARK,
     note=(
-        "In the remarks' words only: the higher, the worse, read off the bound, which is lost, and "
-        "tested on the error. Four clients there once in P rounds, "
-        "one after the other, after 150 rounds."
+        "The remarks say it in words only: the higher, the worse. They read it off the bound, "
+        "which the text at hand lacks; here it is tested on the error. Four clients, each "
+        "available once in P rounds, one after the other; the error is that after 150 rounds."
     ),
 )
 
@@ -258,8 +261,9 @@ MAXIMUM_INACTIVITY = DirectionClaim(
     regimes=regimes.IN_ROTATION,
     kind=StatementKind.REMARK,
     note=(
-        "In the remark's words only: long absences of most clients do harm. Their average is kept: "
-        "absences of tau_max rounds in cycles of tau_max (tau_max + 1)."
+        "The remark says it in words only: long absences of most clients do harm. Here the "
+        "average inactivity is kept fixed: absences of tau_max rounds in cycles of tau_max "
+        "(tau_max + 1)."
     ),
 )
 
@@ -273,9 +277,10 @@ NUMBER_OF_CLIENTS = DirectionClaim(
     regimes=regimes.OF_CLIENTS,
     kind=StatementKind.REMARK,
     note=(
-        "In the remark's words only: with more clients, more rounds are needed. It reads this off "
-        "the bound, which is lost; the error itself goes the other way here. Clients alike but "
-        "for two optima, each there every fourth round, after 150 rounds."
+        "The remark says it in words only: with more clients, more rounds are needed. It reads "
+        "this off the bound, which the text at hand lacks; the error itself goes the other way "
+        "here. The clients differ only in which of two optima they have, and each is available "
+        "every fourth round; the error is that after 150 rounds."
     ),
 )
 
@@ -289,8 +294,9 @@ WEIGHT = DirectionClaim(
     regimes=regimes.OF_PSI,
     kind=StatementKind.REMARK,
     note=(
-        "In the remark's words only: too large a psi lets inactive clients dominate. That its "
-        "effect is otherwise negligible is not so for our psi, see fedar/1. In thousandths a round."
+        "The remark says it in words only: too large a psi lets inactive clients dominate. It "
+        "calls the effect of psi otherwise negligible, which is not so for our psi (see fedar/1). "
+        "The growth of psi is in thousandths a round."
     ),
 )
 
@@ -338,10 +344,11 @@ ASSUMPTION_7 = PointClaim(
     regimes=regimes.ASSUMPTION_7,
     kind=StatementKind.ASSUMPTION,
     note=(
-        "Assumed, not claimed: what is checked is whether the paper's own availability meets it. "
-        "The paper bounds inactivity in its theory and draws availability independently in its "
-        "experiments; it does not say that both hold together. They do not: for p < 1 the "
-        "probability grows to 1 with T, whatever the bound."
+        "The paper assumes this rather than claims it; what is checked is whether the paper's own "
+        "availability meets it. The paper bounds inactivity in its theory and draws availability "
+        "independently in its experiments, and does not say that both hold together. They do not: "
+        "for p < 1 the probability that the bound is exceeded tends to 1 as T grows, whatever the "
+        "bound."
     ),
 )
 
@@ -353,9 +360,9 @@ ASSUMPTION_7_DERIVED = replace(
         Hypothesis("a schedule, not chance", sp.Eq(chance, 0, evaluate=False), "Assumption 7"),
     ),
     note=(
-        "A bound that all runs keep exists where absences are bounded by construction: cycles, "
-        "traces, everybody. With independent clients only a bound that grows with t is kept for "
-        "ever, with a probability below one."
+        "A bound that every run keeps exists where absences are bounded by construction: with "
+        "cycles, traces, or all clients in every round. With independent clients only a bound "
+        "that grows with t can be kept for ever, and with a probability below one."
     ),
 )
 
@@ -373,9 +380,9 @@ STATEMENTS: tuple[Statement, ...] = (
         refutations=(
             Refutation(
                 "Section 6.1 draws availability independently in every round, so that absences "
-                "have no bound, and Theorem 2 assumes one.",
+                "can be arbitrarily long, while Theorem 2 assumes a bound on them.",
                 Weight.MISSING_HYPOTHESIS,
-                "a schedule in place of chance",
+                "availability by a schedule in place of chance",
                 "derived",
                 (
                     "p = 0.1, 100 rounds in a row allowed",

@@ -242,9 +242,9 @@ THEOREM_1 = PointClaim(
     regimes=regimes.THEOREM_1,
     derivation=written_in("fltheory.theorems.fedau.proof", "THEOREM_1"),
     note=(
-        "Lemma B.3.3 for h, with eta P/N for the server's step and N omega_n/P for the weights, so "
-        "that its weight error is zero; averaged over T rounds, and T without limit. Under cycles "
-        "the limit is averaged over a cycle's rounds."
+        "Lemma B.3.3 for h, with eta P/N as the server's step size and N omega_n/P as the "
+        "weights, so that its weight error is zero; averaged over T rounds, as T tends to "
+        "infinity. With cyclic availability the limit is averaged over the rounds of a cycle."
     ),
 )
 
@@ -259,9 +259,9 @@ THEOREM_1_PRINTED = RateClaim(
     axes=(RateAxis(s, gamma, lambda setting: _DIVISORS, _slower),),
     regimes=regimes.THEOREM_1_ORDER,
     note=(
-        "Informal: with properly chosen learning rates h is minimised. Read as: with gamma/s for "
-        "gamma, the limit of E||grad h||^2 vanishes as s grows, in the order of the derived bound, "
-        "which is the one shown."
+        "The paper says informally that with properly chosen learning rates h is minimised. It is "
+        "read so: with gamma/s in place of gamma, the limit of E||grad h||^2 vanishes as s grows, "
+        "in the order of the derived bound, which is the bound shown."
     ),
 )
 
@@ -365,10 +365,11 @@ OPTION_1_DERIVED = replace(
     regimes=regimes.OPTION_1,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
-        "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits its coefficient of the "
-        "gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that nothing bounds it: with theta N/(27LIQ) "
-        "for the limit, theta < 1, it is -(1 - theta)/8, and theta = 1/2 gives the constants "
-        "here. The lemma also asks for gamma eta <= 1/(4LI), half of what is printed."
+        "Lemma B.3.3 with phi_n = 1/N, summed over t. At the printed limits on the step sizes the "
+        "coefficient of the gradient is 1/16 + 1/16 + 1/8 - 1/4 = 0, so that the lemma does not "
+        "bound the gradient. With theta N/(27LIQ), theta < 1, as the limit the coefficient is -(1 "
+        "- theta)/8, and theta = 1/2 gives the constants here. The lemma also asks for gamma eta "
+        "<= 1/(4LI), half of the printed limit."
     ),
 )
 OPTION_2_DERIVED = replace(
@@ -388,10 +389,10 @@ OPTION_2_DERIVED = replace(
     regimes=regimes.OPTION_2,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_DERIVED"),
     note=(
-        "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error leaves the "
-        "coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed limits. The lemma asks "
-        "for gamma eta <= 1/(4LI), half of what is printed. The proof needs G at the models of the "
-        "run only."
+        "Lemma B.3.3 with phi_n = 1/N, summed over t: 81/16 G^2 times the weight error is moved "
+        "out of the gradient's coefficient, which is then 1/16 + 1/8 - 1/4 = -1/16 at the printed "
+        "limits. The lemma asks for gamma eta <= 1/(4LI), half of the printed limit. The proof "
+        "needs the bound G only at the models of the run."
     ),
 )
 
@@ -409,8 +410,8 @@ def _three_decades_of_rounds(setting: Setting) -> tuple[int, ...]:
 
 
 _NOTE_OF_ORDERS = (
-    "To the letter: the order in parentheses, its constant left open, with gamma in proportion to "
-    "1/sqrt(T) in the last decade. The bound shown is what stands in parentheses."
+    "To the letter: the order in parentheses, its constant left open, with gamma proportional to "
+    "1/sqrt(T), tested over the last decade. The bound shown is the expression in parentheses."
 )
 OPTION_1_PRINTED = RateClaim(
     id="fedau/2-option-1",
@@ -513,9 +514,10 @@ COROLLARY_4 = RateClaim(
     kind=StatementKind.COROLLARY,
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_PRINTED"),
     note=(
-        "To the letter, K rounded to the nearest whole number of at least 1, Q the largest that "
-        "may happen: it grows like K^2. With K >= 2, three rounds and nobody always there FedAU "
-        "never meets Option 1, so this rests on Option 2."
+        "To the letter, with K rounded to the nearest whole number of at least 1 and Q the "
+        "largest possible value, which grows like K^2. With K >= 2, at least three rounds and no "
+        "client that is always available, FedAU never meets Option 1, so that this rests on "
+        "Option 2."
     ),
 )
 COROLLARY_4_DERIVED = replace(
@@ -526,10 +528,11 @@ COROLLARY_4_DERIVED = replace(
     axes=(RateAxis(T, _ORDER_4_DERIVED, _three_decades_of_rounds, _corollary_4(4)),),
     derivation=written_in("fltheory.theorems.fedau.proof", "COROLLARY_4_DERIVED"),
     note=(
-        "With gamma eta <= 1/(4LI), as Lemma B.3.3 asks, and gradients bounded in the run. The "
-        "drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = 1/(LI sqrt(T)), is (delta^2 + "
-        "sigma^2/I)/T, where sigma^2/T is printed for sigma^2/I; and 1/T <= log_c(T)^2/T holds "
-        "from T = c on only, so that 1 is added to R log^2 T."
+        "With gamma eta <= 1/(4LI), as Lemma B.3.3 requires, and gradients that are bounded "
+        "during the run. The drift term, gamma^2 L^2 I (I delta^2 + sigma^2) at gamma = 1/(LI "
+        "sqrt(T)), is (delta^2 + sigma^2/I)/T, where the paper prints sigma^2/T in place of "
+        "sigma^2/I; and 1/T <= log_c(T)^2/T holds only from T = c on, so that 1 is added to R "
+        "log^2 T."
     ),
 )
 

@@ -169,9 +169,9 @@ THEOREM_3 = PointClaim(
     quantities=QUANTITIES,
     regimes=regimes.THEOREM_3,
     note=(
-        "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, and (1-p)^2 of "
-        "round 0, where omega is 1. The proof gets to that line by a step that fails for t < K "
-        "(fedau/3-step); the line itself is true in every round (docs/fedau.md)."
+        "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, plus (1-p)^2 "
+        "for round 0, where omega is 1. The proof reaches that line by a step that fails for t < "
+        "K (fedau/3-step); the line itself is true in every round (docs/fedau.md)."
     ),
 )
 
@@ -230,8 +230,9 @@ STEP = PointClaim(
     quantities=QUANTITIES,
     regimes=regimes.THEOREM_3,
     note=(
-        "To the letter: the error is split as if E omega_t were E S_n, and the number of intervals "
-        "taken for at least floor(t/K), and for one before. It may then be none: omega is 1."
+        "To the letter: the error is split as if E omega_t were E S_n, and the number of ended "
+        "intervals is taken to be at least floor(t/K), or one before round K. Before round K "
+        "there may be none, and omega is then 1."
     ),
     kind=StatementKind.STEP,
 )
@@ -244,10 +245,10 @@ STEP_DERIVED = replace(
         _against_count_from_cutoff, STEP.quantity.text.replace("t >= 1", "t >= K"), PURE
     ),
     note=(
-        "From t = K on, when an interval has surely ended. Those that have are exchangeable given "
-        "their number: so E omega_t = E S_n, and omega_t is the conditional mean of the average of "
-        "the first floor(t/K) intervals, whose variance is at least as large. That their number is "
-        "random then costs nothing."
+        "From t = K on, when at least one interval has ended. Given their number, the ended "
+        "intervals are exchangeable, so that E omega_t = E S_n, and omega_t is the conditional "
+        "mean of the average of the first floor(t/K) intervals, whose variance is at least as "
+        "large. That the number of intervals is random then costs nothing."
     ),
 )
 
@@ -259,8 +260,8 @@ STATEMENTS: tuple[Statement, ...] = (
         STEP,
         refutations=(
             Refutation(
-                "For t < K no interval need have ended, omega_t is then still 1, and the line "
-                "takes one interval for ended with max(floor(t/K), 1).",
+                "For t < K it may be that no interval has ended, so that omega_t is still 1, but "
+                "the line's max(floor(t/K), 1) counts at least one ended interval.",
                 Weight.GAP,
                 "t >= K",
                 "derived",

@@ -181,12 +181,12 @@ THEOREM_1 = LearningClaim(
     constants=constants,
     regimes={**REGIMES, **_OPPOSITES},
     note=(
-        "To the letter: a participation process chooses clients. Those that hold x_2 only, M - m "
-        "of them, are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is hidden for "
-        "certain, whatever n is. A learner that tosses a coin at x_2 is wrong with probability "
-        "1/2. Each client's samples are then drawn from its own P_i, but all of them together are "
-        "no independent draws from P. 'Non-trivial' is not defined; more than one concept is not "
-        "enough, as {f, -f} is told apart by any sample."
+        "To the letter: a participation process chooses clients. The M - m clients that hold "
+        "nothing but x_2 are shut out; x_2 then has mass 1 - omega, not (1 - omega)/2, and is "
+        "hidden for certain, whatever n is. A learner that tosses a coin at x_2 is wrong with "
+        "probability 1/2. Each client's samples are then drawn from its own P_i, but all samples "
+        "together are not independent draws from P. 'Non-trivial' is not defined; more than one "
+        "concept is not enough, as any sample tells f from -f."
     ),
 )
 
@@ -197,10 +197,11 @@ THEOREM_1_DERIVED = replace(
         _of(_by_samples), f"{_FAILURE}, samples chosen", draw_failures, _LATEX
     ),
     note=(
-        "What the proof does: of Mn samples, drawn from P alike for all clients, mn are selected "
-        "one by one. No participation process can do that, see pac/1-equivalence. It ends in "
-        "'error >= epsilon' where the theorem has '>': the error is 4 epsilon or 0 at x_2, so they "
-        "are the same. s_hat is binomial with 4 epsilon, not with epsilon as printed."
+        "What the proof does: out of Mn samples, all drawn from the same P, mn are selected one "
+        "by one. No participation process can do that (see pac/1-equivalence). The proof ends "
+        "with 'error >= epsilon' where the theorem has '>'; as the error at x_2 is either 4 "
+        "epsilon or 0, the two are the same. s_hat is binomial with parameter 4 epsilon, not "
+        "epsilon as printed."
     ),
 )
 
@@ -209,9 +210,9 @@ THEOREM_1_TIGHT = replace(
     reading="tight",
     bound=sp.Rational(9, 20),
     note=(
-        "x_2 is hidden also where s_hat is exactly (1 - omega)Mn, and given a hidden sample 1/2 "
-        "takes the place of 1/3. The infimum over all systems is 3/4 exp(-1/2) = 0.4549, "
-        "approached as one of M clients with one sample each stays away and M grows."
+        "x_2 is also hidden where s_hat is exactly (1 - omega)Mn, and given a hidden sample 1/3 "
+        "can be raised to 1/2. The infimum over all systems is 3/4 exp(-1/2) = 0.4549, approached "
+        "where one of M clients with one sample each stays away and M grows."
     ),
 )
 
@@ -229,9 +230,10 @@ EQUIVALENCE = LearningClaim(
     regimes=REGIMES,
     kind=StatementKind.SKETCH,
     note=(
-        "The sentence is about learnability, and neither system is learnable: with clients chosen "
-        "(pac/1, printed) and with samples chosen (pac/1, derived) every learner fails. That one "
-        "follows from the other is more, see the reading on the same data."
+        "The sentence is about learnability, and neither system is learnable: every learner fails "
+        "both where clients are chosen (pac/1, printed) and where samples are chosen (pac/1, "
+        "derived). That one follows from the other is a stronger claim; see the reading on the "
+        "same data."
     ),
 )
 
@@ -248,19 +250,20 @@ EQUIVALENCE_ON_THE_SAME_DATA = replace(
     meanings={**MEANINGS, hidden_alike: "P[x_2 can be hidden by choosing clients]"},
     constants=_with_alike,
     note=(
-        "More than the sentence says: that what choosing samples hides choosing clients hides too, "
-        "on the data that the proof uses, all samples drawn from P, independent. A "
-        "client comes with all its samples, so only clients free of x_2 help. For split clients, "
-        "see pac/1, clients hide more than samples do; then S is no sample of P, as exactly n of "
-        "its points come from each client."
+        "A stronger claim than the sentence makes: that whatever can be hidden by choosing "
+        "samples can also be hidden by choosing clients, on the data that the proof uses, where "
+        "all samples are independent draws from P. A client comes with all its samples, so that "
+        "only clients without x_2 help. If x_2 is split off to clients of its own (see pac/1), "
+        "choosing clients hides more than choosing samples does, but then S is not a sample of P, "
+        "as exactly n of its points come from each client."
     ),
 )
 
 EQUIVALENCE_DERIVED = replace(
     EQUIVALENCE_ON_THE_SAME_DATA,
     reading="derived",
-    hypotheses=(Hypothesis("one sample a client", sp.Le(n, 1), "a client is then a sample"),),
-    note="With one sample a client, choosing clients is choosing samples.",
+    hypotheses=(Hypothesis("one sample per client", sp.Le(n, 1), "a client is then a sample"),),
+    note="With one sample per client, choosing clients is choosing samples.",
 )
 
 GUESSING = replace(
@@ -277,8 +280,8 @@ GUESSING = replace(
     bound=sp.Rational(1, 2),
     regimes=REGIMES,
     note=(
-        "To the letter; the later version leaves the sentence out. Guessing errs with probability "
-        "1/2 at either point, but x_1 is seen, and has mass 1 - 4 epsilon."
+        "To the letter; the later version leaves the sentence out. Random guessing errs with "
+        "probability 1/2 at either point, but x_1 is seen and has mass 1 - 4 epsilon."
     ),
     kind=StatementKind.SKETCH,
 )
@@ -326,7 +329,7 @@ RARE = replace(
     quantity=LearningQuantity(_rare, "P[s_hat < (1 - omega) M n], s_hat ~ B(Mn, 4 epsilon)"),
     relation=Relation.ABOVE,
     bound=sp.Rational(3, 20),
-    note="Confirmed, by 17/20: the complement, with room to spare as exp(-1/6) < 17/20.",
+    note="Confirmed, as the complement of 17/20, with room to spare since exp(-1/6) < 17/20.",
 )
 
 RARE_TIGHT = replace(
@@ -349,8 +352,8 @@ CONDITIONAL = replace(
     bound=sp.Rational(1, 3),
     hypotheses=(_NON_TRIVIAL,),
     note=(
-        "Confirmed, by decomposing the expectation with the smaller part at epsilon. The error at "
-        "x_2 is 4 epsilon or 0 and nothing between, so an expectation of 2 epsilon means 1/2."
+        "Confirmed, by splitting the expectation and bounding the smaller part by epsilon. As the "
+        "error at x_2 is either 4 epsilon or 0, an expectation of 2 epsilon even gives 1/2."
     ),
 )
 
@@ -358,7 +361,10 @@ CONDITIONAL_TIGHT = replace(
     CONDITIONAL,
     reading="tight",
     bound=sp.Rational(1, 2),
-    note="Exact: a coin at x_2 attains it. Without coins it is 1.",
+    note=(
+        "Exact: a learner that tosses a coin at x_2 attains it. For learners without randomness "
+        "it is 1."
+    ),
 )
 
 SUM = replace(
@@ -391,10 +397,11 @@ STATEMENTS = (
         EQUIVALENCE_ON_THE_SAME_DATA,
         refutations=(
             Refutation(
-                "A client brings all of its n samples, so that only clients without x_2 help, and "
-                "of independent samples from P there are seldom enough of those.",
+                "A client brings all of its n samples, so that only clients without x_2 help to "
+                "hide it, and with independent samples from P there are seldom enough such "
+                "clients.",
                 Weight.GAP,
-                "one sample a client",
+                "one sample per client",
                 "derived",
                 ("half take part", "one takes part", "ten thousand samples"),
                 natural="half take part",
@@ -407,7 +414,7 @@ STATEMENTS = (
         refutations=(
             Refutation(
                 "x_1 is seen and has mass 1 - 4 epsilon, so that a learner that is right there "
-                "errs with probability (1 - omega)/2 at most, and the proof speaks of x_2 alone.",
+                "errs with probability at most (1 - omega)/2; the proof is about x_2 alone.",
                 Weight.MISPRINT,
                 "at the hidden point, given that it is hidden",
                 "derived",
@@ -425,9 +432,10 @@ STATEMENTS = (
         SUM,
         refutations=(
             Refutation(
-                "(3) has x_1 where x_2 should stand, once in each term: with x_2 it is (4).",
+                "Each of the two terms of (3) has one x_1 where x_2 should stand; with x_2 in "
+                "both places (4) follows.",
                 Weight.MISPRINT,
-                "x_2 for x_1 in (3)",
+                "x_2 in place of x_1 in (3)",
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",

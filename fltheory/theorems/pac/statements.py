@@ -225,8 +225,9 @@ THEOREM_2 = DecayClaim(
     regimes=regimes.THEOREM_2,
     note=(
         "To the letter: P and Q are given first, with constants alpha and beta, and samples are "
-        "drawn from them after that. So Q stays as n grows, and the server's share of all samples "
-        "with it. With n_T fixed Q changes; that the order holds then, too, is another reading."
+        "drawn from them afterwards. So Q stays the same as n grows, and so does the server's "
+        "share of all samples. If n_T is fixed instead, Q changes with n; that the order holds "
+        "then too is another reading."
     ),
 )
 
@@ -235,11 +236,11 @@ THEOREM_2_UNIFORM = replace(
     reading="uniform in Q",
     hypotheses=(_A1_P, _A2, _A1_Q),
     note=(
-        "More than is printed: Assumption 2 at each n, with some alpha and beta. For a mixture Q = "
-        "lambda_1 D + lambda_2 P whose parts share their best hypothesis it always holds, with "
+        "More than is printed: Assumption 2 at each n, with some alpha and beta. For a mixture Q "
+        "= lambda_1 D + lambda_2 P whose parts share their best hypothesis it always holds, with "
         "beta = 1 and alpha = max(1, 1/lambda_2 - 1), as eps_Q >= lambda_2 eps_P. That alpha is "
-        "n_S/n_T: with n_T fixed it grows as n does, O(.) hides it, and what is left is of order "
-        "1/n_T."
+        "n_S/n_T: with n_T fixed it grows in proportion to n, which O(.) hides, and the error "
+        "that is left is of order 1/n_T."
     ),
 )
 
@@ -248,8 +249,9 @@ THEOREM_2_DERIVED = replace(
     reading="derived",
     hypotheses=(*THEOREM_2_UNIFORM.hypotheses, _A2_CONSTANT),
     note=(
-        "The proof bounds eps_P by eps_Q + alpha eps_Q^beta, (15), and drops alpha: it must not "
-        "grow with n. For a mixture, lambda_2 = n_T/(n_T + n_S) must stay away from zero."
+        "The proof bounds eps_P by eps_Q + alpha eps_Q^beta, (15), and drops alpha, which "
+        "therefore must not grow with n. For a mixture this means that lambda_2 = n_T/(n_T + n_S) "
+        "must stay away from zero."
     ),
 )
 
@@ -262,9 +264,10 @@ REMARK_2 = replace(
     regimes=regimes.REMARK_2,
     note=(
         "The condition is Assumption 2 for Q = lambda_1 D + lambda_2 P' and P. With beta > 0 it "
-        "asks that Q's best hypothesis be best for P: P' may have other points and other noise, as "
-        "long as D or P' has points around the target, but not another target. The remark adds "
-        "Theorem 3, whose conditions are on samples of P that the server then does not have."
+        "requires the best hypothesis for Q to be best for P as well: P' may have other points "
+        "and other noise, as long as D or P' has points around the target, but not another "
+        "target. The remark includes Theorem 3, whose conditions are about samples of P that the "
+        "server then does not have."
     ),
 )
 
@@ -346,10 +349,10 @@ THEOREM_3 = DecayClaim(
     constants=offset_constants,
     regimes=regimes.THEOREM_3,
     note=(
-        "The first condition is an event: the error counts where it happens. Both conditions are "
-        "evaluated, the second over all sizes, with A as printed; at a fixed delta it differs from "
-        "the derived reading's by logarithms. The mixture's best threshold is h_Q*. Assumption 1 "
-        "for Q holds with beta_Q = 0 always, and is used no further."
+        "The first condition is an event, and the error is counted only where it occurs. Both "
+        "conditions are evaluated, the second over all sizes, with A as printed; at a fixed delta "
+        "that A differs from the derived reading's by logarithms. The mixture's best threshold is "
+        "h_Q*. Assumption 1 for Q always holds with beta_Q = 0 and is not used further."
     ),
 )
 
@@ -358,10 +361,10 @@ THEOREM_3_DERIVED = replace(
     reading="derived",
     constants=lambda system: offset_constants(system, cited_complexity),
     note=(
-        "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which is A^((1 + beta_P)/2) by Assumption 1 and "
-        "the second condition, and not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) "
-        ">= 0 that is still at most A^(1/(2 - beta_P)) where A <= 1: the theorem stands, with the "
-        "lemma mended."
+        "Lemma 2 loses sqrt(P(h_Q* != h_P*) A), which by Assumption 1 and the second condition is "
+        "A^((1 + beta_P)/2), not O(A). As (1 + beta_P)(2 - beta_P) - 2 = beta_P (1 - beta_P) >= "
+        "0, this is still at most A^(1/(2 - beta_P)) where A <= 1, so that the theorem stands "
+        "once the lemma is mended."
     ),
 )
 
@@ -400,13 +403,14 @@ LEMMA_1 = LearningClaim(
     regimes=regimes.LEMMA_1,
     kind=StatementKind.LEMMA,
     note=(
-        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. "
-        "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = "
-        "exp(-m/2) asks for u = 1 - exp(-1/2) = 0.39 while A is log(m + 1/2)/m: no constant "
-        "factor will do for all m. (18) is an equation with no constant; it is taken as <= with "
-        "the constant 1. The least constants that would do here are 0.64, 2.9, 11 and 77, in the "
-        "order of the regimes: with 3 the lemma would stand at m = 100 and delta = 1e-6, and fall "
-        "at m = 2000 and delta = 2^-1000 as it does with 1. For m below d/2, A can be negative."
+        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. Thresholds "
+        "without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = exp(-m/2) "
+        "requires u = 1 - exp(-1/2) = 0.39 while A is log(m + 1/2)/m, so that no constant factor "
+        "will do for all m. (18) is an equation without a constant; it is read as <= with the "
+        "constant 1. The least constants that would do here are 0.64, 2.9, 11 and 77, in the "
+        "order of the regimes: with 3 the lemma would hold at m = 100 and delta = 1e-6, but at m "
+        "= 2000 and delta = 2^-1000 it would fail as it does with 1. For m below d/2, A can be "
+        "negative."
     ),
 )
 
@@ -417,9 +421,9 @@ LEMMA_1_DERIVED = replace(
         _noiseless_tail(cited_complexity), "P[eps_Q(h_Q^) > A(m, delta)], A with delta outside"
     ),
     note=(
-        "A(m, delta) = d/m log(max(m, d)/d) + 1/m log(1/delta), the usual term of uniform "
-        "Bernstein bounds. On these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-mu) = 2 "
-        "delta/m at u = A."
+        "A(m, delta) = d/m log(max(m, d)/d) + 1/m log(1/delta), the usual term in uniform "
+        "Bernstein bounds. For these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-mu) = "
+        "2 delta/m at u = A."
     ),
 )
 
@@ -474,9 +478,10 @@ LEMMA_2 = DecayClaim(
     regimes=regimes.LEMMA_2,
     kind=StatementKind.LEMMA,
     note=(
-        "To the letter: no condition on h_Q*; its condition is met by h_Q^ = h_Q*. From (23) to "
-        "(24) sqrt(P(h_Q* != h_P*) A) is taken as O(A). Two fixed hypotheses differ on a binomial "
-        "number of samples, whose deviation is of order n_T^(-1/2)."
+        "To the letter: there is no condition on h_Q*, and the lemma's own condition is met by "
+        "h_Q^ = h_Q*. The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) A) to be O(A). But "
+        "the number of samples on which two fixed hypotheses differ is binomial, and their share "
+        "deviates from its mean by the order n_T^(-1/2)."
     ),
 )
 
@@ -487,8 +492,8 @@ LEMMA_2_DERIVED = replace(
         Hypothesis("eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"),
     ),
     note=(
-        "With Theorem 3's second condition and beta_P = 1, as here, P(h_Q* != h_P*) is O(A) too; "
-        "for smaller beta_P the order is A^((1 + beta_P)/2)."
+        "With Theorem 3's second condition and beta_P = 1, as here, P(h_Q* != h_P*) is O(A) as "
+        "well; for smaller beta_P the difference is of order A^((1 + beta_P)/2)."
     ),
 )
 
@@ -535,9 +540,9 @@ EXAMPLE = LearningClaim(
     regimes=regimes.EXAMPLE,
     kind=StatementKind.EXAMPLE,
     note=(
-        "To the letter: for any hypothesis h_t, t real. eps_Q is |t - t*|/(d - c) only up to Q's "
-        "ends; beyond it stays and eps_P grows. With t* at an end of Q, eps_Q = 0 < eps_P there, "
-        "and no alpha will do for any beta > 0."
+        "To the letter: for any hypothesis h_t with real t. eps_Q is |t - t*|/(d - c) only up to "
+        "the ends of Q's support; beyond them it stays constant while eps_P grows. If t* is at an "
+        "end of Q, then eps_Q = 0 < eps_P beyond it, and no alpha will do for any beta > 0."
     ),
 )
 
@@ -547,7 +552,7 @@ EXAMPLE_DERIVED = replace(
     quantity=LearningQuantity(
         _needed_inside, "sup over thresholds in [c, d] of |eps_P - eps_Q|/eps_Q"
     ),
-    note="With thresholds in Q's support only, the printed alpha is exact.",
+    note="With thresholds restricted to Q's support, the printed alpha is exact.",
 )
 
 STATEMENTS = (
@@ -555,8 +560,8 @@ STATEMENTS = (
         EXAMPLE,
         refutations=(
             Refutation(
-                "eps_Q(h_t) = |t - t*|/(b' - a') holds for t in [a', b'] only: beyond an end of Q "
-                "it stays as it is, while eps_P(h_t) goes on growing.",
+                "eps_Q(h_t) = |t - t*|/(b' - a') holds only for t in [a', b']: beyond the ends of "
+                "Q's support eps_Q stays constant, while eps_P(h_t) goes on growing.",
                 Weight.MISSING_HYPOTHESIS,
                 "thresholds in Q's support",
                 "derived",
@@ -570,8 +575,9 @@ STATEMENTS = (
         LEMMA_1,
         refutations=(
             Refutation(
-                "A(m, delta) has log(1/delta)/m inside its logarithm, where the bounds that the "
-                "lemma is cited from have it outside, and no constant factor makes up for that.",
+                "A(m, delta) has log(1/delta)/m inside the logarithm, but the bounds from which "
+                "the lemma is cited have it outside, and no constant factor makes up for the "
+                "difference.",
                 Weight.MISPRINT,
                 "A = d/m log(m/d) + 1/m log(1/delta)",
                 "derived",
@@ -586,8 +592,8 @@ STATEMENTS = (
         THEOREM_2_UNIFORM,
         refutations=(
             Refutation(
-                "(15) bounds eps_P by eps_Q + alpha eps_Q^beta, and (1) drops alpha, which grows "
-                "with n where the server's samples do not.",
+                "(15) bounds eps_P by eps_Q + alpha eps_Q^beta, but (1) drops alpha, which grows "
+                "with n if the number of the server's samples stays fixed.",
                 Weight.GAP,
                 "alpha does not grow with n",
                 "derived",
@@ -602,8 +608,8 @@ STATEMENTS = (
         LEMMA_2,
         refutations=(
             Refutation(
-                "From (23) to (24) sqrt(P(h_Q* != h_P*) A) is taken as O(A), which it is only "
-                "where P(h_Q* != h_P*) is O(A) itself.",
+                "The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) A) to be O(A), which holds "
+                "only where P(h_Q* != h_P*) is itself O(A).",
                 Weight.MISSING_HYPOTHESIS,
                 "Theorem 3's second condition",
                 "derived",

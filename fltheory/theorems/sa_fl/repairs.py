@@ -119,21 +119,25 @@ def _theorem_5(
 
 
 _STEP = Mend(
-    "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK))",
+    "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK))",
     "(45)",
     {"step": STEP_DERIVED_4},
     Weight.MISPRINT,
 )
-_POWER = Mend("eta_s for eta_s^2 in the condition on q", "(55)", {"power": 1}, Weight.MISPRINT)
+_POWER = Mend(
+    "eta_s in place of eta_s^2 in the condition on q", "(55)", {"power": 1}, Weight.MISPRINT
+)
 _ROUNDS = Mend(
-    "the sum over r = 0 .. R-1 for 1 .. R",
+    "the sum over r = 0 .. R-1 in place of 1 .. R",
     "(51)",
     {"quantity": THEOREM_4_DERIVED.quantity},
     Weight.MISPRINT,
 )
-_MINIMA = Mend("minima for maxima in G_1 and G_2", "(54), (55)", {"reduction": "min"}, Weight.GAP)
+_MINIMA = Mend(
+    "minima in place of maxima in G_1 and G_2", "(54), (55)", {"reduction": "min"}, Weight.GAP
+)
 _PRICE_4 = Mend(
-    "4 q sigma_G^2 in the bound for the condition on q",
+    "a term 4 q sigma_G^2 in the bound in place of the condition on q",
     "(52), without (54)",
     {"price_in_bound": True},
     Weight.GAP,
@@ -152,13 +156,13 @@ FAULTS: Mapping[str, Repair[Theorem]] = {
     "sa-fl/5": Repair(
         (
             Mend(
-                "16 etabar/mu^2 for 4 etabar/mu^2 in the condition on q",
+                "16 etabar/mu^2 in place of 4 etabar/mu^2 in the condition on q",
                 "(80)",
                 {"clients": 16},
                 Weight.MISPRINT,
             ),
             Mend(
-                "1/(L mu) for 1/(L+mu) in the condition on q",
+                "1/(L mu) in place of 1/(L+mu) in the condition on q",
                 "(81)",
                 {"server": 1 / (L * mu)},
                 Weight.MISPRINT,
@@ -193,13 +197,14 @@ _STEP_5 = Mend(
     Weight.MISSING_HYPOTHESIS,
 )
 _NOISE_5 = Mend(
-    "4 q eta_c sigma^2/(mu m) for 2 q eta_c sigma^2/(mu m) in the bound",
+    "4 q eta_c sigma^2/(mu m) in place of 2 q eta_c sigma^2/(mu m) in the bound",
     "(61), the cited lemma's factor 2",
     {"noise": 4},
     Weight.MISSING_HYPOTHESIS,
 )
 _PRICE_5 = Mend(
-    "4 q sigma_G^2/mu^2 in the bound for the condition on q, which has 1/(L+mu) for 1/(L mu)",
+    "a term 4 q sigma_G^2/mu^2 in the bound in place of the condition on q, which has 1/(L+mu) "
+    "instead of 1/(L mu)",
     "(78), (81)",
     {"price_in_bound": True},
     Weight.MISPRINT,

@@ -257,12 +257,12 @@ THEOREM_4 = Theorem(
     observe=_observe_gradient_sum,
     regimes=regimes.THEOREM_4,
     note=(
-        "To the letter: LK stands under the root in the step size's limit (in both "
-        "versions' statements and in the proof, so a slip of conversion is unlikely), eta_s is "
-        "squared in the condition on q, and G_1, G_2 are maxima. Maxima over the random T_s and "
-        "T_c are taken over all rounds 0 .. R-1, of expectations, as the proof uses them; i in [m] "
-        "is read as i in S_r, as in (55). The kept witness against the maxima meets the condition "
-        "on every path of the coins, too."
+        "To the letter: LK stands under the root in the limit on the step size (in both versions' "
+        "statements and in the proof, so that it is unlikely to be an error in converting the "
+        "file), eta_s is squared in the condition on q, and G_1 and G_2 are maxima. The maxima "
+        "over the random sets T_s and T_c are taken over all rounds 0 .. R-1 and of expectations, "
+        "as the proof uses them; i in [m] is read as i in S_r, as in (55). The kept witness "
+        "against the maxima also meets the condition on every path of the coin tosses."
     ),
 )
 
@@ -280,11 +280,11 @@ THEOREM_4_DERIVED = replace(
     derivation=proof_4.derived(_bound_4(sigma_s), _Q_CONDITION_54, STEP_DERIVED_4.condition),
     round_symbols=gradient_symbols("mean", _BEFORE_EACH_ROUND),
     note=(
-        "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= "
-        "1/(2 sqrt(30) LK). (53) needs (54), sums over the rounds; (55) replaces them by "
-        "maxima, an upper bound where a lower one is needed, so their means stand here. Its "
-        "factor is 2/K^2 - 8 L eta_s/K^2: eta_s is not squared. The one-round inequalities sum "
-        "over r = 0 .. R-1, not 1 .. R."
+        "What the proof gives. (45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 "
+        "sqrt(30) LK). (53) needs (54), which has sums over the rounds; (55) replaces the sums by "
+        "maxima, an upper bound where a lower one is needed, so that means stand here. The factor "
+        "in (55) is 2/K^2 - 8 L eta_s/K^2, where eta_s is not squared. The inequalities for one "
+        "round are summed over r = 0 .. R-1, not 1 .. R."
     ),
 )
 
@@ -303,10 +303,10 @@ SUBMISSION_4 = replace(
     ),
     round_symbols=gradient_symbols("min", _BEFORE_EACH_ROUND),
     note=(
-        "Differs from the later version: G_1 and G_2 are minima, and one sigma bounds all "
-        "noise. Its Assumption 3 asks for smoothness of F alone; on clients of finite "
-        "dissimilarity here, F and the clients have the same L. With the step's limit mended, "
-        "nothing is known against it."
+        "This version differs from the later one: G_1 and G_2 are minima, and one sigma bounds "
+        "all noise. Its Assumption 3 asks only F to be smooth; for the clients of finite "
+        "dissimilarity checked here, F and the clients have the same L. Once the limit on the "
+        "step size is corrected, nothing is known against it."
     ),
 )
 
@@ -317,7 +317,7 @@ SUBMISSION_4_DERIVED = replace(
     hypotheses=THEOREM_4_DERIVED.hypotheses,
     derivation=proof_4.derived(_bound_4(sigma), _Q_CONDITION_54, STEP_DERIVED_4.condition, sigma),
     round_symbols=THEOREM_4_DERIVED.round_symbols,
-    note="By the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
+    note="From the later version's proof, with one sigma. " + THEOREM_4_DERIVED.note,
 )
 
 DRIFT_5 = as_printed(lambda: 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu))
@@ -408,10 +408,10 @@ THEOREM_5 = Theorem(
     observe=_observe_excess_loss,
     regimes=regimes.THEOREM_5,
     note=(
-        "To the letter, as in the main text (the appendix's restatement lacks the 1/mu^2). The "
-        "statement does not say for which r the condition on q must hold; its proof uses it in "
-        "every round, from (82) to (83). The kept witness meets it in every round, in expectation "
-        "and on every path of the coins."
+        "To the letter, as in the main text (the restatement in the appendix lacks the 1/mu^2). "
+        "The statement does not say for which r the condition on q must hold; the proof uses it "
+        "in every round, in going from (82) to (83). The kept witness meets it in every round, "
+        "both in expectation and on every path of the coin tosses."
     ),
 )
 
@@ -432,10 +432,10 @@ THEOREM_5_DERIVED = replace(
     ),
     note=(
         "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
-        "statement leaves out. From (80) to (81), 4 q eta_c^2 K^2 is 16 q etabar^2/mu^2, not "
-        "4 q etabar^2/mu^2; and (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L mu), not 1/(L+mu), which "
-        "also has the wrong unit. (61) separates mean and variance without the factor 2 of the "
-        "lemma it needs; on quadratic clients with additive noise the step is valid as it stands."
+        "statement leaves out. From (80) to (81), 4 q eta_c^2 K^2 is 16 q etabar^2/mu^2, not 4 q "
+        "etabar^2/mu^2, and (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L mu), not 1/(L+mu), which also has "
+        "the wrong unit. (61) separates mean and variance without the factor 2 that the lemma it "
+        "relies on has; for quadratic clients with additive noise the step is valid as it stands."
     ),
 )
 
@@ -545,9 +545,10 @@ def corollary_1_repaired(theorem: Theorem) -> RateClaim:
             ),
         ),
         note=(
-            "With 4 q sigma_G^2 in the bound, q must fall as the claimed order does: q <= "
+            "With 4 q sigma_G^2 in the bound, q must fall as fast as the claimed order: q <= "
             "1/sqrt(R) with eta_s = 1/sqrt(R), and q <= 1/sqrt(mKR) with eta_s = sqrt(mK/R) for "
-            "the second claim, whose first term needs that step. Tested at half of these q."
+            "the second claim, whose first term needs that step size. Tested at half of these "
+            "limits on q."
         ),
     )
 
@@ -588,8 +589,8 @@ COROLLARY_1 = RateClaim(
         "To the letter: eta_s = 1/sqrt(R), with the hypotheses of Theorem 4 as printed. The "
         "second claim is tested in K, with sigma_s^2 = sigma^2/(2mK). Appendix A.1 says that the "
         "corollary does not hold in arbitrary cases: it asks for server's rounds in proportion to "
-        "clients' ones, by the condition on q with eta_s in place of eta_s^2, G_1 and G_2 as they "
-        "are. That condition is checked at every R, as printed in Theorem 4."
+        "clients' rounds, by the condition on q with eta_s in place of eta_s^2 and with G_1 and "
+        "G_2 unchanged. That condition is checked at every R, as printed in Theorem 4."
     ),
     kind=StatementKind.COROLLARY,
 )
@@ -612,9 +613,10 @@ COROLLARY_1_DERIVED = replace(
         ),
     ),
     note=(
-        "With eta_s = sqrt(mK/R), as in the earlier version: at eta_s = 1/sqrt(R) the bound's "
-        "first term, 2 Delta_0/sqrt(R), has no mK in it. With the hypotheses that Theorem 4's "
-        "proof needs: (54) must hold at every R, while the gradients on its right vanish."
+        "With eta_s = sqrt(mK/R), as in the earlier version, because at eta_s = 1/sqrt(R) the "
+        "bound's first term, 2 Delta_0/sqrt(R), does not contain mK; and with the hypotheses that "
+        "Theorem 4's proof needs, so that (54) must hold at every R although the gradients on its "
+        "right vanish as R grows."
     ),
 )
 
@@ -629,7 +631,7 @@ COROLLARY_2 = RateClaim(
     regimes=regimes.COROLLARY_2,
     kind=StatementKind.COROLLARY,
     note=(
-        "To the letter: any step sizes of order log(R)/R or above qualify, whatever the "
+        "To the letter: any step sizes of order log(R)/R or larger qualify, whatever the "
         "constant, with the hypotheses of Theorem 5 as printed."
     ),
 )
@@ -648,33 +650,33 @@ COROLLARY_2_DERIVED = replace(
         ),
     ),
     note=(
-        "(1 - etabar)^R is of order 1/R only if etabar >= log(R)/R, constant included; a "
-        "smaller constant c gives R^-c. With the hypotheses that Theorem 5's proof needs."
+        "(1 - etabar)^R is of order 1/R only if etabar >= log(R)/R, with a constant of at least "
+        "one; a smaller constant c gives R^-c. With the hypotheses that Theorem 5's proof needs."
     ),
 )
 
 _ROOT = Refutation(
-    "(45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, which is eta_c <= 1/(2 sqrt(30) LK), and the "
-    "printed limit has LK under the root.",
+    "(45) needs 1/2 - 30 (LK eta_c)^2 >= 1/4, that is eta_c <= 1/(2 sqrt(30) LK), but the printed "
+    "limit, 1/(4 sqrt(30LK)), has LK under the root.",
     Weight.MISPRINT,
     "eta_c <= 1/(2 sqrt(30) LK), (45)",
     "repaired",
     certificates=("sa-fl-4-step.json",),
 )
 _MAXIMA = Refutation(
-    "(54) needs sums over the rounds, and (55) replaces them by their largest terms, where only "
-    "something smaller than the sums would do.",
+    "The proof needs (54), whose right side consists of sums over the rounds; (55) replaces them "
+    "by their largest terms, an upper bound where only a lower one would do.",
     Weight.GAP,
-    "4 q sigma_G^2 in the bound for the condition on q, from (51) and (52)",
+    "a term 4 q sigma_G^2 in the bound in place of the condition on q, from (51) and (52)",
     "repaired",
     ("long horizon", "other units"),
     ("sa-fl-4.json",),
 )
 _UNIT_OF_D = Refutation(
-    "In (81) (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu), and the condition on q, read off it, has "
-    "1/(L+mu), which has another unit too.",
+    "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu), but the condition on q that is read off "
+    "it has 1/(L+mu), which does not even have the same unit.",
     Weight.MISPRINT,
-    "1/(L mu) for 1/(L+mu) in the condition on q, (81)",
+    "1/(L mu) in place of 1/(L+mu) in the condition on q, (81)",
     "derived",
     ("other units",),
     ("sa-fl-5.json",),
@@ -696,7 +698,9 @@ STATEMENTS: tuple[Statement, ...] = (
                 regimes=("biased minority excluded",),
                 certificates=(),
                 natural="biased minority excluded",
-                change="clients' rounds as rare as q <= 1/sqrt(R), which 4 q sigma_G^2 asks for",
+                change=(
+                    "clients' rounds as rare as q <= 1/sqrt(R), as the term 4 q sigma_G^2 requires"
+                ),
             ),
         ),
     ),

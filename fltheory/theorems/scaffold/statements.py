@@ -84,17 +84,18 @@ _OPTION_2 = Hypothesis(
     "controls that average K gradients", sp.Ge(option, 2, evaluate=False), "12 h^2 sigma^2/(KS)"
 )
 _ONE_GRADIENT = Refutation(
-    "The term 12 h^2 sigma^2/(KS) has a K that controls of variance sigma^2/K give, and one "
-    "stochastic gradient as c_i^+ = g_i(x), line 12 of Algorithm 1 taken alone, has variance "
-    "sigma^2.",
+    "The K in the term 12 h^2 sigma^2/(KS) needs control variates of variance sigma^2/K, but line "
+    "12 of Algorithm 1, taken alone, makes c_i^+ = g_i(x) a single stochastic gradient, of "
+    "variance sigma^2.",
     Weight.MISSING_HYPOTHESIS,
-    "option I makes an additional pass over the local data, as the paper's text says",
+    "in option I, an additional pass over the local data, as the paper's text says",
     "printed",
     ("one gradient as control",),
 )
 _ONE_STOCHASTIC_GRADIENT = (
-    "The pseudo-code alone, where option I's g_i(x) is one stochastic gradient. The paper's text "
-    "says that option I makes an additional pass over the local data, see the printed reading."
+    "The pseudo-code alone, in which option I's g_i(x) is a single stochastic gradient. The "
+    "paper's text says that option I makes an additional pass over the local data; see the "
+    "printed reading."
 )
 
 
@@ -147,8 +148,8 @@ STRONGLY_CONVEX = Theorem(
     quantities=QUANTITIES,
     regimes=regimes.CONVEX,
     note=(
-        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, hides "
-        "the term of C_0."
+        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
+        "leaves out the term in C_0."
     ),
 )
 
@@ -158,9 +159,9 @@ STRONGLY_CONVEX_DERIVED = replace(
     hypotheses=(*_without_pass(STRONGLY_CONVEX), _OPTION_2),
     derivation=proof.strongly_convex(),
     note=(
-        "The server's variance, 12 h^2 sigma^2/(KS), has a K that only controls of variance "
-        "sigma^2/K allow: option II, or an extra pass of K gradients. With one gradient as a "
-        "control (option I) the noise does not shrink with K."
+        "The K in the server's variance, 12 h^2 sigma^2/(KS), needs control variates of variance "
+        "sigma^2/K: option II, or an extra pass of K gradients. With a single gradient as control "
+        "variate (option I) the noise does not shrink with K."
     ),
 )
 
@@ -236,9 +237,9 @@ NONCONVEX = Theorem(
     quantities=QUANTITIES,
     regimes=regimes.NONCONVEX,
     note=(
-        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, hides "
-        "the warm start: without it the bound is 0 at x^0 = x* with exact gradients, and the "
-        "model moves."
+        "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
+        "leaves out the warm start; without it the bound is 0 at x^0 = x* with exact gradients, "
+        "and yet the model moves."
     ),
 )
 
@@ -247,8 +248,8 @@ NONCONVEX_DERIVED = replace(
     reading="derived",
     hypotheses=(*_without_pass(NONCONVEX), replace(_OPTION_2, source="70 beta h sigma^2/(KS)")),
     note=(
-        "The noise's 1/K needs controls of variance sigma^2/K, as in the convex theorem: option "
-        "II, or an extra pass of K gradients."
+        "The 1/K in the noise term needs control variates of variance sigma^2/K, as in the convex "
+        "theorem: option II, or an extra pass of K gradients."
     ),
 )
 

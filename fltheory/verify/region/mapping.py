@@ -53,9 +53,12 @@ class RegionMap(ReadOnlyArrays):
     def summary(self) -> str:
         """How much of the map the theorem says anything about, in a line."""
         applies = 1 - self.share(Outcome.INAPPLICABLE)
+        if not applies:
+            return "applies nowhere on this map"
         where = "almost nowhere, " if applies < _ALMOST_NOWHERE else ""
         parts = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED)
-        shares = ", ".join(f"{part.name} on {self.share(part):.1%}" for part in parts)
+        found = {part.name: self.share(part) for part in parts}
+        shares = ", ".join(f"{name} on {share:.1%}" for name, share in found.items() if share)
         return f"applies {where}on {applies:.1%} of the cells: {shares}"
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-import sympy as sp
 
 from fltheory import theorems
-from fltheory.grammar.printed_form import printed_latex
+from fltheory.grammar.printed_form import form_text, printed_latex, printed_text
 from fltheory.report.terminal.corrected_statement import (
     _typeset_summands,
+    _written_summands,
     corrected_latex,
     corrected_text,
 )
@@ -32,10 +32,9 @@ def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> Non
         assert printed_latex(hypothesis.condition) in latex
     for assertion in found.corrected.assertions:
         assert assertion.left in text
-        terms = [assertion.right] if assertion.variable else sp.Add.make_args(assertion.right)
-        for term in terms:  # a negative one has its sign before it
-            sizes = (term, -term)
-            assert any(str(size) in text for size in sizes)
+        for term, written in _written_summands(assertion):
+            size = printed_text(term) if written is None else form_text(written)
+            assert size.removeprefix("-") in text  # a negative one has its sign before it
     for number, change in enumerate(found.changes, 1):
         # A number that marks no part would send the reader looking for it.
         marks_a_part = re.search(rf"\[(\d+,)*{number}(,\d+)*\]", text.split("What changes")[0])
@@ -47,7 +46,7 @@ def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> Non
 @pytest.mark.parametrize("identifier", CORRECTED)
 def test_summands_in_the_order_of_the_paper_are_those_of_the_statement(identifier: str) -> None:
     for assertion in correction(identifier).corrected.assertions:
-        found = _typeset_summands(assertion)
+        found = list(_typeset_summands(assertion))
         assert sum(term for term, _ in found) == assertion.right
         assert [latex for _, latex in found if not latex] == []
 
@@ -80,6 +79,22 @@ def test_latex_is_balanced_and_has_no_character_that_text_cannot_show(identifier
     assert not re.search(r"[_^&#%]", outside.split("\n", 1)[1]), outside
 
 
+@pytest.mark.parametrize("identifier", CORRECTED)
+def test_text_and_latex_have_the_same_order(identifier: str) -> None:
+    found = correction(identifier)
+    text, latex = corrected_text(found), corrected_latex(found)
+    for assertion in found.corrected.assertions:
+        places_in_text, places_in_latex = [], []
+        for (term, written), (_, typeset) in zip(
+            _written_summands(assertion), _typeset_summands(assertion), strict=True
+        ):
+            size = printed_text(term) if written is None else form_text(written)
+            places_in_text.append(text.index(size.removeprefix("-")))
+            places_in_latex.append(latex.index(typeset.removeprefix("- ")))
+        assert places_in_text == sorted(places_in_text)
+        assert places_in_latex == sorted(places_in_latex)
+
+
 def test_latex_has_the_order_of_the_paper() -> None:
     latex = corrected_latex(correction("sa-fl/5"))
     assert r"\leq \left(1 - \bar{\eta}\right)^{R} D_{0}^{2} \\" in latex
@@ -90,23 +105,23 @@ def test_latex_has_the_order_of_the_paper() -> None:
 
 def test_marks_stand_where_the_changes_are() -> None:
     text = corrected_text(correction("sa-fl/5"))
-    assert "small client step: eta_c <= 1/(16*K*L)   [1]" in text
-    assert "+ 4*eta_c*q*sigma**2/(m*mu)   [2]" in text
+    assert "small client step: eta_c <= 1/(16*L*K)   [1]" in text
+    assert "+ 4*q*eta_c*sigma**2/(mu*m)   [2]" in text
     assert "+ 4*q*sigma_G**2/mu**2   [3]" in text
     assert "left out: few clients' rounds, q <= 1/(1 + " in text
-    assert "coupled step sizes: K*eta_c*mu/2 = 2*L*eta_s*mu/(L + mu)\n" in text
+    assert "coupled step sizes: eta_c*K*mu/2 = 2*eta_s*L*mu/(L + mu)\n" in text
     latex = corrected_latex(correction("sa-fl/5"))
     assert r"\changed{3}{\frac{4 q \sigma_{G}^{2}}{\mu^{2}}}" in latex
 
 
 def test_a_negative_summand_has_its_sign_before_it() -> None:
     found = correction("pac/example")
-    assert "\n    - (-c + d)/(-a + b)\n" in corrected_text(found)
+    assert "\n    - (d - c)/(b - a)\n" in corrected_text(found)
     assert "+ -" not in corrected_latex(found)
 
 
 def test_long_texts_may_be_broken_into_lines() -> None:
     latex = corrected_latex(correction("ca-fed/2"))
     assert "detokenize" not in latex
-    assert r"w\_B* for w* in upsilon and in Gamma" in latex
+    assert r"w\_B* in place of w* in upsilon and in Gamma" in latex
     assert r"\textbar{}\textbar{}w\_0 - w*\textbar{}\textbar{}" in latex
