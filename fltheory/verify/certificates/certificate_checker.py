@@ -22,6 +22,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -320,9 +321,14 @@ def _log_of(value: Fraction, bits: int) -> Span:
     k = value.numerator.bit_length() - value.denominator.bit_length()
     k -= value < Fraction(2) ** k
     scaled = value / Fraction(2) ** k
-    of_two, of_rest = _artanh(Fraction(1, 3), bits), _artanh((scaled - 1) / (scaled + 1), bits)
+    of_two, of_rest = _third(bits), _artanh((scaled - 1) / (scaled + 1), bits)
     ends = sorted(2 * k * end for end in of_two)
     return ends[0] + 2 * of_rest[0], ends[1] + 2 * of_rest[1]
+
+
+@cache
+def _third(bits: int) -> Span:
+    return _artanh(Fraction(1, 3), bits)
 
 
 def _artanh(z: Fraction, bits: int) -> Span:
@@ -725,7 +731,12 @@ def _plus(*terms: tuple[Fraction | int, Vector]) -> Vector:
     for factor, vector in terms:
         for into, form in zip(total, vector, strict=True):
             for key, value in form.items():
-                into[key] = into.get(key, Fraction(0)) + factor * value
+                # Long runs spend their time here: what is 1 is nearly always that object.
+                if value is _ONE:
+                    term = factor if isinstance(factor, Fraction) else Fraction(factor)
+                else:
+                    term = value if factor == 1 else factor * value
+                into[key] = into[key] + term if key in into else term
     return total
 
 
@@ -740,7 +751,7 @@ class _Local:
 
     ``y_K - x = (A - I)(x - c) - G z + nu`` with ``A = (I - lr H)^K``, ``G = lr sum_k (I - lr H)^k``
     and ``Var nu = B`` for noise of variance one a coordinate, ``B = lr^2 sum_k (I - lr H)^2k``;
-    ``Cov(nu, sum of noises) = -G``.
+    ``Cov(nu, sum of noises) = -G``. Without noise B is left at zero.
     """
 
     power: Matrix
@@ -748,13 +759,14 @@ class _Local:
     spread: Matrix
 
 
-def _local(hessian: Matrix, lr: Fraction, steps: int) -> _Local:
+def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
     one = _unit(len(hessian))
     shrinks = _weighed((_ONE, one), (-lr, hessian))
     power, sums, spread = one, _weighed((Fraction(0), one)), _weighed((Fraction(0), one))
     for _ in range(steps):
         sums = _weighed((_ONE, sums), (lr, power))
-        spread = _weighed((_ONE, spread), (lr * lr, _times_matrix(power, power)))
+        if is_noisy:
+            spread = _weighed((_ONE, spread), (lr * lr, _times_matrix(power, power)))
         power = _times_matrix(shrinks, power)
     return _Local(power, sums, spread)
 
@@ -785,7 +797,7 @@ class _Block:
             if len(self._known) > 2 * len(self.hessians):
                 self._known.clear()
             self.effort.spend(20 * steps * len(self.axes) ** 3)
-            self._known[key] = _local(self.hessians[i], lr, steps)
+            self._known[key] = _local(self.hessians[i], lr, steps, self.clients.sigma > 0)
         return self._known[key]
 
 
@@ -820,8 +832,8 @@ class _Round:
         self.covariance |= {(first + a, first + b): covariance(a, b) for a, b in pairs}
         return [{first + a: _ONE} for a in range(size)]
 
-    def local(self, i: int) -> tuple[Vector, Vector]:
-        """Return ``y_K - x`` of client i, and the sum of its exact gradients along the way."""
+    def _local(self, i: int) -> tuple[Vector, Vector]:
+        """Return ``y_K - x`` of client i, and its noises' sum."""
         run, d = self.block.local(i, self.lr, self.steps), len(self.block.axes)
         level = self.block.clients.sigma**2 / len(self.block.clients.optima[0])
         parts = [[run.spread, run.sums], [run.sums, _weighed((Fraction(self.steps), _unit(d)))]]
@@ -830,14 +842,19 @@ class _Round:
             sign = 1 if a // d == b // d else -1
             return sign * level * parts[a // d][b // d][a % d][b % d]
 
-        noise = self._noise(2 * d, covariance)
+        noise = self._noise(2 * d, covariance) if level > 0 else [{} for _ in range(2 * d)]
         offset = _plus((1, self.x), (-1, [{0: c} for c in self.block.optima[i]]))
         pull = _plus((1, _image(run.power, offset)), (-1, offset), (1, noise[:d]))
-        return pull, _plus((-1 / self.lr, pull), (-1, noise[d:]))
+        return pull, noise[d:]
+
+    def local(self, i: int) -> tuple[Vector, Vector]:
+        """Return ``y_K - x`` of client i, and the sum of its exact gradients along the way."""
+        pull, noise = self._local(i)
+        return pull, _plus((-1 / self.lr, pull), (-1, noise))
 
     def change(self, i: int, added: Vector | None = None) -> Vector:
         """Return ``y_K - x`` of client i; ``added`` is added to its gradients."""
-        pull = self.local(i)[0]
+        pull = self._local(i)[0]
         if added is None:
             return pull
         return _plus((1, pull), (-1, _image(self.block.local(i, self.lr, self.steps).sums, added)))
@@ -1220,6 +1237,13 @@ def _fixed(value: Fraction, bits: int) -> _Fixed:
     return above // below, -(-above // below)
 
 
+def _fixed_product(first: Fraction, second: Fraction, bits: int) -> _Fixed:
+    """Return a product's bracket; lowest terms are not asked for."""
+    above = first.numerator * second.numerator << bits
+    below = first.denominator * second.denominator
+    return above // below, -(-above // below)
+
+
 def _times(first: _Fixed, second: _Fixed) -> _Fixed:
     """Multiply brackets; the units multiply, too."""
     a, b, c, d = (x * y for x in first for y in second)
@@ -1239,13 +1263,18 @@ def _product_of(first: Form, second: Form, covariance: _Square, size: int) -> _S
     found: _Square = {}
     for (k, a), (m, b) in product(first.items(), second.items()):
         if k < size and m < size:
-            key, value = (min(k, m), max(k, m)), a * b
+            key = (k, m) if k < m else (m, k)
+            value = a if b is _ONE else b if a is _ONE else a * b
         elif k >= size and m >= size:
             key, value = (0, 0), a * b * covariance.get((k, m), Fraction(0))
         else:
             continue  # noise is of mean zero, and independent of the state
-        found[key] = found.get(key, Fraction(0)) + value
+        found[key] = found[key] + value if key in found else value
     return found
+
+
+# The chance, the next state's forms, the noises' covariance, and what is known then.
+_Outcome: TypeAlias = tuple[Fraction, Any, Any, Any]
 
 
 class _Run:
@@ -1272,13 +1301,23 @@ class _Run:
             for name, count in sizes.items()
         }
         self._maps: dict[Any, Any] = {}
+        self._images: tuple[int, dict[Any, list[_Outcome]]] = (0, {})
+        self._averages: tuple[int, Vector] = (0, [])
 
     def initial(self) -> list[Fraction]:
         d, copies = len(self.block.axes), 2 if self._method.averaged else 1
         return [_ONE, *self.block.x0 * copies, *[Fraction(0)] * (self.size - 1 - d * copies)]
 
-    def images(self, place: Any, known: Any, t: int) -> list[tuple[Fraction, Any, Any, Any]]:
-        """Return (chance, next state's forms, covariance, what is known) of round t's outcomes."""
+    def images(self, place: Any, known: Any, t: int) -> list[_Outcome]:
+        """Return round t's outcomes, made once for all rounds that are alike."""
+        key, alike = (place, known), self._key(t)
+        if self._images[0] != alike:
+            self._images = alike, {}
+        if key not in self._images[1]:
+            self._images[1][key] = self._outcomes(place, known, t)
+        return self._images[1][key]
+
+    def _outcomes(self, place: Any, known: Any, t: int) -> list[_Outcome]:
         found = []
         for chance, present in self._w.law.sets(place):
             for share, branch in self._branches():
@@ -1314,11 +1353,16 @@ class _Run:
             moved = _plus((1, r.x), (-1, inner["x"][0]), (method.momentum, before["velocity"][0]))
             r.state["velocity"][0], r.state["x"][0] = moved, _plus((1, inner["x"][0]), (1, moved))
         if method.averaged:
-            share = method.averaged.at(t) / self._effort.sum_of(method.averaged, t)
-            average, iterate = before["x"][0], before["iterate"][0]
-            r.state["iterate"] = [r.x]
-            r.state["x"] = [_plus((1 - share, average), (share, iterate))]
+            r.state["iterate"], r.state["x"] = [r.x], [self._average(method.averaged, t)]
         return r
+
+    def _average(self, sizes: _Sizes, t: int) -> Vector:
+        """Return what round t makes of the average, whoever takes part: the last one is held."""
+        if self._averages[0] != t:
+            share = sizes.at(t) / self._effort.sum_of(sizes, t)
+            average, iterate = self._start["x"][0], self._start["iterate"][0]
+            self._averages = t, _plus((1 - share, average), (share, iterate))
+        return self._averages[1]
 
     def _key(self, t: int) -> int:
         """Return a number for rounds that are alike."""
@@ -1334,13 +1378,20 @@ class _Run:
             if self._key(t) > 1:
                 self._maps.clear()
             sums: dict[Any, dict[tuple[int, int], dict[tuple[int, int], list[_Fixed]]]] = {}
+            # Forms that do not depend on who takes part are one object for all outcomes.
+            known_squares: dict[tuple[int, int], _Square] = {}
+            one: Form = {0: _ONE}
             for chance, forms, covariance, after in self.images(place, known, t):
-                into, forms = sums.setdefault(after, {}), [{0: _ONE}, *forms]
+                into, forms = sums.setdefault(after, {}), [one, *forms]
                 self._effort.spend(sum(map(len, forms)) ** 2)
                 for i, j in _pairs(self.size):
-                    square = _product_of(forms[i], forms[j], covariance, self.size)
+                    of = id(forms[i]), id(forms[j])
+                    square = None if covariance else known_squares.get(of)
+                    if square is None:
+                        square = _product_of(forms[i], forms[j], covariance, self.size)
+                        known_squares[of] = square
                     for pair, value in square.items():
-                        term = _fixed(chance * value, bits)
+                        term = _fixed_product(chance, value, bits)
                         into.setdefault((i, j), {}).setdefault(pair, []).append(term)
             self._maps[key] = [
                 (after, {pair: {k: _added(terms) for k, terms in factors.items()}
@@ -1517,12 +1568,13 @@ class _Known:
     def series(self, of: str, bits: int) -> list[Span]:
         """Return a quantity before every round and after the last; all are worked out at once."""
         if (of, bits) not in self._series:
-            _check_projection(self)
-            sums = [(Fraction(0), Fraction(0))] * (self.w.rounds + 1)
-            for run in self.runs:
-                each = _expected(run, of, bits)
-                sums = [(a + b, c + d) for (a, c), (b, d) in zip(sums, each, strict=True)]
-            self._series[of, bits] = sums
+            # Hand in hand: a projection and the moments go through the same maps of every round.
+            rounds = zip(_kept_inside(self), *(_expected(run, of, bits) for run in self.runs),
+                         strict=True)  # fmt: skip
+            self._series[of, bits] = [
+                (_total(low for low, _ in spans), _total(high for _, high in spans))
+                for _, *spans in rounds
+            ]
         return self._series[of, bits]
 
     def delayed(self, bits: int) -> tuple[Span, Span]:
@@ -1554,13 +1606,14 @@ def _expected(run: _Run, of: str, bits: int) -> Iterator[Span]:
         yield low * unit, high * unit
 
 
-def _check_projection(known: _Known) -> None:
-    """Refuse a projection onto a ball that may ever move the model.
+def _kept_inside(known: _Known) -> Iterator[None]:
+    """Go through rounds 0 .. R and refuse a projection onto a ball that may ever move the model.
 
     With exact gradients every round takes the box that holds the state to a box.
     """
     w, ball = known.w, known.w.method.ball
     if ball is None:
+        yield from [None] * (w.rounds + 1)
         return
     counted = w.method.kind.known(w.method.parameters, len(w.clients.optima)) != ()
     if counted or w.clients.sigma > 0 or w.clients.server_sigma > 0:
@@ -1569,6 +1622,7 @@ def _check_projection(known: _Known) -> None:
             "depend on the past"
         )
     boxes = [_boxes(run, w) for run in known.runs]
+    yield
     for _ in range(w.rounds):
         farthest = Fraction(0)
         for run, box in zip(known.runs, boxes, strict=True):
@@ -1579,21 +1633,48 @@ def _check_projection(known: _Known) -> None:
                 farthest += max((end - centre) ** 2 for end in ends)
         if farthest > ball[1] ** 2:
             raise CertificateError("setting.algorithm.onto: the projection may move the model")
+        yield
 
 
 def _boxes(run: _Run, w: _Setting) -> Iterator[list[Span]]:
     """Yield a box around the state after every round, whoever took part."""
-    box: list[Span] = [(value, value) for value in run.initial()[1:]]
-    places = {*w.law.initial, *w.law.stationary}
+    box: list[Span] = [(_ONE, _ONE), *((value, value) for value in run.initial()[1:])]
+    places, unit = {*w.law.initial, *w.law.stationary}, Fraction(1, 2**FINEST)
     for t in range(1, w.rounds + 1):
-        ends: list[list[Fraction]] = [[] for _ in box]
+        ends: list[list[_Fixed]] = [[] for _ in box[1:]]
+        known: dict[int, _Fixed] = {}  # forms that do not depend on who takes part are one object
         for place in places:
             for _, forms, _, _ in run.images(place, (), t):
+                run.block.effort.spend(run.size)
                 for found, form in zip(ends, forms, strict=True):
-                    parts = [[f * end for end in ((_ONE, _ONE), *box)[k]] for k, f in form.items()]
-                    found += [_total(map(min, parts)), _total(map(max, parts))]
-        box = [_outwards((min(found), max(found)), FINEST) for found in ends]
-        yield box
+                    if id(form) not in known:
+                        known[id(form)] = _extent(form, box)
+                    found.append(known[id(form)])
+        lows_and_highs = [zip(*found, strict=True) for found in ends]
+        box = [
+            (_ONE, _ONE),
+            *((min(lows) * unit, max(highs) * unit) for lows, highs in lows_and_highs),
+        ]
+        yield box[1:]
+
+
+def _extent(form: Form, box: Sequence[Span]) -> _Fixed:
+    """Return the ends of a form in numbers in a box, in units of 2^-FINEST.
+
+    Fractions of many digits are added without asking for lowest terms.
+    """
+    ends = []
+    for which in (0, 1):
+        above, below = 0, 1
+        for k, factor in form.items():
+            # The far end of a factor below zero is the near one.
+            end = box[k][which if factor > 0 else 1 - which]
+            over, under = factor.numerator * end.numerator, factor.denominator * end.denominator
+            shared = math.gcd(below, under)
+            above = above * (under // shared) + over * (below // shared)
+            below *= under // shared
+        ends.append((above << FINEST, below))
+    return ends[0][0] // ends[0][1], -(-ends[1][0] // ends[1][1])
 
 
 # ---------------------------------------------------------------- numbers of a setting

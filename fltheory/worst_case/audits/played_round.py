@@ -159,11 +159,20 @@ def _largest_step(theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Fra
         for hypothesis in theorem.hypotheses
         if "client_lr" in (names := names_in(theorem, hypothesis.condition)) and names <= _ON_STEPS
     ]
+    # All else is put in once: thousands of steps are tried.
+    length = sp.Dummy("client_lr", positive=True)
+    values = values_in_numbers(clients, a_round) | {NUMBERS["client_lr"]: length}
+    conditions = [
+        with_values(theorem, hypothesis.condition, values, unknown={length})
+        for hypothesis in asked
+        if hypothesis.is_known
+    ]
     # One by one for a step as large as it can be, and then by halves.
     parts = chain(range(8, _MOST_PARTS), (_MOST_PARTS * 2**k for k in range(_MOST_HALVINGS)))
     for part in parts:
         step = 1 / (part * clients.L * a_round.local_steps)
-        if not _failing(theorem, asked, clients, replace(a_round, client_lr=step)):
+        tried = {length: sp.Rational(step.numerator, step.denominator)}
+        if not any(condition.subs(tried) == sp.false for condition in conditions):
             return step
     names_asked = ", ".join(repr(item.name) for item in asked)
     raise ValueError(

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import sympy as sp
@@ -47,10 +49,12 @@ NUMBERS: Mapping[str, sp.Symbol] = (
 
 def formulas_of(theorem: Theorem) -> dict[sp.Symbol, sp.Expr]:
     """Return what each symbol of a statement is, in `NUMBERS` where they have the name."""
-    return {
-        symbol: parse_expr(text, local_dict=dict(NUMBERS))
-        for symbol, text in theorem.quantities.items()
-    }
+    return {symbol: _formula(text) for symbol, text in theorem.quantities.items()}
+
+
+@lru_cache(maxsize=256)
+def _formula(text: str) -> sp.Expr:
+    return parse_expr(text, local_dict=dict(NUMBERS))
 
 
 def check_quantities(theorem: Theorem) -> None:
@@ -168,13 +172,21 @@ def holds(
     return bool(decided) if decided in (sp.true, sp.false) else None
 
 
-def with_values(theorem: Theorem, expression: Any, values: Mapping[Any, Any]) -> Any:
-    """Return a statement's formula with numbers put in for its symbols, where there are any."""
+def with_values(
+    theorem: Theorem,
+    expression: Any,
+    values: Mapping[Any, Any],
+    unknown: AbstractSet[Any] = frozenset(),
+) -> Any:
+    """Return a statement's formula with numbers put in for its symbols, where there are any.
+
+    Values may be formulas in ``unknown`` symbols, which no statement has.
+    """
     own: dict[Any, Any] = {}
     for symbol, formula in formulas_of(theorem).items():
         value = formula.subs(values)
         # Half a value would replace a symbol of the statement by one of the same letters here.
-        if not value.free_symbols:
+        if value.free_symbols <= unknown:
             own[symbol] = value
     return _without_definitions(theorem, expression).subs(own)
 
