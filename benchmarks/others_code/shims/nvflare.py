@@ -2,8 +2,8 @@
 
 The controller's own `run` goes round by round; `sample_clients` and `send_model_and_wait`, which
 need a deployment, give way to the trace and to a client in this process.  The client's loop is
-that of the library's guide to the helper: optimizer step, `model_update`, and `terms_update` at
-the end.
+that of the library's own Lightning callback: optimizer step, `model_update`, and `terms_update`
+at the end.
 """
 
 import copy
