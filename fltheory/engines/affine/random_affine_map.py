@@ -187,6 +187,8 @@ class Effects:
 
 def mixture(laws: Sequence[tuple[float, RandomAffineMap]]) -> RandomAffineMap:
     """Return the law of drawing one of ``laws`` with its probability, then applying it."""
+    if len(laws) == 1 and laws[0][0] == 1:
+        return laws[0][1]
 
     def mean(arrays: Iterable[FloatArray]) -> FloatArray:
         weighted = [p * array for (p, _), array in zip(laws, arrays, strict=True)]

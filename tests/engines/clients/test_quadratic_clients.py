@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import random_problem
 
+from fltheory.engines.clients import quadratic_clients
 from fltheory.engines.clients.noise import GaussianNoise, Silence, UnitImpulses
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
@@ -139,6 +140,21 @@ def test_noise_of_each_client_is_its_own(shared: bool) -> None:
         block = slice(2 * client, 2 * client + 2)
         expected[block, block] = explicit_noise(problem, client, 3, 0.4)[0]
     np.testing.assert_allclose(covariance, expected, rtol=1e-11, atol=1e-14)
+
+
+def test_few_clients_are_added_up_as_many_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = random_problem(5, 4, 3, shared=False, sigma=0.7)
+    rng = np.random.default_rng(5)
+    x, who, weights = rng.standard_normal((6, 3)), some_masks(rng, 6, 4), rng.random((6, 4))
+
+    def summed() -> np.ndarray:
+        clients = QuadraticClients(problem, GaussianNoise(np.random.default_rng(1)))
+        return clients.summed_local_sgd(x, who, weights, steps=3, lr=0.2)
+
+    in_turn = summed()
+    monkeypatch.setattr(quadratic_clients, "_MOST_ADDED_IN_TURN", 0)
+    np.testing.assert_allclose(in_turn, summed(), rtol=1e-14)
+    assert in_turn[-1].any()
 
 
 def test_servers_gradient_and_its_noise() -> None:
