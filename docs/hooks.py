@@ -123,6 +123,11 @@ def _formula(latex: str) -> str:
     return f'<span class="formula">{"<wbr>".join(pieces)}</span>'
 
 
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Mark the cells of tables that hold sentences: the style sheet keeps them from being narrow."""
+    return re.sub(r"<td>(?=(?:(?!</td>).){70})", '<td class="sentence">', html)
+
+
 def on_post_build(config: MkDocsConfig) -> None:
     """Fail if a public name is not in the reference that was built."""
     inventory = (Path(config.site_dir) / "objects.inv").read_bytes()

@@ -15,7 +15,15 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 # What every floor stands on: checks of arguments, exact numbers, progress.
-GROUND = {"decimals", "exact_or_float", "parallel", "progress", "read_only", "validation"}
+GROUND = {
+    "decimals",
+    "exact_or_float",
+    "parallel",
+    "progress",
+    "read_only",
+    "validation",
+    "whole_file",
+}
 
 
 def imports_between(root: Path) -> dict[str, set[str]]:
