@@ -124,7 +124,7 @@ def _formula(latex: str) -> str:
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Mark the cells of tables that hold sentences: the style sheet keeps them from being narrow."""
+    """Mark the cells of tables that hold sentences: the style sheet keeps them legible."""
     return re.sub(r"<td>(?=(?:(?!</td>).){70})", '<td class="sentence">', html)
 
 

@@ -230,3 +230,9 @@ def test_a_corrected_statement_is_typeset_above_its_latex(hooks: ModuleType) -> 
     assert "- smooth clients: <span" in page
     assert r"\changed" not in re.sub(r"```latex.*?```", "", page, flags=re.DOTALL)
     assert hooks.on_page_markdown("```latex\nx\n```", None, None, None) == "```latex\nx\n```"
+
+
+def test_cells_that_hold_sentences_are_marked(hooks: ModuleType) -> None:
+    long = "a sentence of more words than a narrow column can hold in a few lines, <code>x</code>"
+    html = hooks.on_page_content(f"<td>short</td><td>{long}</td><td>short</td>", None, None, None)
+    assert html == f'<td>short</td><td class="sentence">{long}</td><td>short</td>'
