@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fltheory.testing.cells import each_cell, rows_of
 
 if TYPE_CHECKING:
-    from fltheory.testing.conformance.clients import QuadraticClient
+    from fltheory.testing.conformance.cases.clients import QuadraticClient
     from fltheory.testing.conformance.own_runs import run_of
     from fltheory.testing.conformance.pytest_laws import LawCheck, conformance_laws
     from fltheory.testing.conformance.report import (
@@ -45,7 +45,7 @@ _HOMES = {
     "ConformanceReport": "report",
     "Finding": "report",
     "Outcome": "report",
-    "QuadraticClient": "clients",
+    "QuadraticClient": "cases.clients",
     "LawCheck": "pytest_laws",
     "check_algorithm": "suite",
     "conformance_algorithms": "specifications",

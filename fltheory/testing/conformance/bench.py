@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.guarded_run import GuardedRun, Misconduct
 from fltheory.testing.conformance.own_runs import run_of
 from fltheory.testing.conformance.specifications import Specification

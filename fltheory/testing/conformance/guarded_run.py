@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fltheory.read_only import read_only_copy
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.clients import CountedClient
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.clients import CountedClient
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.validation import FloatArray
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.algorithms.table import listed
-from fltheory.testing.conformance.clients import Client, SteppedOnClients
+from fltheory.testing.conformance.cases.clients import Client, SteppedOnClients
 from fltheory.validation import FloatArray
 
 Run: TypeAlias = Callable[..., Any]

@@ -8,8 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.likely_causes import averaging, counting, memory
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.likely_causes import (
+    averaging,
+    ca_fed,
+    f3ast,
+    fedau,
+    inverse_availability,
+    memory,
+    scaffold,
+)
 from fltheory.testing.conformance.likely_causes.rounds import Paper
 
 Options: TypeAlias = Mapping[str, Any]
@@ -171,7 +179,7 @@ SPECIFICATIONS: dict[str, Specification] = {
         Specification("fednova", averaging.PAPERS["fednova"], by_size=True, tuple_steps=True),
         Specification(
             "scaffold",
-            memory.PAPERS["scaffold"],
+            scaffold.PAPERS["scaffold"],
             _scaffold,
             {"option": "1 or 2: how a client's control is renewed"},
             memory=True,
@@ -186,7 +194,7 @@ SPECIFICATIONS: dict[str, Specification] = {
         ),
         Specification(
             "fedau",
-            counting.PAPERS["fedau"],
+            fedau.PAPERS["fedau"],
             _fedau,
             {"cutoff": "K, the longest interval"},
             stationary=False,
@@ -205,13 +213,13 @@ SPECIFICATIONS: dict[str, Specification] = {
         ),
         Specification(
             "fedavg-is",
-            averaging.PAPERS["fedavg-is"],
+            inverse_availability.PAPERS["fedavg-is"],
             _fedavg_is,
             {"availability": _AVAILABILITY},
         ),
         Specification(
             "f3ast",
-            counting.PAPERS["f3ast"],
+            f3ast.PAPERS["f3ast"],
             _f3ast,
             {
                 "target_weights": _TARGETS,
@@ -225,13 +233,13 @@ SPECIFICATIONS: dict[str, Specification] = {
         ),
         Specification(
             "adafed",
-            averaging.PAPERS["adafed"],
+            inverse_availability.PAPERS["adafed"],
             _adafed,
             {"target_weights": _TARGETS, "availability": _AVAILABILITY},
         ),
         Specification(
             "ca-fed",
-            counting.PAPERS["ca-fed"],
+            ca_fed.PAPERS["ca-fed"],
             _ca_fed,
             {
                 "target_weights": _TARGETS,

@@ -13,10 +13,10 @@ import numpy as np
 from fltheory import validation
 from fltheory.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
-from fltheory.testing.conformance.case_maker import STEP_SIZES, CaseMaker
-from fltheory.testing.conformance.diagnosis import causes_of
+from fltheory.testing.conformance.cases.case_maker import STEP_SIZES, CaseMaker
 from fltheory.testing.conformance.guarded_run import GuardedRun
-from fltheory.testing.conformance.laws import IGNORES_TRACE, LAWS, Law
+from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, Law
+from fltheory.testing.conformance.likely_causes.diagnosis import causes_of
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.testing.conformance.report import (
     ConformanceError,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from fltheory.testing import ConformanceError, Outcome, check_algorithm, run_of
-from fltheory.testing.conformance.laws import LAWS
+from fltheory.testing.conformance.laws.table import LAWS
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from fltheory.testing.conformance.suite import laws_of
 from tests.testing.conformance.wrong_runs import run_with_slip

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.clients import CountedClient
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.clients import CountedClient
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.testing.conformance.specifications import specification
 

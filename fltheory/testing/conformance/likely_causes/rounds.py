@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fltheory.testing.conformance.case import Case
+from fltheory.testing.conformance.cases.case import Case
 from fltheory.validation import FloatArray
 
 Slips: TypeAlias = Mapping[str, str]

@@ -13,11 +13,11 @@ from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import Bench, Comparison, Trial
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.case_maker import CaseMaker
-from fltheory.testing.conformance.closed_forms import everybody, pull, weights
+from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance.laws.closed_forms import everybody, pull, weights
 from fltheory.testing.conformance.own_runs import algorithm_of
 from fltheory.validation import FloatArray
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.clients import QuadraticClient
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.validation import FloatArray
 
 

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.case import PER_CLIENT, Case, Trace
-from fltheory.testing.conformance.clients import QuadraticClient
+from fltheory.testing.conformance.cases.case import PER_CLIENT, Case, Trace
+from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
 

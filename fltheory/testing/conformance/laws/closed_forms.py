@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import Bench, Comparison, Trial
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.case_maker import CaseMaker
-from fltheory.testing.conformance.clients import QuadraticClient
+from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.validation import FloatArray
 
 

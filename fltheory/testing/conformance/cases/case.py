@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.read_only import ReadOnlyArrays
-from fltheory.testing.conformance.clients import QuadraticClient
+from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.validation import FloatArray
 
 Trace: TypeAlias = NDArray[np.bool_]

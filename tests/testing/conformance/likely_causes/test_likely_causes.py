@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance import case_maker
-from fltheory.testing.conformance.case_maker import CaseMaker
-from fltheory.testing.conformance.laws import LAWS
+from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance.laws.table import LAWS
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from tests.testing.conformance.wrong_runs import run_with_slip
 

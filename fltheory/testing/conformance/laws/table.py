@@ -8,12 +8,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance import case_maker, closed_forms, limits, symmetries
 from fltheory.testing.conformance.bench import Bench, Comparison, Trial
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.case_maker import CaseMaker, Kind
+from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
 from fltheory.testing.conformance.guarded_run import Misconduct
-from fltheory.testing.conformance.hand_arithmetic import WORKED
+from fltheory.testing.conformance.laws import closed_forms, limits, symmetries
+from fltheory.testing.conformance.laws.by_hand import WORKED
 from fltheory.testing.conformance.specifications import Specification
 
 IGNORES_TRACE = "ignores the trace"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fltheory.testing.conformance import case_maker
 from fltheory.testing.conformance.bench import Bench, Failure
-from fltheory.testing.conformance.case import Case
-from fltheory.testing.conformance.case_maker import CaseMaker
+from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import Misconduct
 from fltheory.testing.conformance.likely_causes.rounds import GENERAL
 from fltheory.validation import FloatArray
