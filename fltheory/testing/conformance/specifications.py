@@ -104,7 +104,7 @@ def _fedau(rng: np.random.Generator, n: int) -> Options:
 def _fedar(rng: np.random.Generator, n: int) -> Options:
     growth = float(rng.uniform(0.1, 0.4))
     largest = 1 + float(rng.choice([1.5, 2.5])) * growth
-    return {"growth": growth, "largest": largest, "cutoff": int(rng.integers(1, 5))}
+    return {"growth": growth, "largest": largest, "cutoff": int(rng.choice([1, 2, 3, 4, 30]))}
 
 
 def _fedavg_is(rng: np.random.Generator, n: int) -> Options:

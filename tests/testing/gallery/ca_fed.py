@@ -45,6 +45,10 @@ FAULTS = {
     "largest gap of those kept": Fault(
         "Gamma_hat is the largest gap over those kept", r"gap|Gamma"
     ),
+    "exclusion a round late": Fault(
+        "those excluded are the ones of the round before, as exclusion comes after the round",
+        r"round before|previous|a round late",
+    ),
     "excluded for good": Fault(
         "a client that was excluded once never comes back",
         r"again|anew|comes? back|return|every round",
@@ -77,7 +81,7 @@ def run(
         fault, loss_smoothing
     )
     loss, least, reported = np.zeros(n), np.full(n, np.inf), np.zeros(n, dtype=bool)
-    gone = np.zeros(n, dtype=bool)
+    gone, before = np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
     models = [x]
     for t, who in enumerate(trace):
         for k in np.flatnonzero(who):
@@ -102,6 +106,8 @@ def run(
         for rank in passes:
             kept = _tried(kept, alpha, gap, rank, threshold, kappa_bar, fault)
         gone |= ~kept
+        if fault == "exclusion a round late":
+            kept, before = before, kept
         weights = alpha * pi if fault == "multiplied" else alpha / np.maximum(pi, 1e-9)
         if fault == "renormalised":
             weights = weights / alpha[kept].sum()

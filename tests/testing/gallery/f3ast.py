@@ -31,6 +31,10 @@ FAULTS = {
     "one too few": Fault(
         "one client less than `size` is chosen", r"size|off by one|one client too"
     ),
+    "chosen among all": Fault(
+        "the most urgent of all clients are chosen, and those of them who are absent do not answer",
+        r"all clients|absent",
+    ),
     "weights squared": Fault(
         "the weights are alpha^2/r^2, what the choice goes by", r"squar|alpha/r|alpha / r"
     ),
@@ -83,6 +87,9 @@ def run(
         elif last_of_equals:
             order = sorted(np.flatnonzero(who), key=lambda k: (-alpha[k] / used[k], -k))
         chosen = order[:most]
+        if fault == "chosen among all":
+            everybody = sorted(range(n), key=lambda k: -alpha[k] / used[k])
+            chosen = [k for k in everybody[:most] if who[k]]
         times = np.zeros(n)
         times[chosen] = 1
         if fault == "with replacement" and chosen:

@@ -34,6 +34,10 @@ FAULTS = {
         "the weighted sum is divided by the sum of psi, not by N_t", r"N_t|sum|normali"
     ),
     "age is kept": Fault("a client that returns goes on with its old age", r"return|\bage"),
+    "expired for good": Fault(
+        "a client that was beyond the cut-off once never counts again",
+        r"never (counts|comes)|for good|again|return",
+    ),
     "stands still": Fault(
         "a round without participants makes no step",
         r"empty|nobody|no (client|participant)|without participants",
@@ -61,7 +65,7 @@ def run(
     """Return the server's models."""
     n, x = len(clients), np.array(x0)
     updates, age = np.zeros((n, x.size)), np.zeros(n)
-    seen = np.zeros(n, dtype=bool)
+    seen, gone = np.zeros(n, dtype=bool), np.zeros(n, dtype=bool)
     models = [x]
     for who in trace:
         before = age
@@ -77,6 +81,9 @@ def run(
             counts = seen
         elif fault == "present only":
             counts = who
+        elif fault == "expired for good":
+            gone |= seen & (age > cutoff)
+            counts = counts & ~gone
         at = {"a round older": age + 1, "age starts at the round": before}.get(fault, age)
         psi = np.minimum(1 + growth * at, math.inf if fault == "no largest" else largest)
         if fault == "weights fall":

@@ -34,6 +34,10 @@ FAULTS = {
     "interval too short": Fault(
         "an interval counts the rounds of absence, without the one of participation", r"interval"
     ),
+    "clock starts late": Fault(
+        "a client's first interval begins when it first appears, not at the start",
+        r"first (appear|interval)|first comes",
+    ),
     "capped on return": Fault(
         "intervals are cut to K when the client comes back, not ended when K rounds are over",
         r"cut.{0,5}off|tau_max",
@@ -81,13 +85,18 @@ def run(
     omega = np.full(n, 0.0 if fault == "starts at zero" else 1.0)
     ended, age = np.full(n, 1.0 if fault == "start counts" else 0.0), np.zeros(n)
     sizes = np.array([c.n_samples for c in clients], dtype=float)
+    seen = np.zeros(n, dtype=bool)
     models = [x]
 
     def advance(who: np.ndarray) -> None:
         if fault == "time stands still" and not who.any():
             return
         age[:] += 1
-        for i in np.flatnonzero(who | (age == limit)):
+        if fault == "clock starts late":
+            age[~seen] = 0
+        ends = (who | (age == limit)) & (seen | (fault != "clock starts late"))
+        seen[who] = True
+        for i in np.flatnonzero(ends):
             length = age[i] - 1 if fault == "interval too short" else age[i]
             if fault == "capped on return":
                 length = min(length, cutoff)

@@ -75,6 +75,27 @@ FAULTS = {
         r"without data|no data|n_samples",
         "flwrlabs/flower#7645",
     ),
+    "answers sorted": Fault(
+        "changes come back sorted by data size, the weights do not", r"order|another client|whose"
+    ),
+    "one array for all": Fault(
+        "all local models are the same array in memory, which holds the last one in the end",
+        r"last|overwr|same array",
+    ),
+    "in place": Fault(
+        "each client's change is added to the model that the next client starts from",
+        r"one after another|after each client|client by client|at once",
+    ),
+    "momentum at the server": Fault(
+        "the server averages its changes over rounds, from 0: v <- v/2 + change/2", r"momentum"
+    ),
+    "step size decays": Fault(
+        "the local step size falls with the round, client_lr / t", r"client_lr|step size"
+    ),
+    "row off by one": Fault(
+        "round t reads row t - 1 of the trace, the first one the last row",
+        r"round before|off by one",
+    ),
 }
 
 
@@ -101,16 +122,22 @@ def run(
     steps = local_steps + {"one step too few": -1, "one step too many": 1}.get(fault, 0)
     x, old, velocity = np.array(x0), np.array(x0), np.zeros_like(x0)
     models = [x]
-    for who in trace:
+    rows = np.roll(trace, 1, axis=0) if fault == "row off by one" else trace
+    for t, who in enumerate(rows, start=1):
         present = np.flatnonzero(who)
         weights = shares(sizes, present)
         if fault == "over everybody":
             weights = {i: sizes[i] / sum(sizes) for i in present}
         start = old if fault == "stale model" else x
         total = np.zeros_like(x)
-        for i, weight in weights.items():
+        answers = list(weights)
+        if fault == "answers sorted":
+            answers = sorted(weights, key=lambda i: clients[i].n_samples)
+        for i, weight in zip(answers, weights.values(), strict=True):
             if fault == "gradients at the start":
                 y = start - client_lr * steps * clients[i].gradient(start)
+            elif fault == "step size decays":
+                y = descend(clients[i], start, client_lr / t, steps)
             elif fault == "momentum across clients":
                 y = start
                 for _ in range(steps):
@@ -121,9 +148,17 @@ def run(
             change = y - x
             if fault == "no reset":
                 start = y
+            elif fault == "in place":
+                change = y - start
+                start = start + server_lr * weight * change
             if fault == "weighted twice":
                 change = weight * change
             total = total + weight * change
+            if fault == "one array for all":
+                total = sum(weights.values()) * change
+        if fault == "momentum at the server":
+            velocity = 0.5 * velocity + 0.5 * total
+            total = velocity
         old = x
         if fault == "sign":
             x = x - server_lr * total

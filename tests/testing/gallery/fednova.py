@@ -30,6 +30,10 @@ FAULTS = {
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
     ),
     "equal steps": Fault("every client makes the largest number of steps", r"steps|tau_i"),
+    "tau_eff of the last round": Fault(
+        "tau_eff is that of the round before, as it is renewed after the step",
+        r"round before|stale|previous",
+    ),
     "tau squared": Fault(
         "changes are divided by tau_i at the client and at the server again",
         r"normali[sz]|tau_i|twice",
@@ -52,7 +56,7 @@ def run(
     tau = dict(enumerate(local_steps))
     if fault == "equal steps":
         tau = dict.fromkeys(tau, max(local_steps))
-    x = np.array(x0)
+    x, before = np.array(x0), 0.0
     models = [x]
     for who in trace:
         present = np.flatnonzero(who)
@@ -67,9 +71,11 @@ def run(
         elif p and fault == "of everybody":
             effective = sum(n * tau[i] for i, n in enumerate(sizes)) / sum(sizes)
         elif p and fault == "p of everybody":
-            effective = effective / sum(p.values())
+            effective = effective / max(sum(p.values()), 1e-300)
         elif fault == "no tau_eff":
             effective = 1
+        if p and fault == "tau_eff of the last round":
+            before, effective = effective, before or effective
         total = np.zeros_like(x)
         for i, weight in p.items():
             change = descend(clients[i], x, client_lr, tau[i]) - x

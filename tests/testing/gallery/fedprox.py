@@ -44,6 +44,10 @@ FAULTS = {
     "last step": Fault(
         "the term acts in the last local step only", r"every|each|once|one step|proximal term"
     ),
+    "anchor moves": Fault(
+        "the term pulls to the local model of the step before, not to the round's",
+        r"step before|local model",
+    ),
     "plain mean": Fault(
         "clients count alike though their data sizes differ",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
@@ -78,8 +82,10 @@ def run(
                 "own last model": sent[i],
                 "first model": np.array(x0),
             }.get(fault, x)
-            y = x
+            y = last = x
             for k in range(local_steps):
+                if fault == "anchor moves":
+                    centre, last = last, y
                 pull = strength * (y - centre)
                 length = np.linalg.norm(y - centre)
                 if fault == "norm not squared" and length > 0:

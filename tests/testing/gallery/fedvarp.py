@@ -45,6 +45,10 @@ FAULTS = {
         "a round without participants makes a step along the memory",
         r"empty|nobody|no (client|participant)|without participants",
     ),
+    "mean of the absent": Fault(
+        "the memory's mean leaves out those present, who have answered",
+        r"absent|leaves out|away",
+    ),
     "memory at the first update": Fault(
         "a client's memory starts at its first update, so that this is no surprise",
         r"start|initial|begin|at first\b|first round|first appear",
@@ -88,6 +92,7 @@ def run(
                 "mean of those present": old[present].mean(axis=0) if len(present) else 0,
                 "mean of those seen": old.sum(axis=0) / max(seen.sum(), 1),
                 "mean of the new memory": new.mean(axis=0),
+                "mean of the absent": old[~who].sum(axis=0) / n,
             }.get(fault, old.mean(axis=0))
         x = x - server_lr * reach * v
         y = new

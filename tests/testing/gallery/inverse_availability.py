@@ -24,6 +24,9 @@ IS_FAULTS = {
         "availabilities are taken for chances of being drawn and made to sum to one",
         r"availab|probab|sum to",
     ),
+    "one minus p": Fault(
+        "updates are divided by the probability of absence, 1 - p", r"absen|1 - p"
+    ),
     "by size": Fault(
         "updates are weighted by the clients' data",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
@@ -54,6 +57,7 @@ def fedavg_is(
         "squared": 1 / (n * p**2),
         "no probability": np.full(n, 1 / n),
         "p sums to one": p.sum() / (n * p),
+        "one minus p": 1 / (n * np.maximum(1 - p, 1e-3)),
         "by size": sizes / max(sizes.sum(), 1) / p,
     }.get(fault, 1 / (n * p))
     models = [x]
@@ -85,6 +89,10 @@ ADAFED_FAULTS = {
         "the weights are divided by the sum of alpha/pi over all clients",
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
     ),
+    "sum of the last round": Fault(
+        "the weights are divided by their sum in the round before",
+        r"round before|previous|stale",
+    ),
 }
 
 
@@ -110,10 +118,12 @@ def adafed(
         "no availability": alpha,
         "no importance": 1 / pi,
     }.get(fault, alpha / pi)
-    models = [x]
+    models, total = [x], 0.0
     for who in trace:
         weights = np.where(who, ratios, 0.0)
-        if who.any() and fault != "not normalised":
+        if who.any() and fault == "sum of the last round":
+            weights, total = weights / (total or weights.sum()), weights.sum()
+        elif who.any() and fault != "not normalised":
             over = ratios if fault == "normalised over everybody" else weights
             weights = weights / over.sum()
         move = np.zeros_like(x)

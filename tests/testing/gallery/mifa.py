@@ -41,6 +41,13 @@ FAULTS = {
         "a new update is averaged with the client's old one instead of replacing it",
         r"overwr|replac|latest|averag",
     ),
+    "mean of all updates": Fault(
+        "an entry is the mean of all updates of a client, not the latest",
+        r"averag|mean of all|latest|overwr",
+    ),
+    "one row for all": Fault(
+        "all entries are one array in memory, [zeros] * N", r"share|same array|one entry"
+    ),
     "models instead of updates": Fault(
         "the table keeps clients' models, and the server takes their mean", r"model|update|stale"
     ),
@@ -71,7 +78,7 @@ def run(
     if fault in ("does not wait", "waits always"):
         waits = fault == "waits always"
     table, ends = np.zeros((n, x.size)), np.tile(x, (n, 1))
-    seen = np.zeros(n, dtype=bool)
+    seen, times = np.zeros(n, dtype=bool), np.zeros(n)
     sizes = np.array([c.n_samples for c in clients], dtype=float)
     models = [x]
     for who in trace:
@@ -82,6 +89,11 @@ def run(
             renewed[i] = (x - ends[i]) / client_lr
             if fault == "mean of entries" and seen[i]:
                 renewed[i] = (renewed[i] + table[i]) / 2
+            times[i] += 1
+            if fault == "mean of all updates":
+                renewed[i] = table[i] + (renewed[i] - table[i]) / times[i]
+            if fault == "one row for all":
+                renewed[:] = renewed[i]
         table, seen = renewed, seen | who
         if fault == "waiting forgotten" and waits and seen.all() and not moved_before:
             table = np.where(who[:, None], table, 0.0)

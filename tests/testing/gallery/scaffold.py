@@ -77,6 +77,9 @@ FAULTS = {
         "the changes of c_i are averaged over |S| and then multiplied by |S|^2/N",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
     ),
+    "c of the last answer": Fault(
+        "the server's control takes the change of the last client alone", r"last"
+    ),
     "mean over N": Fault(
         "the model's change is divided by all clients, not by those present",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
@@ -136,6 +139,8 @@ def run(
             move = move + weights[i] * (y - x)
             gain = new if fault == "c_i instead of its change" else new - c_i[i]
             change_of_c = change_of_c + gain
+            if fault == "c of the last answer":
+                change_of_c = gain
             c_i[i] = new
             if fault == "renewed in between":
                 seen = seen + gain / n

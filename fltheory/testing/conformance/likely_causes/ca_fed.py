@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,9 @@ CA_SLIPS = {
     "renormalised": "weights are renormalised over those who train",
     "excluded shared": "weights are divided by the share of alpha that is left",
     "excluded train": "excluded clients train, too",
+    "exclusion late": "those excluded are the ones of the round before",
+    "excluded not tried again": "a client that was excluded never comes back: each round goes on "
+    "from those left by the one before",
     "excluded for ever": "a client that was excluded never comes back",
     "smoothing swapped": "the smoothed loss keeps beta of its past instead of 1 - beta",
     "first from zero": "the first report is smoothed from 0",
@@ -47,8 +51,9 @@ CA_SLIPS = {
     "threshold sign": "a client goes where epsilon rises by less than the threshold",
     "no threshold": "the threshold is not used",
     "no prior": "the availability is estimated without the prior",
+    "no prior at all": "the availability and the correlation are estimated without the prior",
     "prior swapped": "the prior's two numbers are swapped",
-    "before the round": "the availability is estimated without the present round",
+    "before the round": "the availability is estimated without the present round: a round late",
     "availability of mean": "all clients share the mean availability",
     "correlation of prior": "the correlation is estimated without the prior",
     "divided by N": "the update is divided by N",
@@ -63,16 +68,17 @@ def ca_fed(rounds: Rounds) -> None:
     alpha = per_client(rounds.options["target_weights"], n)
     loss, least = np.full(n, np.nan), np.full(n, np.nan)
     history: list[list[bool]] = []
-    gone: set[int] = set()
+    gone, everybody = set[int](), set(range(n))
+    before = kept = everybody
     for who in rounds.present():
         _report(rounds, who, loss, least)
-        if not rounds.has("before the round") or not history:
-            history.append([k in who for k in range(n)])
-            pi, correlation = _facts(rounds, history)
-        else:
-            pi, correlation = _facts(rounds, history)
-            history.append([k in who for k in range(n)])
-        kept = _left_in(rounds, alpha, _gaps(rounds, loss, least), pi, correlation, who)
+        known = history
+        history = [*history, [k in who for k in range(n)]]
+        pi, correlation = _facts(rounds, known if rounds.has("before the round") else history)
+        start = kept if rounds.has("excluded not tried again") else everybody
+        kept = _left_in(rounds, alpha, _gaps(rounds, loss, least), pi, correlation, who, start)
+        if rounds.has("exclusion late"):
+            kept, before = before, kept
         if rounds.has("excluded for ever"):
             gone |= set(range(n)) - kept
             kept = kept - gone
@@ -122,7 +128,9 @@ def _facts(rounds: Rounds, history: list[list[bool]]) -> tuple[FloatArray, Float
         first, second = option_of(rounds, "prior", (1.0, 1.0))
         if rounds.has("prior swapped"):
             first, second = second, first
-        seen = np.array(history, dtype=np.float64)
+        if rounds.has("no prior at all"):
+            first = second = 0.0
+        seen = np.array(history, dtype=np.float64).reshape(-1, n)
         there, away = seen.sum(axis=0), (1 - seen).sum(axis=0)
         pi = (there + first) / (there + away + first + second)
         if rounds.has("no prior"):
@@ -130,9 +138,12 @@ def _facts(rounds: Rounds, history: list[list[bool]]) -> tuple[FloatArray, Float
         now, then = seen[1:], seen[:-1]
         if rounds.has("correlation of prior"):
             first = second = 1e-9
-        stays = ((now * then).sum(axis=0) + first) / (then.sum(axis=0) + first + second)
-        waits = (((1 - now) * (1 - then)).sum(axis=0) + second) / (
-            (1 - then).sum(axis=0) + first + second
+        tiny = 1e-300
+        stays = ((now * then).sum(axis=0) + first) / np.maximum(
+            then.sum(axis=0) + first + second, tiny
+        )
+        waits = (((1 - now) * (1 - then)).sum(axis=0) + second) / np.maximum(
+            (1 - then).sum(axis=0) + first + second, tiny
         )
         correlation = stays + waits - 1
     if rounds.has("availability of mean"):
@@ -147,10 +158,10 @@ def _left_in(
     pi: FloatArray,
     correlation: FloatArray,
     who: list[int],
+    kept: set[int],
 ) -> set[int]:
     """Return who is left after both passes, each tried in turn."""
-    kept = set(range(rounds.n))
-    if rounds.has("nobody goes"):
+    if rounds.has("nobody goes") or not gaps.max() > 0:
         return kept
     by_correlation = correlation if rounds.has("correlation ascending") else -correlation
     by_availability = -pi if rounds.has("availability descending") else pi
@@ -163,39 +174,31 @@ def _left_in(
         option_of(rounds, "threshold", 0.0)
     )  # fmt: skip
     threshold = -threshold if rounds.has("threshold sign") else threshold
+    epsilon = partial(_epsilon, rounds, alpha.tolist(), gaps.tolist(), who)
+    least = epsilon(kept)
     for order in passes:
-        for k in sorted(range(rounds.n), key=lambda k, o=order: (o[k], k)):  # type: ignore[misc]
-            if not _may_go(rounds, k, kept, gaps, who):
+        for k in np.argsort(order, kind="stable").tolist():
+            if k not in kept or len(kept) == 1 or (rounds.has("present only") and k not in who):
                 continue
-            without = kept - {k}
-            fall = _epsilon(rounds, alpha, gaps, kept, who) - _epsilon(
-                rounds, alpha, gaps, without, who
-            )
-            if fall >= threshold:
-                kept = without
+            after = epsilon(kept - {k})
+            if least - after >= threshold:
+                kept, least = kept - {k}, after
                 if rounds.has("one goes"):
                     break
     return kept
 
 
-def _may_go(rounds: Rounds, k: int, kept: set[int], gaps: FloatArray, who: list[int]) -> bool:
-    if rounds.has("present only") and k not in who:
-        return False
-    return k in kept and len(kept) > 1 and bool(gaps.max() > 0)
-
-
 def _epsilon(
-    rounds: Rounds, alpha: FloatArray, gaps: FloatArray, kept: set[int], who: list[int]
+    rounds: Rounds, alpha: list[float], gaps: list[float], who: list[int], kept: set[int]
 ) -> float:
+    # Plain numbers: arrays of so few take many times as long.
     left = sorted(kept)
-    share = float(alpha[left].sum())
+    share = sum(alpha[k] for k in left)
     kappa = float(option_of(rounds, "kappa_bar", 1.0))
-    largest = float(gaps.max())
-    if rounds.has("largest of kept"):
-        largest = float(gaps[left].max())
-    if rounds.has("largest of present"):
-        largest = float(gaps[who].max()) if who else 0.0
-    loss = float(alpha[left] @ gaps[left]) / (1 if rounds.has("loss not renormalised") else share)
+    over = {"largest of kept": left, "largest of present": who}.get(rounds.slip)
+    largest = max(gaps) if over is None else max((gaps[k] for k in over), default=0.0)
+    loss = sum(alpha[k] * gaps[k] for k in left)
+    loss = loss / (1 if rounds.has("loss not renormalised") else share)
     distance = (1 - share) ** (1 if rounds.has("distance not squared") else 2)
     return loss + kappa ** (1 if rounds.has("kappa not squared") else 2) * distance * largest
 

@@ -15,6 +15,11 @@ from fltheory.validation import FloatArray
 
 F3_SLIPS = {
     "old rate": "weights use the rate before its renewal",
+    "old learned rate": "weights use the learned rate before its renewal",
+    "replaced": "clients are drawn with replacement: the most urgent one is taken size times",
+    "weights squared": "weights are (alpha/r)^2, not alpha/r",
+    "among all": "the most urgent of all clients are chosen, and the absent among them do not "
+    "answer",
     "no rate": "weights are not divided by the rate",
     "times rate": "weights are multiplied by the rate, not divided by it",
     "rate root": "weights are divided by the root of the rate",
@@ -26,6 +31,7 @@ F3_SLIPS = {
     "by new rate": "clients are chosen by the rate after its renewal",
     "by old rate": "clients are chosen by the availability itself, not by the smoothed rate",
     "least urgent": "the clients that matter least are chosen",
+    "least urgent, last of equals": "the clients that matter least are chosen",
     "by index": "the first clients present are chosen",
     "no size": "everybody present trains: size is not used",
     "one more": "one client too many is chosen",
@@ -37,6 +43,7 @@ F3_SLIPS = {
     "empty keeps": "rates do not decay in an empty round",
     "absent keep": "rates of absent clients do not decay",
     "divided by size": "the update is divided by size",
+    "divided by chosen": "the update is divided by the number of those chosen",
     "divided by N": "the update is divided by N",
     "renormalised": "weights are renormalised over those chosen",
     "rate one": "rates start at 1 instead of the target weights",
@@ -82,7 +89,8 @@ def f3ast(rounds: Rounds) -> None:
             rate = _smoothed(rounds, rate, mark, beta, who)
             if rounds.has("rate mean"):
                 rate = np.maximum(counts, 1) / t
-        used = old if rounds.has("old rate") else rate
+        late = rounds.has("old rate") or (rounds.has("old learned rate") and base is None)
+        used = old if late else rate
         rounds.move(_chosen_sum(rounds, alpha, used, chosen, size))
 
 
@@ -114,7 +122,13 @@ def _chosen(
         "least urgent": -alpha / rate,
         "by index": -np.arange(rounds.n),
     }.get(rounds.slip, alpha / rate)
-    return sorted(sorted(who, key=lambda k: (-urgency[k], k))[:size])
+    if rounds.has("among all"):
+        foremost = sorted(range(rounds.n), key=lambda k: (-urgency[k], k))[:size]
+        return [k for k in who if k in foremost]
+    if rounds.has("least urgent, last of equals"):
+        return sorted(sorted(who, key=lambda k: (urgency[k], -k))[:size])
+    most = 1 if rounds.has("replaced") else size
+    return sorted(sorted(who, key=lambda k: (-urgency[k], k))[:most])
 
 
 def _chosen_sum(
@@ -123,7 +137,15 @@ def _chosen_sum(
     powers = {"no rate": 0.0, "times rate": 1.0, "rate root": -0.5, "rate twice": -2.0}
     targets = np.ones(rounds.n) if rounds.has("no targets") else alpha
     weights = targets * rate ** powers.get(rounds.slip, -1.0)
-    total = {"divided by size": float(size), "divided by N": float(rounds.n)}.get(rounds.slip, 1.0)
+    total = {
+        "divided by size": float(size),
+        "divided by chosen": float(max(len(chosen), 1)),
+        "divided by N": float(rounds.n),
+    }.get(rounds.slip, 1.0)
+    if rounds.has("weights squared"):
+        weights = weights**2
+    if rounds.has("replaced"):
+        weights = weights * size
     if rounds.has("renormalised"):
         total = float(weights[chosen].sum()) or 1.0
     changes = {k: rounds.change(k) for k in chosen}

@@ -13,6 +13,9 @@ AU_SLIPS = {
     "cutoff one less": "intervals are cut off one round too early",
     "cutoff one more": "intervals are cut off one round too late",
     "no cutoff": "the cut-off is not applied",
+    "cut on return": "intervals are cut to the cut-off when the client returns, instead of ending "
+    "after cut-off rounds",
+    "clock starts late": "a client's first interval begins when it first appears, not at the start",
     "interval one less": "an interval is counted one round too short: 0 for a client that returns "
     "at once",
     "interval one more": "an interval is counted one round too long",
@@ -43,7 +46,8 @@ def fedau(rounds: Rounds) -> None:
     n = rounds.n
     cutoff = float(option_of(rounds, "cutoff", math.inf))
     cutoff = max(1.0, cutoff + rounds.has("cutoff one more") - rounds.has("cutoff one less"))
-    cutoff = math.inf if rounds.has("no cutoff") else cutoff
+    largest = cutoff if rounds.has("cut on return") else math.inf
+    cutoff = math.inf if rounds.has("no cutoff") or rounds.has("cut on return") else cutoff
     first = 0.0 if rounds.has("omega zero") else 1.0
     intervals: list[list[float]] = [[1.0] if rounds.has("omega with the first 1") else []
                                     for _ in range(n)]  # fmt: skip
@@ -52,8 +56,12 @@ def fedau(rounds: Rounds) -> None:
         before = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
         if who or not rounds.has("empty keeps"):
             age = age + 1
+        ending = who
+        if rounds.has("clock starts late"):
+            ending = [k for k in who if joined[k]]
+            age[joined == 0] = 0
         joined[who] += 1
-        _end_intervals(rounds, who, intervals, age, cutoff)
+        _end_intervals(rounds, ending, intervals, age, cutoff, largest)
         after = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
         omega = np.array(after if rounds.has("omega of now") else before)
         if rounds.has("omega over t"):
@@ -64,13 +72,18 @@ def fedau(rounds: Rounds) -> None:
 
 
 def _end_intervals(
-    rounds: Rounds, who: list[int], intervals: list[list[float]], age: FloatArray, cutoff: float
+    rounds: Rounds,
+    who: list[int],
+    intervals: list[list[float]],
+    age: FloatArray,
+    cutoff: float,
+    largest: float,
 ) -> None:
     for k in range(rounds.n):
         if k in who or age[k] == cutoff:
             length = age[k] + rounds.has("interval one more") - rounds.has("interval one less")
             if k in who or not rounds.has("cut not counted"):
-                intervals[k].append(length)
+                intervals[k].append(min(length, largest))
             if k in who or not rounds.has("cut not restarted"):
                 age[k] = 0
 

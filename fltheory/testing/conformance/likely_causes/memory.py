@@ -17,7 +17,11 @@ VARP_SLIPS = {
     "y after": "the memory's mean is taken after its renewal",
     "no y mean": "the memory's mean is left out",
     "no surprise": "the old memory is not subtracted from the changes",
+    "y at the first update": "a client's memory starts at its first update instead of 0, so that "
+    "this is no surprise",
+    "y mean of the absent": "the memory's mean leaves out those present: it is over absent clients",
     "surprise over N": "the surprise is divided by N, not by those present",
+    "y renewed first": "the memory is overwritten before the surprise is taken, which is then 0",
     "y reset": "the memory of an absent client is set to 0",
     "y keeps surprise": "the memory keeps the surprise instead of the update",
     "y at the weights": "the memory starts at the model's weights instead of 0",
@@ -42,6 +46,10 @@ def fedvarp(rounds: Rounds) -> None:
     for who in rounds.present():
         slots = list(range(len(who))) if rounds.has("y swapped") else who
         changes = {k: rounds.change(k) for k in who}
+        if rounds.has("y renewed first") or rounds.has("y at the first update"):
+            early = who if rounds.has("y renewed first") else [k for k in who if k not in seen]
+            for k in early:
+                y[k] = changes[k]
         seen |= set(who)
         against = older if rounds.has("y of the round before") else y
         surprises = {
@@ -80,6 +88,9 @@ def _memory_after(rounds: Rounds, y: FloatArray, changes: dict[int, FloatArray])
 def _memory_mean(rounds: Rounds, y: FloatArray, who: list[int], seen: int) -> FloatArray:
     if rounds.has("no y mean"):
         return np.zeros(rounds.dim)
+    if rounds.has("y mean of the absent"):
+        away = [k for k in range(rounds.n) if k not in who]
+        return np.asarray(y[away].sum(axis=0) / rounds.n)
     if rounds.has("y by size"):
         return np.asarray(rounds.sizes @ y / max(rounds.sizes.sum(), 1.0))
     if rounds.has("y mean over S"):
@@ -93,12 +104,19 @@ MIFA_SLIPS = {
     "over seen": "the table's sum is divided by the clients seen so far, not by N",
     "sum": "the table is added up instead of averaged over N",
     "other start": "the other start: it waits where it should not, or does not where it should",
+    "always waits": "start is ignored: it always waits until all have appeared",
+    "never waits": "start is ignored: it never waits until all have appeared",
     "one round late": "the first step is made one round after the last client has appeared",
     "waits for any": "it waits until anybody has appeared, not all",
     "reset when absent": "the entry of an absent client is set to 0: no memory",
+    "reset after": "the entry of an absent client is set to 0 after the round: no memory",
     "used once": "an entry counts only once, and is then set to 0",
     "empty stands": "an empty round leaves the model, instead of a step along the table",
-    "averaged": "an entry is averaged with the new update instead of overwritten",
+    "averaged": "an entry is averaged with the new update instead of overwritten, the first one "
+    "with 0",
+    "averaged once seen": "an entry is averaged with the new update instead of overwritten",
+    "mean of all": "an entry is the mean of all updates of the client, not the latest one",
+    "one entry": "all clients share one entry: the same array in memory",
     "added": "the new update is added to the entry instead of overwriting it",
     "before": "the step is along the table before its renewal",
     "at the weights": "the table starts at the model's weights instead of 0",
@@ -109,6 +127,7 @@ MIFA_SLIPS = {
     "first kept": "an entry keeps the client's first update",
     "decayed": "entries decay with their age",
     "models kept": "the table keeps models, not changes: stale clients pull to old models",
+    "models of all": "the table keeps models, not changes, at x0 for those who have not appeared",
 }
 
 
@@ -116,8 +135,10 @@ def mifa(rounds: Rounds) -> None:
     """Play the table's mean over N; entries of those present are overwritten."""
     n, dim = rounds.n, rounds.dim
     waits = (option_of(rounds, "start", "wait") == "wait") != rounds.has("other start")
+    waits = {"always waits": True, "never waits": False}.get(rounds.slip, waits)
     table = np.tile(rounds.x, (n, 1)) if rounds.has("at the weights") else rounds.zeros(n, dim)
-    ends, seen = rounds.zeros(n, dim), set[int]()
+    ends, seen = np.tile(rounds.x, (n, 1)), set[int]()
+    times = np.zeros(n)
     for who in rounds.present():
         complete_before, old = len(seen) == n, table.copy()
         seen |= set(who)
@@ -125,7 +146,10 @@ def mifa(rounds: Rounds) -> None:
             slot = place if rounds.has("swapped") else k
             change = rounds.change(k)
             ends[slot] = rounds.x + change
-            table[slot] = _entry(rounds, old[slot], change)
+            times[slot] += 1
+            table[slice(None) if rounds.has("one entry") else slot] = _entry(
+                rounds, old[slot], change, times[slot]
+            )
         away = [k for k in range(n) if k not in who]
         table[away] *= {"reset when absent": 0.0, "decayed": 0.5}.get(rounds.slip, 1.0)
         complete = complete_before if rounds.has("one round late") else len(seen) == n
@@ -133,17 +157,21 @@ def mifa(rounds: Rounds) -> None:
         still = (waits and not complete) or (rounds.has("empty stands") and not who)
         if rounds.has("waiting forgotten") and waits and len(seen) < n:
             table[:] = 0
-        source = old if rounds.has("before") else table
-        if rounds.has("models kept"):
-            source = np.where(source.any(axis=1, keepdims=True), ends - rounds.x, 0.0)
+        source = {
+            "before": old,
+            "models kept": np.where(table.any(axis=1, keepdims=True), ends - rounds.x, 0.0),
+            "models of all": ends - rounds.x,
+        }.get(rounds.slip, table)
         step = _table_mean(rounds, source, len(who), len(seen))
         rounds.move(np.zeros(dim) if still else step)
-        if rounds.has("used once") and not still:
-            table[:] = 0
+        table[away] *= not rounds.has("reset after")
+        table *= still or not rounds.has("used once")
 
 
-def _entry(rounds: Rounds, old: FloatArray, change: FloatArray) -> FloatArray:
+def _entry(rounds: Rounds, old: FloatArray, change: FloatArray, times: float) -> FloatArray:
     return {
+        "averaged once seen": change if times == 1 else (old + change) / 2,
+        "mean of all": old + (change - old) / times,
         "averaged": (old + change) / 2,
         "added": old + change,
         "with server_lr": rounds.case.server_lr * change,
@@ -165,7 +193,13 @@ AR_SLIPS = {
     "cutoff of weights only": "clients beyond the cut-off have weight 0 and still count in N_t",
     "age one more": "ages are one too high: psi(tau + 1)",
     "age one less": "ages are one too low: psi(tau - 1)",
-    "age never reset": "an age is not set to 0 on return",
+    "age never reset": "an age is not set to 0 on return: it grows on",
+    "age kept": "an age is not set to 0 on return: it stands still while the client is present",
+    "ages before": "psi is taken at the ages of the round before",
+    "present only": "only those present count: stale updates are left out, there is no memory",
+    "expired for good": "a client that was beyond the cut-off once never counts again",
+    "over S or one": "divides by the number present instead of N_t, by 1 where nobody is",
+    "decay without cap": "weights fall with the age, 1/(1 + growth tau), instead of growing",
     "over N": "divides by N instead of N_t, those that count",
     "over seen": "divides by all who ever appeared, not by those within the cut-off",
     "over S": "divides by the number present instead of N_t",
@@ -192,12 +226,9 @@ def fedar(rounds: Rounds) -> None:
     largest = float(option_of(rounds, "largest", 2.0))
     cutoff = option_of(rounds, "cutoff", math.inf)
     table, ages, seen = rounds.zeros(n, rounds.dim), np.zeros(n), np.zeros(n, dtype=bool)
-    first_seen = np.zeros(n)
+    first_seen, gone = np.zeros(n), np.zeros(n, dtype=bool)
     for t, who in enumerate(rounds.present(), start=1):
-        if who or not rounds.has("empty keeps ages"):
-            ages = ages + 1
-        if not rounds.has("age never reset"):
-            ages[who] = 0
+        ages_before, ages = ages, _ages_after(rounds, who, ages, seen)
         first_seen[[k for k in who if not seen[k]]] = t
         seen[who] = True
         for k in who:
@@ -205,8 +236,15 @@ def fedar(rounds: Rounds) -> None:
         if rounds.has("reset when absent"):
             table[[k for k in range(n) if k not in who]] = 0
         limit = cutoff(float(t)) if callable(cutoff) else float(cutoff)
-        counts = _within(rounds, ages, limit, seen)
-        age = t - first_seen if rounds.has("age in participations") else ages
+        gone |= seen & (ages > limit)
+        counts = {
+            "expired for good": seen & ~gone,
+            "present only": np.isin(np.arange(n), who),
+        }.get(rounds.slip, _within(rounds, ages, limit, seen))
+        age = {
+            "age in participations": t - first_seen,
+            "ages before": ages_before,
+        }.get(rounds.slip, ages)
         weights = np.where(counts, _psi(rounds, age, growth, largest), 0.0)
         if rounds.has("by size"):
             weights = weights * rounds.sizes * n / max(rounds.sizes.sum(), 1.0)
@@ -215,12 +253,23 @@ def fedar(rounds: Rounds) -> None:
             "over seen": seen.sum(),
             "cutoff of weights only": seen.sum(),
             "over S": len(who),
+            "over S or one": max(len(who), 1),
             "over weights": weights.sum(),
             "never seen counts": counts.sum() + (~seen).sum(),
         }.get(rounds.slip, counts.sum())
         still = not who and rounds.has("empty stands")
         step = weights @ table / total if total > 0 and not still else np.zeros(rounds.dim)
         rounds.move(step)
+
+
+def _ages_after(rounds: Rounds, who: list[int], ages: FloatArray, seen: np.ndarray) -> FloatArray:
+    """Return how many rounds ago clients were last present."""
+    after = ages + bool(who or not rounds.has("empty keeps ages"))
+    if rounds.has("age kept"):
+        after[who] = np.where(seen[who], ages[who], 0)
+    elif not rounds.has("age never reset"):
+        after[who] = 0
+    return np.asarray(after)
 
 
 def _within(rounds: Rounds, ages: FloatArray, limit: float, seen: np.ndarray) -> np.ndarray:
@@ -239,6 +288,8 @@ def _psi(rounds: Rounds, ages: FloatArray, growth: float, largest: float) -> Flo
         return 1 + growth * ages
     if rounds.has("growth compounds"):
         return np.minimum((1 + growth) ** ages, largest)
+    if rounds.has("decay without cap"):
+        return 1 / (1 + growth * ages)
     if rounds.has("decay"):
         return 1 / np.minimum(1 + growth * ages, largest)
     if rounds.has("cap on growth"):
@@ -247,8 +298,11 @@ def _psi(rounds: Rounds, ages: FloatArray, growth: float, largest: float) -> Flo
     return np.asarray(psi ** (2 if rounds.has("twice") else 1))
 
 
+# Dividing all by N is what the surprise over N is already.
+_SURPRISE_SLIPS = {name: text for name, text in PLAIN_MEAN_SLIPS.items() if name != "over N"}
+
 PAPERS = {
-    "fedvarp": Paper(fedvarp, {**VARP_SLIPS, **PLAIN_MEAN_SLIPS}),
+    "fedvarp": Paper(fedvarp, {**VARP_SLIPS, **_SURPRISE_SLIPS}),
     "mifa": Paper(mifa, MIFA_SLIPS),
     "fedar": Paper(fedar, AR_SLIPS),
 }

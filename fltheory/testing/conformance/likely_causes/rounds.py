@@ -29,14 +29,20 @@ GENERAL: Slips = {
     "own last model": "local steps start from the client's own last model, not the server's",
     "from another's end": "local steps start where the client before ended: the model is not "
     "reset between clients",
-    "momentum": "momentum (0.9) is in the local steps",
-    "momentum kept": "momentum (0.9) is in the local steps and kept from client to client",
+    "momentum 0.9": "momentum (0.9) is in the local steps",
+    "momentum 0.5": "momentum (0.5) is in the local steps",
+    "momentum kept 0.9": "momentum (0.9) is in the local steps and kept from client to client",
+    "momentum kept 0.5": "momentum (0.5) is in the local steps and kept from client to client",
+    "client_lr over t": "the local step size falls with the round: client_lr / t",
+    "client_lr over root t": "the local step size falls with the round: client_lr / sqrt(t)",
     "client_lr halved": "the local step size is halved",
     "client_lr squared": "client_lr counts twice in the local steps",
     "server_lr left out": "server_lr is not used",
     "server_lr twice": "server_lr counts twice",
     "server_lr on clients": "server_lr multiplies the local step size, too",
     "server_lr on the model": "server_lr scales the new model, not the change of the model",
+    "server_lr on the model, if moved": "server_lr scales the new model, not the change of the "
+    "model",
     "server_lr mixes backwards": "server_lr weighs the old model, 1 - server_lr the change",
     "change times client_lr": "the change is multiplied by client_lr once more",
     "change per step": "the change is divided by the number of local steps",
@@ -44,13 +50,18 @@ GENERAL: Slips = {
     "everybody": "everybody takes part: the trace is ignored",
     "nobody but the absent": "the trace is read the wrong way round: the absent take part",
     "round before": "participants are those of the round before: the trace is off by one",
+    "round before, around": "participants are those of the round before: the trace is off by one",
     "next round": "participants are those of the next round: the trace is off by one",
     "first only": "only the first of those present counts",
     "last only": "only the last of those present counts: models overwrite each other",
+    "empty is zero": "in a round without participants the model becomes 0, the empty sum",
     "empty means everybody": "in a round without participants everybody takes part",
     "recorded before": "models are recorded before their round, not after: off by one",
     "model rounded": "models are rounded to single precision on the way: float32 (see rtol=)",
-    "server momentum": "the server adds momentum (0.9) to its steps",
+    "server momentum 0.9": "the server adds momentum (0.9) to its steps",
+    "server momentum 0.5": "the server adds momentum (0.5) to its steps",
+    "server average 0.9": "the server averages its steps over rounds: momentum (0.9) from 0",
+    "server average 0.5": "the server averages its steps over rounds: momentum (0.5) from 0",
     "whole data once more": "changes are multiplied by the clients' shares of the data, too",
 }
 
@@ -84,8 +95,13 @@ class Rounds:
             self.eta = case.client_lr**2
         if self.has("client_lr halved"):
             self.eta = case.client_lr / 2
+        self._memory = float(self.slip[-3:]) if "momentum" in self.slip or self.slip.startswith(
+            "server average"
+        ) else 0.0  # fmt: skip
+        self._steps = self._slipped_steps()
         self._own: dict[int, FloatArray] = {}
         self._end: FloatArray | None = None
+        self._asked = False
         self._velocity = np.zeros(self.dim)
         self._server_velocity = np.zeros(self.dim)
 
@@ -97,19 +113,22 @@ class Rounds:
         """Return zeros."""
         return np.zeros(shape)
 
-    def steps(self, k: int) -> int:
-        """Return the local steps of client k."""
-        wanted = self.case.steps[k]
-        instead = {"one step only": 1, "same steps": self.case.steps[0]}
-        instead["most steps"] = max(self.case.steps)
-        wanted = instead.get(self.slip, wanted)
-        return wanted + self.has("one step more") - self.has("one step less")
+    def _slipped_steps(self) -> tuple[int, ...]:
+        wanted = self.case.steps
+        instead = {"one step only": 1, "same steps": wanted[0], "most steps": max(wanted)}
+        instead["most steps everywhere"] = max(wanted)
+        if self.slip in instead:
+            wanted = (instead[self.slip],) * self.n
+        return tuple(one + self.has("one step more") - self.has("one step less") for one in wanted)
 
     def present(self) -> Iterator[list[int]]:
         """Yield who is present, round after round; the model is recorded after each."""
-        for row in self._trace():
+        for t, row in enumerate(self._trace(), start=1):
             who = np.flatnonzero(row).tolist()
-            begun, self._end = self.x, None
+            falls = {"client_lr over t": 1.0, "client_lr over root t": 0.5}.get(self.slip)
+            if falls is not None:
+                self.eta = self.case.client_lr / t**falls
+            begun, self._end, self._asked = self.x, None, False
             yield {"first only": who[:1], "last only": who[-1:]}.get(self.slip, who)
             if self.has("model rounded"):
                 self.x = self.x.astype(np.float32).astype(np.float64)
@@ -123,6 +142,7 @@ class Rounds:
             "everybody": np.ones_like(trace),
             "empty means everybody": trace | empty,
             "nobody but the absent": ~trace,
+            "round before, around": np.roll(trace, 1, axis=0),
             "round before": np.concatenate([trace[:1], trace[:-1]]),
             "next round": np.concatenate([trace[1:], trace[-1:]]),
         }.get(self.slip, trace)
@@ -131,19 +151,22 @@ class Rounds:
         self,
         k: int,
         correction: FloatArray | float = 0.0,
-        pull: Callable[[FloatArray], FloatArray] | None = None,
+        pull: Pull | None = None,
     ) -> FloatArray:
         """Return what client k's local steps change in the model."""
-        start = self._start(k)
-        y = start.copy()
-        velocity = self._velocity if self.has("momentum kept") else np.zeros(self.dim)
-        for _ in range(self.steps(k)):
+        start, self._asked = self._start(k), True
+        y = before = start.copy()
+        velocity = self._velocity if self.slip.startswith("momentum kept") else np.zeros(self.dim)
+        with_momentum, steps = self.slip.startswith("momentum"), self._steps[k]
+        for step in range(steps):
             at = start if self.has("gradient of the round") else y
-            gradient = self.case.clients[k].gradient(at) + correction
+            gradient = self.case.clients[k].gradient(at)
+            if step == 0 or not self.has("corrected once"):
+                gradient = gradient + correction
             if pull is not None:
-                gradient = gradient + pull(y)
-            velocity = 0.9 * velocity + gradient
-            y = y - self.eta * (velocity if self.slip.startswith("momentum") else gradient)
+                gradient = gradient + pull(y, before, step == steps - 1)
+            velocity = self._memory * velocity + gradient
+            before, y = y, y - self.eta * (velocity if with_momentum else gradient)
         self._velocity, self._end, self._own[k] = velocity, y, y
         from_here = self.has("change against a newer model") or self.has("from another's end")
         change = y - (self.x if from_here else start)
@@ -174,16 +197,24 @@ class Rounds:
             rate = rate**2
         if self.has("sign"):
             rate = -rate
-        if self.has("server_lr on the model"):
+        if self.has("empty is zero") and not self._asked:
+            self.x = np.zeros(self.dim)
+        elif self.has("server_lr on the model") or (
+            self.has("server_lr on the model, if moved") and self._asked
+        ):
             self.x = rate * (self.x + update)
         elif self.has("server_lr mixes backwards"):
             self.x = rate * self.x + (1 - rate) * (self.x + update)
-        elif self.has("server momentum"):
-            self._server_velocity = 0.9 * self._server_velocity + rate * update
+        elif self.slip.startswith("server momentum") or self.slip.startswith("server average"):
+            share = 1 - self._memory if self.slip.startswith("server average") else 1.0
+            self._server_velocity = self._memory * self._server_velocity + share * rate * update
             self.x = self.x + self._server_velocity
         else:
             self.x = self.x + rate * update
 
+
+Pull: TypeAlias = Callable[[FloatArray, FloatArray, bool], FloatArray]
+"""A term of a local gradient: of y, the y before it, and whether this is the last step."""
 
 PseudoCode: TypeAlias = Callable[[Rounds], None]
 

@@ -18,7 +18,14 @@ SCAFFOLD_SLIPS = {
     "c_i at the weights": "every c_i starts at the model's weights instead of 0",
     "c at the weights": "the server's control starts at the model's weights instead of 0",
     "both at the weights": "all controls start at the model's weights instead of 0",
+    "renewed before": "c_i is renewed before the local steps use it: they see the new c_i, not "
+    "the old one",
+    "used renewed": "the local steps use c_i of this round already: the new c_i, not the old one "
+    "from before",
     "c_i at gradients": "every c_i starts at the client's gradient at x0 instead of 0",
+    "corrected once": "the correction c - c_i acts in the first local step only, not in every one",
+    "c last": "the server's control takes the change of the last client present only",
+    "c times S": "the server's control adds the changes of the c_i times |S|/N, not divided by N",
     "correction sign": "the correction has the wrong sign: c_i - c instead of c - c_i",
     "no c": "local steps leave the server's control out: only - c_i",
     "no c_i": "local steps leave the client's control out: only + c",
@@ -62,8 +69,13 @@ def scaffold(rounds: Rounds) -> None:
         changes, fresh = {}, {}
         for place, k in enumerate(who):
             kept = _slot(rounds, place, k)
+            if rounds.has("renewed before"):
+                c_i[kept] = rounds.case.clients[k].gradient(rounds.x)
+            own = c_i[kept]
+            if rounds.has("used renewed"):
+                own = rounds.case.clients[k].gradient(rounds.x)
             towards = old_c if rounds.has("c before the steps") else c
-            changes[k] = rounds.change(k, _correction(rounds, towards, c_i[kept]))
+            changes[k] = rounds.change(k, _correction(rounds, towards, own))
             fresh[kept] = _renewed(rounds, k, option, changes[k], c, c_i[kept])
             if rounds.has("c renewed at once"):
                 c = c + (fresh[kept] - c_i[kept]) / rounds.n
@@ -145,6 +157,10 @@ def _server_control(
     if rounds.has("c by size"):
         total = max(rounds.sizes.sum(), 1.0)
         return c + np.asarray((rounds.sizes[who, None] * gain).sum(axis=0) / total)
+    if rounds.has("c last"):
+        return c + gain[-1] / rounds.n
+    if rounds.has("c times S"):
+        return c + np.asarray(gain.sum(axis=0)) * len(who) / rounds.n
     divisor = {"c over S": len(who), "c sum": 1, "c over seen": seen}.get(rounds.slip, rounds.n)
     factor = 1.0
     if rounds.has("c scaled"):
