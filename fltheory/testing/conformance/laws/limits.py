@@ -24,7 +24,7 @@ from fltheory.validation import FloatArray
 ROUNDS, BURN_IN, REPLICAS = 400, 150, 200
 ERRORS = 8.0
 """Standard errors that are allowed: a false alarm has a probability below 1e-12."""
-_FULL_ROUNDS = 300
+_FULL_ROUNDS = 150
 
 
 def _full_limit(bench: Bench, case: Case) -> Comparison:

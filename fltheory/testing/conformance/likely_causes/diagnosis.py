@@ -46,11 +46,12 @@ def causes_of(bench: Bench, failure: Failure, maker: Callable[[str], CaseMaker])
 def _evidence(bench: Bench, make: CaseMaker) -> Iterator[tuple[Case, FloatArray]]:
     """Yield cases that tell slips apart, with the models that came, where any came."""
     one = bench.specification
-    for draw, kind in enumerate(_KINDS * (2 if one.chooses else 1)):
+    for draw, kind in enumerate(_KINDS):
         # Choices among clients show with many of them; weights of no data with one that has none.
         n = 6 if one.chooses else 3 + draw % 2
         sizes = (3, 0, 5, 2) if one.by_size and draw % 3 == 2 else None
-        case = make.case(kind, n=n, dim=1 + draw % 2, rounds=14, sizes=sizes)
+        rounds = 20 if one.chooses else 14
+        case = make.case(kind, n=n, dim=1 + draw % 2, rounds=rounds, sizes=sizes)
         try:
             yield case, bench.actual(case)
         except Misconduct:
