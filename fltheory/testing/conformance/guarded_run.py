@@ -68,6 +68,7 @@ class GuardedRun:
 
     def fresh(self, case: Case) -> FloatArray:
         """Return the models of a new call."""
+        key = case.key
         x0, trace = read_only_copy(np.array(case.x0)), read_only_copy(np.array(case.trace))
         clients = tuple(CountedClient(client) for client in case.clients)
         sequence = list(clients)
@@ -82,6 +83,9 @@ class GuardedRun:
             self.seconds += time.perf_counter() - begun
             self.calls += 1
         _check_inputs(case, x0, trace, sequence, clients)
+        if case.key != key:
+            message = "run changes its inputs: the numbers inside the clients"
+            raise Misconduct("changes its inputs", message, case)
         never = ~case.trace.any(axis=0)
         self.asked_absent += sum(len(clients[k].gradients) for k in np.flatnonzero(never))
         return _checked_models(given, case)
@@ -148,8 +152,12 @@ def _checked_models(given: Any, case: Case) -> FloatArray:
             "returns None", f"run must return models of shape {wanted}, got None", case
         )
     try:
+        kind = np.asarray(given).dtype.kind
+        if kind in "cSU":
+            what = "complex numbers" if kind == "c" else "text"
+            raise TypeError(f"models must be real numbers, not {what}")
         models = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except Exception as error:
         raise Misconduct(
             "returns no array",
             f"run must return an array of shape {wanted}, got {type(given).__name__} that is "

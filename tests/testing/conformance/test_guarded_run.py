@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -53,10 +54,69 @@ def test_a_changed_list_of_clients_is_told() -> None:
         (lambda models: np.full_like(models, np.nan), "must return finite models"),
         (lambda models: None, "got None"),
         (lambda models: "models", "got str"),
+        (lambda models: (row for row in models), "got generator"),
+        (lambda models: models + 1e-3j, "real numbers, not complex numbers"),
+        (lambda models: models.astype(str), "real numbers, not text"),
+        (lambda models: np.full(models.shape, object()), "got ndarray that is none"),
+        (lambda models: [[1.0], [1.0, 2.0]], "got list that is none"),
+        (lambda models: {0: models}, "got dict"),
+        (lambda models: models[:, None], "(2, 1, 1)"),
+        (lambda models: models[0, 0], "got ()"),
     ],
 )
 def test_what_are_no_models_is_told(change: Any, words: str) -> None:
     assert words in _told(lambda *args, **given: change(right(*args, **given)))
+
+
+@pytest.mark.parametrize("change", [lambda models: models.tolist(), tuple, list])
+def test_lists_of_rows_are_models(change: Any) -> None:
+    run = lambda *args, **given: change(right(*args, **given))  # noqa: E731
+    assert check_algorithm(run, "fedavg", laws=["by-hand"]).conforms
+
+
+def test_numbers_changed_inside_a_client_are_told() -> None:
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        optimum = clients[0].client.optimum
+        optimum.flags.writeable = True
+        optimum += 1
+        return right(x0, clients, trace, **given)
+
+    assert "run changes its inputs: the numbers inside the clients" in _told(run)
+
+
+def test_an_attribute_set_on_a_client_is_told() -> None:
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        clients[0].n_samples = 1
+
+    assert "run changes its inputs, which are read-only" in _told(run)
+
+
+def test_an_exit_and_endless_recursion_are_told() -> None:
+    def leaves(*args: Any, **given: Any) -> Any:
+        sys.exit(3)
+
+    def recurs(*args: Any, **given: Any) -> Any:
+        return recurs(*args, **given)
+
+    assert "run raises SystemExit: 3" in _told(leaves)
+    assert "run raises RecursionError" in _told(recurs)
+
+
+def test_models_that_fail_on_reading_are_told() -> None:
+    class Lazy:
+        def __array__(self, *args: Any, **given: Any) -> Any:
+            raise KeyError("gone")
+
+    assert "got Lazy that is none" in _told(lambda *args, **given: Lazy())
+
+
+def test_what_run_prints_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*args: Any, **given: Any) -> Any:
+        print("round")
+        return right(*args, **given)
+
+    assert check_algorithm(run, "fedavg", laws=["by-hand"]).conforms
+    assert "round" in capsys.readouterr().out
 
 
 def test_another_first_row_is_told() -> None:
