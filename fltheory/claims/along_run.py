@@ -160,8 +160,8 @@ class Theorem(Inequality):
             ),
         )
 
-    def enclosed(self, setting: Setting) -> EnclosedSides | None:
-        """Return both sides enclosed; None where something in them is not."""
+    def enclosed(self, setting: Setting) -> EnclosedSides:
+        """Return both sides enclosed; NotEnclosedError says what in them is not."""
         return enclosed_along(self, setting)
 
     def verdict_and_curve(

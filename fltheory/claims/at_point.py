@@ -87,8 +87,8 @@ class PointClaim(Inequality):
             ),
         )
 
-    def enclosed(self, setting: Setting) -> EnclosedSides | None:
-        """Return both sides enclosed; None where something in them is not."""
+    def enclosed(self, setting: Setting) -> EnclosedSides:
+        """Return both sides enclosed; NotEnclosedError says what in them is not."""
         return enclosed_at_point(self, setting)
 
     def remark(self, setting: Setting) -> str:

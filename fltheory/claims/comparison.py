@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 
@@ -73,7 +74,7 @@ class Comparison:
     def or_enclosed(
         self,
         name: str,
-        enclosed: Callable[[Setting], EnclosedSides | None],
+        enclosed: Callable[[Setting], EnclosedSides],
         setting: Setting,
     ) -> Comparison:
         """Return it with enclosed sides in place of those in float64, where there are.
@@ -85,9 +86,10 @@ class Comparison:
         """
         if self.evidence.grade is not Grade.FLOAT64:
             return self
-        sides = enclosed(setting)
-        if sides is None:
-            return self
+        try:
+            sides = enclosed(setting)
+        except NotEnclosedError as error:
+            return replace(self, evidence=replace(self.evidence, why_not_exact=str(error)))
         check_agreement(name, sides, self.truth, self.evidence.error)
         return Comparison(
             truth=sides.truth,

@@ -272,8 +272,8 @@ class Inequality(Basis):
         """Evaluate both sides, the hypotheses, and further ones, on a setting."""
 
     @abstractmethod
-    def enclosed(self, setting: Setting) -> EnclosedSides | None:
-        """Return both sides enclosed; None where something in them is not."""
+    def enclosed(self, setting: Setting) -> EnclosedSides:
+        """Return both sides enclosed; NotEnclosedError says what in them is not."""
 
     def hypotheses_without_run(self, setting: Setting) -> tuple[HypothesisCheck, ...]:
         """Evaluate the hypotheses on a setting; none where some of them take a run.

@@ -96,7 +96,12 @@ def command(
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
     from fltheory.report.html.html_report import certificates_in, kept_in
-    from fltheory.report.terminal.verdict_table import reasons, verdict_table, what_is_refuted
+    from fltheory.report.terminal.verdict_table import (
+        reasons,
+        verdict_table,
+        what_is_refuted,
+        why_not_exact,
+    )
     from fltheory.verify import Outcome, check_regimes
 
     _check_record(baseline, record, fail_on or ())
@@ -123,7 +128,11 @@ def command(
     console.print(verdict_table(cells))
     console.print(summary(cells))
     refuted = {cell.key[:2] for cell in cells if cell.verdict.outcome is Outcome.REFUTED}
-    for line in (*what_is_refuted(statements, refuted), *reasons(statements, cells)):
+    for line in (
+        *why_not_exact(cells),
+        *what_is_refuted(statements, refuted),
+        *reasons(statements, cells),
+    ):
         console.print(line, soft_wrap=True, markup=False)
     for path in outputs.files.values():
         tell_written(path)

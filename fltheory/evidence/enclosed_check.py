@@ -15,7 +15,7 @@ from sympy.core.relational import Relational
 
 from fltheory.engines import NotAffineError, Setting, Trajectory
 from fltheory.engines.affine.numbers import Balls, InexactRoundError
-from fltheory.engines.enclosure.enclosed import Work, enclosed_trajectory
+from fltheory.engines.enclosure.enclosed import NotEnclosedError, Work, enclosed_trajectory
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError, exact_setting
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import OVERFLOW
@@ -79,22 +79,31 @@ class EnclosedSides:
         return self.below is not None and all(h.holds is not None for h in self.hypotheses)
 
 
-def affordable_trajectory(setting: Setting, observe: Sequence[Observable]) -> Trajectory | None:
-    """Return the enclosed trajectory of a setting; None where it cannot be had, or costs too much.
+def affordable_trajectory(setting: Setting, observe: Sequence[Observable]) -> Trajectory:
+    """Return the enclosed trajectory of a setting.
 
     A run may cost 2e6 units of `Work`, about two seconds on an idle core. They are counted while
     it runs, as nothing tells beforehand how many histories an algorithm that counts will have, or
     how many digits a run loses.
+
+    Raises
+    ------
+    NotEnclosedError
+        Where it cannot be had, or costs too much.
     """
-    return _affordable_trajectory(setting, tuple(observe))
+    found = _affordable_trajectory(setting, tuple(observe))
+    if isinstance(found, str):
+        raise NotEnclosedError(found)
+    return found
 
 
 @lru_cache(maxsize=32)
-def _affordable_trajectory(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
+def _affordable_trajectory(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | str:
+    # What went wrong is returned, not raised, so that it is kept: to find it may take seconds.
     try:
         return enclosed_trajectory(setting, observe, Work(AFFORDABLE))
-    except (NotAffineError, InexactRoundError):
-        return None
+    except (NotAffineError, InexactRoundError) as error:
+        return f"the run: {error}"
 
 
 class _Inequality(WithConstants, Protocol):
@@ -173,20 +182,30 @@ def _at_most(value: Value, bound: Value) -> bool | None:
     return relation_holds(sp.Le(sp.Symbol("truth"), sp.Symbol("bound")), value, bound)
 
 
-def enclosed_along(theorem: _AlongRun, setting: Setting) -> EnclosedSides | None:
-    """Return both sides of an inequality along a run; None where something is not enclosed."""
-    trajectory = affordable_trajectory(setting, theorem.observe(exact_setting(setting)))
-    if trajectory is None:
-        return None
+def enclosed_along(theorem: _AlongRun, setting: Setting) -> EnclosedSides:
+    """Return both sides of an inequality along a run.
+
+    Raises
+    ------
+    NotEnclosedError
+        Where something in them cannot be enclosed; the message says what.
+    """
+    trajectory = affordable_trajectory(setting, _observed(theorem, setting))
     if trajectory.diverged_at is not None and theorem.round_symbols:
-        # What a hypothesis says of such rounds is left to float64.
-        return None
+        raise NotEnclosedError("what a hypothesis says of rounds that overflow")
     left = _OfRun(theorem.quantity, theorem.round_symbols, trajectory)
     return _sharpest(theorem, left, setting)
 
 
-def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides | None:
-    """Return both sides of an inequality without a run; None where something is not enclosed."""
+def _observed(theorem: _AlongRun, setting: Setting) -> Sequence[Observable]:
+    try:
+        return theorem.observe(exact_setting(setting))
+    except NoExactTwinError as error:
+        raise NotEnclosedError(str(error)) from error
+
+
+def enclosed_at_point(claim: _AtPoint, setting: Setting) -> EnclosedSides:
+    """Return both sides of an inequality without a run; NotEnclosedError as along a run."""
     return _sharpest(claim, _AtAPoint(claim.id, claim.quantity), setting)
 
 
@@ -206,17 +225,19 @@ def check_agreement(name: str, sides: EnclosedSides, computed: float, error: flo
         )
 
 
-def _sharpest(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSides | None:
+def _sharpest(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSides:
     try:
         for bits in _BITS:
             with Balls(bits).in_use():
                 sides = _sides(claim, left, setting)
             if sides.decided:
                 break
-    except (NotAffineError, InexactRoundError, TypeError, ZeroDivisionError):
+    except (NotAffineError, InexactRoundError) as error:
+        raise NotEnclosedError(str(error)) from error
+    except (TypeError, ZeroDivisionError) as error:
         # A TypeError is what NumPy makes of exact numbers where it wants floats, and a division
         # by zero what fractions make of a float's infinity.
-        return None
+        raise NotEnclosedError(f"a function does not take exact numbers: {error}") from error
     return sides
 
 

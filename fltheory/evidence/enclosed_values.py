@@ -55,7 +55,12 @@ def exact_value(name: str, value: Any) -> Value:
         return math.inf
     if isinstance(value, float) and math.isnan(value):
         return math.nan
-    raise NoExactTwinError(f"{name} must be an exact number, got {value!r}")
+    if isinstance(value, sp.Expr) and not value.atoms(sp.Float):
+        return Evaluation({}).of(value)
+    raise NoExactTwinError(
+        f"{name} was rounded to a float, {float(value):.6g}, by float(), math.sqrt() or the like; "
+        "NumPy's norm and sqrt keep exact numbers exact"
+    )
 
 
 class Evaluation:

@@ -59,6 +59,8 @@ class Evidence:
         What the evidence is limited to, where it is.
     ends : pair of float, optional
         Of the interval, where it is not symmetric.
+    why_not_exact : str
+        For float64: what could not be enclosed.
     """
 
     grade: Grade
@@ -67,6 +69,7 @@ class Evidence:
     replicas: int | None = None
     scope: str = ""
     ends: tuple[float, float] | None = None
+    why_not_exact: str = ""
 
 
 @dataclass(frozen=True)

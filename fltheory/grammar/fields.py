@@ -16,6 +16,7 @@ from fltheory import validation
 from fltheory.derivations.derivation import Derivation
 from fltheory.grammar.family import Family
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.own_symbols import check_symbols
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.units import Unit
 
@@ -80,6 +81,8 @@ def check_fields(owner: Any, of: str, **further: Check) -> None:
             checks[item.name](f"{item.name} of {of}", getattr(owner, item.name))
     if hasattr(owner, "refutations"):
         _check_refutations(owner, of)
+    if hasattr(owner, "meanings"):
+        check_symbols(owner, of)
 
 
 def _check_refutations(statement: Any, of: str) -> None:

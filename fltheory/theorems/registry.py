@@ -13,6 +13,7 @@ from types import ModuleType
 
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import LOADED_FILE
+from fltheory.grammar.own_symbols import check_meanings
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
@@ -150,8 +151,8 @@ def register(statements: Iterable[Statement]) -> None:
     Raises
     ------
     ValueError
-        If an id and reading are those of a paper's statement here, or are given twice;
-        nothing is added then.
+        If an id and reading are those of a paper's statement here, or are given twice, or a
+        symbol has no meaning; nothing is added then.
     """
     fresh: dict[tuple[str, str], Statement] = {}
     for statement in statements:
@@ -160,6 +161,8 @@ def register(statements: Iterable[Statement]) -> None:
             raise ValueError(
                 f"id must be one that no other theorem has, got {name[0]!r} ({name[1]}) again"
             )
+        if statement.basis is statement:
+            check_meanings(statement, f"the theorem {statement.id!r}")
         fresh[name] = statement
     _BY_NAME.update(fresh)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
+from fltheory.evidence.verdict import Grade
 from fltheory.verify import Outcome, check, falsify
 
 LINTER = (sys.executable, "-m", "ruff")
@@ -57,7 +59,9 @@ def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
     path = tmp_path / "mine.py"
     fltheory_command("new", "theorem", path)
     (theorem,) = theorems.load(path)
-    found = {name: check(theorem, one.setting).outcome for name, one in theorem.regimes.items()}
+    verdicts = {name: check(theorem, one.setting) for name, one in theorem.regimes.items()}
+    assert {verdict.evidence.grade for verdict in verdicts.values()} == {Grade.EXACT}
+    found = {name: verdict.outcome for name, verdict in verdicts.items()}
     assert found.pop("too long a step") is Outcome.INAPPLICABLE
     assert set(found.values()) == {Outcome.HOLDS}
     # On clients of one curvature the bound is tight; at 1/L it is zero, and the truth rounding.
@@ -72,6 +76,69 @@ def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
     _, out, _ = fltheory_command("falsify", "my/1", "--budget", "40", "--out", kept)
     assert "certified" in out
     assert kept.is_file()
+
+
+@pytest.mark.parametrize(
+    ("written", "grade", "why"),
+    [
+        ("sp.sqrt(((setting.x0 - problem.x_star) ** 2).sum())", "exact", ""),
+        ("np.sqrt(((setting.x0 - problem.x_star) ** 2).sum())", "exact", ""),
+        ("sp.sqrt(9)", "exact", ""),
+        (
+            "float(np.linalg.norm(setting.x0 - problem.x_star))",
+            "float64",
+            "my/1 (printed) is float64, not exact: the constant D_0 of my/1 was rounded",
+        ),
+        (
+            "setting.x0.astype(float)[0] - problem.x_star.astype(float)[0]",
+            "float64",
+            "NumPy's norm and sqrt keep exact numbers exact",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("own_theorems_forgotten")
+def test_evidence_is_exact_unless_something_rounds_and_then_says_what(
+    fltheory_command, tmp_path: Path, written: str, grade: str, why: str
+) -> None:
+    path = tmp_path / "mine.py"
+    fltheory_command("new", "theorem", path)
+    old = "np.linalg.norm(setting.x0 - problem.x_star)"
+    assert path.read_text().count(old) == 1
+    path.write_text(path.read_text().replace(old, written))
+    report = tmp_path / "report.html"
+    _, out, _ = fltheory_command("--load", path, "verify", "my", "--html", report)
+    assert len(re.findall(rf"(HOLDS|INAPPLICABLE) +│ {grade} ", out)) == 4
+    assert why in " ".join(out.split())
+    assert ("not exact: the constant D_0" in report.read_text()) is (grade == "float64")
+
+
+@pytest.mark.parametrize(
+    "swapped",
+    [
+        {'N: "n_clients"': 'N: "participants"', 'm: "participants"': 'm: "n_clients"'},
+        {'L: "L"': 'L: "L + local_steps - 1"'},
+        {'m: "participants"': 'm: "n_clients"'},
+    ],
+)
+@pytest.mark.usefixtures("own_theorems_forgotten")
+def test_quantities_that_only_coincide_in_the_regimes_are_caught(
+    fltheory_command, tmp_path: Path, swapped: dict[str, str]
+) -> None:
+    path = tmp_path / "mine.py"
+    fltheory_command("new", "theorem", path)
+    text = path.read_text()
+    for old in swapped:
+        assert text.count(f"        {old},") == 1
+    lines = [line.strip().rstrip(",") for line in text.splitlines()]
+    made = [
+        f"        {swapped[line]}," if line in swapped else whole
+        for line, whole in zip(lines, text.splitlines(), strict=True)
+    ]
+    path.write_text("\n".join(made))
+    status, _, err = fltheory_command("--load", path, "prove", "my/1")
+    assert status == 2
+    assert "quantities of my/1 must be what its constants are" in err
+    assert "beside" in err
 
 
 def test_the_algorithm_runs_and_passes_its_own_tests(fltheory_command, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import sympy as sp
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
@@ -142,6 +143,12 @@ class ExactNumber:
     def __float__(self) -> float:
         # For checks of arguments only: a float that comes back into the round is refused there.
         return as_float(self.value)
+
+    def _sympy_(self) -> sp.Rational:
+        # SymPy would otherwise make a float of it, which hides that it was exact.
+        if not isinstance(self.value, fmpq):
+            raise InexactRoundError(f"the ball {self.value} has no SymPy number")
+        return sp.Rational(int(self.value.p), int(self.value.q))
 
     def __repr__(self) -> str:
         return f"{self.value}"

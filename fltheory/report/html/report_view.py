@@ -108,6 +108,8 @@ class Row:
         if evidence.replicas is not None:
             parts.append(f"{evidence.replicas} replicas")
             parts.append(f"misses with probability {evidence.error_probability:.1e} at most")
+        if evidence.why_not_exact:
+            parts.append(f"not exact: {evidence.why_not_exact}")
         return "; ".join([*parts, evidence.scope] if evidence.scope else parts)
 
     @property

@@ -79,6 +79,16 @@ def summary(cells: Sequence[Cell]) -> str:
     return f"{len(cells)} cells: {', '.join(parts)}"
 
 
+def why_not_exact(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Return what kept evidence in float64, once for each statement and reason."""
+    found = {
+        f"{cell.verdict.theorem} ({cell.verdict.reading}) is float64, not exact: {why}"
+        for cell in cells
+        if (why := cell.verdict.evidence.why_not_exact)
+    }
+    return tuple(sorted(found))
+
+
 def what_is_refuted(
     statements: Sequence[Statement], refuted: Collection[tuple[str, str]]
 ) -> tuple[str, ...]:

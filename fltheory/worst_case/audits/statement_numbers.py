@@ -10,16 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import fields, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import sympy as sp
 from sympy.parsing.sympy_parser import parse_expr
 
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem
 from fltheory.worst_case.rounds.measure import AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound
@@ -27,6 +31,7 @@ from fltheory.worst_case.rounds.one_round import OneRound
 Values = dict[sp.Basic | complex, Any]
 
 _ROUNDING = 1e-6
+_ASKEW = {"local_steps": 2, "client_lr": 0.019, "assist_lr": 0.043, "q": 0.61}
 _WHOLE = ("local_steps", "participants", "n_clients", "rounds")
 _POSITIVE = ("L", "client_lr", "server_lr")
 _OTHERS = (
@@ -61,13 +66,25 @@ def check_quantities(theorem: Theorem) -> None:
     """Raise ValueError unless ``quantities`` are what ``constants`` are, in every regime.
 
     A proof speaks of what ``quantities`` say, and verdicts of what ``constants`` say: they must be
-    one statement.
+    one statement. Two numbers of a regime may coincide, as m = N where everybody takes part, so
+    they are compared in a setting beside each regime, too, where they do not.
     """
-    for name, regime in theorem.regimes.items():
-        numbers: Values = {
-            NUMBERS[key]: value for key, value in _numbers_in(regime.setting).items()
-        }
-        given = theorem.constants(regime.setting)
+    beside = {
+        f"one beside {name!r}": _perturbed(regime.setting)
+        for name, regime in theorem.regimes.items()
+    }
+    in_regimes = {f"the regime {name!r}": one.setting for name, one in theorem.regimes.items()}
+    for name, setting in (in_regimes | beside).items():
+        if setting is None:
+            continue
+        numbers: Values = {NUMBERS[key]: value for key, value in _numbers_in(setting).items()}
+        try:
+            given = theorem.constants(setting)
+        except ValueError:
+            if name in in_regimes:
+                raise
+            # It need not speak of a setting of which nobody asked it.
+            continue
         for symbol, formula in formulas_of(theorem).items():
             meant = formula.subs(numbers)
             if symbol not in given or not meant.is_number:
@@ -76,8 +93,29 @@ def check_quantities(theorem: Theorem) -> None:
                 raise ValueError(
                     f"quantities of {theorem.id} must be what its constants are, got "
                     f"{symbol} = {theorem.quantities[symbol]}, which is {float(meant):g} and not "
-                    f"{float(given[symbol]):g} in the regime {name!r}"
+                    f"{float(given[symbol]):g} in {name}"
                 )
+
+
+def _perturbed(setting: Setting) -> Setting | None:
+    """Return a setting of other numbers, no two of them equal; None where it cannot be had.
+
+    The algorithm is the same one with other steps; the server's factor stays, as a theorem may
+    speak of one value of it alone.
+    """
+    algorithm: Any = setting.algorithm
+    own = {field.name for field in fields(algorithm)}
+    changed: dict[str, Any] = {name: _ASKEW[name] for name in own & set(_ASKEW)}
+    problem = QuadraticProblem(
+        np.diag([0.31, 1.7]),
+        [[0.0, 1.0], [2.5, 0.3], [-1.1, 4.0], [0.2, -3.0], [1.9, 1.9], [-2.3, 0.1], [0.7, 0.9]],
+        sigma=0.37,
+        server_sigma=0.83,
+    )
+    try:
+        return Setting(replace(algorithm, **changed), problem, UniformSubset(7, 3), 11, [6.1, -2.9])
+    except (TypeError, ValueError):
+        return None
 
 
 def _numbers_in(setting: Setting) -> dict[str, float]:
