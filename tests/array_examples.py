@@ -110,6 +110,7 @@ def _algorithms_and_weights() -> Iterator[object]:
     yield algorithms.AdaFed(half, 0.5, 0.1, 1)
     trade_off = weights.for_setting(NOISY, CHAINS, [0.1] * 5, local_steps=1, x0=[1.0, 1.0])
     yield from (trade_off, weights.solve(trade_off, "newton"), weights.solve(trade_off, "cvxpy"))
+    yield weights.for_clients(("ann", "bob"), half)
     yield weights.optimal_for_convergence([0.9, 0.1], a=1.0, b=0.9)
     yield weights.optimal_in_total_variation([0.9, 0.1], half, a=1.0, b=0.9, bias=1.0)
 

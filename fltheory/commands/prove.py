@@ -23,7 +23,8 @@ def command(
         typer.Option(help="m, clients drawn in a round; 4 by default, or all if the theorem asks."),
     ] = None,
     local_steps: Annotated[
-        int | None, typer.Option(help="K; 5 by default, or 1 if the theorem asks for it.")
+        int | None,
+        typer.Option(help="Local steps of a round; 5 by default, or 1 if the theorem asks."),
     ] = None,
     q: Annotated[
         str | None,

@@ -220,6 +220,12 @@ class FiniteChain(ReadOnlyArrays):
         return len(self.transition)
 
     @property
+    def n_presence_states(self) -> int:
+        """Entries of ``P^t`` that a client's chance of being there sums, or that of being away."""
+        there = self.state_masks.sum(axis=0)
+        return max(1, int(np.minimum(there, self.n_states - there).max()))
+
+    @property
     def n_clients(self) -> int:
         """N, all clients."""
         return int(self.state_masks.shape[1])

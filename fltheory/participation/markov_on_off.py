@@ -211,6 +211,11 @@ class MarkovOnOff(ReadOnlyArrays):
         """2 to the clients that are not in the same state for ever."""
         return 2 ** int(self._moves.size)
 
+    @property
+    def n_presence_states(self) -> int:
+        """Entries of ``P^t`` that a client's chance of being there sums: one, of its own chain."""
+        return 1
+
     def states(self) -> States:
         """Return the states of the clients that move, with each client's chain."""
         moves = self._moves

@@ -1,5 +1,7 @@
 """CA-Fed's optimal aggregation weights: the bound's minimiser, exactly and fast."""
 
+from fltheory.weights.client_weights import for_clients
+from fltheory.weights.deployment import Training
 from fltheory.weights.optimum import (
     optimal,
     optimal_for_convergence,
@@ -7,11 +9,15 @@ from fltheory.weights.optimum import (
     solve,
 )
 from fltheory.weights.setting_trade_off import for_setting
+from fltheory.weights.sizes_file import read_sizes
 
 __all__ = [
+    "Training",
+    "for_clients",
     "for_setting",
     "optimal",
     "optimal_for_convergence",
     "optimal_in_total_variation",
+    "read_sizes",
     "solve",
 ]

@@ -15,7 +15,7 @@ from fltheory.weights.trade_off import TradeOff
 Choice = Literal["auto", "newton", "cvxpy"]
 
 _EXACT_RESIDUAL = 1e-9
-_CONIC_RESIDUAL = 1e-3
+_CONIC_RESIDUAL = 1e-8
 _LARGEST_CONIC = 100_000
 _LARGEST_GAP = 1e-4
 
@@ -57,9 +57,10 @@ def optimal(
         Q, the sum of the weights.
     method : {"auto", "newton", "cvxpy"}
         "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an independent
-        conic solver, right to about 1e-8 in the objective and 1e-4 in the weights, which the
-        objective fixes only to the root of its own accuracy. "auto" is "newton" at any size, and
-        "cvxpy" where that does not get to the optimum, up to 100,000 clients: it may not where
+        conic solver, asked again about the point it found until the residual is at most 1e-8;
+        where it stays above, with rare clients and a ``bias`` of some 1e-6 or less, that is an
+        error. "auto" is "newton" at any size, and "cvxpy" where that does not get to the optimum,
+        up to 100,000 clients: it may not where
         clients with ``a = 0`` stand beside others.
 
     Returns
@@ -73,7 +74,7 @@ def optimal(
     ValueError
         For arguments out of range; the error names argument and client.
     ArithmeticError
-        If no point with a small enough KKT residual is found (1e-9, or 1e-3 by cvxpy).
+        If no point with a small enough KKT residual is found (1e-9, or 1e-8 by cvxpy).
 
     Examples
     --------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -9,6 +11,11 @@ from fltheory import validation
 from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.weights.trade_off import TradeOff
+
+Chain = Literal["joint", "clients"]
+
+# Beyond it M outweighs all else in b, and the most available client takes almost all weight.
+_MOST_JOINT_STATES = 4096
 
 
 def for_setting(
@@ -19,6 +26,7 @@ def for_setting(
     local_steps: int,
     x0: ArrayLike,
     total: float = 1.0,
+    chain: Chain = "joint",
 ) -> TradeOff:
     """Return the trade-off whose minimiser minimises the bound of CA-Fed's Theorems 1 and 2.
 
@@ -27,6 +35,16 @@ def for_setting(
     and times ``sum_t eta_t / (2 kappa^2)``, that is the objective of `optimal` with
     ``a_k = sigma^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
     sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
+
+    M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
+    on-off clients, of which b then consists, so that speed is all that counts. That is slack of
+    one step of the proof, (24), which bounds the error of each entry of ``P^J`` by 1/(2Ht) and
+    adds them up over all M sets of clients. What stands there is a sum over clients,
+    ``sum_k q_k (P(k in A_t | A_{t-J}) - pi_k) (F_k - F_k(w_B*))``, and whether client k is there
+    is told by few entries: one of its own two-state chain (whose ``C_P`` and rate are at most the
+    joint chain's), or, in any chain, those of the states with k, or without. With
+    ``chain="clients"`` M is their number, which gives a smaller and equally valid bound; phi, which
+    has lambda(P), depends on the weights by their sum alone, so that mixing does not matter here.
 
     Parameters
     ----------
@@ -42,11 +60,14 @@ def for_setting(
         w_0, the initial model.
     total : float
         Q, the sum of the weights.
+    chain : {"joint", "clients"}
+        What M counts: all states, as printed, up to 4,096, or those that tell of one client.
 
     Raises
     ------
     ValueError
-        For arguments out of range or that do not fit together, and for noise-free clients that
+        For arguments out of range or that do not fit together, for a joint chain of more than
+        4,096 states, and for noise-free clients that
         are all alike, where no term of the bound depends on the weights strictly.
 
     Examples
@@ -73,7 +94,7 @@ def for_setting(
     squares = float(steps @ steps)
     inverse_squares = float((1 / np.arange(1.0, steps.size + 1) ** 2).sum())
     distance = float(((start - problem.x_star) ** 2).sum())
-    states = float(participation.n_states)
+    states = _states(participation, chain)
     return TradeOff(
         participation.marginals,
         problem.alpha,
@@ -82,3 +103,20 @@ def for_setting(
         bias=(problem.L / problem.mu) ** 2 * problem.Gamma * float(steps.sum()),
         total=total,
     )
+
+
+def _states(participation: MarkovOnOff | FiniteChain, chain: Chain) -> int:
+    if chain not in get_args(Chain):
+        raise ValueError(f"chain must be one of {', '.join(get_args(Chain))}, got {chain!r}")
+    if chain == "clients":
+        return participation.n_presence_states
+    states = participation.n_states
+    if states > _MOST_JOINT_STATES:
+        # A number of states beyond 2^13,000 is too long to be written out.
+        count = str(states) if states < 10**6 else f"about 2^{states.bit_length() - 1}"
+        raise ValueError(
+            f"participation must have at most {_MOST_JOINT_STATES} joint states, got {count}: "
+            "Theorem 2's M would outweigh all else and give one client almost all weight; "
+            'chain="clients" counts what tells of one client, which its proof allows'
+        )
+    return states

@@ -24,3 +24,34 @@ def test_a_client_that_is_always_there_has_no_error_to_compare(fltheory_command)
     status, out, _ = fltheory_command("cutoff", "1")
     assert status == 0
     assert "nan" not in out
+
+
+def test_a_log_gives_each_client_a_cutoff(fltheory_command, tmp_path: Path) -> None:
+    """In 3, 1 and 0 of 4 rounds: alone, each has what its probability gives."""
+    log = tmp_path / "log.csv"
+    log.write_text("round,ann,bob,cid\n0,1,0,0\n1,1,1,0\n2,1,0,0\n3,0,0,0\n")
+    status, out, _ = fltheory_command("cutoff", str(log), "--rounds", "100")
+    assert status == 0
+    rows = {
+        cells[0]: cells[1:]
+        for line in out.splitlines()
+        if len(cells := [cell.strip() for cell in line.strip("│").split("│")]) == 5
+    }
+    for name, chance in (("ann", "0.75"), ("bob", "0.25")):
+        _, alone, _ = fltheory_command("cutoff", chance, "--rounds", "100")
+        best = next(line for line in alone.splitlines() if "best " in line and "│" in line)
+        cells = [cell.strip() for cell in best.strip("│").split("│")]
+        assert rows[name][:3] == [chance, *cells[1:3]]
+    assert rows["cid"] == ["0", "-", "-", "-"]
+    assert "never there: 1 of 3 clients" in out
+
+
+def test_what_is_no_number_and_no_log_is_one_line(fltheory_command, tmp_path: Path) -> None:
+    status, _, err = fltheory_command("cutoff", "0.5", "log.csv")
+    assert (status, err) == (
+        2,
+        "fltheory: p must be numbers, or one log of who was there, got 'log.csv'\n",
+    )
+    status, _, err = fltheory_command("cutoff", str(tmp_path / "none.csv"))
+    assert status == 2
+    assert err.count("\n") == 1

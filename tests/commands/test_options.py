@@ -50,6 +50,7 @@ MEANINGS = {
     "--seed": ("Seed of what is drawn at random.", int),
     "--reading": ("Which reading, say printed or derived", str),
     "--rounds": ("Rounds of a run", int),
+    "--local-steps": ("Local steps of a round", int),
     "--replicas": ("Sample size where sampled", int),
     "--budget": ("Settings to try", int),
     "--data": ("Folder of the data set's files", Path),

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import fltheory.weights
-
 WEIGHTS = """
 availability = [0.9, 0.5, 0.25]
 a = 2.0
@@ -62,10 +60,10 @@ def test_bad_weights_files_are_one_line(fltheory_command, tmp_path: Path, text, 
 
 
 def test_weights_that_are_not_found_are_one_line(fltheory_command, monkeypatch, tmp_path) -> None:
-    def stuck(problem: object) -> None:
+    def stuck(problem: object, method: str) -> None:
         raise ArithmeticError("the weights have a KKT residual")
 
-    monkeypatch.setattr(fltheory.weights, "solve", stuck)
+    monkeypatch.setattr("fltheory.weights.client_weights.solve", stuck)
     path = tmp_path / "problem.toml"
     path.write_text(WEIGHTS)
     status, _, err = fltheory_command("weights", str(path))
@@ -84,3 +82,71 @@ def test_a_folder_is_no_problem_file(fltheory_command, tmp_path) -> None:
         2,
         f"fltheory: file must be an existing file, got {str(tmp_path)!r}, a folder\n",
     )
+
+
+LOG = "round,ann,bob,cid,dora\n0,1,0,1,0\n1,1,1,0,0\n2,1,0,0,0\n3,0,1,0,0\n"
+
+
+def test_a_log_and_sizes_give_every_client_its_weight(fltheory_command, tmp_path: Path) -> None:
+    """Online in 3, 2, 1 and 0 of 4 rounds; sizes 100, 50, 25, 25 of 200. T = 4, eta = 1/4."""
+    log, sizes = tmp_path / "log.csv", tmp_path / "sizes.csv"
+    out, figure = tmp_path / "weights.csv", tmp_path / "trade-off.svg"
+    log.write_text(LOG)
+    sizes.write_text("client,size\nbob,50\nann,100\ncid,25\ndora,25\n")
+    status, text, _ = fltheory_command(
+        *("weights", str(log), "--sizes", str(sizes), "--rounds", "4"),
+        *("--out", str(out), "--figure", str(figure), "--method", "cvxpy"),
+    )
+    assert status == 0
+    assert "targets: sizes divided by their sum, 200" in text
+    assert "never there: 1 of 4 clients (dora) with 0.125 of the target" in text
+    assert "so a_k = 0.25 pi_k, b = 2.4184, bias = 0.5" in text
+    assert "(cvxpy)" in text
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert rows[0] == ["client", "availability", "target", "weight", "importance"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["ann", "0.75", "0.5"],
+        ["bob", "0.5", "0.25"],
+        ["cid", "0.25", "0.125"],
+        ["dora", "0.0", "0.125"],
+    ]
+    assert sum(float(row[3]) for row in rows[1:]) == pytest.approx(1)
+    assert rows[4][3:] == ["0.0", "0.0"]
+    assert "bias error" in figure.read_text()
+
+
+def test_without_sizes_targets_are_equal_and_it_is_said(fltheory_command, tmp_path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(LOG)
+    status, text, _ = fltheory_command("weights", str(log))
+    assert status == 0
+    assert text.startswith("targets: equal, as no --sizes are given\n")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "arguments", "message"),
+    [
+        ("client,size\nann,1\n", (), "none for 'bob', 'cid', 'dora'"),
+        ("client,size\neve,1\n", (), "line 2: client must be one of the log, got 'eve'"),
+        ("client;size\nann;1\n", (), "line 1: the header must be client,size"),
+        ("client,size\nann,-1\n", (), "line 2: size must be a positive number, got '-1'"),
+        ("client,size\n", ("--condition", "0.5"), "condition must be"),
+        ("client,size\n", ("--out", "weights.pdf"), "out must end in .csv or .png or .svg"),
+    ],
+)
+def test_bad_sizes_are_one_line(fltheory_command, tmp_path, sizes, arguments, message) -> None:
+    log, path = tmp_path / "log.csv", tmp_path / "sizes.csv"
+    log.write_text(LOG)
+    path.write_text(sizes)
+    status, out, err = fltheory_command("weights", str(log), "--sizes", str(path), *arguments)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_sizes_belong_to_a_log(fltheory_command, tmp_path) -> None:
+    path = tmp_path / "problem.toml"
+    path.write_text(WEIGHTS)
+    status, _, err = fltheory_command("weights", str(path), "--sizes", str(path))
+    assert status == 2
+    assert "sizes must go with a log" in err

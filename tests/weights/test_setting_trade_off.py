@@ -65,9 +65,55 @@ def test_a_general_chains_states_are_counted() -> None:
     assert found.availability == pytest.approx([1, 1 / 3])
 
 
+def test_by_clients_the_states_are_those_that_tell_of_one() -> None:
+    """On-off clients: one entry of their own chain; two of three states have client 1 away."""
+    arguments = {"local_steps": 4, "x0": [1.5, 2.0], "total": 2.0, "chain": "clients"}
+    found = for_setting(CLIENTS, CHAINS, STEPS, **arguments)
+    assert found.b == pytest.approx(2 / 4 * 5 + 1 * 2 / 4 * (21 / 64 + 49 / 36), rel=1e-14)
+    three = FiniteChain(np.full((3, 3), 1 / 3), [[1, 0], [1, 0], [0, 1]])
+    found = for_setting(CLIENTS, three, STEPS, **arguments)
+    assert found.b == pytest.approx(2 / 4 * 5 + 1 * 2 / 4 * (21 / 64 + 49 / 36), rel=1e-14)
+    four = FiniteChain(np.full((4, 4), 1 / 4), [[1, 0], [1, 1], [0, 1], [0, 0]])
+    found = for_setting(CLIENTS, four, STEPS, **arguments)
+    assert found.b == pytest.approx(2 / 4 * 5 + 2 * 2 / 4 * (21 / 64 + 49 / 36), rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_client_sums_bounds_the_step_of_the_proof(seed: int) -> None:
+    """(24) by enumeration: for every state the weighted deviation is at most M Q C_P rate^t."""
+    rng = np.random.default_rng(seed)
+    onoff = MarkovOnOff(rng.uniform(0.1, 0.9, 3), rng.uniform(0.0, 0.9, 3))
+    chain = FiniteChain(rng.dirichlet(np.ones(5), size=5), rng.random((5, 3)) < 0.5)
+    q = rng.dirichlet(np.ones(3))
+    for process, states in ((onoff, onoff.as_chain()), (chain, chain)):
+        mixing = process.mixing
+        power = np.eye(states.n_states)
+        for t in range(1, 12):
+            power = power @ states.transition
+            if t < mixing.onset:
+                continue
+            there = power @ states.state_masks - states.marginals
+            entry = mixing.factor * mixing.rate**t
+            assert (np.abs(there) @ q).max() <= process.n_presence_states * entry * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("n_clients", [24, 1030, 20_000])
+def test_a_joint_chain_that_outweighs_everything_is_refused(n_clients: int) -> None:
+    """2^N states; by clients nobody takes almost all, as one does by a joint M."""
+    problem = QuadraticProblem([[1.0]], np.linspace(-1, 1, n_clients)[:, None], sigma=1.0)
+    pi = np.linspace(0.1, 0.9, n_clients)
+    arguments = (problem, MarkovOnOff(pi, 0.9), [0.1] * 100)
+    with pytest.raises(ValueError, match=rf"4096 joint .*2\^{n_clients}: .*chain="):
+        for_setting(*arguments, local_steps=1, x0=[3.0])
+    found = solve(for_setting(*arguments, local_steps=1, x0=[3.0], chain="clients"))
+    assert found.kkt_residual < 1e-9
+    assert found.p.max() < 0.5
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"chain": "all"}, "chain must be one of joint, clients, got 'all'"),
         ({"step_sizes": [0.1, 0.0]}, "step_sizes must be positive"),
         ({"step_sizes": []}, "step_sizes must be positive"),
         ({"local_steps": 0}, "local_steps must be a whole number"),

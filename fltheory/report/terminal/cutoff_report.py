@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
+from rich.markup import escape
 from rich.table import Table
 
 from fltheory.algorithms import FedAU
@@ -19,12 +21,14 @@ from fltheory.progress import Progress
 from fltheory.report.figures.bound_figure import bound_figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
+from fltheory.validation import FloatArray
 from fltheory.verify import sweep_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 25
+_ROWS_AT_EITHER_END = 20
 _MOST_DRAWN, _FEWEST_DRAWN = 10**9, 30
 
 
@@ -43,6 +47,43 @@ def cutoff_table(found: BestCutoff) -> Table:
         alike = choice.error == found.best.error  # both may be zero: who is always there
         times = 1.0 if alike else choice.error / found.best.error if found.best.error else np.inf
         table.add_row(name, f"{choice.cutoff:g}", f"{choice.error:.6g}", f"{times:.3g}")
+    return table
+
+
+def client_cutoff_table(
+    clients: Sequence[str],
+    chances: FloatArray,
+    found: Mapping[float, BestCutoff],
+    common: float,
+) -> Table:
+    """Lay out a client a row: the cut-off that is best for it alone; of many the first and last.
+
+    Parameters
+    ----------
+    clients : sequence of str, (n,)
+    chances : array, (n,)
+        Their probabilities; 0 for those never there.
+    found : mapping of float to BestCutoff
+        By probability.
+    common : float
+        The cut-off that is best for all together.
+    """
+    table = Table()
+    for heading in ("client", "p", "best K", "weight error", f"expected gap / {common:g}"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    skipped = range(_ROWS_AT_EITHER_END, len(clients) - _ROWS_AT_EITHER_END)
+    for place, (name, chance) in enumerate(zip(clients, chances.tolist(), strict=True)):
+        if place in skipped:
+            if place == skipped.start:
+                table.add_row(*["..."] * 5)
+        elif chance == 0:
+            table.add_row(escape(name), "0", "-", "-", "-")
+        else:
+            best = found[chance].best
+            gap = 1 / chance / common
+            table.add_row(
+                escape(name), f"{chance:.6g}", f"{best.cutoff:g}", f"{best.error:.6g}", f"{gap:.3g}"
+            )
     return table
 
 

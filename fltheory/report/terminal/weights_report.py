@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
 from fltheory.report.figures.figure_file import write_figure
+from fltheory.validation import FloatArray
 from fltheory.verify import BoundCurve
+from fltheory.weights.client_weights import ClientWeights
+from fltheory.weights.optimum import solve
 from fltheory.weights.result import OptimalWeights
 from fltheory.weights.trade_off import TradeOff
 
@@ -26,19 +30,22 @@ _MOST_NAMED_BARS = 30
 _ALPHA = r"$\alpha_k$"
 _MOST_BARS = 200
 _TITLE_WIDTH = 60
+# Prices of bias on the curve, as multiples of the problem's own, and what is no bias any more.
+_PRICES = np.geomspace(1e-4, 1e4, 33)
+_LEAST_DIVERGENCE = 1e-9
 
 
-def weights_table(problem: TradeOff, found: OptimalWeights) -> Table:
+def weights_table(found: ClientWeights) -> Table:
     """Lay out a client a row; of many clients the first and the last."""
     table = Table()
     for heading in ("client", "alpha", "pi", "q", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
-    n_clients = problem.n_clients
-    columns = (problem.target_weights, problem.availability, found.q, found.p)
+    n_clients = len(found.clients)
+    columns = (found.target_weights, found.availability, found.weights, found.importance)
     skipped = range(_ROWS_AT_EITHER_END, n_clients - _ROWS_AT_EITHER_END)
-    for client in range(n_clients):
+    for client, name in enumerate(found.clients):
         if client not in skipped:
-            table.add_row(str(client), *(f"{column[client]:.6g}" for column in columns))
+            table.add_row(escape(name), *(f"{column[client]:.6g}" for column in columns))
         elif client == skipped.start:
             table.add_row("...", *("..." for _ in columns))
     return table
@@ -57,7 +64,11 @@ def weights_summary(found: OptimalWeights) -> str:
 
 
 def weights_figure(
-    problem: TradeOff, found: OptimalWeights, curve: BoundCurve | None = None
+    problem: TradeOff,
+    found: OptimalWeights,
+    curve: BoundCurve | None = None,
+    *,
+    beside: bool = False,
 ) -> Figure:
     """Draw a client's target beside its importance, below them its availability and weight.
 
@@ -71,11 +82,14 @@ def weights_figure(
         What a statement on the error says of these weights and others, its bound, truth and
         sample: from `fltheory.verify.cases_curve` or `sweep_curve`. It is drawn beside the
         weights, and the title names its verdict.
+    beside : bool
+        Whether to leave empty axes, the figure's last, in the place of that curve.
     """
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0 if curve is None else 11.0, 6.0), layout="constrained")
-    grid = figure.add_gridspec(3, 1 if curve is None else 2)
+    wide = beside or curve is not None
+    figure = Figure(figsize=(11.0 if wide else 8.0, 6.0), layout="constrained")
+    grid = figure.add_gridspec(3, 2 if wide else 1)
     upper = figure.add_subplot(grid[0, 0])
     middle, lower = (figure.add_subplot(grid[row, 0], sharex=upper) for row in (1, 2))
     if problem.n_clients <= _MOST_BARS:
@@ -103,8 +117,10 @@ def weights_figure(
         axes.tick_params(labelbottom=False)
     if problem.n_clients <= _MOST_NAMED_BARS:
         lower.set_xticks(clients)
-    if curve is not None:
-        _draw_errors(figure, figure.add_subplot(grid[:, 1]), curve)
+    if wide:
+        right = figure.add_subplot(grid[:, 1])
+        if curve is not None:
+            _draw_errors(figure, right, curve)
     return figure
 
 
@@ -128,3 +144,62 @@ def write_weights(
         For another suffix.
     """
     write_figure(lambda: weights_figure(problem, found, curve), path)
+
+
+def trade_off_curve(problem: TradeOff) -> tuple[FloatArray, FloatArray]:
+    """Return what can be had: divergences chi2(alpha || p), and the least optimisation errors.
+
+    Each point is the optimum for another price of bias, from a ten-thousandth of the problem's to
+    ten thousand times it.
+
+    Raises
+    ------
+    ValueError
+        For a problem without bias, of which no other price is a multiple.
+    """
+    if problem.bias == 0:
+        raise ValueError("bias must be above 0 for a curve of trade-offs, got 0")
+    points = [solve(_priced(problem, price)) for price in _PRICES]
+    divergence = [problem.bias_error(found.p) / problem.bias for found in points]
+    return np.array(divergence), np.array([found.optimization_error for found in points])
+
+
+def _priced(problem: TradeOff, price: float) -> TradeOff:
+    return TradeOff(
+        problem.availability,
+        problem.target_weights,
+        a=problem.a,
+        b=problem.b,
+        bias=problem.bias * price,
+        total=problem.total,
+    )
+
+
+def trade_off_figure(problem: TradeOff, found: OptimalWeights) -> Figure:
+    """Draw the weights, and beside them optimisation against bias error with the chosen point."""
+    figure = weights_figure(problem, found, beside=True)
+    axes = figure.axes[-1]
+    divergence, optimization = trade_off_curve(problem)
+    shown = divergence > _LEAST_DIVERGENCE
+    axes.grid(alpha=0.25)
+    axes.plot(
+        problem.bias * divergence[shown], optimization[shown], "-", color="#0072B2", label="optima"
+    )
+    if found.bias_error > problem.bias * _LEAST_DIVERGENCE:
+        point = (found.bias_error, found.optimization_error)
+        axes.plot(*point, "*", markersize=14, color="#D55E00", label="chosen")
+    unbiased = problem.optimization_error(problem.target_weights)
+    axes.axhline(
+        unbiased, linestyle=":", color="#009E73", label=r"unbiased, $q \propto \alpha/\pi$"
+    )
+    if shown.any():
+        axes.set_xscale("log")
+    axes.set(xlabel=r"bias error, bias $\cdot\chi^2$", ylabel="optimisation error")
+    set_title(axes, "each point is the best for some price of bias", width=_TITLE_WIDTH)
+    legend_below(figure, axes.get_legend_handles_labels()[0])
+    return figure
+
+
+def write_trade_off(problem: TradeOff, found: OptimalWeights, path: Path) -> None:
+    """Write `trade_off_figure` as PNG or SVG, by suffix."""
+    write_figure(lambda: trade_off_figure(problem, found), path)

@@ -13,6 +13,7 @@ from fltheory.report import weights_figure
 from fltheory.report.terminal.weights_report import weights_summary, weights_table, write_weights
 from fltheory.verify import BoundCurve, Outcome
 from fltheory.weights import solve
+from fltheory.weights.client_weights import of_problem
 from fltheory.weights.trade_off import TradeOff
 
 
@@ -25,7 +26,7 @@ def alike(n_clients: int) -> TradeOff:
 def shown(n_clients: int) -> list[str]:
     problem = alike(n_clients)
     stream = io.StringIO()
-    Console(file=stream, width=120).print(weights_table(problem, solve(problem)))
+    Console(file=stream, width=120).print(weights_table(of_problem(problem)))
     return [line for line in stream.getvalue().splitlines() if "│" in line]
 
 

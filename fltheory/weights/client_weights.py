@@ -1,0 +1,137 @@
+"""Aggregation weights for the clients of a log, by name."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+from fltheory.weights.deployment import Training
+from fltheory.weights.optimum import Choice, solve
+from fltheory.weights.result import OptimalWeights
+from fltheory.weights.trade_off import TradeOff
+
+
+@dataclass(frozen=True, eq=False)
+class ClientWeights(ReadOnlyArrays):
+    """What each client gets, and the problem of those that are ever there.
+
+    Attributes
+    ----------
+    clients : tuple of str, (N,)
+    availability, target_weights, weights, importance : arrays, (N,)
+        pi; alpha, that sums to one over all clients; q, and p, which are 0 for those never there.
+    problem : TradeOff
+    solution : OptimalWeights
+        Both of those ever there, whose targets are divided by their sum.
+    """
+
+    clients: tuple[str, ...]
+    availability: FloatArray
+    target_weights: FloatArray
+    weights: FloatArray
+    importance: FloatArray
+    problem: TradeOff
+    solution: OptimalWeights
+
+    @property
+    def never_there(self) -> tuple[str, ...]:
+        """Clients that no weight can bring in."""
+        return tuple(n for n, pi in zip(self.clients, self.availability, strict=True) if pi == 0)
+
+    @property
+    def lost_target(self) -> float:
+        """The share of the target that the clients never there have."""
+        return float(self.target_weights[self.availability == 0].sum())
+
+    def as_csv(self) -> str:
+        """Return a line a client: name, availability, target, weight and importance."""
+        lines = StringIO(newline="")
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow(("client", "availability", "target", "weight", "importance"))
+        columns = (self.availability, self.target_weights, self.weights, self.importance)
+        for name, *values in zip(self.clients, *(c.tolist() for c in columns), strict=True):
+            writer.writerow((name, *map(repr, values)))
+        return lines.getvalue()
+
+
+def for_clients(
+    clients: Sequence[str],
+    availability: ArrayLike,
+    sizes: ArrayLike | None = None,
+    *,
+    training: Training | None = None,
+    method: Choice = "auto",
+) -> ClientWeights:
+    """Return the optimal weights of clients from their availability and the sizes of their data.
+
+    Parameters
+    ----------
+    clients : sequence of str, (N,)
+    availability : array, (N,)
+        pi, in [0, 1].
+    sizes : array, (N,), optional
+        Positive numbers; the targets are in proportion to them. Equal by default.
+    training : Training, optional
+        What the bound asks for beside; see there for what is assumed by default.
+    method : {"auto", "newton", "cvxpy"}
+
+    Raises
+    ------
+    ValueError
+        For arguments out of range, or if nobody is ever there.
+
+    Examples
+    --------
+    >>> found = for_clients(["ann", "bob", "cid"], [1.0, 0.5, 0.0], [30, 10, 10])
+    >>> found.target_weights.round(3).tolist(), found.never_there, round(found.lost_target, 3)
+    ([0.6, 0.2, 0.2], ('cid',), 0.2)
+    >>> found.weights.round(3).tolist(), found.importance.round(3).tolist()
+    ([0.593, 0.407, 0.0], [0.745, 0.255, 0.0])
+    """
+    pi = validation.real_array("availability", availability, shape=f"({len(clients)},)")
+    raw = np.ones(len(clients)) if sizes is None else sizes
+    size = validation.real_array("sizes", raw, shape=f"({len(clients)},)")
+    for name, values in (("availability", pi), ("sizes", size)):
+        if values.shape != (len(clients),):
+            raise ValueError(f"{name} must have shape ({len(clients)},), got {values.shape}")
+    if (size <= 0).any():
+        place = int(np.flatnonzero(size <= 0)[0])
+        raise ValueError(f"sizes must be positive, got {size[place]:g} for {clients[place]!r}")
+    if ((pi < 0) | (pi > 1)).any():
+        place = int(np.flatnonzero((pi < 0) | (pi > 1))[0])
+        raise ValueError(
+            f"availability must be in [0, 1], got {pi[place]:g} for {clients[place]!r}"
+        )
+    there = np.flatnonzero(pi)
+    if not there.size:
+        raise ValueError("availability must be above 0 for some client, got 0 for all")
+    alpha = size / size.max()
+    alpha = alpha / alpha.sum()
+    of_those = alpha[there] / alpha[there].sum()
+    problem = (training or Training()).trade_off(pi[there], of_those)
+    solution = solve(problem, method)
+    weights, importance = np.zeros_like(pi), np.zeros_like(pi)
+    weights[there], importance[there] = solution.q, solution.p
+    return ClientWeights(tuple(clients), pi, alpha, weights, importance, problem, solution)
+
+
+def of_problem(problem: TradeOff, method: Choice = "auto") -> ClientWeights:
+    """Return the optimal weights of a problem's clients, named by their numbers from 0."""
+    solution = solve(problem, method)
+    return ClientWeights(
+        tuple(map(str, range(problem.n_clients))),
+        problem.availability,
+        problem.target_weights,
+        solution.q,
+        solution.p,
+        problem,
+        solution,
+    )
