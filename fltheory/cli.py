@@ -33,7 +33,13 @@ PANELS = {
         "conformance": "my_code.py:run scaffold",
         "train": "experiments/digits.toml",
     },
-    "A deployment": {"weights": "clients.toml", "cutoff": "0.1 --rounds 1000"},
+    "A deployment": {
+        "trace describe": "log.csv --figure log.svg",
+        "trace fit": "log.csv --out process.toml",
+        "trace sample": "process.toml --rounds 1000 --out drawn.csv",
+        "weights": "clients.toml",
+        "cutoff": "0.1 --rounds 1000",
+    },
     "Pages of this project": {
         "reproduce findings": "",
         "reproduce power": "sa-fl/5 --budget 1000",
@@ -48,6 +54,7 @@ PANELS = {
 COMMANDS = tuple(words for commands in PANELS.values() for words in commands)
 FAMILIES = {
     "new": "Start a file of your own: a theorem or an algorithm.",
+    "trace": "A log of who was online: describe it, fit a process to it, draw another.",
     "reproduce": "Make this project's own pages: findings, experiments, power, biases, PAC.",
 }
 

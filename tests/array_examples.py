@@ -99,7 +99,8 @@ def _participation() -> Iterator[object]:
         yield process
         if hasattr(process, "states"):
             yield process.states()
-    yield logs.AvailabilityLog.from_masks([[1, 0], [1, 1]])
+    log = logs.AvailabilityLog.from_masks([[1, 0], [1, 1]])
+    yield from (log, logs.describe(log))
 
 
 def _algorithms_and_weights() -> Iterator[object]:

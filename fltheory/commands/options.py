@@ -25,6 +25,13 @@ Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at ran
 FigureFile: TypeAlias = Annotated[
     Path | None, typer.Option(help="Where to write the figure: .png or .svg.")
 ]
+LogFile: TypeAlias = Annotated[
+    Path, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
+]
+RoundLength: TypeAlias = Annotated[
+    float | None,
+    typer.Option(help="How long a round lasts, in the log's unit of time; 1 if unsaid."),
+]
 ResultsFile: TypeAlias = Annotated[
     Path, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
 ]

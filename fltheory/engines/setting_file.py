@@ -36,7 +36,7 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -48,6 +48,7 @@ import tomli_w
 
 from fltheory import algorithms, participation, problems, validation
 from fltheory.engines.setting import Setting
+from fltheory.participation import Participation
 from fltheory.whole_file import write_whole
 
 LOADED_FILE = "fltheory_loaded_"
@@ -55,6 +56,7 @@ LOADED_FILE = "fltheory_loaded_"
 
 _KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
 _REFUTES = "refutes"
+_CLIENTS = "clients"
 _PARTS = {"problem": problems, "algorithm": algorithms, "participation": participation}
 _FRACTION = re.compile(r"[-+]?\d+(\.\d*)?/\d+|[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -161,6 +163,59 @@ def setting_document(setting: Setting) -> dict[str, Any]:
         "x0": setting.x0.tolist(),
         **{name: _written(name, getattr(setting, name)) for name in _PARTS},
     }
+
+
+def write_participation(path: Path, process: Participation, clients: Sequence[str] = ()) -> None:
+    """Write who takes part as the table ``[participation]`` of a setting's file.
+
+    Parameters
+    ----------
+    path : Path
+    process : Participation
+    clients : sequence of str, optional
+        Names, written in front of the table.
+
+    Raises
+    ------
+    ValueError
+        If the process is not made of numbers.
+    """
+    names = {_CLIENTS: list(clients)} if clients else {}
+    table = _written("participation", process)
+    write_whole(path, tomli_w.dumps({**names, "participation": table}))
+
+
+def read_participation(path: Path) -> tuple[Participation, tuple[str, ...]]:
+    """Read who takes part, and clients' names if there are any, from TOML; a setting's will do.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or no such table in it. The message begins with the file's name.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "process.toml"
+    ...     write_participation(file, participation.Bernoulli([0.5, 1.0]), ["ann", "bob"])
+    ...     read_participation(file)
+    (Bernoulli(2 clients), ('ann', 'bob'))
+    """
+    if not path.is_file():
+        raise ValueError(f"file of a process must exist, got {str(path)!r}")
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        _check_names("the file", document, (*_KEYS, _REFUTES, _CLIENTS), ["participation"])
+        process = _part("participation", document["participation"])
+        names = document.get(_CLIENTS, [])
+        if not isinstance(names, list) or len(names) not in (0, process.n_clients):
+            raise ValueError(f"{_CLIENTS} must be {process.n_clients} names, got {names!r}")
+        for name in names:
+            validation.text(_CLIENTS, name)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    return process, tuple(names)
 
 
 def _written(place: str, value: Any) -> Any:

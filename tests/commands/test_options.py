@@ -53,12 +53,14 @@ MEANINGS = {
     "--local-steps": ("Local steps of a round", int),
     "--replicas": ("Sample size where sampled", int),
     "--budget": ("Settings to try", int),
+    "--round-length": ("How long a round lasts", float),
     "--data": ("Folder of the data set's files", Path),
 }
 
 
-# A report of conformance is no table of verdicts: it is printed, not written to a file.
-OF_ITS_OWN = {("conformance", "--json"), ("conformance", "--set")}
+# A report of conformance is no table of verdicts: it is printed, not written to a file. A log's
+# description is none, either.
+OF_ITS_OWN = {("trace describe", "--json"), ("conformance", "--json"), ("conformance", "--set")}
 
 
 def every_option() -> Iterator[tuple[str, str, str, Any]]:

@@ -1,0 +1,319 @@
+"""What a log says of its clients: how often, how long, together with whom, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from fltheory import validation
+from fltheory.logs.availability_log import AvailabilityLog
+from fltheory.logs.goodness_of_fit import (
+    ModelFit,
+    clusters,
+    correlations,
+    fits,
+    holm,
+    sampled_masks,
+)
+from fltheory.logs.transitions import clopper_pearson, eigenvalue_intervals
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+
+BATCHES = 20
+_ERROR = 0.05
+_LEAST_CHANGES = 20
+_SIGNS = 8
+_NEIGHBOURS = 25
+_SHARE_THAT_MATTERS = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class LogDescription(ReadOnlyArrays):
+    """What `describe` finds; intervals miss with probability 0.05.
+
+    Attributes
+    ----------
+    log : AvailabilityLog
+    marginals : array, (N, 3)
+        Share of rounds of each client, with an interval: Student's from 20 batches of successive
+        rounds, which are nearly independent where memory is shorter than a batch. Clopper-Pearson,
+        as if rounds were independent, for those never or always there.
+    stays, gaps : array
+        Quantiles 0.1, 0.5, 0.9 and 1 of the lengths of stays, and of absences between them, that
+        begin and end within the log; NaN without any.
+    eigenvalues : array, (N,)
+        Second eigenvalue of each client's two-state chain; NaN for clients that do not vary.
+    largest_eigenvalue : array, (3,)
+        The largest absolute value with an interval that holds for all clients together, of those
+        that changed 20 times at least; NaN without any.
+    pairs : array, (3,)
+        Quantiles 0.05, 0.5 and 0.95 of the correlations of pairs, of a sample of clients.
+    cluster_sizes : tuple of int
+        Clusters of the sample, the largest first.
+    period : float or None
+        Rounds of a cycle: as given, or the clearest of the periodograms if its p-value is below
+        0.05.
+    period_p_value : float
+        Of the clearest cycle, corrected for all periods; NaN where the period was given.
+    halves_p_value : float
+        That the first half resembles the second: the smallest of all clients' and the total's,
+        corrected by Holm's method.
+    changed : int
+        Clients whose halves differ, after the correction.
+    fits : tuple of ModelFit
+    sampled : tuple of int
+        Clients and rounds on which pairs, clusters and models are judged.
+    """
+
+    log: AvailabilityLog
+    marginals: FloatArray
+    stays: FloatArray
+    gaps: FloatArray
+    eigenvalues: FloatArray
+    largest_eigenvalue: FloatArray
+    pairs: FloatArray
+    cluster_sizes: tuple[int, ...]
+    period: float | None
+    period_p_value: float
+    halves_p_value: float
+    changed: int
+    fits: tuple[ModelFit, ...]
+    sampled: tuple[int, int]
+
+    @property
+    def never_there(self) -> tuple[str, ...]:
+        """Names of the clients that were never there."""
+        away = np.flatnonzero(self.log.rounds_present == 0)
+        return tuple(self.log.clients[index] for index in away)
+
+    @property
+    def always_there(self) -> tuple[str, ...]:
+        """Names of the clients that were there in every round."""
+        there = np.flatnonzero(self.log.rounds_present == self.log.n_rounds)
+        return tuple(self.log.clients[index] for index in there)
+
+    def document(self) -> dict[str, Any]:
+        """Return everything as numbers, texts, lists and dictionaries; None is not known."""
+        names = ("availability", "lower", "upper")
+        numbers = zip(self.log.clients, self.marginals, self.eigenvalues, strict=True)
+        return {
+            "clients": self.log.n_clients,
+            "rounds": self.log.n_rounds,
+            "stays": int(self.log.who.size),
+            "stays_between_rounds": self.log.between_rounds,
+            "never_there": list(self.never_there),
+            "always_there": list(self.always_there),
+            "lengths_of_stay": _known(self.stays),
+            "lengths_of_absence": _known(self.gaps),
+            "largest_second_eigenvalue": _known(self.largest_eigenvalue),
+            "pair_correlations": _known(self.pairs),
+            "cluster_sizes": list(self.cluster_sizes),
+            "period": self.period,
+            "period_p_value": _known([self.period_p_value])[0],
+            "halves_p_value": _known([self.halves_p_value])[0],
+            "clients_changed": self.changed,
+            "fits": {
+                fit.model: {"p_value": fit.p_value, "corrected": fit.corrected} for fit in self.fits
+            },
+            "sampled": {"clients": self.sampled[0], "rounds": self.sampled[1]},
+            "each": [
+                {"client": name, **dict(zip(names, _known(row), strict=True))}
+                | {"second_eigenvalue": _known([nu])[0]}
+                for name, row, nu in numbers
+            ],
+        }
+
+
+def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0) -> LogDescription:
+    """Describe a log.
+
+    Parameters
+    ----------
+    log : AvailabilityLog
+    period : float, optional
+        Rounds of a cycle, say 24 for rounds of an hour; looked for by default.
+    seed : int
+        Of the sample of clients, and of what is drawn from the models.
+
+    Raises
+    ------
+    ValueError
+        For a period below two rounds.
+
+    Examples
+    --------
+    >>> masks = np.random.default_rng(0).random((400, 3)) < [0.2, 0.5, 0]
+    >>> found = describe(AvailabilityLog.from_masks(masks, ["ann", "bob", "cid"]))
+    >>> found.never_there, [fit.rejected for fit in found.fits]
+    (('cid',), [False, False, False])
+    """
+    rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+    p_value = np.nan
+    if period is None:
+        period, p_value = clearest_cycle(log, rng)
+    else:
+        validation.real_number("period", period, "at least 2 rounds", lambda number: number >= 2)
+    there = sampled_masks(log, rng)
+    correlation = correlations(there)[np.triu_indices(there.shape[1], 1)]
+    labels = clusters(there)
+    batches = batch_shares(log, period)
+    halves, changed = _halves(log, batches)
+    estimate, _, _ = eigenvalue_intervals(log, _ERROR)
+    return LogDescription(
+        log=log,
+        marginals=marginal_intervals(log, batches),
+        stays=_quantiles(_whole_stays(log), (0.1, 0.5, 0.9, 1)),
+        gaps=_quantiles(_whole_gaps(log), (0.1, 0.5, 0.9, 1)),
+        eigenvalues=estimate,
+        largest_eigenvalue=largest_eigenvalue(log),
+        pairs=_quantiles(correlation, (0.05, 0.5, 0.95)),
+        cluster_sizes=tuple(sorted(np.bincount(labels).tolist(), reverse=True)),
+        period=period,
+        period_p_value=p_value,
+        halves_p_value=halves,
+        changed=changed,
+        fits=fits(log, rng, period),
+        sampled=(there.shape[1], there.shape[0]),
+    )
+
+
+def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArray:
+    """(batches, N) share of the rounds of each of up to 20 batches in which a client was there.
+
+    With a period a batch is a number of whole cycles, so that batches do not differ by the hours
+    that they have; the rounds after the last whole batch are left out.
+    """
+    count = min(BATCHES, log.n_rounds)
+    edges = np.linspace(0, log.n_rounds, count + 1).astype(np.int64)
+    if period is not None and log.n_rounds >= 4 * period:
+        count = min(BATCHES, int(log.n_rounds // period))
+        length_of_one = log.n_rounds // (count * period) * period
+        edges = np.round(np.arange(count + 1) * length_of_one).astype(np.int64)
+    length = log.stop - log.first
+    before = np.array(
+        [
+            np.bincount(log.who, np.clip(edge - log.first, 0, length), minlength=log.n_clients)
+            for edge in edges
+        ]
+    )
+    return np.asarray(np.diff(before, axis=0) / np.diff(edges)[:, None])
+
+
+def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[float | None, float]:
+    """Return the period of the clearest cycle, None unless its p-value is below 0.05, and that.
+
+    Periodograms of the number present and of eight sums of clients with random signs: clients of
+    opposite time zones may cancel in the number. An ordinate over the mean of its 50 neighbours
+    has the law F(2, 100) where the spectrum is smooth and rounds are many; the smallest p-value is
+    corrected for all ordinates of all sums.
+    """
+    signs = np.vstack([np.ones(log.n_clients), rng.choice((-1.0, 1.0), (_SIGNS, log.n_clients))])
+    width = 2 * _NEIGHBOURS + 1
+    if log.n_rounds < 4 * width:
+        return None, np.nan
+    smallest = 1.0
+    clear: list[tuple[float, int, FloatArray]] = []
+    for sign in signs:
+        series = _signed_number(log, sign)
+        power = np.abs(np.fft.rfft(series)[1:-1]) ** 2
+        ordinates = power[_NEIGHBOURS:-_NEIGHBOURS]
+        around = np.convolve(power, np.ones(width), "valid") - ordinates
+        floor = np.finfo(float).tiny + 1e-20 * power.max()
+        ratio = ordinates / np.maximum(around / (width - 1), floor)
+        p_values = stats.f.sf(ratio, 2, 2 * (width - 1)) * ratio.size * len(signs)
+        smallest = min(smallest, float(p_values.min()))
+        shares = ordinates / power.sum()
+        clear += [
+            (float(shares[at]), at + _NEIGHBOURS + 1, series)
+            for at in np.flatnonzero(p_values < _ERROR).tolist()
+        ]
+    if not clear:
+        return None, smallest
+    # Overtones of a cycle may be clearer than the cycle: the longest of those that matter.
+    least = min(_SHARE_THAT_MATTERS, max(share for share, _, _ in clear))
+    _, at, series = min((one for one in clear if one[0] >= least), key=lambda one: one[1])
+    return _refined_period(series, at), smallest
+
+
+def _signed_number(log: AvailabilityLog, sign: FloatArray) -> FloatArray:
+    """(n_rounds,) the sum of the signs of those present, less its mean."""
+    change = np.bincount(log.first, sign[log.who], log.n_rounds + 1)
+    change -= np.bincount(log.stop, sign[log.who], log.n_rounds + 1)
+    series = np.cumsum(change)[: log.n_rounds]
+    return np.asarray(series - series.mean(), dtype=np.float64)
+
+
+def _refined_period(series: FloatArray, at: int) -> float:
+    """Return the period of most power between the neighbours of an ordinate."""
+    frequencies = (at + np.linspace(-0.9, 0.9, 37)) / len(series)
+    rounds = np.arange(len(series))
+    power = [abs(np.exp(-2j * np.pi * f * rounds) @ series) for f in frequencies]
+    return float(1 / frequencies[int(np.argmax(power))])
+
+
+def marginal_intervals(log: AvailabilityLog, batches: FloatArray) -> FloatArray:
+    """(N, 3) shares of rounds with their intervals, from the shares of batches."""
+    share = log.marginals
+    count = len(batches)
+    reach = stats.t.ppf(1 - _ERROR / 2, count - 1) * batches.std(axis=0, ddof=1) / np.sqrt(count)
+    lower, upper = np.maximum(share - reach, 0), np.minimum(share + reach, 1)
+    hits = log.rounds_present.astype(np.float64)
+    exact = clopper_pearson(hits, np.full_like(hits, log.n_rounds), _ERROR)
+    fixed = (share == 0) | (share == 1)
+    bounds = (np.where(fixed, e, b) for e, b in zip(exact, (lower, upper), strict=True))
+    return np.column_stack([share, *bounds])
+
+
+def _whole_stays(log: AvailabilityLog) -> FloatArray:
+    whole = (log.first > 0) & (log.stop < log.n_rounds)
+    return (log.stop - log.first)[whole].astype(np.float64)
+
+
+def _whole_gaps(log: AvailabilityLog) -> FloatArray:
+    same = log.who[1:] == log.who[:-1]
+    return (log.first[1:] - log.stop[:-1])[same].astype(np.float64)
+
+
+def _quantiles(values: FloatArray, at: tuple[float, ...]) -> FloatArray:
+    return np.quantile(values, at) if values.size else np.full(len(at), np.nan)
+
+
+def largest_eigenvalue(log: AvailabilityLog) -> FloatArray:
+    """(3,) the largest absolute second eigenvalue of a client, and an interval for all."""
+    changes = np.bincount(log.who, minlength=log.n_clients)
+    varied = 2 * changes >= _LEAST_CHANGES
+    if not varied.any():
+        return np.full(3, np.nan)
+    found = eigenvalue_intervals(log, _ERROR / np.count_nonzero(varied))
+    estimate, lower, upper = (part[varied] for part in found)
+    known = np.isfinite(estimate)
+    if not known.any():
+        return np.full(3, np.nan)
+    estimate, lower, upper = estimate[known], lower[known], upper[known]
+    least = np.where(lower * upper > 0, np.minimum(np.abs(lower), np.abs(upper)), 0)
+    most = np.maximum(np.abs(lower), np.abs(upper))
+    return np.array([np.abs(estimate).max(), least.max(), min(most.max(), 1.0)])
+
+
+def _halves(log: AvailabilityLog, batches: FloatArray) -> tuple[float, int]:
+    """Return the corrected p-value of Welch's test of the two halves' batches, and who changed."""
+    half = len(batches) // 2
+    if half < 2:
+        return np.nan, 0
+    series = np.column_stack([batches, batches.mean(axis=1)])
+    first, second = series[:half], series[half:]
+    varies = first.var(axis=0) + second.var(axis=0) > 0
+    if not varies.any():
+        return np.nan, 0
+    tested = stats.ttest_ind(first[:, varies], second[:, varies], equal_var=False)
+    corrected = np.array(holm(np.asarray(tested.pvalue).tolist()))
+    of_total = bool(varies[-1])
+    clients = corrected[:-1] if of_total else corrected
+    return float(corrected.min()), int(np.count_nonzero(clients < _ERROR))
+
+
+def _known(values: Any) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]

@@ -1,0 +1,103 @@
+"""A log of who was online, in words and a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from fltheory.logs import LogDescription
+    from fltheory.validation import FloatArray
+
+_NAMES_SHOWN = 5
+
+
+def log_summary(found: LogDescription) -> str:
+    """Return a line for each thing that is described."""
+    log = found.log
+    rare = int(np.count_nonzero((found.marginals[:, 0] > 0) & (found.marginals[:, 0] < 0.01)))
+    low, middle, high = np.quantile(found.marginals[:, 0], (0.1, 0.5, 0.9))
+    widest = float((found.marginals[:, 2] - found.marginals[:, 1]).max() / 2)
+    lines = [
+        f"clients          {log.n_clients}, {log.n_rounds} rounds, {log.who.size} stays"
+        + (f"; {log.between_rounds} more between two rounds" if log.between_rounds else ""),
+        f"there            {low:.3g} / {middle:.3g} / {high:.3g} of rounds (quantiles 10, 50, 90% "
+        f"of clients), each to +-{widest:.2g} or better at 95%",
+        f"never there      {_listed(found.never_there)}",
+        f"below 1%         {rare}",
+        f"always there     {_listed(found.always_there)}",
+        f"stays            {_lengths(found.stays)}",
+        f"absences         {_lengths(found.gaps)}",
+        f"2nd eigenvalue   {_eigenvalue(found.largest_eigenvalue)}",
+        f"pairs            {_pairs(found)}",
+        f"clusters         {_clusters(found)}",
+        f"cycle            {_cycle(found)}",
+        f"halves           {_halves(found)}",
+    ]
+    return "\n".join(lines)
+
+
+def fits_table(found: LogDescription) -> Table:
+    """Return a table of how well the models fit."""
+    clients, rounds = found.sampled
+    table = Table(title=f"Models, on {clients} clients and {rounds} rounds", title_justify="left")
+    for name in ("model", "p-value", "corrected (Holm)", "at 5%"):
+        table.add_column(name)
+    for fit in found.fits:
+        outcome = "rejected" if fit.rejected else "not rejected"
+        table.add_row(fit.model, f"{fit.p_value:.3g}", f"{fit.corrected:.3g}", outcome)
+    return table
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if not names:
+        return "0"
+    more = ", ..." if len(names) > _NAMES_SHOWN else ""
+    return f"{len(names)}: {', '.join(names[:_NAMES_SHOWN])}{more}"
+
+
+def _lengths(quantiles: FloatArray) -> str:
+    if np.isnan(quantiles).any():
+        return "none that begins and ends in the log"
+    return "{:.4g} / {:.4g} / {:.4g} rounds (10, 50, 90%), at most {:.4g}".format(*quantiles)
+
+
+def _eigenvalue(largest: FloatArray) -> str:
+    if np.isnan(largest).any():
+        return "not known: no client changed 20 times"
+    return "{:.3g}, within [{:.3g}, {:.3g}] at 95%, the largest of all clients".format(*largest)
+
+
+def _pairs(found: LogDescription) -> str:
+    if np.isnan(found.pairs).any():
+        return "no two clients that come and go"
+    low, middle, high = found.pairs
+    return (
+        f"correlations {low:.2f} / {middle:.2f} / {high:.2f} (5, 50, 95%) among "
+        f"{found.sampled[0]} clients"
+    )
+
+
+def _clusters(found: LogDescription) -> str:
+    if len(found.cluster_sizes) < 2:
+        return "none found"
+    return f"{len(found.cluster_sizes)}, of {', '.join(map(str, found.cluster_sizes))} clients"
+
+
+def _cycle(found: LogDescription) -> str:
+    if found.period is None:
+        unsaid = np.isnan(found.period_p_value)
+        return "log too short for one" if unsaid else f"none (p = {found.period_p_value:.2g})"
+    given = np.isnan(found.period_p_value)
+    return f"{found.period:.4g} rounds " + (
+        "(given)" if given else f"(p = {found.period_p_value:.2g})"
+    )
+
+
+def _halves(found: LogDescription) -> str:
+    if np.isnan(found.halves_p_value):
+        return "cannot be compared"
+    alike = "differ" if found.halves_p_value < 0.05 else "alike"
+    return f"{alike} (p = {found.halves_p_value:.2g}); {found.changed} clients changed"
