@@ -49,8 +49,9 @@ class Specification:
         Whether data sizes weigh (by default).
     memory : bool
         Whether something is kept of each client.
-    stationary : bool
-        Whether the limit of its mean model is known exactly under random participation.
+    at_the_limit : mapping, optional
+        Options with which the limit of its mean model under random participation is known
+        exactly, where others have the same limit; None where it is not known.
     tuple_steps : bool
         Whether each client has its own number of local steps.
     prepared : callable
@@ -65,7 +66,7 @@ class Specification:
     options: Mapping[str, str] = field(default_factory=dict)
     by_size: bool = False
     memory: bool = False
-    stationary: bool = True
+    at_the_limit: Options | None = field(default_factory=dict)
     tuple_steps: bool = False
     prepared: Callable[[Case], Case] = _as_it_is
     chooses: bool = False
@@ -191,13 +192,15 @@ SPECIFICATIONS: dict[str, Specification] = {
             _mifa,
             {"start": '"wait" or "zero": until all clients have appeared'},
             memory=True,
+            # Once all have appeared, both are the same.
+            at_the_limit={"start": "zero"},
         ),
         Specification(
             "fedau",
             fedau.PAPERS["fedau"],
             _fedau,
             {"cutoff": "K, the longest interval"},
-            stationary=False,
+            at_the_limit=None,
         ),
         Specification(
             "fedar",
@@ -209,7 +212,7 @@ SPECIFICATIONS: dict[str, Specification] = {
                 "cutoff": "tau_max, the largest age that counts",
             },
             memory=True,
-            stationary=False,
+            at_the_limit=None,
         ),
         Specification(
             "fedavg-is",
@@ -227,7 +230,7 @@ SPECIFICATIONS: dict[str, Specification] = {
                 "smoothing": "beta of the rates",
                 "availability": f"{_AVAILABILITY}; rates are learned where it is left out",
             },
-            stationary=False,
+            at_the_limit=None,
             prepared=_without_ties,
             chooses=True,
         ),
@@ -251,7 +254,7 @@ SPECIFICATIONS: dict[str, Specification] = {
                 "known_minima": "F_k^*, one a client; estimated where it is left out",
                 "prior": "(n, m) of the estimates",
             },
-            stationary=False,
+            at_the_limit=None,
             chooses=True,
         ),
     )
