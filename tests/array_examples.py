@@ -36,6 +36,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.reproduce.fedar_shapley import Contribution
+from fltheory.testing import QuadraticClient
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
@@ -138,6 +139,7 @@ def _runs() -> Iterator[object]:
     yield weight_error(0.5, 2, 5)
     yield weight_error_under(CHAINS, math.inf, 5)
     yield Contribution(0, np.ones(2))
+    yield QuadraticClient(np.eye(2), np.ones(2))
 
 
 def _learnability() -> Iterator[object]:

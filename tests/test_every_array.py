@@ -58,9 +58,11 @@ def _is_of_arrays(annotation: ast.expr | None) -> bool:
     return "Callable" not in text and _array_types().search(text) is not None
 
 
-HANDED_OUT_BY_ENGINES = {
+# What is passed from step to step of a run is its own there, but for these.
+OF_A_RUN = ("engines/", "flower/", "testing/conformance/")
+HANDED_OUT_BY_RUNS = {
     *("QuadraticForm", "RoundArrays", "Setting", "StationaryLimit", "Trajectory", "WeightError"),
-    *("BiasedExcessLoss", "ParticipantExcessLoss", "ParticipantGradientSum"),
+    *("BiasedExcessLoss", "ParticipantExcessLoss", "ParticipantGradientSum", "QuadraticClient"),
 }
 
 
@@ -76,8 +78,8 @@ def _hands_out_arrays(definition: ast.ClassDef) -> bool:
 
 
 def _is_public(module: str, definition: ast.ClassDef) -> bool:
-    if module.startswith("engines/"):  # what a run passes from step to step is its own
-        return definition.name in HANDED_OUT_BY_ENGINES
+    if module.startswith(OF_A_RUN):
+        return definition.name in HANDED_OUT_BY_RUNS
     return not definition.name.startswith("_") and definition.name not in NOT_HANDED_OUT
 
 

@@ -63,7 +63,7 @@ def draw_log(
 
     Examples
     --------
-    >>> draw_log(MarkovOnOff([0.5, 1.0], [0.9, 0.0]), 100).marginals[1]
+    >>> float(draw_log(MarkovOnOff([0.5, 1.0], [0.9, 0.0]), 100).marginals[1])
     1.0
     """
     rounds = validation.whole_number("rounds", rounds, at_least=1)
