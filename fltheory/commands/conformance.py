@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from fltheory.commands.options import Seed
+from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 
@@ -31,13 +32,16 @@ def command(
     ] = None,
     law: Annotated[list[str] | None, typer.Option(help="Check this law only; repeat.")] = None,
     first: Annotated[bool, typer.Option("--first", help="Stop at the first failure.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    json: Annotated[
+        Path | None, typer.Option(help="Write the report as JSON to this file.")
+    ] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="List algorithms with options and laws.")
     ] = False,
 ) -> None:
     """Check that an implementation computes what its paper says; exit 1 if not."""
     from fltheory.testing import check_algorithm
+    from fltheory.whole_file import write_whole
 
     if listing:
         print(listed_text(algorithm or implementation))
@@ -46,6 +50,7 @@ def command(
         raise ValueError(
             "RUN and ALGORITHM must be given, say my_code.py:run scaffold; --list shows algorithms"
         )
+    check_places(".json", json=json)
     hyper = {name: value_of(text) for name, text in map(_pair("--option"), option or ())}
     run = loaded(implementation)
     with shown_progress("checking") as progress:
@@ -61,7 +66,10 @@ def command(
             progress=progress,
             **hyper,
         )
-    print(report.to_json() if json else report.text)
+    print(report.text)
+    if json is not None:
+        write_whole(json, report.to_json())
+    tell_written(json)
     if not report.conforms:
         raise typer.Exit(1)
 

@@ -39,9 +39,11 @@ def test_a_wrong_one_fails_and_says_why(fltheory_command) -> None:
 
 
 def test_json_and_declared_failures(fltheory_command) -> None:
-    declared = ("--expect", "returns-models=no first row", "--law", "returns-models", "--json")
-    status, out, _ = fltheory_command("conformance", "wrong_mifa.py:run", "mifa", *declared)
-    report = json.loads(out)
+    declared = ("--expect", "returns-models=no first row", "--law", "returns-models")
+    place = ("--json", "report.json")
+    status, out, _ = fltheory_command("conformance", "wrong_mifa.py:run", "mifa", *declared, *place)
+    assert "written to report.json" in out
+    report = json.loads(Path("report.json").read_text(encoding="utf-8"))
     assert (status, report["conforms"]) == (0, True)
     (finding,) = report["findings"]
     assert (finding["outcome"], finding["reason"]) == ("EXPECTED", "no first row")
