@@ -64,16 +64,16 @@ def test_the_reading_that_mends_a_fault_is_not_refuted_there(
 @pytest.mark.parametrize(
     ("identifier", "setting", "fault"),
     [
-        ("sa-fl/4", "long horizon", "minima for maxima in G_1 and G_2"),
-        ("sa-fl/4", "sa-fl-4.json", "minima for maxima in G_1 and G_2"),
-        ("sa-fl/4", "sa-fl-4-step.json", "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK))"),
+        ("sa-fl/4", "long horizon", "minima in place of maxima in G_1 and G_2"),
+        ("sa-fl/4", "sa-fl-4.json", "minima in place of maxima in G_1 and G_2"),
+        ("sa-fl/4", "sa-fl-4-step.json", "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK))"),
         (
             "sa-fl-submission/4",
             "sa-fl-submission-4.json",
-            "eta_c <= 1/(2 sqrt(30) LK) for 1/(4 sqrt(30LK))",
+            "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK))",
         ),
-        ("sa-fl/5", "other units", "1/(L mu) for 1/(L+mu) in the condition on q"),
-        ("sa-fl/5", "sa-fl-5.json", "1/(L mu) for 1/(L+mu) in the condition on q"),
+        ("sa-fl/5", "other units", "1/(L mu) in place of 1/(L+mu) in the condition on q"),
+        ("sa-fl/5", "sa-fl-5.json", "1/(L mu) in place of 1/(L+mu) in the condition on q"),
     ],
 )
 def test_one_fault_of_safari_is_at_work_and_one_change_mends_it(

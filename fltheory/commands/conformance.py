@@ -154,9 +154,10 @@ def _imported(place: str) -> Any:
         sys.modules[path.stem] = module
         spec.loader.exec_module(module)
         return module
-    except ValueError:
+    except (ValueError, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
+        # A script that ends with sys.exit() has not been checked, whatever its status.
         raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
 
 

@@ -57,8 +57,14 @@ def exact_value(name: str, value: Any) -> Value:
         return math.nan
     if isinstance(value, sp.Expr) and not value.atoms(sp.Float):
         return Evaluation({}).of(value)
-    raise NoExactTwinError(
-        f"{name} was rounded to a float, {float(value):.6g}, by float(), math.sqrt() or the like; "
+    raise NoExactTwinError(f"{name} {_why_inexact(value)}")
+
+
+def _why_inexact(value: object) -> str:
+    if not isinstance(value, float | np.floating | sp.Expr):
+        return f"must be a number, got {value!r}"
+    return (
+        f"was rounded to a float, {float(value):.6g}, by float(), math.sqrt() or the like; "
         "NumPy's norm and sqrt keep exact numbers exact"
     )
 

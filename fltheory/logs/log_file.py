@@ -241,7 +241,10 @@ def _header(path: Path, content: io.BytesIO) -> list[str]:
     """Return the names of columns; the file is at its beginning again afterwards."""
     line = content.readline().decode("utf-8", "replace")
     content.seek(0)
-    names = [name.strip() for name in next(csv.reader([line], skipinitialspace=True))]
+    try:
+        names = [name.strip() for name in next(csv.reader([line], skipinitialspace=True))]
+    except csv.Error as error:
+        raise ValueError(f"{path}: the header must be one line, got: {error}") from error
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise ValueError(f"{path}: columns must have a name each, got {twice!r} twice")
@@ -269,11 +272,13 @@ def _clock(
         start = _number_said(said, "start", None)
     if rounds is None and "rounds" in said:
         count = _number_said(said, "rounds", None)
-        rounds = int(count) if count is not None and count == int(count) else count
+        rounds = int(count) if float(count).is_integer() else count
     if start is not None:
         start = validation.real_number("start", start, "finite", np.isfinite)
     if rounds is not None:
         rounds = validation.whole_number("rounds", rounds, at_least=2)
+        if rounds > MOST_ROUNDS:
+            raise ValueError(f"rounds must be at most {MOST_ROUNDS}, got {rounds:.6g}")
     length = validation.real_number(
         "round_length", round_length, "positive and finite", lambda number: 0 < number < np.inf
     )

@@ -19,6 +19,7 @@ def _implementations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "right_mifa.py").write_text(RIGHT, encoding="utf-8")
     (tmp_path / "wrong_mifa.py").write_text(WRONG, encoding="utf-8")
     (tmp_path / "broken_mifa.py").write_text("1 / 0\n", encoding="utf-8")
+    (tmp_path / "ended_mifa.py").write_text("import sys\n\nsys.exit()\n", encoding="utf-8")
 
 
 pytestmark = pytest.mark.usefixtures("_implementations")
@@ -73,6 +74,7 @@ def test_lists(fltheory_command) -> None:
     ("arguments", "message"),
     [
         (("broken_mifa.py:run", "mifa"), "broken_mifa.py: ZeroDivisionError: division by zero"),
+        (("ended_mifa.py:run", "mifa"), "ended_mifa.py: SystemExit"),
         (("missing.py:run", "mifa"), "RUN must be in an existing file, got 'missing.py'"),
         (("right_mifa:walk", "mifa"), "RUN must name a function of right_mifa, got 'walk'"),
         (("no_such_module:run", "mifa"), "no_such_module: ModuleNotFoundError"),

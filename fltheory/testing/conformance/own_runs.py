@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.algorithms.table import listed
 from fltheory.testing.conformance.cases.clients import Client, SteppedOnClients
@@ -72,7 +73,9 @@ def algorithm_of(name: str, sizes: Sequence[int], **given: Any) -> Algorithm:
     """Return the package's algorithm for what ``run`` is given, data sizes among it."""
     if name.lower() not in BY_SIZE:
         return listed(name)(**given)
-    weighs = given.pop("weighting", "n_samples") == "n_samples" and any(sizes)
+    weighting = given.pop("weighting", "n_samples")
+    validation.one_of("weighting", weighting, ("n_samples", "uniform"))
+    weighs = weighting == "n_samples" and any(sizes)
     given["client_weights"] = tuple(map(float, sizes)) if weighs else None
     if name.lower() == "fedavg":
         # FedAvg that weighs by data size is FedProx without its pull.

@@ -197,14 +197,14 @@ class Inspection:
         )  # fmt: skip
 
     def _told(self, law: Law, first: Failure) -> Finding:
-        n_fixed = self.maker("").n_fixed is not None
+        n_fixed = self.maker("").number_of_clients(1) > 1
         failure = smallest(self.bench, first, fixed=self.hyper.keys(), n_fixed=n_fixed)
         if failure.misconduct is not None:
             text = f"{failure.misconduct}\n{failure.case.described()}"
             causes: tuple[str, ...] = ()
             if failure.misconduct.kind == IGNORES_TRACE:
                 causes = causes_of(self.bench, failure, self.maker)
-            causes = causes or ((law.hint,) if law.hint else ())
+            # What a call did wrong says itself why: the law's hint is about models.
             return Finding(law.name, law.says, Outcome.FAILED, text, causes=causes)
         comparison = failure.comparison
         assert comparison is not None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fltheory.testing import ConformanceError, Outcome, check_algorithm, run_of
@@ -95,3 +97,38 @@ def test_laws_are_listed_once_and_cheap_ones_come_first() -> None:
     assert list(LAWS)[:2] == ["returns-models", "starts-at-x0"]
     assert "no-data" in [law.name for law in laws_of("fedavg")]
     assert "no-data" not in [law.name for law in laws_of("scaffold")]
+
+
+def _of_five_clients(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+    kept = trace.copy()
+    kept[:, 5:] = False
+    return run_of("scaffold")(x0, clients, kept, **given)
+
+
+def _of_small_server_steps(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+    small = {**given, "server_lr": min(given["server_lr"], 1.5)}
+    return run_of("scaffold")(x0, clients, trace, **small)
+
+
+@pytest.mark.parametrize("run", [_of_five_clients, _of_small_server_steps])
+def test_what_shows_only_at_size_is_seen(run: Any) -> None:
+    report = check_algorithm(run, "scaffold", raises=False)
+    assert [finding.law for finding in report.failures] == ["larger"]
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_how_many_are_chosen_may_be_fixed(size: int) -> None:
+    assert check_algorithm(run_of("f3ast"), "f3ast", size=size).conforms
+
+
+def test_another_weighting_is_refused() -> None:
+    with pytest.raises(ValueError, match="weighting must be one of 'n_samples', 'uniform', got"):
+        check_algorithm(run_of("fedavg"), "fedavg", weighting="sample")
+
+
+def test_what_a_call_did_wrong_has_no_cause_besides() -> None:
+    def run(*given: Any, **named: Any) -> Any:
+        raise KeyError("zz")
+
+    report = check_algorithm(run, "scaffold", raises=False)
+    assert not any(finding.causes for finding in report.findings)

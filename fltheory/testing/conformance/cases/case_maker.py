@@ -100,6 +100,10 @@ class CaseMaker:
                 return len(value)
         return None
 
+    def number_of_clients(self, n: int) -> int:
+        """Return n, or how many there must be for what the user fixed."""
+        return self.n_fixed or max(n, int(self.hyper.get("size", 1)))
+
     def case(self, kind: Kind = uneven, **wanted: Any) -> Case:
         """Return a case as `_drawn` does, in which rounding turns no choice."""
         case = self._drawn(kind, **wanted)
@@ -127,7 +131,7 @@ class CaseMaker:
 
         ``hessians`` are in units of 1 / client_lr.
         """
-        rng, n = self.rng, self.n_fixed or n
+        rng, n = self.rng, self.number_of_clients(n)
         lr = float(self.hyper.get("client_lr", client_lr or rng.uniform(0.05, 0.5)))
         rate = float(self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3)))
         curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians

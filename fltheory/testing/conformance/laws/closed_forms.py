@@ -66,7 +66,7 @@ def _descent(bench: Bench, case: Case) -> Comparison:
 
 def one_client(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases with a single client, always present: every algorithm is gradient descent."""
-    if make.n_fixed not in (None, 1) or (options := everybody(make, 1)) is None:
+    if make.number_of_clients(1) != 1 or (options := everybody(make, 1)) is None:
         return
     for dim, rounds in ((1, 2), (3, 5)):
         case = make.case(case_maker.full, n=1, dim=dim, rounds=rounds, options=options)
@@ -76,7 +76,7 @@ def one_client(make: CaseMaker) -> Iterator[Trial]:
 def alike_curvatures(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases with everybody present and one Hessian: controls and memories cancel."""
     for n, dim, rounds in ((2, 1, 3), (4, 2, 6)):
-        n = make.n_fixed or n
+        n = make.number_of_clients(n)
         options = everybody(make, n)
         if options is None:
             return

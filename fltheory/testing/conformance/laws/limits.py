@@ -46,7 +46,7 @@ def _full_limit(bench: Bench, case: Case) -> Comparison:
 def full(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases with everybody present for long, of equal and of unequal sizes."""
     for sizes in ((4, 4, 4), (1, 2, 9)):
-        n = make.n_fixed or 3
+        n = make.number_of_clients(3)
         options = everybody(make, n)
         if options is None:
             return
@@ -148,17 +148,17 @@ def _sizes(n: int) -> tuple[int, ...]:
 
 def uniform(make: CaseMaker) -> Iterator[Trial]:
     """Yield a long run with uniform subsets."""
-    n = make.n_fixed or 3
+    n = make.number_of_clients(3)
     yield _along(make, UniformSubset(n, max(1, n // 2)), _sizes(n))
 
 
 def uneven(make: CaseMaker) -> Iterator[Trial]:
     """Yield a long run with independent uneven clients."""
-    n = make.n_fixed or 3
+    n = make.number_of_clients(3)
     yield _along(make, Bernoulli(np.linspace(0.9, 0.4, n)), (2,) * n)
 
 
 def markov(make: CaseMaker) -> Iterator[Trial]:
     """Yield a long run with uneven clients that stay and stay away."""
-    n = make.n_fixed or 3
+    n = make.number_of_clients(3)
     yield _along(make, MarkovOnOff(np.linspace(0.8, 0.4, n), 0.5), _sizes(n))

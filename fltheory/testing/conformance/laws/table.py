@@ -157,6 +157,27 @@ def _unequal_sizes(make: CaseMaker) -> Iterator[Trial]:
             yield Trial(make.case(kind, n=len(sizes), rounds=6, sizes=sizes), _ours)
 
 
+def _large(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases beyond all others in clients, dimension, steps, step sizes, data and absence."""
+    sizes = tuple(40 * k + 3 for k in range(12))
+    for kind, n, rounds, steps, lr, rate, cutoff in (
+        (case_maker.uneven, 9, 12, 11, 5.0, 1.8, 7),
+        (case_maker.long_absence, 12, 40, 8, 0.02, 0.2, 25),
+    ):
+        case = make.case(
+            kind,
+            n=n,
+            dim=6,
+            rounds=rounds,
+            steps=steps,
+            client_lr=lr,
+            server_lr=rate,
+            sizes=sizes[:n],
+            options={"cutoff": cutoff},
+        )
+        yield Trial(case, _ours)
+
+
 def _telling(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases until each of the algorithm's usual slips would show in one of them."""
     paper, shown = make.specification.paper, set[str]()
@@ -248,6 +269,7 @@ _LAWS = (
         _without_data,
         applies=lambda one: one.by_size,
     ),
+    Law("larger", "with more of everything: clients, dimensions, steps, rounds away", _large),
     Law("usual-slips", "on cases that tell the usual slips apart", _telling),
     Law(
         "one-client",
