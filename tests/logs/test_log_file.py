@@ -113,7 +113,7 @@ def test_all_present_is_a_log(read) -> None:
         ("# rounds: many\nclient,from,to\nann,0,2\n", "# rounds must be a number, got 'many'"),
         ("# rounds: 2.5\nclient,from,to\nann,0,2\n", "rounds must be a whole number"),
         ("# rounds: inf\nclient,from,to\nann,0,2\n", "rounds must be a whole number"),
-        ("# rounds: 1e18\nclient,from,to\nann,0,2\n", "rounds must be at most 20000000, got 1e+18"),
+        ("# rounds: 1e18\nclient,from,to\nann,0,2\n", "rounds must be at most 20000000"),
         ("client,from,to\rann,0,2\r", "the header must be one line"),
         ("# start: 9\nclient,from,to\nann,0,2\n", "start must be before the log's last time, 2"),
         ("client,time,present\nann,0,1\nann,2,0\nann,1,1\n", "line 4: time .*line 3; got 1 for"),
