@@ -161,7 +161,7 @@ def _large(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases beyond all others in clients, dimension, steps, step sizes, data and absence."""
     sizes = tuple(40 * k + 3 for k in range(12))
     for kind, n, rounds, steps, lr, rate, cutoff in (
-        (case_maker.uneven, 9, 12, 11, 5.0, 1.8, 7),
+        (case_maker.uneven, 9, 12, 11, 1.0, 1.8, 7),
         (case_maker.long_absence, 12, 40, 8, 0.02, 0.2, 25),
     ):
         case = make.case(
