@@ -32,8 +32,9 @@ def writable(name: str, path: Path, *suffixes: str) -> Path:
     return path
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
+def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write a file in one go, so that an interrupt leaves the one before."""
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -153,7 +153,7 @@ def write_setting(path: Path, setting: Setting, refutes: Refutes | None = None) 
     document = setting_document(setting)
     if refutes is not None:
         document[_REFUTES] = asdict(refutes)
-    write_whole(Path(path), tomli_w.dumps(document, indent=2))
+    write_whole(path, tomli_w.dumps(document, indent=2))
 
 
 def setting_document(setting: Setting) -> dict[str, Any]:

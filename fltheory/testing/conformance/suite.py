@@ -204,7 +204,7 @@ class Inspection:
             causes: tuple[str, ...] = ()
             if failure.misconduct.kind == IGNORES_TRACE:
                 causes = causes_of(self.bench, failure, self.maker)
-            # What a call did wrong says itself why: the law's hint is about models.
+            # The law's hint explains wrong models; this message already says what is wrong.
             return Finding(law.name, law.says, Outcome.FAILED, text, causes=causes)
         comparison = failure.comparison
         assert comparison is not None
