@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fltheory.validation import FloatArray
+from fltheory.engines.clients.loss_client import LossClient, descended
 
 LocalSteps = int | Sequence[int]
-
-
-class LossClient(Protocol):
-    """A client whose loss and gradient are known exactly."""
-
-    @property
-    def n_samples(self) -> int:
-        """How many samples it counts for."""
-        ...
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """Return the gradient at ``x``, both (d,)."""
-        ...
-
-    def loss(self, x: FloatArray) -> float:
-        """Return the loss at ``x``."""
-        ...
 
 
 MakeApp = Callable[[Sequence[LossClient], float, LocalSteps], ClientApp]
@@ -83,16 +65,6 @@ def gradient_descent_app(
 def steps_of(local_steps: LocalSteps, client: int) -> int:
     """Return how many local steps a client takes."""
     return local_steps if isinstance(local_steps, int) else int(local_steps[client])
-
-
-def descended(
-    client: LossClient, start: FloatArray, *, steps: int, lr: float, proximal: float = 0.0
-) -> FloatArray:
-    """Return where gradient descent leads from ``start``."""
-    y = start.copy()
-    for _ in range(steps):
-        y = y - lr * (client.gradient(y) + proximal * (y - start))
-    return y
 
 
 def _weights(client: LossClient) -> dict[str, float]:

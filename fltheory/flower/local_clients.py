@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fltheory.flower.exact_clients import LossClient
+from fltheory.engines.clients.loss_client import LossClient, descended
 from fltheory.flower.layout import Layout
 from fltheory.validation import FloatArray
 
@@ -81,11 +81,9 @@ class GradientClient:
         draw: Draw,
     ) -> FloatArray:
         """Return the model after exact gradient steps."""
-        push = 0.0 if correction is None else correction
-        y = x.copy()
-        for _ in range(steps):
-            y = y - lr * (self._known.gradient(y) + push + proximal * (y - x))
-        return y
+        return descended(
+            self._known, x, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
 
     def loss(self, x: FloatArray, draw: Draw) -> float:
         """Return the loss."""

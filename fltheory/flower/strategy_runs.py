@@ -16,12 +16,8 @@ from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from fltheory.flower.exact_clients import (
-    LocalSteps,
-    LossClient,
-    MakeApp,
-    gradient_descent_app,
-)
+from fltheory.engines.clients.loss_client import LossClient
+from fltheory.flower.exact_clients import LocalSteps, MakeApp, gradient_descent_app
 from fltheory.flower.in_process_grid import Absence, InProcessGrid, as_server
 from fltheory.flower.legacy import legacy_models, numpy_client_app
 from fltheory.participation.base import Masks

@@ -10,7 +10,8 @@ import numpy as np
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.algorithms.table import listed
-from fltheory.testing.conformance.cases.clients import Client, SteppedOnClients
+from fltheory.engines.clients.loss_client import LossClient
+from fltheory.testing.conformance.cases.clients import SteppedOnClients
 from fltheory.validation import FloatArray
 
 Run: TypeAlias = Callable[..., Any]
@@ -51,7 +52,7 @@ def run_of(name: str) -> Run:
 
     def run(
         x0: FloatArray,
-        clients: Sequence[Client],
+        clients: Sequence[LossClient],
         trace: np.ndarray,
         **given: Any,
     ) -> FloatArray:

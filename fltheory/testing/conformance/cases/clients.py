@@ -4,29 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 
+from fltheory.engines.clients.loss_client import LossClient, descended
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-
-
-class Client(Protocol):
-    """What ``run`` is given of each client."""
-
-    @property
-    def n_samples(self) -> int:
-        """How much data the client has; may be 0."""
-        ...
-
-    def gradient(self, x: FloatArray) -> FloatArray:
-        """Return the exact gradient of the client's loss at ``x`` (d,), a new array."""
-        ...
-
-    def loss(self, x: FloatArray) -> float:
-        """Return the client's loss at ``x``."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +46,7 @@ class QuadraticClient(ReadOnlyArrays):
 class CountedClient:
     """A client that keeps count of what it was asked, as information; the answers are its own."""
 
-    client: Client
+    client: LossClient
     gradients: list[FloatArray] = field(default_factory=list)
 
     @property
@@ -86,10 +69,10 @@ class SteppedOnClients:
 
     Parameters
     ----------
-    clients : sequence of Client
+    clients : sequence of LossClient
     """
 
-    def __init__(self, clients: Sequence[Client]) -> None:
+    def __init__(self, clients: Sequence[LossClient]) -> None:
         self._clients = clients
 
     @property
@@ -110,10 +93,10 @@ class SteppedOnClients:
         """Return each client's change, (1, N, d), zero where absent."""
         changes = np.zeros((*who.shape, x.shape[1]))
         for k in np.flatnonzero(who[0]).tolist():
-            push = 0.0 if correction is None else correction[0, k]
-            y = x[0].copy()
-            for _ in range(steps):
-                y = y - lr * (self._clients[k].gradient(y) + push + proximal * (y - x[0]))
+            push = None if correction is None else correction[0, k]
+            y = descended(
+                self._clients[k], x[0], steps=steps, lr=lr, correction=push, proximal=proximal
+            )
             changes[0, k] = y - x[0]
         return changes
 
