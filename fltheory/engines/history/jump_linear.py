@@ -64,8 +64,8 @@ def follow_chain(
     first = in_round(setting.algorithm, 1)
     layout = StateLayout.of(first, problem)
 
-    def step_of(algorithm: Algorithm) -> JumpMap:
-        return jump_map(algorithm, problem, layout, states, sets)
+    def step_of(algorithm: Algorithm, checked: bool) -> JumpMap:
+        return jump_map(algorithm, problem, layout, states, sets, checked=checked)
 
     steps = each_round(setting.algorithm, step_of)
     start = layout.start(first, problem, setting.x0)

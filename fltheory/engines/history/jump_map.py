@@ -117,10 +117,16 @@ class JumpMap:
         offset_norms = np.sqrt((self.offsets**2).sum(axis=2))
         gram = np.einsum("bmka,bmkc->mac", self.slopes, self.slopes, optimize=True)
         operations = n * n + 2 * n + len(self.slopes) + 8
+        second_gain = np.linalg.eigvalsh(gram)[:, -1]
+        if len(self.slopes) == 1:
+            # The one slope is the mean, and a singular value the root of an eigenvalue.
+            first_gain = np.sqrt(np.maximum(second_gain, 0.0))
+        else:
+            first_gain = np.linalg.norm(self.mean_slope, 2, axis=(1, 2))
         return MomentRounding(
-            second_gain=np.linalg.eigvalsh(gram)[:, -1],
+            second_gain=second_gain,
             offset_size=np.sqrt((offset_norms**2).sum(axis=0)),
-            first_gain=np.linalg.norm(self.mean_slope, 2, axis=(1, 2)),
+            first_gain=first_gain,
             first_size=np.sqrt((self.mean_slope**2).sum(axis=(1, 2))),
             slope_work=(slope_norms**2).sum(axis=0),
             cross_work=2 * (slope_norms * offset_norms).sum(axis=0),
@@ -196,12 +202,20 @@ def jump_map(
     layout: StateLayout,
     states: States,
     sets: DistinctSets,
+    *,
+    checked: bool = True,
 ) -> JumpMap:
     """Read the maps of every branch and participant set off the algorithm's own round."""
     chances = [(name, chance) for name, chance in algorithm.branches if chance > 0]
+    origin = layout.origin
     laws = [
         maps_of_sets(
-            layout.function(algorithm, name), problem, sets.masks, layout.origin, layout.origin
+            layout.function(algorithm, name),
+            problem,
+            sets.masks,
+            origin,
+            origin,
+            checked=checked,
         )
         for name, _ in chances
     ]

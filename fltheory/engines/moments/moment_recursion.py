@@ -109,8 +109,9 @@ def _follow_model(
     first = in_round(setting.algorithm, 1)
     layout = StateLayout.of(first, problem)
 
-    def step_of(algorithm: Algorithm) -> MomentMap:
-        return MomentMap(round_law(algorithm, problem, setting.participation, layout))
+    def step_of(algorithm: Algorithm, checked: bool) -> MomentMap:
+        law = round_law(algorithm, problem, setting.participation, layout, checked=checked)
+        return MomentMap(law)
 
     forms = dict(standard_forms(problem))
     forms |= {item.name: item.form(problem, setting.participation) for item in observe}
@@ -148,12 +149,15 @@ def round_law(
     problem: QuadraticProblem,
     participation: Participation,
     layout: StateLayout,
+    *,
+    checked: bool = True,
 ) -> RandomAffineMap:
     """Return the law of one round as a random affine map of the state's offset."""
+    origin = layout.origin
 
     def law_of(branch: str) -> RandomAffineMap:
         function = layout.function(algorithm, branch)
-        return random_affine_map(function, problem, participation, layout.origin, layout.origin)
+        return random_affine_map(function, problem, participation, origin, origin, checked=checked)
 
     return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
 

@@ -1,0 +1,56 @@
+"""Tests of what is worked out for every round."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from fltheory.algorithms import Constant, FedAvg, Harmonic, Scheduled
+from fltheory.algorithms.contract import Algorithm
+from fltheory.engines import Setting, exact
+from fltheory.engines.affine.probe import Probe, SetMaps
+from fltheory.engines.rounds import each_round
+from fltheory.participation import Bernoulli, MarkovOnOff
+from fltheory.participation.base import Masks, Participation
+from fltheory.problems import QuadraticProblem
+
+PARTICIPATION = [Bernoulli([0.5, 0.5]), MarkovOnOff([0.5, 0.5], [0.5, 0.5])]
+
+
+def described(algorithm: Algorithm, checked: bool) -> tuple[float, bool]:
+    assert isinstance(algorithm, FedAvg)
+    return algorithm.client_lr, checked
+
+
+def test_what_changes_is_made_anew_and_checked_in_rounds_that_are_powers_of_two() -> None:
+    rounds = each_round(Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0)), described)
+    made = list(islice(rounds, 9))
+    assert [size for size, _ in made] == pytest.approx([1 / (1 + r) for r in range(1, 10)])
+    assert [index for index, (_, checked) in enumerate(made, 1) if checked] == [1, 2, 4, 8]
+
+
+@pytest.mark.parametrize("algorithm", [FedAvg(0.5, 1), Scheduled(FedAvg(0.5, 1), Constant(0.5))])
+def test_what_stays_is_made_once_and_checked(algorithm: FedAvg | Scheduled) -> None:
+    made = list(islice(each_round(algorithm, described), 5))
+    assert made == [(0.5, True)] * 5
+    assert len({id(item) for item in made}) == 1
+
+
+@pytest.mark.parametrize("participation", PARTICIPATION, ids=repr)
+def test_maps_are_compared_with_rounds_on_numbers_in_the_rounds_that_are_checked(
+    participation: Participation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare, slopes = Probe.check, []
+
+    def noted(probe: Probe, masks: Masks, maps: SetMaps, rng: np.random.Generator) -> None:
+        slopes.append(float(maps.slopes.min()))
+        compare(probe, masks, maps, rng)
+
+    monkeypatch.setattr(Probe, "check", noted)
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    algorithm = Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0))
+    exact(Setting(algorithm, problem, participation, rounds=9, x0=[3.0]))
+    # With one client there, a round of step eta takes x - c to (1 - eta) (x - c).
+    assert slopes == pytest.approx([1 - 1 / (1 + index) for index in (1, 2, 4, 8)])
