@@ -12,11 +12,12 @@ from fltheory.algorithms import Algorithm, F3ast
 from fltheory.algorithms.contract import Schedule
 from fltheory.algorithms.table import Listed, listed
 from fltheory.hardware.training.strict import made
+from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import MarkovOnOff, Participation
 
 _MISSING = {
     "assist_lr": "without a table [server]",
-    "correlation": "unless the participation is Markov's",
+    "correlation": "unless the participation is Markov's or a log",
 }
 
 
@@ -29,8 +30,9 @@ def circumstances(
 ) -> dict[str, Any]:
     """Return what methods are told, by name: steps, ``rounds``, and what is known of clients.
 
-    Oracles are told who is how available, under Markov's participation also each client's second
-    eigenvalue; all clients weigh alike. ``assist_lr`` is None where there is no server.
+    Oracles are told who is how available, under Markov's participation, or a log, also each
+    client's second eigenvalue; all clients weigh alike. ``assist_lr`` is None where there is no
+    server.
     """
     n_clients = participation.n_clients
     alike = np.full(n_clients, 1.0 / n_clients)
@@ -44,7 +46,7 @@ def circumstances(
     }
     if assist_lr is not None:
         known["assist_lr"] = assist_lr
-    if isinstance(participation, MarkovOnOff):
+    if isinstance(participation, MarkovOnOff | PlayedLog):
         known["correlation"] = np.broadcast_to(participation.correlation, n_clients)
     return known
 

@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
-from typing import Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from fltheory import validation
+from fltheory.hardware.training.strict import checked_flag
+from fltheory.logs.availability_log import AvailabilityLog
+from fltheory.logs.log_file import read_log
+from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.participation.bernoulli import correlated_availability
 from fltheory.participation.cyclic import fedau_cycles
 from fltheory.validation import FloatArray
 
 
-class Presence(Protocol):
+class Presence(ABC):
     """A way to draw who takes part."""
 
+    @abstractmethod
     def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
         """Return the process for clients with these shares of the classes, (N, classes)."""
-        ...
+
+    def check_rounds(self, rounds: int) -> None:  # noqa: B027  a process lasts for ever
+        """Raise ValueError where there are fewer rounds than these."""
+
+    def identity(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what tells it from others, made from its table of the file: by default, that."""
+        return table
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Presence):
     """``size`` clients a round; the first ``excluded`` never: SA-FL's m and s.
 
     Clients are dealt their images at random, so the first are as good as any.
@@ -44,7 +59,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class UniformAvailability:
+class UniformAvailability(Presence):
     """Independent clients, each available with a probability uniform in [least, 1]: FedAR's.
 
     With ``most``, so many of those available are drawn: its FedAvg (S = 50).
@@ -70,7 +85,7 @@ class UniformAvailability:
 
 
 @dataclass(frozen=True)
-class ByClassShares:
+class ByClassShares(Presence):
     """Availability that goes with the data: FedAU's, in one of its three patterns.
 
     ``pattern`` is ``"bernoulli"``, ``"markov"`` or ``"cyclic"``. A Markov client that is away
@@ -106,7 +121,7 @@ class ByClassShares:
 
 
 @dataclass(frozen=True)
-class FourClasses:
+class FourClasses(Presence):
     """CA-Fed's clients (Section V-A): more or less available, correlated or weakly so.
 
     In each half of the clients a random half is available with probability 1/2 + g, the rest
@@ -136,9 +151,78 @@ class FourClasses:
         return MarkovOnOff(pi, np.where(correlated, self.nu, weak))
 
 
+@dataclass(frozen=True)
+class Recorded(Presence):
+    """The rounds of a log of who was online, one after another.
+
+    Client k is the k-th of the log, in the order in which its names first come; there must be as
+    many. Training begins with the log's round ``first_round``. A log that is over sooner than
+    training is refused, unless ``repeat`` lets its first round come after its last. Oracles are
+    told what the whole log says: shares of rounds, and the chains fitted to clients.
+
+    A run is known by what the log says, not by the file's name, its form or the clients' names.
+    """
+
+    file: str
+    _: KW_ONLY
+    round_length: float | None = None
+    first_round: int = 0
+    repeat: bool = False
+    played: PlayedLog = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        validation.text("file", self.file)
+        path = Path(self.file)
+        checked_flag("repeat", self.repeat)
+        if not path.is_file():
+            raise ValueError(f"file must be an existing file, got {self.file!r}")
+        about = path.stat()
+        log = _log(path, self.round_length, about.st_mtime_ns, about.st_size)
+        played = PlayedLog(log, first_round=self.first_round, repeat=self.repeat)
+        object.__setattr__(self, "played", played)
+
+    def process(self, class_shares: FloatArray, rng: np.random.Generator) -> Participation:
+        """Return the process; nothing is drawn."""
+        if len(class_shares) != self.played.n_clients:
+            raise ValueError(
+                f"file must be a log of as many clients as the partition has, "
+                f"{len(class_shares)}, got {self.played.n_clients} in {self.file!r}"
+            )
+        return self.played
+
+    def check_rounds(self, rounds: int) -> None:
+        """Raise ValueError where the log is over before."""
+        if rounds > self.played.rounds_left:
+            raise ValueError(
+                f"file must be a log of at least the {rounds} rounds of training from round "
+                f"{self.first_round} on, got {self.played.rounds_left} in {self.file!r}; "
+                "repeat = true lets it begin again"
+            )
+
+    def identity(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what the log says in the place of its file."""
+        log = self.played.log
+        digest = hashlib.sha256(f"{log.n_clients} {log.n_rounds} ".encode())
+        for stays in (log.who, log.first, log.stop):
+            digest.update(stays.astype("<i8").tobytes())
+        return {
+            "kind": table["kind"],
+            "log": digest.hexdigest(),
+            "first_round": self.first_round,
+            "repeat": self.repeat,
+        }
+
+
+@lru_cache(maxsize=2)
+def _log(path: Path, round_length: float | None, modified: int, size: int) -> AvailabilityLog:
+    """Return a log, read once for all cells of a table as long as its file stays as it is."""
+    return read_log(path, round_length=round_length)
+
+
 PRESENCES: Mapping[str, Callable[..., Presence]] = {
     "uniform": Uniform,
     "uniform availability": UniformAvailability,
     "by class shares": ByClassShares,
     "four classes": FourClasses,
+    "log": Recorded,
 }

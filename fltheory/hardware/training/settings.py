@@ -22,7 +22,6 @@ from fltheory.hardware.training.strict import (
     made,
     made_by_kind,
 )
-from fltheory.participation import Bernoulli
 
 PIXELS = ("unit", "standard")
 STARTS = ("torch", "zero")
@@ -218,7 +217,8 @@ class RunSettings:
 
     def key(self, seed: int) -> str:
         """Return a name that tells a run from all that differ from it in any setting."""
-        text = json.dumps([self.table, seed], sort_keys=True)
+        presence = self.participation.identity(self.table["participation"])
+        text = json.dumps([{**self.table, "participation": presence}, seed], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
@@ -268,11 +268,10 @@ def _check_together(settings: RunSettings) -> None:
     rng = np.random.default_rng(0)
     try:
         process = settings.participation.process(np.full((n_clients, 10), 0.1), rng)
+        settings.participation.check_rounds(settings.training.rounds)
     except ValueError as error:
         raise ValueError(f"participation.{error}") from error
     lr = settings.server.lr if settings.server else None
-    if process.marginals.min() <= 0:
-        process = Bernoulli([1.0] * n_clients)
     training = settings.training
     given = circumstances(training.client_lr, 1, lr, training.rounds, process)
     settings.method.algorithm(given)
