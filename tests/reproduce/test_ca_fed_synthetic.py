@@ -17,6 +17,7 @@ from fltheory.reproduce.ca_fed_synthetic import (
     figures,
     instance,
     keys,
+    logged_points,
     measure,
     measure_all,
     run,
@@ -31,11 +32,24 @@ def test_a_row_by_hand() -> None:
     """Run 0: 50 60 70 80, run 1: 50 50 60 40. Maxima 80 and 60; means 65 and 50.
 
     Second half: 70 80 and 60 40, deviations 5 and 10. Running averages end 60 65 and
-    160/3 50, deviations 5/2 and 5/3.
+    160/3 50, deviations 5/2 and 5/3. Logged are the start, 90 and 10, and round 2: maxima 90
+    and 50, means 75 and 30.
     """
-    row = figures(np.array([[50.0, 50], [60, 50], [70, 60], [80, 40]]))
+    row = figures(np.array([[90.0, 10], [50, 50], [60, 50], [70, 60], [80, 40]]))
     assert (row.maximum, row.time_average, row.deviation) == (70.0, 57.5, 7.5)
+    assert (row.logged_maximum, row.logged_average) == (70.0, 52.5)
     assert row.deviation_of_average == pytest.approx((5 / 2 + 5 / 3) / 2)
+
+
+def test_logged_points_are_those_of_the_authors_loop() -> None:
+    """``if ((ii < 40) and (ii % 3 == 1)) or ((ii % log_freq) == (log_freq - 1))``, log_freq 10.
+
+    The model is also evaluated before the loop; round ii of the loop is the (ii + 1)th.
+    """
+    for rounds in (1, 2, 39, 40, 41, 150):
+        after = [ii + 1 for ii in range(rounds) if (ii < 40 and ii % 3 == 1) or ii % 10 == 9]
+        assert logged_points(rounds) == [0, *after]
+    assert len(logged_points(150)) == 28
 
 
 def test_the_instance_is_the_papers() -> None:
