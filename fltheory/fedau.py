@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.engines.fedau_weights.weight_error import weight_error
+from fltheory.engines.fedau_weights.mean_weight_error import mean_weight_errors
+from fltheory.engines.fedau_weights.weight_error import (
+    checked_chances,
+    checked_cutoff,
+    weight_error,
+)
 from fltheory.progress import Progress, within
 from fltheory.validation import FloatArray
 
@@ -17,6 +22,8 @@ __all__ = ["best_cutoff", "weight_errors"]
 
 _NEVER_REACHED = 1e-12
 _REFINED_BY = 1.25
+# Below it, what the transform is off by, some 1e-11, is no small part of the error.
+_TOO_SMALL = 1e-4
 
 
 @dataclass(frozen=True)
@@ -71,7 +78,7 @@ def weight_errors(
     cutoffs : array, (k,)
         Values of K; infinity for none.
     progress : callable, optional
-        Called with (cut-offs tried, cut-offs, the next one).
+        Called with (clients done, clients that differ, the next one).
 
     Returns
     -------
@@ -83,12 +90,17 @@ def weight_errors(
         For arguments out of range.
     """
     values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
-    errors: list[float] = []
-    for cutoff in values:
+    for cutoff in values.tolist():
+        checked_cutoff(int(cutoff) if cutoff.is_integer() else cutoff)
+    chances, counts = np.unique(checked_chances(p), return_counts=True)
+    rounds = validation.whole_number("rounds", rounds, at_least=1)
+    total = np.zeros(values.size)
+    # Clients that are there equally often have one error.
+    for done, (chance, count) in enumerate(zip(chances.tolist(), counts, strict=True)):
         if progress is not None:
-            progress(len(errors), values.size, f"K = {cutoff:g}")
-        errors.append(_mean_error(p, rounds, cutoff))
-    return np.array(errors)
+            progress(done, chances.size, f"p = {chance:g}")
+        total += count * _errors(chance, values, rounds)
+    return total / counts.sum()
 
 
 def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) -> BestCutoff:
@@ -105,7 +117,7 @@ def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) 
     rounds : int
         T, at least 2.
     progress : callable, optional
-        Called with (cut-offs tried, cut-offs to try as far as is known, the next one).
+        Called with (what is done, what there is to do as far as is known, the next client).
 
     Raises
     ------
@@ -120,12 +132,12 @@ def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) 
     rounds = validation.whole_number("rounds", rounds, at_least=2)
     longest = _longest_worthwhile(np.atleast_1d(np.asarray(p, dtype=np.float64)), rounds)
     coarse = _growing(longest)
-    errors = weight_errors(p, rounds, coarse, progress=within(progress, 0, coarse.size))
+    different = np.unique(np.asarray(p)).size
+    errors = weight_errors(p, rounds, coarse, progress=within(progress, 0, 2 * different))
     place = int(np.argmin(errors))
     low, high = coarse[max(place - 1, 0)], coarse[min(place + 1, len(coarse) - 1)]
     fine = np.arange(low, high + 1)
-    both = coarse.size + fine.size
-    refined = weight_errors(p, rounds, fine, progress=within(progress, coarse.size, both))
+    refined = weight_errors(p, rounds, fine, progress=within(progress, different, 2 * different))
     best = int(np.argmin(refined))
     return BestCutoff(
         best=CutoffError(float(fine[best]), float(refined[best])),
@@ -146,13 +158,17 @@ def corollary_cutoff(p: ArrayLike, rounds: int) -> float:
     return float(max(1, round(math.log(rounds) / (-2 * math.log1p(-least)))))
 
 
-def _mean_error(p: ArrayLike, rounds: int, cutoff: float) -> float:
-    longest = math.inf if cutoff == math.inf else int(cutoff)
-    return float(weight_error(p, longest, rounds).values.mean())
+def _errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray:
+    """Return a client's error for each cut-off, (k,), each to a relative 1e-7 or better."""
+    errors = np.array(mean_weight_errors(p, cutoffs, rounds))
+    for place in np.flatnonzero(errors < _TOO_SMALL):
+        longest = cutoffs[place] if cutoffs[place] == math.inf else int(cutoffs[place])
+        errors[place] = weight_error(p, longest, rounds).values.mean()
+    return errors
 
 
 def _at(p: ArrayLike, rounds: int, cutoff: float) -> CutoffError:
-    return CutoffError(float(cutoff), _mean_error(p, rounds, cutoff))
+    return CutoffError(float(cutoff), float(weight_errors(p, rounds, [cutoff])[0]))
 
 
 def _longest_worthwhile(p: FloatArray, rounds: int) -> int:

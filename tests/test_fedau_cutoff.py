@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.engines.fedau_weights.weight_error import rational_weight_error
+from fltheory.engines.fedau_weights.weight_error import rational_weight_error, weight_error
 from fltheory.fedau import best_cutoff, corollary_cutoff, weight_errors
 
 
@@ -27,6 +27,20 @@ def test_errors_are_means_over_rounds_and_clients() -> None:
     expected = np.mean([[float(e) for e in rational_weight_error(each, 3, 12)] for each in p])
     found = weight_errors([float(each) for each in p], 12, [3])
     assert found == pytest.approx([expected], rel=1e-12)
+
+
+def test_clients_that_are_alike_count_each() -> None:
+    one, other = (weight_errors(p, 60, [2, 9]) for p in (0.1, 0.97))
+    together = weight_errors([0.1, 0.97, 0.1], 60, [2, 9])
+    assert together == pytest.approx((2 * one + other) / 3, rel=1e-12)
+
+
+def test_small_errors_have_as_many_digits() -> None:
+    """Whoever is nearly always there has errors below what the transform resolves."""
+    for p in (0.999, 1 - 1e-6):
+        exact = [weight_error(p, longest, 50).values.mean() for longest in (1, 2)]
+        assert exact[0] < 1.1e-6
+        assert weight_errors(p, 50, [1, 2]) == pytest.approx(exact, rel=1e-9)
 
 
 def test_a_cutoff_beyond_the_horizon_is_none() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.console import table_console
-from fltheory.commands.options import FigureFile
+from fltheory.commands.options import FigureFile, RoundLength
 from fltheory.commands.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 
@@ -29,10 +29,11 @@ def command(
         ),
     ],
     rounds: Annotated[int, typer.Option(help="Rounds of a run, the T of the paper.")] = 1000,
+    round_length: RoundLength = None,
     out: FigureFile = None,
 ) -> None:
     """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
-    from fltheory.fedau import best_cutoff
+    from fltheory.fedau import BestCutoff, best_cutoff
     from fltheory.report.terminal.cutoff_report import (
         client_cutoff_table,
         cutoff_table,
@@ -40,13 +41,16 @@ def command(
     )
 
     check_figures(out=out)
-    clients, chances = _population(p)
+    clients, chances = _population(p, round_length)
     there = chances[chances != 0] if clients else chances
     with shown_progress("trying cut-offs") as advance:
         found = best_cutoff(there, rounds, progress=advance)
         # Clients that are there equally often have one cut-off.
         different = set(there.tolist()) if clients else set[float]()
-        each = {one: best_cutoff(one, rounds, progress=advance) for one in different}
+        each: dict[float, BestCutoff] = {}
+        for one in sorted(different):
+            advance(len(each), len(different), f"p = {one:g}")
+            each[one] = best_cutoff(one, rounds)
         draw(partial(write_cutoffs, there, rounds, found, progress=advance), out, advance)
     table_console().print(cutoff_table(found))
     if clients:
@@ -57,15 +61,19 @@ def command(
     tell_written(out)
 
 
-def _population(words: Sequence[str]) -> tuple[tuple[str, ...], FloatArray]:
+def _population(
+    words: Sequence[str], round_length: float | None
+) -> tuple[tuple[str, ...], FloatArray]:
     """Return the names of a log's clients, none for bare numbers, and their probabilities."""
     import numpy as np
 
     if len(words) == 1 and not _is_number(words[0]):
         from fltheory.logs import read_log
 
-        log = read_log(Path(words[0]))
+        log = read_log(Path(words[0]), round_length=round_length)
         return log.clients, log.marginals
+    if round_length is not None:
+        raise ValueError(f"round-length must go with a log, got {round_length:g} with numbers")
     for word in words:
         if not _is_number(word):
             raise ValueError(f"p must be numbers, or one log of who was there, got {word!r}")

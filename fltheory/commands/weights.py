@@ -10,6 +10,7 @@ import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.exit_status import as_bad_input
+from fltheory.commands.options import RoundLength
 from fltheory.commands.written_files import check_figures, check_places, draw, tell_written
 from fltheory.progress import shown_progress
 
@@ -40,6 +41,7 @@ def command(
         float, typer.Option(help="Gamma, in units of L ||w_0 - w*||^2, with a log.")
     ] = 0.5,
     condition: Annotated[float, typer.Option(help="L / mu, with a log.")] = 1.0,
+    round_length: RoundLength = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Where to write the weights: .csv; or, as .png or .svg, their figure."),
@@ -67,13 +69,15 @@ def command(
         if file.suffix == ".toml" or not file.is_file():
             if sizes is not None:
                 raise ValueError(f"sizes must go with a log, got the problem {str(file)!r}")
+            if round_length is not None:
+                raise ValueError(f"round-length must go with a log, got the problem {str(file)!r}")
             given = None
             found = of_problem(read_trade_off(file), method)
         else:
             from fltheory.logs import read_log
             from fltheory.weights.sizes_file import read_sizes
 
-            log = read_log(file)
+            log = read_log(file, round_length=round_length)
             given = None if sizes is None else read_sizes(sizes, log.clients)
             found = for_clients(log.clients, log.marginals, given, training=training, method=method)
         drawn = out if out is not None and out.suffix != ".csv" else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 
 def test_cutoff_shows_the_best_and_the_papers(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "cutoff.svg"
@@ -55,3 +57,18 @@ def test_what_is_no_number_and_no_log_is_one_line(fltheory_command, tmp_path: Pa
     status, _, err = fltheory_command("cutoff", str(tmp_path / "none.csv"))
     assert status == 2
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["cutoff", "weights"])
+def test_rounds_of_a_log_may_be_longer(fltheory_command, tmp_path, command: str) -> None:
+    """In rounds of 10 ann is there in 2 of 4, bob in all."""
+    log = tmp_path / "log.csv"
+    log.write_text("client,from,to\nann,0,20\nbob,0,40\n")
+    status, out, err = fltheory_command(command, log, "--round-length", "10", "--rounds", "20")
+    assert (status, err) == (0, "")
+    (ann,) = [line for line in out.splitlines() if " ann " in line]
+    assert " 0.5 " in ann
+    for wrong in ("0.5", "problem.toml"):
+        status, _, err = fltheory_command(command, wrong, "--round-length", "10")
+        assert status == 2
+        assert err.count("\n") == 1

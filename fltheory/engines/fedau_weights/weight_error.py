@@ -75,18 +75,24 @@ def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
     >>> weight_error(0.5, math.inf, 3).values.tolist()
     [0.25, 0.25, 0.1875]
     """
-    probabilities = validation.real_array("p", p, shape="() or (n,)")
-    if probabilities.ndim > 1 or probabilities.size == 0:
-        raise ValueError(f"p must be a number or an array (n,), got shape {probabilities.shape}")
-    for client, probability in enumerate(np.atleast_1d(probabilities)):
-        if not 0 < probability <= 1:
-            raise ValueError(f"p must be in (0, 1], got {probability:g} for client {client}")
+    probabilities = checked_chances(p)
     rounds = validation.whole_number("rounds", rounds, at_least=1)
     longest = checked_cutoff(cutoff)
     curves = [_curve(float(each), longest, rounds) for each in np.atleast_1d(probabilities)]
     shape = (*probabilities.shape, rounds)
     values, errors = (np.array(part).reshape(shape) for part in zip(*curves, strict=True))
     return WeightError(values, errors)
+
+
+def checked_chances(p: ArrayLike) -> FloatArray:
+    """Return probabilities as an array, () or (n,); ValueError for any that is not in (0, 1]."""
+    probabilities = validation.real_array("p", p, shape="() or (n,)")
+    if probabilities.ndim > 1 or probabilities.size == 0:
+        raise ValueError(f"p must be a number or an array (n,), got shape {probabilities.shape}")
+    for client, probability in enumerate(np.atleast_1d(probabilities)):
+        if not 0 < probability <= 1:
+            raise ValueError(f"p must be in (0, 1], got {probability:g} for client {client}")
+    return probabilities
 
 
 def checked_cutoff(cutoff: float) -> float:
