@@ -12,6 +12,7 @@ certified. What makes no sense for a kind is refused by these defaults, in one l
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -21,10 +22,16 @@ import sympy as sp
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison
 from fltheory.claims.curve_samples import CurveSample
+from fltheory.claims.named_numbers import check_quantities
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides
-from fltheory.evidence.evaluation import check_point_hypothesis, constants_of, theorem_values
+from fltheory.evidence.evaluation import (
+    check_point_hypothesis,
+    constants_of,
+    place_of,
+    theorem_values,
+)
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
@@ -141,6 +148,20 @@ class Statement(ABC):
         """
         raise ValueError(f"{self.id} has no certificates: {self.why_not_certified}")
 
+    def check_quantities(self) -> None:
+        """Check that its ``quantities`` are what its ``constants`` are; other claims have none.
+
+        Raises
+        ------
+        ValueError
+            If they differ in a regime or beside one, or a constant is no number there.
+        """
+        return
+
+    def constants_not_finite(self, regime: str) -> str:
+        """Return which constants are infinite or undefined in a regime, in words; "" for none."""
+        return ""
+
     @property
     def bound_on_run(self) -> tuple[BoundedQuantity, sp.Expr] | None:
         """What of a run is at most which expression, definitions put in; None for other claims."""
@@ -233,6 +254,12 @@ class Basis(Statement):
         """What its symbols and hypotheses belong to: itself."""
         return self
 
+    def constants_not_finite(self, regime: str) -> str:
+        """Return which constants are infinite or undefined in a regime, and who says so."""
+        given = constants_of(self.constants, self.regimes[regime].setting)
+        found = [f"{s} = {float(v):g}" for s, v in given.items() if not math.isfinite(v)]
+        return f"constants give {', '.join(found)}{place_of(self.constants)}" if found else ""
+
 
 class Inequality(Basis):
     """An inequality that one setting can refute.
@@ -261,6 +288,10 @@ class Inequality(Basis):
     def for_certificate(self) -> Self:
         """Return itself."""
         return self
+
+    def check_quantities(self) -> None:
+        """Compare them in every regime, and in a setting beside it."""
+        check_quantities(self)
 
     @abstractmethod
     def compared(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.options import PrintedReading, Seed, TheoremId
+from fltheory.commands.preparation import next_command
 from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -114,7 +115,7 @@ def _keep(statement: Statement, setting: Setting, place: Path) -> None:
         print(f"nothing written: {error}")
         return
     tell_written(place)
-    print(f"fltheory certify {place} checks it again")
+    print(f"check it again: {next_command('certify', place)}")
 
 
 def _falsify_order(statement: Statement, budget: int | None, seed: int) -> None:
@@ -137,3 +138,4 @@ def _certify(statement: Statement, witness: Witness | Setting, out: Path | None)
     if out is not None:
         write_certificate(out, document)
         tell_written(out)
+        print(f"check it again: {next_command('certify', out)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from importlib import import_module
@@ -12,6 +13,14 @@ import typer
 
 from fltheory import __version__
 from fltheory.progress import shown_progress
+
+_LOADED: list[Path] = []
+
+
+def next_command(*words: str | Path) -> str:
+    """Return a command ready to paste, with the files that this run has loaded."""
+    loads = [part for path in _LOADED for part in ("--load", str(path))]
+    return shlex.join(["fltheory", *map(str, words), *loads])
 
 
 def _show_version(asked: bool) -> None:
@@ -35,6 +44,7 @@ def prepare(
     if sys.stderr.isatty() and "--help" not in sys.argv:
         with shown_progress("loading"):
             import_module("fltheory.report")
+    _LOADED[:] = load or ()
     if load:
         from fltheory import theorems as registry
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.options import PrintedReading, TheoremId
+from fltheory.commands.preparation import next_command
 from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -91,6 +92,7 @@ def command(
     if out is not None and certificate is not None:
         certificate.write(out)
         tell_written(out)
+        print(f"check it again: {next_command('certify', out)}")
     elif out is not None:
         print(f"nothing written to {out}: nothing was proved")
     elif certificate is not None:

@@ -100,6 +100,7 @@ def command(
         reasons,
         verdict_table,
         what_is_refuted,
+        why_no_bound,
         why_not_exact,
     )
     from fltheory.verify import Outcome, check_regimes
@@ -129,6 +130,7 @@ def command(
     console.print(summary(cells))
     refuted = {cell.key[:2] for cell in cells if cell.verdict.outcome is Outcome.REFUTED}
     for line in (
+        *why_no_bound(statements, cells),
         *why_not_exact(cells),
         *what_is_refuted(statements, refuted),
         *reasons(statements, cells),

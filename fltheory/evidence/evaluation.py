@@ -76,11 +76,53 @@ def constants_of(
     return constants(setting)
 
 
+def check_constants(
+    statement: WithConstants, constants: Mapping[sp.Symbol, Any], where: str = ""
+) -> None:
+    """Raise ValueError for constants that are no real numbers, with the function that gave them.
+
+    NaN and infinity are numbers here: a theorem may have none of a kind in some setting.
+
+    Parameters
+    ----------
+    statement : WithConstants
+    constants : mapping
+        What its ``constants`` returned.
+    where : str
+        In which setting, for the message.
+    """
+    name = f"constants of {statement.id!r}"
+    validation.mapping_of(name, constants, sp.Symbol, object)
+    for symbol, value in constants.items():
+        if not _is_number(value):
+            raise ValueError(
+                f"{name} must be real numbers, got {symbol} = {value!r:.60}{where}"
+                f"{place_of(statement.constants)}"
+            )
+
+
+def _is_number(value: Any) -> bool:
+    # A text would pass as a float, and so would None as NaN.
+    if isinstance(value, str | bytes) or np.ndim(value) > 0:
+        return False
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """Return the file and line where a function begins, in brackets; nothing if it has none."""
+    code = getattr(function, "__code__", None)
+    return f" ({code.co_filename}, line {code.co_firstlineno})" if code is not None else ""
+
+
 def theorem_values(
     statement: WithConstants, constants: Mapping[sp.Symbol, float]
 ) -> dict[sp.Symbol, float]:
     """Return the constants with the theorem's abbreviations worked out."""
-    validation.mapping_of(f"constants of {statement.id!r}", constants, sp.Symbol, object)
+    check_constants(statement, constants)
     values: dict[sp.Symbol, float] = dict(constants)
     for symbol, expression in statement.definitions.items():
         values[symbol] = float(evaluate(expression, values))

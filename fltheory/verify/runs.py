@@ -86,8 +86,15 @@ def check_regimes(
     progress : callable, optional
         Called with (cells done, cells, name of the next cell, or of the last where several
         processes share the work).
+
+    Raises
+    ------
+    ValueError
+        If a statement's ``quantities`` are not what its ``constants`` are, or a constant is no
+        number.
     """
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
+    _check_quantities(statements, len(pairs), progress)
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))
     cells: dict[CellKey, Cell] = {}
     if processes == 1:
@@ -106,6 +113,15 @@ def check_regimes(
     if progress is not None:
         progress(len(cells), len(pairs), "done")
     return [cells[statement.id, statement.reading, name] for statement, name in pairs]
+
+
+def _check_quantities(
+    statements: Sequence[Statement], n_cells: int, progress: Progress | None
+) -> None:
+    for statement in statements:
+        if progress is not None:
+            progress(0, n_cells, f"{statement.name}: its symbols")
+        statement.check_quantities()
 
 
 def _label(identifier: str, reading: str, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -174,3 +175,28 @@ def test_on_a_terminal_what_takes_long_is_loaded_behind_a_bar(
     monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
     preparation.prepare()
     assert bool(loaded) == shown
+
+
+def test_what_follows_can_be_pasted_as_it_stands(fltheory_command: Run, tmp_path: Path) -> None:
+    """A command that the loaded file is needed for names it; one of another run is forgotten."""
+    place = tmp_path / "a witness.toml"
+    falsify = ("falsify", "own/false", "--budget", "100", "--out", place)
+    _, out, _ = fltheory_command("--load", FILE, *falsify)
+    words = shlex.split(out.splitlines()[-1].removeprefix("check it again: "))
+    assert words == ["fltheory", "certify", str(place), "--load", FILE]
+    status, out, _ = fltheory_command(*words[1:])
+    assert (status, "own/false (printed): REFUTED" in out) == (0, True)
+    fltheory_command("theorems", "sa-fl/5")
+    assert preparation.next_command("certify", "x.json") == "fltheory certify x.json"
+
+
+def test_constants_that_leave_no_bound_are_named(fltheory_command: Run, tmp_path: Path) -> None:
+    text = Path(FILE).read_text()
+    old = "D_0: float("
+    assert text.count(old) == 1
+    path = tmp_path / "own.py"
+    path.write_text(text.replace(old, 'D_0: float("inf") * float('))
+    _, out, _ = fltheory_command("--load", path, "verify", "own/true")
+    told = " ".join(out.split())
+    assert "own/true / printed / usual has no bound: constants give D_0 = inf (" in told
+    assert f"{path}, line " in told

@@ -89,13 +89,24 @@ def why_not_exact(cells: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def why_no_bound(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield which constants leave a statement without a bound, a line for each of its regimes."""
+    by_name = {(one.id, one.reading): one for one in statements}
+    for cell in cells:
+        verdict = cell.verdict
+        if verdict.outcome is not Outcome.INAPPLICABLE and not math.isfinite(verdict.bound):
+            found = by_name[cell.key[:2]].constants_not_finite(cell.regime)
+            if found:
+                yield f"{cell.name} has no bound: {found}"
+
+
 def what_is_refuted(
     statements: Sequence[Statement], refuted: Collection[tuple[str, str]]
 ) -> tuple[str, ...]:
     """Return what the refuted printed statements come to, in a line or two.
 
-    Results of a paper are counted by the weight of their heaviest fault, and apart from its other
-    sentences: a refuted remark is no refuted theorem.
+    Results of a paper are counted by the weight of their heaviest fault, if its ``refutations``
+    record one, and apart from its other sentences: a refuted remark is no refuted theorem.
 
     Parameters
     ----------
@@ -125,7 +136,7 @@ def _by_weight(statements: Sequence[Statement]) -> str:
     parts = [
         f"{found.count(weight)} for a {weight.label}"
         if weight
-        else f"{found.count(None)} unweighed"
+        else f"{found.count(None)} with no fault on record"
         for weight in (*reversed(Weight), None)
         if weight in found
     ]

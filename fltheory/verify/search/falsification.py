@@ -124,10 +124,11 @@ def falsify(
     ------
     ValueError
         For a claimed order, which no single setting can refute, a claim about learning, a budget
-        below 1, or no setting to go out from.
+        below 1, no setting to go out from, or quantities that are not what the constants are.
     """
     theorem = statement_of(theorem)
     claim = theorem.for_search()
+    claim.check_quantities()
     search: _Search
     safari: Theorem | None = None
     if settings is None and claim.family is not None:

@@ -11,11 +11,10 @@ from typing import Any
 import sympy as sp
 
 from fltheory import validation
+from fltheory.claims.named_numbers import NUMBERS, formulas_of
 from fltheory.decimals import as_fraction
 from fltheory.theorems import Hypothesis, Theorem
 from fltheory.worst_case.audits.statement_numbers import (
-    NUMBERS,
-    formulas_of,
     holds,
     names_in,
     values_in_numbers,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import sympy as sp
 
+from fltheory.claims.named_numbers import NUMBERS
 from fltheory.decimals import as_fraction
 from fltheory.theorems import BoundedQuantity, Statement, Theorem
 from fltheory.worst_case.audits.quadratic_descent import (
@@ -27,10 +28,8 @@ from fltheory.worst_case.audits.quadratic_witness import (
     quadratic_witness,
 )
 from fltheory.worst_case.audits.statement_numbers import (
-    NUMBERS,
     Values,
     bound_in_numbers,
-    check_quantities,
     values_in_numbers,
 )
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
@@ -189,7 +188,7 @@ def form_of(theorem: Statement) -> TheoremForm:
         if claimed is None or not form.bounds(claimed[0]):
             continue
         if form.start_in(claimed[0], bound_in_numbers(theorem)) is not None:
-            check_quantities(theorem)  # type: ignore[arg-type]
+            theorem.check_quantities()
             return form
     raise ValueError(
         "theorem must bound E||x_R - x*||^2 by rate^R D_0^2 + floor, or the mean of "
