@@ -28,6 +28,7 @@ PANELS = {
         "compare": "my_setting.toml --out compared.svg",
         "new theorem": "my_theorem.py",
         "new algorithm": "my_algorithm.py",
+        "new setting": "my_setting.toml",
     },
     "An implementation": {
         "conformance": "my_code.py:run scaffold",
@@ -53,7 +54,7 @@ PANELS = {
 }
 COMMANDS = tuple(words for commands in PANELS.values() for words in commands)
 FAMILIES = {
-    "new": "Start a file of your own: a theorem or an algorithm.",
+    "new": "Start a file of your own: a theorem, an algorithm or a setting.",
     "trace": "A log of who was online: describe it, fit a process to it, draw another.",
     "reproduce": "Make this project's own pages: findings, experiments, power, biases, PAC.",
 }

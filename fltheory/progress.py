@@ -17,7 +17,7 @@ Progress: TypeAlias = Callable[[float, float, str], None]
 
 
 @contextmanager
-def shown_progress(doing: str = "starting") -> Iterator[Progress]:
+def shown_progress(doing: str = "starting", *, each: bool = False) -> Iterator[Progress]:
     """Show on the error stream what is done, how far it is and how long it will take.
 
     The bar disappears when the work ends, is interrupted or fails. Where the error stream is
@@ -28,6 +28,8 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
     ----------
     doing : str
         What is shown until the first call.
+    each : bool
+        For few and long stages: write a line for each that begins after two seconds.
 
     Yields
     ------
@@ -68,7 +70,7 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
         ),
     )
     if not console.is_terminal:
-        with _lines(doing) as advance:
+        with _lines(doing, each) as advance:
             yield advance
         return
     with Bar(*columns, console=console, transient=True, expand=True) as bar:
@@ -82,8 +84,8 @@ def shown_progress(doing: str = "starting") -> Iterator[Progress]:
 
 
 @contextmanager
-def _lines(doing: str) -> Iterator[Progress]:
-    """Write how far the work is after two seconds, four, eight, ..."""
+def _lines(doing: str, each: bool) -> Iterator[Progress]:
+    """Write how far the work is after two seconds, four, eight, ..., or at ``each`` stage."""
     begun, text, due = time.monotonic(), doing, _FIRST_LINE
     lock = Lock()
 
@@ -94,7 +96,7 @@ def _lines(doing: str) -> Iterator[Progress]:
             # The timer and the work may both find that a line is due.
             if seconds < due:
                 return
-            due = 2 * seconds
+            due = _FIRST_LINE if each else 2 * seconds
             with suppress(OSError):  # nobody reads it any more
                 print(f"fltheory: {text} ({seconds:.0f} s)", file=sys.stderr, flush=True)
 

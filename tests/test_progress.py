@@ -59,14 +59,16 @@ def test_a_piece_of_unknown_length_has_no_end(monkeypatch) -> None:
     assert "0/?" in last
 
 
-def in_lines(monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float]) -> list[str]:
+def in_lines(
+    monkeypatch: pytest.MonkeyPatch, seconds: Sequence[float], *, each: bool = False
+) -> list[str]:
     """Return the lines of work that says how far it is at these times of a clock of its own."""
     stream = io.StringIO()
     clock = iter([0.0, *seconds])
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(progress, "Timer", Mock())
-    with shown_progress("starting") as advance:
+    with shown_progress("starting", each=each) as advance:
         for done in range(len(seconds)):
             advance(done, len(seconds), f"piece {done}")
     return stream.getvalue().splitlines()
@@ -78,6 +80,15 @@ def test_elsewhere_long_work_writes_a_line_now_and_then(monkeypatch) -> None:
         "fltheory: 2 of 8, piece 2 (2 s)",
         "fltheory: 5 of 8, piece 5 (4 s)",
         "fltheory: 7 of 8, piece 7 (10 s)",
+    ]
+
+
+def test_each_of_a_few_long_stages_has_its_line(monkeypatch) -> None:
+    monkeypatch.delenv("FLTHEORY_PROGRESS")
+    assert in_lines(monkeypatch, [0.5, 2.5, 2.8, 3.0], each=True) == [
+        "fltheory: 1 of 4, piece 1 (2 s)",
+        "fltheory: 2 of 4, piece 2 (3 s)",
+        "fltheory: 3 of 4, piece 3 (3 s)",
     ]
 
 

@@ -8,21 +8,21 @@ from pathlib import Path
 from fltheory.commands.written_files import check_places, tell_written
 
 
-def write_new(what: str, place: Path) -> None:
+def write_new(what: str, place: Path, suffix: str = ".py") -> None:
     """Write a template under a user's name for it.
 
     Raises
     ------
     ValueError
-        If there is such a file, its name is none of a Python module, or nothing can be written
-        there.
+        If there is such a file, nothing can be written there, or a Python file has a name that
+        cannot be imported.
     """
     from fltheory.whole_file import write_whole
 
-    check_places(".py", file=place)
+    check_places(suffix, file=place)
     if place.exists():
         raise ValueError(f"file must be a new one, got {str(place)!r}, which exists")
-    if not place.stem.isidentifier():
+    if suffix == ".py" and not place.stem.isidentifier():
         raise ValueError(f"file must be named as a Python module, got {str(place)!r}")
     template = files("fltheory.commands").joinpath(f"templates/{what}.txt").read_text("utf-8")
     write_whole(place, template.replace(f"my_{what}", place.stem))

@@ -25,7 +25,10 @@ def command(
     ] = None,
     local_steps: Annotated[
         int | None,
-        typer.Option(help="Local steps of a round; 5 by default, or 1 if the theorem asks."),
+        typer.Option(
+            help="Local steps of a round, at most 60 (40 take minutes); 5 by default, or 1 if the "
+            "theorem asks."
+        ),
     ] = None,
     q: Annotated[
         str | None,
@@ -85,8 +88,8 @@ def command(
         client_lr=client_lr,
         assist_lr=assist_lr,
     )
-    with shown_progress("proving in fractions"):
-        found = audit(statement, clients, played)  # type: ignore[arg-type]
+    with shown_progress("proving in fractions", each=True) as advance:
+        found = audit(statement, clients, played, progress=advance)  # type: ignore[arg-type]
     print(audit_text(found))
     certificate = found.all_rounds.certificate
     if out is not None and certificate is not None:

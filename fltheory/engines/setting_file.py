@@ -264,8 +264,17 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
     ValueError
         If it says something unknown, too little or out of range.
     """
-    _check_names("the file", document, (*_KEYS, _REFUTES), _KEYS)
-    parts = {name: _part(name, document[name]) for name in _PARTS}
+    complaints = _wrong_names("the file", document, (*_KEYS, _REFUTES), _KEYS)
+    parts = {}
+    for name in _PARTS:
+        try:
+            if name in document:
+                parts[name] = _part(name, document[name])
+        except ValueError as error:
+            complaints.append(str(error))
+    if complaints:
+        # All of them at once: whoever writes a file mends it in one go.
+        raise ValueError("; ".join(complaints))
     x0 = document["x0"]
     if isinstance(x0, int | float) and not isinstance(x0, bool):
         x0 = [x0] * parts["problem"].dim
@@ -333,12 +342,24 @@ def _read(place: str, value: Any) -> Any:
 
 
 def _check_names(
-    place: str, table: Mapping[str, Any], known: list[str] | tuple[str, ...], required: Any
+    place: str, table: Mapping[str, Any], known: Sequence[str], required: Sequence[str]
 ) -> None:
+    complaints = _wrong_names(place, table, known, required)
+    if complaints:
+        raise ValueError("; ".join(complaints))
+
+
+def _wrong_names(
+    place: str, table: Mapping[str, Any], known: Sequence[str], required: Sequence[str]
+) -> list[str]:
+    """Return what a table has that nothing reads, and what it lacks."""
+    complaints = []
     for name in table:
         if name not in known:
             near = get_close_matches(name, known, n=2, cutoff=0.5) or known
-            raise ValueError(f"{place} has {', '.join(near)}, got {name!r}")
-    for name in required:
-        if name not in table:
-            raise ValueError(f"{place} must have {name}, got {', '.join(table) or 'nothing'}")
+            complaints.append(f"{place} has {', '.join(near)}, got {name!r}")
+    missing = [name for name in required if name not in table]
+    if missing:
+        given = ", ".join(table) or "nothing"
+        complaints.append(f"{place} must have {', '.join(missing)}, got {given}")
+    return complaints

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,9 @@ def test_evidence_is_exact_unless_something_rounds_and_then_says_what(
     fltheory_command("new", "theorem", path)
     old = "np.linalg.norm(setting.x0 - problem.x_star)"
     assert path.read_text().count(old) == 1
-    path.write_text(path.read_text().replace(old, written))
+    # These are D_0 in the regimes alone, which quantities would contradict.
+    text = path.read_text().replace('        D_0: "sqrt(squared_distance)",\n', "")
+    path.write_text(text.replace(old, written))
     report = tmp_path / "report.html"
     _, out, _ = fltheory_command("--load", path, "verify", "my", "--html", report)
     assert len(re.findall(rf"(HOLDS|INAPPLICABLE) +│ {grade} ", out)) == 4
@@ -139,6 +142,23 @@ def test_quantities_that_only_coincide_in_the_regimes_are_caught(
     assert status == 2
     assert "quantities of my/1 must be what its constants are" in err
     assert "beside" in err
+
+
+def test_the_setting_is_the_one_of_its_page_and_is_compared(
+    fltheory_command, tmp_path: Path
+) -> None:
+    path = tmp_path / "with a-dash.toml"
+    status, out, _ = fltheory_command("new", "setting", path)
+    assert (status, out.splitlines()[-1]) == (0, f"next: fltheory compare '{path}'")
+    assert "compare with a-dash.toml " in path.read_text()
+    page = Path("docs/how-to/settings.md").read_text()
+    (shown,) = re.findall(r'```toml title="my_setting.toml"\n(.*?)```', page, re.DOTALL)
+    assert tomllib.loads(path.read_text()) == tomllib.loads(shown)
+    status, out, _ = fltheory_command("compare", path, "sa-fl/5")
+    assert status == 0
+    assert re.search(r"sa-fl/5 +│ derived +│ HOLDS", out)
+    status, _, err = fltheory_command("new", "setting", tmp_path / "setting.py")
+    assert (status, "must end in .toml" in err) == (2, True)
 
 
 def test_the_algorithm_runs_and_passes_its_own_tests(fltheory_command, tmp_path: Path) -> None:

@@ -208,6 +208,15 @@ def test_what_is_wrong_is_named(tmp_path: Path, old: str, new: str, message: str
     assert "\n" not in str(error.value)
 
 
+def test_all_that_is_missing_is_told_at_once() -> None:
+    with pytest.raises(ValueError, match="the file must have") as error:
+        setting_of({"x0": 1, "problem": {"kind": "quadratic", "dim": 2}, "algorithm": {"q": 1}})
+    told = str(error.value).split("; ")
+    assert told[0] == "the file must have rounds, participation, got x0, problem, algorithm"
+    assert told[1].startswith("problem must have n_clients, L")
+    assert told[2:] == ["algorithm must have a kind, got q"]
+
+
 def test_a_part_that_is_no_table_is_named() -> None:
     document = {**tomllib.loads(WRITTEN), "problem": 3}
     with pytest.raises(ValueError, match="problem must be a table with its kind, got 3"):

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from fltheory import validation
+from fltheory.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.statement_numbers import holds
@@ -139,7 +140,13 @@ def _ratio(above: float, below: float | None) -> float:
     return above / below
 
 
-def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audit:
+def audit(
+    theorem: Theorem,
+    client_class: AnyClass,
+    played: SafariRound,
+    *,
+    progress: Progress | None = None,
+) -> Audit:
     """Compare a theorem's bound on SAFARI with the best provable one, for every client of a class.
 
     Parameters
@@ -152,11 +159,18 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
         Of heterogeneity "everywhere" for a theorem that speaks of sigma_G; `SmoothClass` is for
         the gradients alone.
     played : SafariRound
+    progress : callable, optional
+        Called with (stages done, stages, name of the next).
 
     Raises
     ------
     ValueError
         For another kind of theorem, or a class or a round that does not fit.
+
+    Notes
+    -----
+    The time is a solver's, and grows with a high power of the local steps: 7 s for 15 of them,
+    2.5 minutes for 40. Beyond 60, the most that the checker takes, a round is refused at once.
     """
     form = form_of(theorem)
     form.check(theorem, client_class)
@@ -167,11 +181,20 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
         )
     a_round = played.coupled(theorem, client_class)
     claim = form.claim(theorem, client_class, a_round)
+    stage = _Stages(progress)
+    stage("one round of the theorem's bound")
     one_round = judge(a_round, client_class, claim)
+    stage(f"the best {form.measure.speed}")
     best_speed = _best_speed(form, a_round, client_class)
     without = form.without_condition(theorem, a_round, claim)
+    stage(f"the least residual at the theorem's {form.measure.speed}")
     residual = _found(form, a_round, client_class, claim.speed)
+    stage("the least floor")
     floor = _found(form, a_round, client_class, None)
+    stage("all rounds")
+    all_rounds = _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed)
+    stage("one round without the condition on q")
+    unconditional = None if without is None else judge(a_round, client_class, without)
     return Audit(
         theorem,
         form,
@@ -179,15 +202,30 @@ def audit(theorem: Theorem, client_class: AnyClass, played: SafariRound) -> Audi
         client_class,
         claim,
         one_round,
-        _all_rounds(theorem, a_round, client_class, claim, one_round, best_speed),
+        all_rounds,
         {h.name: holds(theorem, h, client_class, a_round) for h in theorem.hypotheses},
         residual,
         # Near zero the solver's least floor is noise, above the one that the least residual has.
         min((one for one in (floor, residual) if one), key=lambda one: one.floor, default=None),
         best_speed,
-        None if without is None else judge(a_round, client_class, without),
+        unconditional,
         without,
     )
+
+
+class _Stages:
+    """What an audit is doing, one stage after another."""
+
+    _COUNT = 6
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._done = 0
+
+    def __call__(self, name: str) -> None:
+        if self._progress is not None:
+            self._progress(self._done, self._COUNT, name)
+        self._done += 1
 
 
 def _best_speed(form: TheoremForm, a_round: OneRound, clients: AnyClass) -> float:

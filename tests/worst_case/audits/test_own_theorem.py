@@ -35,7 +35,10 @@ def found(bound: sp.Expr, played: SafariRound = TEN) -> Audit:
 
 
 def test_the_templates_theorem_is_proved() -> None:
-    result = audit(MINE, NOISY, TEN)
+    stages: list[tuple[float, float, str]] = []
+    result = audit(MINE, NOISY, TEN, progress=lambda *stage: stages.append(stage))
+    assert [done for done, _, _ in stages] == list(range(6))
+    assert {total for _, total, _ in stages} == {6}
     assert result.all_rounds.outcome is ClassOutcome.PROVED
     assert result.failed == ()
     played = result.round
