@@ -90,6 +90,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+_SOURCE = re.compile(r"\]\((?:\.\./)+fltheory/([\w/]+\.py)(?=[)#])")
 _CORRECTED = re.compile(r"^```latex\n(.*?\\begin\{corrected\}.*?)^```$", re.DOTALL | re.MULTILINE)
 _CONDITION = re.compile(r"^  \\item ([^$]*): \$(.*)\$[,.]$", re.MULTILINE)
 _CLAIM = re.compile(r"\\begin\{(multline|equation)\*\}(.*?)\\end\{\1\*\}", re.DOTALL)
@@ -99,8 +100,29 @@ _CHANGE = re.compile(r"\\changed\{[^{}]*\}")
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Typeset each corrected statement above its LaTeX."""
+    """Typeset each corrected statement above its LaTeX; link generated pages, not their source.
+
+    A page in the repository links the source, as what is made of it is on the site alone.
+    """
+    up = "../" * page.file.src_uri.count("/")
+    markdown = _SOURCE.sub(lambda found: f"]({up}{generated_page(found[1])}", markdown)
     return _CORRECTED.sub(lambda found: f"{_typeset(found[1])}\n{found[0]}", markdown)
+
+
+def generated_page(source: str) -> str:
+    """Return the page that is made of a module: a paper's, or one of the reference.
+
+    Examples
+    --------
+    >>> generated_page("theorems/sa_fl/statements.py")
+    'papers/sa-fl.md'
+    >>> generated_page("hardware/datasets/__init__.py")
+    'reference/hardware.datasets.md'
+    """
+    name = source.removesuffix(".py").removesuffix("/__init__")
+    if name.startswith("theorems/"):
+        return f"papers/{name.split('/')[1].replace('_', '-')}.md"
+    return f"reference/{name.replace('/', '.')}.md"
 
 
 def _typeset(corrected: str) -> str:

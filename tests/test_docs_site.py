@@ -18,6 +18,8 @@ pytest.importorskip("mkdocs")
 
 from mkdocs.exceptions import PluginError
 
+from fltheory import theorems
+from fltheory.report.pages.paper_page import papers
 from fltheory.report.pages.public_names import public_names
 
 ROOT = Path(__file__).parent.parent
@@ -67,6 +69,27 @@ def test_papers_and_reference_are_in_the_navigation(hooks: ModuleType) -> None:
     hooks.on_config(SimpleNamespace(nav=nav, markdown_extensions=[]))
     assert {"SA-FL (ICML 2024)": "papers/sa-fl.md"} in nav[0]["Papers"]
     assert {"verify": "reference/verify.md"} in nav[1]["Reference"]
+
+
+def test_links_to_sources_work_in_the_repository_and_become_pages_on_the_site(
+    hooks: ModuleType,
+) -> None:
+    known = {f"reference/{name}.md" for name in public_names()}
+    known |= {f"papers/{name}.md" for name in papers(theorems.registered())}
+    found = 0
+    for page in (ROOT / "docs").rglob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"\]\((?:\.\./)*(?:reference|papers)/", text), page
+        name = page.relative_to(ROOT / "docs").as_posix()
+        linked = SimpleNamespace(file=SimpleNamespace(src_uri=name))
+        shown = hooks.on_page_markdown(text, linked, None, None)
+        for source in re.findall(r"\]\(((?:\.\./)+fltheory/[^)#]*)", text):
+            assert (page.parent / source).is_file(), source
+            target = hooks.generated_page(source.split("fltheory/")[1])
+            assert target in known, target
+            assert f"]({'../' * name.count('/')}{target}" in shown
+            found += 1
+    assert found > 10
 
 
 def test_pages_that_are_not_listed_go_to_the_findings(hooks: ModuleType) -> None:

@@ -11,19 +11,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import sympy as sp
 from sympy.parsing.sympy_parser import parse_expr
 
 from fltheory.engines import Setting
-from fltheory.evidence.evaluation import check_constants
+from fltheory.evidence.evaluation import WithConstants, check_constants
+from fltheory.grammar.regime import Regime
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-
-if TYPE_CHECKING:
-    from fltheory.claims.statement import Inequality
 
 _ROUNDING = 1e-6
 _ASKEW = {"local_steps": 2, "client_lr": 0.019, "assist_lr": 0.043, "q": 0.61}
@@ -47,7 +45,21 @@ NUMBERS: Mapping[str, sp.Symbol] = (
 """Numbers of a setting that a class and a round have, or that a bound starts from, by name."""
 
 
-def formulas_of(statement: Inequality) -> dict[sp.Symbol, sp.Expr]:
+class WithQuantities(WithConstants, Protocol):
+    """A statement that says which numbers of a setting its symbols are."""
+
+    @property
+    def quantities(self) -> Mapping[sp.Symbol, str]:
+        """The formula of each symbol."""
+        ...
+
+    @property
+    def regimes(self) -> Mapping[str, Regime]:
+        """Named settings."""
+        ...
+
+
+def formulas_of(statement: WithQuantities) -> dict[sp.Symbol, sp.Expr]:
     """Return what each symbol of a statement is, in `NUMBERS` where they have the name."""
     return {symbol: _formula(text) for symbol, text in statement.quantities.items()}
 
@@ -57,7 +69,7 @@ def _formula(text: str) -> sp.Expr:
     return parse_expr(text, local_dict=dict(NUMBERS))
 
 
-def check_quantities(statement: Inequality) -> None:
+def check_quantities(statement: WithQuantities) -> None:
     """Raise ValueError unless ``quantities`` are what ``constants`` are, in every regime.
 
     Proofs and certificates speak of what ``quantities`` say, and verdicts of what ``constants``
@@ -80,7 +92,7 @@ def check_quantities(statement: Inequality) -> None:
 
 
 def _compare(
-    statement: Inequality, where: str, setting: Setting, given: Mapping[sp.Symbol, Any]
+    statement: WithQuantities, where: str, setting: Setting, given: Mapping[sp.Symbol, Any]
 ) -> None:
     """Raise ValueError if the constants of one setting are not what ``quantities`` say."""
     check_constants(statement, given, f" in {where}")
