@@ -104,8 +104,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     A page in the repository links the source, as what is made of it is on the site alone.
     """
-    up = "../" * page.file.src_uri.count("/")
-    markdown = _SOURCE.sub(lambda found: f"]({up}{generated_page(found[1])}", markdown)
+    markdown = _SOURCE.sub(
+        lambda found: f"]({'../' * page.file.src_uri.count('/')}{generated_page(found[1])}",
+        markdown,
+    )
     return _CORRECTED.sub(lambda found: f"{_typeset(found[1])}\n{found[0]}", markdown)
 
 

@@ -1,4 +1,4 @@
-"""Both sides of an inequality and its hypotheses on one setting, and what they come to."""
+"""Both sides of an inequality and its hypotheses on one setting, and the outcome."""
 
 from __future__ import annotations
 

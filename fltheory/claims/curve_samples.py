@@ -1,4 +1,4 @@
-"""What figures show: sampled means with intervals that hold together, beside what was judged."""
+"""Samples for figures: means with simultaneous intervals, beside the truth that was judged."""
 
 from __future__ import annotations
 

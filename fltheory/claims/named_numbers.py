@@ -1,4 +1,4 @@
-"""Numbers of a setting by name, and whether ``quantities`` say of them what ``constants`` say.
+"""Numbers of a setting by name, and a check of ``quantities`` against ``constants``.
 
 A statement says which number of a setting each symbol is, as a formula in the names that the
 checker of certificates knows (``{D_0: "sqrt(squared_distance)"}``). Here these names are symbols

@@ -96,7 +96,7 @@ class RateClaim(Statement):
 
     Examples
     --------
-    That the bound of a theorem of one's own decays as 1/R on some setting, over three decades:
+    The bound of your own theorem decays as 1/R on some setting, over three decades:
 
     >>> from dataclasses import replace
     >>> from fltheory import theorems

@@ -1,4 +1,4 @@
-"""What every statement answers, whatever its kind of claim.
+"""The base class of all statements: what each answers, whatever its kind of claim.
 
 A convergence theorem is data: its bound and each hypothesis are SymPy expressions over named
 symbols, the one source that is evaluated in numbers, rendered in documents and manipulated. A

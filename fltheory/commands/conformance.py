@@ -19,7 +19,13 @@ from fltheory.progress import shown_progress
 
 def command(
     implementation: Annotated[
-        str | None, typer.Argument(help="module:function, or file.py:function.", metavar="RUN")
+        str | None,
+        typer.Argument(
+            help="module:function or file.py:function, called as run(x0, clients, trace, *, "
+            "client_lr, local_steps, server_lr, ...); it returns the model after each round, x0 "
+            "first.",
+            metavar="RUN",
+        ),
     ] = None,
     algorithm: Annotated[str | None, typer.Argument(help="Its name, say scaffold.")] = None,
     option: Annotated[
@@ -39,7 +45,10 @@ def command(
         bool, typer.Option("--list", help="List algorithms with options and laws.")
     ] = False,
 ) -> None:
-    """Check that an implementation computes what its paper says; exit 1 if not."""
+    """Check that an implementation computes what its paper says; exit 1 if not.
+
+    Clients have gradient(x), loss(x) and n_samples; trace[t, k] says whether client k is there.
+    """
     from fltheory.testing import check_algorithm
     from fltheory.whole_file import write_whole
 

@@ -25,11 +25,13 @@ def command(
     x: Annotated[
         str | None,
         typer.Option(
-            help="Along the x axis, say problem.sigma; q, client_lr or a family's first by default."
+            help="Parameter along the x axis, say problem.sigma; by default q, client_lr, or a "
+            "family's first."
         ),
     ] = None,
     y: Annotated[
-        str | None, typer.Option(help="Along the y axis; by default rounds, or a family's second.")
+        str | None,
+        typer.Option(help="Parameter along the y axis; by default rounds, or a family's second."),
     ] = None,
     reading: Annotated[
         str | None,
@@ -40,12 +42,12 @@ def command(
     regime: Annotated[
         str | None,
         typer.Option(
-            help="Regime whose other parameters stay; by default a family's, or the first."
+            help="Regime that fixes the other parameters; by default a family's, or the first."
         ),
     ] = None,
     out: FigureFile = None,
 ) -> None:
-    """Show over two parameters where a theorem applies, holds, is refuted, and how loose."""
+    """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
     from fltheory import theorems as registry
     from fltheory.report.figures.region_figure import region_heading, region_table, write_region
     from fltheory.verify import default_axis, map_region

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from pathlib import Path
 
 from fltheory.commands.written_files import check_places, tell_written
@@ -17,6 +16,8 @@ def write_new(what: str, place: Path, suffix: str = ".py") -> None:
         If there is such a file, nothing can be written there, or a Python file has a name that
         cannot be imported.
     """
+    from importlib.resources import files
+
     from fltheory.whole_file import write_whole
 
     check_places(suffix, file=place)

@@ -1,4 +1,4 @@
-"""What comes before any command: theorems of one's own."""
+"""What comes before any command: loading the user's theorems."""
 
 from __future__ import annotations
 

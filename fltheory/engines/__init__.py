@@ -1,4 +1,4 @@
-"""How the truth is obtained: exactly where a round is affine, sampled elsewhere."""
+"""The engines: exact where a round is affine, sampled elsewhere."""
 
 from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.history.paths import paths

@@ -1,4 +1,4 @@
-"""Quantities of a round, beside the three that every trajectory holds, that theorems name.
+"""Observables: quantities of a round that theorems name, beside the three of every trajectory.
 
 Each knows its expectation as a quadratic form in the model's offset from x*, for exact
 engines, and how to sample it.

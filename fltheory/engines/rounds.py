@@ -1,4 +1,4 @@
-"""What is worked out for every round of an algorithm, once for rounds that are alike."""
+"""Work done for each round of an algorithm, once for rounds that are alike."""
 
 from __future__ import annotations
 

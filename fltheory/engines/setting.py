@@ -1,4 +1,4 @@
-"""One experiment: an algorithm on a problem, with a participation process, for R rounds."""
+"""Settings: an algorithm on a problem, with a participation process, for R rounds."""
 
 from __future__ import annotations
 

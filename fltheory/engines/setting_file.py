@@ -1,4 +1,4 @@
-"""A setting as a TOML file: what a person writes, a search finds and every command reads.
+"""Settings as TOML files, which people write, searches find and every command reads.
 
 A part is a table with its ``kind``, the name of a class of this package, and the arguments of that
 class by name::

@@ -1,4 +1,4 @@
-"""What an engine returns: the expected errors of every round, and how sure they are."""
+"""Trajectories, which engines return: expected errors of every round, with error bars."""
 
 from __future__ import annotations
 

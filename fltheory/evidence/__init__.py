@@ -1,1 +1,1 @@
-"""What a truth is, how it is obtained and enclosed, and what a verdict says."""
+"""The truth and its evidence: how it is obtained, enclosed, and turned into a verdict."""

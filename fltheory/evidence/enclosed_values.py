@@ -1,4 +1,4 @@
-"""Evaluate SymPy expressions in fractions, and in balls where they are none.
+"""Evaluate SymPy expressions in fractions, or in balls where a value is irrational.
 
 A value is a fraction (`fmpq`), a ball (`arb`) that surely holds it, or an infinite float. Where
 an expression divides by zero, or takes a root of what is negative, it is undefined: no value of

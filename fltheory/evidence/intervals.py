@@ -1,4 +1,4 @@
-"""Intervals for a mean that hold for every sample size, whatever is rare.
+"""Confidence intervals for a mean that hold at every sample size, however rare the large values.
 
 A Student interval is as wide as the sample's spread, and so of width zero where a rare event
 that carries the mean has not been seen. The intervals here rest on the range of the variable

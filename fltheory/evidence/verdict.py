@@ -1,4 +1,4 @@
-"""What a check says, and on what evidence."""
+"""Verdicts: outcome, evidence, and the hypotheses that were checked."""
 
 from __future__ import annotations
 

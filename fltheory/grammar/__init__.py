@@ -1,1 +1,1 @@
-"""What statements are made of: hypotheses, relations, units, regimes, refutations."""
+"""The parts of statements: hypotheses, relations, units, regimes, refutations."""

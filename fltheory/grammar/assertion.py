@@ -1,4 +1,4 @@
-"""What a statement asserts: a left side, a relation and a right side.
+"""Assertions: a left side, a relation and a right side.
 
 A terminal, a page and a report all show a statement by its assertions, so that none of them can
 turn an inequality around.

@@ -1,4 +1,4 @@
-"""Families of settings: what a theorem of one's own is searched and mapped over.
+"""Families of settings: where a theorem is searched and mapped.
 
 A family makes a setting out of a few numbers and ties together whatever the theorem ties
 together (step sizes that must obey an equation, say), so that most of its settings meet the

@@ -1,4 +1,4 @@
-"""What the fields of a statement must be, checked where it is made.
+"""Checks of a statement's fields, made when it is constructed.
 
 A misspelt word would otherwise come out as some number, far from its place, and turn a verdict.
 """

@@ -1,4 +1,4 @@
-"""Whether a statement says of its own symbols what it means to say, and of no others.
+"""Checks that a statement's mappings use its own symbols and no others.
 
 A key of ``quantities`` or ``meanings`` is a SymPy symbol: one of another name, or of the same name
 with other assumptions, is another symbol, and would be left out without a word.

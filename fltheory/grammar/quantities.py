@@ -1,4 +1,4 @@
-"""What statements bound: a quantity of a run reduced over rounds, or a number of a setting."""
+"""The left-hand sides: a quantity of a run reduced over rounds, or a number of a setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of sentence a statement is, and why a printed one is refuted.
+"""Refutations on record: the kind of sentence, and why a printed one is refuted.
 
 A refuted remark is no refuted theorem, and a misprint is no gap in a proof. So a statement says
 what it is in its paper, and each fault of a refuted one says where a reader finds it, how much it

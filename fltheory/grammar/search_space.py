@@ -1,4 +1,4 @@
-"""Where the settings of a statement are searched: it says so itself."""
+"""Search spaces that a statement brings along."""
 
 from __future__ import annotations
 

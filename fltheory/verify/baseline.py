@@ -1,4 +1,4 @@
-"""Recorded verdicts and ratios, and how a run departs from them.
+"""Recorded verdicts and ratios, and how new ones differ from them.
 
 A baseline is this code's own earlier output. It shows what has changed; it proves nothing.
 """
@@ -97,7 +97,7 @@ def write_baseline(path: Path, records: Baseline) -> None:
 def recorded_outcomes(statement: Statement) -> dict[str, str] | None:
     """Return the recorded outcome of every regime of a statement of the papers.
 
-    None where a regime has no record, as those of one's own statements have, and where the file
+    None where a regime has no record, as those of users' statements have, and where the file
     of records is not there; it is installed with the package.
     """
     path = next((path for path in _RECORDED if path.is_file()), None)

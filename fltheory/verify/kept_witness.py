@@ -1,4 +1,4 @@
-"""Witnesses that are kept as settings: checked again, as a regime is."""
+"""Witnesses kept as settings, and checking them again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose theory is about a setting: all statements on it, side by side."""
+"""Compare all statements on one setting."""
 
 from __future__ import annotations
 

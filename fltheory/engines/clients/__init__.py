@@ -1,1 +1,1 @@
-"""What a backend in NumPy answers: the local SGD of analytic clients."""
+"""The NumPy backend: local SGD of analytic clients."""

@@ -1,4 +1,4 @@
-"""Where clients' Gaussian draws come from: a generator, silence, or a probe of one draw."""
+"""Sources of the clients' Gaussian noise: a generator, none, or a probe of one draw."""
 
 from __future__ import annotations
 

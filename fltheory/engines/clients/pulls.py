@@ -1,4 +1,4 @@
-"""What local steps do to a client's model, whatever its losses are beyond their affine part.
+"""The effect of local steps on a client's model, whatever its losses beyond their affine part.
 
 Let ``u = x - x*`` and ``grad F_i = A_i u + v_i + h`` with ``||h|| <= rest`` (`GradientSplit`), and
 noise xi in every step. K steps of size lr change a client's model by

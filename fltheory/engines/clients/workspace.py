@@ -1,4 +1,4 @@
-"""What keeps rounds of many replicas fast: memory that is used again, products in one thread."""
+"""Reused memory and single-threaded products, for fast rounds of many replicas."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Moments kept apart by what has happened: paths, histories, states of a chain."""
+"""Moments conditional on what has happened: paths, histories, states of a chain."""

@@ -1,4 +1,4 @@
-"""Moments kept apart by what has happened: who took part, and what the algorithm counted.
+"""Moments conditional on who took part and what the algorithm counted.
 
 Algorithms that count (rounds, absences, appearances) are not affine in their whole state. But
 once it is given what the counts are, a round is affine in the rest: so moments of the model, and of

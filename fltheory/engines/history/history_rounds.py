@@ -1,4 +1,4 @@
-"""How rounds are run on histories: on affine forms, or on numbers where nothing is random.
+"""Running rounds on histories: on affine forms, or on numbers where nothing is random.
 
 Forms of one history are small, and calling NumPy on them costs more than the arithmetic. So the
 maps of several coming rounds are worked out in one run of the algorithm's round, each history of

@@ -1,4 +1,4 @@
-"""The exact engine along a chain of participants: moments kept apart by the chain's state."""
+"""The exact engine along a chain of participants: moments for each state of the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact moments along paths of participants: all that there may be, or some that are drawn."""
+"""Exact moments along paths of participants: all possible ones, or some that are drawn."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What runs on real data show of the quantities and constants that theorems name."""
+"""Measurements of theorems' quantities and constants on runs with real data."""

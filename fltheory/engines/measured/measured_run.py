@@ -1,4 +1,4 @@
-"""What runs on real data show of the quantities and constants that theorems name.
+"""Measurements of theorems' quantities and constants on runs with real data.
 
 Noise and dissimilarity of a `MultinomialProblem` have no closed form. Each is bracketed: by its
 largest value at the models that the rounds began with, which is a lower bound on its supremum

@@ -1,4 +1,4 @@
-"""What becomes of the moments' rounding errors over many rounds of one map.
+"""Growth of the moments' rounding errors over many rounds of one map.
 
 An error of M, measured in the nuclear norm, grows over k rounds at most by the norm of the dual
 map's k-th power of the identity. With memory a single round's growth, taken to the power k, says

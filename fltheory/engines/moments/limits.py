@@ -1,4 +1,4 @@
-"""Where a run ends up: the limit of the moment recursion as the rounds grow."""
+"""Limits of runs: of the moment recursion as the rounds grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a run in the limit of many rounds."""
+"""Stationary limits: what is known of a run after infinitely many rounds."""
 
 from __future__ import annotations
 

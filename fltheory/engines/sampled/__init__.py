@@ -1,1 +1,1 @@
-"""Sampling, and what bounds the draws that a sample has not seen."""
+"""Sampling, and bounds on the values that a sample has not seen."""

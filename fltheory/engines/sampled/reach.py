@@ -1,4 +1,4 @@
-"""How far from x* a run can get, whoever takes part: what a sample has not seen is bounded by it.
+"""How far from x* a run can get, whoever takes part: a bound on what a sample has not seen.
 
 With ``u = x - x*``, K local steps change a client's model by ``Delta_i = -M_i u + push + noise``,
 with a symmetric M_i (`pulls`). With theta_i and lambda_i the least and the largest eigenvalue of

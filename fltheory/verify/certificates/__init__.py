@@ -1,1 +1,1 @@
-"""Certificates of refutation: written from a setting, checked by a program of its own."""
+"""Certificates of refutation: written from a setting, checked by an independent program."""

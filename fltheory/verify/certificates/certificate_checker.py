@@ -1,4 +1,4 @@
-"""Check a certificate of refutation by itself: nothing but fractions and the standard library.
+"""An independent checker of certificates of refutation: fractions and the standard library only.
 
 This file is a program of its own: it can be copied elsewhere and run as
 ``python certificate_checker.py FILE``. A certificate holds the statement's formulas as text, what

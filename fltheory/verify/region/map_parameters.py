@@ -1,4 +1,4 @@
-"""What of a setting can be varied along an axis of a map."""
+"""The parameters of a setting that can be an axis of a map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search for witnesses that a referee believes.
+"""Search for natural witnesses: several clients, many rounds, moderate numbers.
 
 A refutation on one client and one round is as good as any to a logician. Who wrote the theorem
 will rather see several clients, many rounds, numbers of moderate size, and a single fault of the

@@ -1,4 +1,4 @@
-"""What a referee would call odd about a setting that refutes a statement."""
+"""How natural a refuting setting is: what a referee would call odd about it."""
 
 from __future__ import annotations
 

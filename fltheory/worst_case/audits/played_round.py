@@ -1,4 +1,4 @@
-"""The round that an audit plays: what is given of it, and what the statement settles itself."""
+"""The round of an audit: the parameters given, and those that the statement settles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement's own symbols are in a round and a class: read off its ``quantities``."""
+"""Values of a statement's symbols in a round and a class, by its ``quantities``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms of theorems that can be audited: what one round must do so that a bound holds for all.
+"""The forms of theorems that can be audited, each with the one-round inequality that implies it.
 
 A form reads the one-round inequality off a theorem's bound, knows which other inequalities imply
 the bound for all R, and which problems may break them.

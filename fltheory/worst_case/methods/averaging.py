@@ -1,4 +1,4 @@
-"""Weighted averaging over clients who are there independently: bounds for every client loss.
+"""Weighted averaging over independently available clients: bounds for every client loss.
 
 CA-Fed's setting without memory, its baseline Unbiased, and FedAvg over those present. What is left
 after infinitely many rounds, the *floor*, has a part that more rounds of smaller steps remove,

@@ -1,4 +1,4 @@
-"""One round of weighted averaging over clients who are there independently, in fractions.
+"""One round of weighted averaging over independently available clients, in fractions.
 
 Covered is what makes rounds alike and the clients of a group interchangeable: availability that
 depends on nothing, fixed weights or the mean of those present, and a model that is never projected.

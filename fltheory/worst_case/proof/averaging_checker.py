@@ -1,4 +1,4 @@
-"""Check a bound on weighted averaging by itself: fractions and the standard library only.
+"""An independent checker of bounds on weighted averaging: fractions and the standard library only.
 
 With `checker_tools.py` beside it this file is a program of its own: ``python averaging_checker.py
 FILE``. Clients are there independently of one another, in groups of equal availability, target

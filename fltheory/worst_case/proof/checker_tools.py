@@ -1,4 +1,4 @@
-"""What the checkers of proofs share: reading what a stranger wrote, and matrices of fractions.
+"""Tools of the proof checkers: parsing untrusted files, and matrices of fractions.
 
 Standard library alone: with this file beside it each checker is a program of its own.
 """

@@ -1,4 +1,4 @@
-"""Check a Lyapunov function of a method with memory: fractions and the standard library only.
+"""An independent checker of Lyapunov functions: fractions and the standard library only.
 
 With `checker_tools.py` beside it this file is a program of its own: ``python lyapunov_checker.py
 FILE``. A certificate holds a method, a class of clients, a function V of its state, multipliers of

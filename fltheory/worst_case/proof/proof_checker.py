@@ -1,4 +1,4 @@
-"""Check a certificate of proof by itself: nothing but fractions and the standard library.
+"""An independent checker of one-round proofs: fractions and the standard library only.
 
 With `checker_tools.py` beside it this file is a program of its own: ``python proof_checker.py
 FILE``. A certificate holds a round, a class of clients, the bound that

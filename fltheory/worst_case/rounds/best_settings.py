@@ -1,4 +1,4 @@
-"""Steps, q and K whose bound is proved to be best for what rounds cost.
+"""Step sizes, q and K with the best provable bound for a given cost of rounds.
 
 Step sizes are searched, not enumerated: what is returned is proved for every client of the class,
 and is the best of what was tried.

@@ -1,4 +1,4 @@
-"""What a bound is about: all clients of a class, their constants fractions."""
+"""Classes of clients that a bound is for, with constants in fractions."""
 
 from __future__ import annotations
 

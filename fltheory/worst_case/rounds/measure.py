@@ -1,4 +1,4 @@
-"""What a round's progress is measured by: the squared distance to x*, or the loss F itself.
+"""Measures of a round's progress: the squared distance to x*, or the loss F.
 
 Definitions
 -----------
