@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Check that an implementation computes what its paper says; exit 1 if not.
 
-    Clients have gradient(x), loss(x) and n_samples; trace[t, k] says whether client k is there.
+    Clients have gradient(x), loss(x) and n_samples; the trace has a row a round, a column a client.
     """
     from fltheory.testing import check_algorithm
     from fltheory.whole_file import write_whole
