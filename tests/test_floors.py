@@ -15,6 +15,7 @@ ROOT = Path(fltheory.__file__).parent
 FLOORS = {
     "read_only": 0,
     "whole_file": 0,
+    "user_file": 0,
     "validation": 0,
     "decimals": 0,
     "exact_or_float": 0,

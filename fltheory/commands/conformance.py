@@ -6,8 +6,9 @@ import sys
 from ast import literal_eval
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ import typer
 from fltheory.commands.options import Seed
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
+from fltheory.user_file import fault_in, run_file
 
 
 def command(
@@ -147,27 +149,26 @@ def loaded(implementation: str) -> Callable[..., Any]:
     return found
 
 
-def _imported(place: str) -> Any:
+def _imported(place: str) -> ModuleType:
     sys.path[:0] = _search_path(place)
+    if place.endswith(".py"):
+        return run_file(Path(place), "file of RUN")
     try:
-        if not place.endswith(".py"):
-            return import_module(place)
-        path = Path(place)
-        if not path.is_file():
-            raise ValueError(f"RUN must be in an existing file, got {place!r}")
-        spec = spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = module_from_spec(spec)
-        # Dataclasses and pickles look a class's module up.
-        sys.modules[path.stem] = module
-        spec.loader.exec_module(module)
-        return module
-    except (ValueError, KeyboardInterrupt):
+        return import_module(place)
+    except KeyboardInterrupt:
         raise
     except BaseException as error:
         # A script that ends with sys.exit() has not been checked, whatever its status.
-        raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+        raise ValueError(fault_in(_home(place), error)) from error
+
+
+def _home(place: str) -> Path:
+    """Return the file of a module that cannot be imported, its name where there is none."""
+    try:
+        spec = find_spec(place)
+    except (ImportError, ValueError):
+        spec = None
+    return Path(place if spec is None or spec.origin is None else spec.origin)
 
 
 def _search_path(place: str) -> Sequence[str]:

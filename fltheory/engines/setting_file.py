@@ -49,10 +49,8 @@ import tomli_w
 from fltheory import algorithms, participation, problems, validation
 from fltheory.engines.setting import Setting
 from fltheory.participation import Participation
+from fltheory.user_file import LOADED_FILE
 from fltheory.whole_file import write_whole
-
-LOADED_FILE = "fltheory_loaded_"
-"""What the name of a module that a user's file became begins with."""
 
 _KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
 _REFUTES = "refutes"

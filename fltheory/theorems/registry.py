@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 from fltheory.claims.statement import Statement
-from fltheory.engines.setting_file import LOADED_FILE
 from fltheory.grammar.own_symbols import check_meanings
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
@@ -25,6 +19,7 @@ from fltheory.theorems.pac import statements as sa_fl_pac
 from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.theorems.scaffold import statements as scaffold
+from fltheory.user_file import run_file
 
 PAPERS = (
     sa_fl.STATEMENTS,
@@ -176,16 +171,7 @@ def load(path: Path) -> tuple[Statement, ...]:
         If there is no such file, it does not define ``STATEMENTS``, these are not statements,
         or an id is taken.
     """
-    if not path.is_file():
-        folder = ", a folder" if path.is_dir() else ""
-        raise ValueError(f"file of theorems must exist, got {str(path)!r}{folder}")
-    name = f"{LOADED_FILE}{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ValueError(f"file of theorems must be a Python file (.py), got {str(path)!r}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    found = _statements_in(path, module, partial(spec.loader.exec_module, module))
+    found = _statements_in(path)
     try:
         register(found)
     except ValueError as error:
@@ -193,20 +179,11 @@ def load(path: Path) -> tuple[Statement, ...]:
     return found
 
 
-def _statements_in(
-    path: Path, module: ModuleType, run: Callable[[], None]
-) -> tuple[Statement, ...]:
+def _statements_in(path: Path) -> tuple[Statement, ...]:
     """Run a file and return its statements; no registered statement is lost by it."""
     before = dict(_BY_NAME)
     try:
-        run()
-    except KeyboardInterrupt:
-        raise
-    # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
-    except BaseException as error:
-        raise ValueError(
-            f"{_place_in(path, error)}: {type(error).__name__}: {_first_line(error)}"
-        ) from error
+        module = run_file(path, "file of theorems")
     finally:
         _BY_NAME.update(before)
     found = getattr(module, "STATEMENTS", None)
@@ -225,22 +202,3 @@ def _statements_in(
                 f"{item.id!r} ({item.reading!r})"
             )
     return found
-
-
-def _place_in(path: Path, error: BaseException) -> str:
-    """Return the file, and the line of it that an error came from."""
-    # Python runs a file by its absolute path.
-    file = str(path.absolute())
-    if isinstance(error, SyntaxError) and error.filename == file:
-        return f"{path}, line {error.lineno}"
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == file
-    ]
-    return f"{path}, line {lines[-1]}" if lines else str(path)
-
-
-def _first_line(error: BaseException) -> str:
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
-    return said.splitlines()[0] if said else "no message"

@@ -73,9 +73,13 @@ def test_lists(fltheory_command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("broken_mifa.py:run", "mifa"), "broken_mifa.py: ZeroDivisionError: division by zero"),
-        (("ended_mifa.py:run", "mifa"), "ended_mifa.py: SystemExit"),
-        (("missing.py:run", "mifa"), "RUN must be in an existing file, got 'missing.py'"),
+        (
+            ("broken_mifa.py:run", "mifa"),
+            "broken_mifa.py, line 1: ZeroDivisionError: division by zero",
+        ),
+        (("ended_mifa.py:run", "mifa"), "ended_mifa.py, line 3: SystemExit: no message"),
+        (("missing.py:run", "mifa"), "file of RUN must exist, got 'missing.py'"),
+        (("broken_mifa:run", "mifa"), "broken_mifa.py, line 1: ZeroDivisionError"),
         (("right_mifa:walk", "mifa"), "RUN must name a function of right_mifa, got 'walk'"),
         (("no_such_module:run", "mifa"), "no_such_module: ModuleNotFoundError"),
         (("right_mifa", "mifa"), "RUN must be module:function, got 'right_mifa'"),

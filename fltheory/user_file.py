@@ -1,0 +1,84 @@
+"""A user's Python file, run; whatever it raises is said with the line that it came from."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+
+LOADED_FILE = "fltheory_loaded_"
+"""What the names of modules begin with that were files of a user's."""
+
+
+def run_file(path: Path, what: str) -> ModuleType:
+    """Run a Python file and return it as a module.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+    what : str
+        What it is a file of, for messages: ``"file of theorems"``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is not Python, or it raises anything, SystemExit included:
+        in one line, with the line of the file.
+    """
+    if not path.is_file():
+        folder = ", a folder" if path.is_dir() else ""
+        raise ValueError(f"{what} must exist, got {str(path)!r}{folder}")
+    name = f"{LOADED_FILE}{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{what} must be a Python file (.py), got {str(path)!r}")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickles look a class's module up.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except KeyboardInterrupt:
+        raise
+    # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
+    except BaseException as error:
+        raise ValueError(fault_in(path, error)) from error
+    return module
+
+
+def fault_in(path: Path, error: BaseException) -> str:
+    """Return in one line what a file raised, with the file and the line that it came from."""
+    return f"{_place_in(path, error)}: {type(error).__name__}: {_first_line(error)}"
+
+
+def _place_in(path: Path, error: BaseException) -> str:
+    # Python runs a file by its absolute path.
+    file = str(path.absolute())
+    if isinstance(error, SyntaxError) and error.filename == file:
+        return f"{path}, line {error.lineno}"
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == file
+    ]
+    return f"{path}, line {lines[-1]}" if lines else str(path)
+
+
+def _first_line(error: BaseException) -> str:
+    said = error.msg if isinstance(error, SyntaxError) else said_by(error)
+    return said.splitlines()[0] if said else "no message"
+
+
+def said_by(error: BaseException) -> str:
+    """Return an error's message; one that cannot be told is said to be so.
+
+    Examples
+    --------
+    >>> said_by(ValueError("no")), said_by(ValueError())
+    ('no', '')
+    """
+    try:
+        return str(error)
+    except Exception as second:
+        return f"its message raises {type(second).__name__}"

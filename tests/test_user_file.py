@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fltheory.user_file import run_file, said_by
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\n\nx / 0\n", "mine.py, line 3: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(2)\n", "mine.py, line 2: SystemExit: 2"),
+        ("x = 1\nx = (\n", "mine.py, line 2: SyntaxError: '(' was never closed"),
+        ("\nraise ValueError\n", "mine.py, line 2: ValueError: no message"),
+    ],
+)
+def test_a_fault_is_one_line_with_its_place(tmp_path: Path, source: str, said: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(source, encoding="utf-8")
+    with pytest.raises(ValueError, match="mine") as caught:
+        run_file(path, "file of tests")
+    assert str(caught.value) == str(tmp_path / said)
+
+
+def test_a_file_hides_no_module_of_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "json.py"
+    path.write_text("found = 3\n", encoding="utf-8")
+    assert run_file(path, "file of tests").found == 3
+    import json
+
+    assert json.loads("3") == 3
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"file of tests must exist, got '.*', a folder"):
+        run_file(tmp_path, "file of tests")
+
+
+def test_an_error_that_cannot_be_told_is_told() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise KeyError("mute")
+
+    assert said_by(Mute()) == "its message raises KeyError"
