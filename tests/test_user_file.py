@@ -39,8 +39,8 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_error_that_cannot_be_told_is_told() -> None:
-    class Mute(Exception):
+    class MuteError(Exception):
         def __str__(self) -> str:
             raise KeyError("mute")
 
-    assert said_by(Mute()) == "its message raises KeyError"
+    assert said_by(MuteError()) == "its message raises KeyError"

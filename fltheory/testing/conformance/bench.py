@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.guarded_run import GuardedRun, Misconduct
+from fltheory.testing.conformance.guarded_run import NOT_FINITE, GuardedRun, Misconduct
 from fltheory.testing.conformance.own_runs import run_of
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
@@ -70,7 +70,15 @@ class Bench:
         """Return what the package's algorithm makes of a case."""
         if case.key not in self._ours:
             run = run_of(self.specification.name)
-            self._ours[case.key] = run(case.x0, case.clients, case.trace, **case.keywords)
+            with np.errstate(all="ignore"):
+                models = run(case.x0, case.clients, case.trace, **case.keywords)
+            if not np.isfinite(models).all():
+                given = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
+                raise ValueError(
+                    "what is fixed must keep models finite: this package's own overflow with "
+                    f"{given}"
+                )
+            self._ours[case.key] = models
         return self._ours[case.key]
 
     def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> Comparison:
@@ -122,10 +130,18 @@ class Failure:
 
 
 def failure_of(bench: Bench, trial: Trial) -> Failure | None:
-    """Return how a trial fails, None where the law holds."""
+    """Return how a trial fails, None where the law holds.
+
+    Raises
+    ------
+    ValueError
+        If the package's own models overflow, too: what is fixed is at fault.
+    """
     try:
         comparison = trial.compare(bench, trial.case)
     except Misconduct as misconduct:
+        if misconduct.kind == NOT_FINITE:
+            bench.ours(misconduct.case)
         return Failure(replace(trial, case=misconduct.case), None, misconduct)
     return Failure(trial, comparison) if comparison.first_wrong is not None else None
 
@@ -171,6 +187,9 @@ def _cut(bench: Bench, failure: Failure) -> Failure:
 
 
 def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
+    if not np.array_equal(bench.specification.prepared(case).trace, case.trace):
+        # A choice would be a tie there.
+        return None
     try:
         found = failure_of(bench, replace(failure.trial, case=case))
     except (ValueError, ArithmeticError, IndexError):
@@ -187,7 +206,7 @@ def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
     """Return the case with plain numbers, as far as they can be plain."""
     if case.dim > 1:
         return []
-    lr = case.client_lr if "client_lr" in fixed else 0.5
+    lr = case.client_lr if {"client_lr", "proximal"} & set(fixed) else 0.5
     clients = tuple(
         replace(
             client,

@@ -13,7 +13,10 @@ from fltheory.read_only import read_only_copy
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.clients import CountedClient
 from fltheory.testing.conformance.own_runs import Run
+from fltheory.user_file import said_by
 from fltheory.validation import FloatArray
+
+NOT_FINITE = "not finite"
 
 
 class Misconduct(Exception):  # noqa: N818
@@ -92,15 +95,16 @@ class GuardedRun:
 
 
 def _raised(error: BaseException, case: Case) -> Misconduct:
-    text = f"{type(error).__name__}: {error}".strip().rstrip(":")
+    said = said_by(error)
+    text = f"{type(error).__name__}: {said}".strip().rstrip(":")
     place = _place(error)
-    if "read-only" in str(error) or type(error).__name__ == "FrozenInstanceError":
+    if "read-only" in said or type(error).__name__ == "FrozenInstanceError":
         return Misconduct(
             "changes its inputs",
             f"run changes its inputs, which are read-only (copy them first): {text}{place}",
             case,
         )
-    if isinstance(error, TypeError) and "keyword argument" in str(error):
+    if isinstance(error, TypeError) and "keyword argument" in said:
         names = ", ".join(case.keywords)
         return Misconduct(
             "raises TypeError",
@@ -161,7 +165,7 @@ def _checked_models(given: Any, case: Case) -> FloatArray:
         raise Misconduct(
             "returns no array",
             f"run must return an array of shape {wanted}, got {type(given).__name__} that is "
-            f"none: {error}",
+            f"none: {said_by(error)}",
             case,
         ) from error
     if models.shape != wanted:
@@ -174,7 +178,7 @@ def _checked_models(given: Any, case: Case) -> FloatArray:
     if not np.isfinite(models).all():
         row = int(np.flatnonzero(~np.isfinite(models).all(axis=1))[0])
         raise Misconduct(
-            "not finite",
+            NOT_FINITE,
             f"run must return finite models, got {models[row]} after round {row}",
             case,
         )

@@ -40,7 +40,9 @@ class Finding:
     message : str
         Of a failure: the smallest trace that shows it, expected and actual models.
     causes : tuple of str
-        Likely causes, the likeliest first.
+        Likely causes, the likeliest first: each gives the very models that came.
+    hint : str
+        Where there are none, what can break such a law.
     reason : str
         Why the failure was declared.
     round : int or None
@@ -54,6 +56,7 @@ class Finding:
     outcome: Outcome
     message: str = ""
     causes: tuple[str, ...] = ()
+    hint: str = ""
     reason: str = ""
     round: int | None = None
     expected: tuple[float, ...] | None = None
@@ -67,6 +70,9 @@ class Finding:
             lines.append(f"  declared: {self.reason}")
         lines += [f"  {line}" for line in self.message.splitlines()]
         lines += [f"  likely cause: {cause}" for cause in self.causes]
+        if self.hint:
+            other = "no usual slip gives these models"
+            lines.append(f"  {other}; such a law breaks, for instance, where {self.hint}")
         return "\n".join(lines)
 
 
@@ -100,8 +106,13 @@ class ConformanceReport:
 
     @property
     def conforms(self) -> bool:
-        """Whether every law holds, or fails where that was declared."""
-        return all(finding.outcome.good for finding in self.findings)
+        """Whether every law holds, or fails where that was declared, and any law applies."""
+        return self.checked and all(finding.outcome.good for finding in self.findings)
+
+    @property
+    def checked(self) -> bool:
+        """Whether anything was: not so where no law applies to what is fixed."""
+        return any(one.outcome is not Outcome.NOT_APPLICABLE for one in self.findings)
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -116,6 +127,7 @@ class ConformanceReport:
             for outcome in Outcome
         }
         verdict = "conforms" if self.conforms else "does not conform"
+        verdict = verdict if self.checked else "nothing is checked"
         lines = [
             f"{self.algorithm}: {verdict}: "
             + ", ".join(f"{len(laws)} {one.value}" for one, laws in counts.items() if laws)

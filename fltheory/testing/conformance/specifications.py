@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.options import OPTIONS, Option, StepsPerClient, Whole
 from fltheory.testing.conformance.likely_causes import (
     averaging,
     ca_fed,
@@ -21,15 +23,20 @@ from fltheory.testing.conformance.likely_causes import (
 from fltheory.testing.conformance.likely_causes.rounds import Paper
 
 Options: TypeAlias = Mapping[str, Any]
-Draw: TypeAlias = Callable[[np.random.Generator, int], Options]
+STEP_SIZES = ("client_lr", "local_steps", "server_lr")
+Draw: TypeAlias = Callable[[np.random.Generator, int, Options], Options]
 
 
-def _nothing(rng: np.random.Generator, n: int) -> Options:
+def _nothing(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {}
 
 
 def _as_it_is(case: Case) -> Case:
     return case
+
+
+def _any_step(fixed: Options) -> float:
+    return math.inf
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ class Specification:
         exactly, where others have the same limit; None where it is not known.
     tuple_steps : bool
         Whether each client has its own number of local steps.
+    largest_lr : callable
+        The largest local step size at which steps are stable, given what is fixed.
     prepared : callable
         A case in which no choice is a tie, which papers leave open.
     chooses : bool
@@ -68,8 +77,61 @@ class Specification:
     memory: bool = False
     at_the_limit: Options | None = field(default_factory=dict)
     tuple_steps: bool = False
+    largest_lr: Callable[[Options], float] = _any_step
     prepared: Callable[[Case], Case] = _as_it_is
     chooses: bool = False
+
+    @property
+    def steps(self) -> Option:
+        """What ``local_steps`` may be."""
+        return StepsPerClient() if self.tuple_steps else Whole()
+
+    def _kinds(self, fixed: Options) -> list[tuple[str, Option]]:
+        return [(name, self.steps if name == "local_steps" else OPTIONS[name]) for name in fixed]
+
+    def checked(self, fixed: Options) -> dict[str, Any]:
+        """Return what a user fixes, as ``run`` is to have it.
+
+        Raises
+        ------
+        ValueError
+            For an unknown option, what is nothing of its kind, or options that are about
+            different numbers of clients.
+        """
+        known = (*self.options, *STEP_SIZES)
+        for name in fixed:
+            if name not in known:
+                raise ValueError(
+                    f"options of {self.name} must be among {', '.join(known)}, got {name}"
+                )
+        found = {name: kind.checked(name, fixed[name]) for name, kind in self._kinds(fixed)}
+        counts = {name: kind.n_clients(found[name]) for name, kind in self._kinds(fixed)}
+        said = {name: count for name, count in counts.items() if count is not None}
+        if len(set(said.values())) > 1:
+            listed = ", ".join(f"{name} of {count}" for name, count in said.items())
+            raise ValueError(f"options must be about as many clients, got {listed}")
+        largest = self.largest_lr(found)
+        if found.get("client_lr", 0.0) > largest:
+            raise ValueError(
+                f"client_lr must be at most {largest:.6g}, where local steps with what else is "
+                f"fixed are stable, got {found['client_lr']:.6g}"
+            )
+        return found
+
+    def n_clients(self, fixed: Options) -> int | None:
+        """Return how many clients there must be, None where what is fixed says nothing of it."""
+        for name, kind in self._kinds(fixed):
+            if (count := kind.n_clients(fixed[name])) is not None:
+                return count
+        return None
+
+    def fewest(self, fixed: Options) -> int:
+        """Return how many clients there must be at least."""
+        return max((kind.fewest(fixed[name]) for name, kind in self._kinds(fixed)), default=1)
+
+    def lasts(self, fixed: Options) -> float:
+        """Return how long an absence must be for what is fixed to make a difference."""
+        return max((kind.lasts(fixed[name]) for name, kind in self._kinds(fixed)), default=0)
 
 
 def _shares(rng: np.random.Generator, n: int) -> tuple[float, ...]:
@@ -82,41 +144,42 @@ def _chances(rng: np.random.Generator, n: int) -> tuple[float, ...]:
     return tuple(rng.uniform(0.3, 0.95, n).tolist())
 
 
-def _weighting(rng: np.random.Generator, n: int) -> Options:
+def _weighting(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {"weighting": "n_samples" if rng.random() < 0.7 else "uniform"}
 
 
-def _fedprox(rng: np.random.Generator, n: int) -> Options:
-    return {"proximal": float(rng.uniform(0.2, 1.0)), **_weighting(rng, n)}
+def _fedprox(rng: np.random.Generator, n: int, fixed: Options) -> Options:
+    strength = float(rng.uniform(0.2, 1.0)) / max(1.0, fixed.get("client_lr", 1.0))
+    return {"proximal": strength, **_weighting(rng, n, fixed)}
 
 
-def _scaffold(rng: np.random.Generator, n: int) -> Options:
+def _scaffold(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {"option": int(rng.integers(1, 3))}
 
 
-def _mifa(rng: np.random.Generator, n: int) -> Options:
+def _mifa(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {"start": "wait" if rng.random() < 0.4 else "zero"}
 
 
-def _fedau(rng: np.random.Generator, n: int) -> Options:
+def _fedau(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {"cutoff": int(rng.integers(2, 5))}
 
 
-def _fedar(rng: np.random.Generator, n: int) -> Options:
+def _fedar(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     growth = float(rng.uniform(0.1, 0.4))
     largest = 1 + float(rng.choice([1.5, 2.5])) * growth
     return {"growth": growth, "largest": largest, "cutoff": int(rng.choice([1, 2, 3, 4, 30]))}
 
 
-def _fedavg_is(rng: np.random.Generator, n: int) -> Options:
+def _fedavg_is(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {"availability": _chances(rng, n)}
 
 
-def _adafed(rng: np.random.Generator, n: int) -> Options:
+def _adafed(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {"target_weights": _shares(rng, n), "availability": _chances(rng, n)}
 
 
-def _f3ast(rng: np.random.Generator, n: int) -> Options:
+def _f3ast(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     return {
         "target_weights": _shares(rng, n),
         "size": max(1, n // 2),
@@ -125,8 +188,11 @@ def _f3ast(rng: np.random.Generator, n: int) -> Options:
     }
 
 
-def _ca_fed(rng: np.random.Generator, n: int) -> Options:
+def _ca_fed(rng: np.random.Generator, n: int, fixed: Options) -> Options:
     oracle = rng.random() < 0.5
+    for name in ("availability", "correlation"):
+        # Both are known or neither: what is fixed of one is said of the other.
+        oracle = fixed[name] is not None if name in fixed else oracle
     return {
         "target_weights": _shares(rng, n),
         "loss_smoothing": float(rng.uniform(0.2, 0.8)),
@@ -140,21 +206,42 @@ def _ca_fed(rng: np.random.Generator, n: int) -> Options:
 
 
 def _without_ties(case: Case) -> Case:
-    """Leave out of rounds where F3AST chooses those whose rates are still alike.
+    """Leave out of rounds those whom F3AST might choose or not, as others are as urgent.
 
     Rates begin at the target weights and decay alike until a client is chosen, so that among
-    those never chosen all are as urgent; which goes first is nowhere said.
+    those never chosen all are as urgent, and so are all where nothing is smoothed; which goes
+    first is nowhere said.
     """
-    size, n = case.options["size"], case.n_clients  # type: ignore[index]
-    seen, trace = np.zeros(n, dtype=bool), case.trace.copy()
+    given, trace = case.options or {}, case.trace.copy()
+    alpha, size, beta = np.array(given["target_weights"]), given["size"], given["smoothing"]
+    known, rate = given.get("availability"), alpha
     for row in trace:
-        if row.sum() > size:
-            row[np.flatnonzero(row & ~seen)[1:]] = False
-        if row.sum() > size and (row & ~seen).any():
-            row[np.flatnonzero(row & ~seen)] = False
-        seen |= row
+        if known is not None:
+            rate = (1 - beta) * np.array(known) + beta * row
+        with np.errstate(divide="ignore"):
+            urgency = alpha / rate
+        foremost = sorted(np.flatnonzero(row), key=lambda k: -urgency[k])
+        if len(foremost) > size:
+            last = urgency[foremost[size - 1]]
+            ahead = [k for k in foremost if urgency[k] > last and not _tie(urgency[k], last)]
+            equal = [k for k in foremost if _tie(urgency[k], last)]
+            if len(ahead) + len(equal) > size:
+                row[equal[size - len(ahead) :]] = False
+        if known is None:
+            rate = (1 - beta) * rate + beta * np.isin(np.arange(alpha.size), foremost[:size])
     return case.with_trace(trace)
 
+
+def _tie(one: float, other: float) -> bool:
+    return one == other or abs(one - other) <= 1e-6 * abs(other)
+
+
+def _contracting(fixed: Options) -> float:
+    """Return the largest step for which a proximal term pulls without overshooting."""
+    return _STIFFEST / fixed["proximal"] if fixed.get("proximal", 0) > 0 else math.inf
+
+
+_STIFFEST = 1.3
 
 _TARGETS = "alpha, positive with sum 1, one a client"
 _AVAILABILITY = "the probability that a client is present, one a client"
@@ -176,6 +263,7 @@ SPECIFICATIONS: dict[str, Specification] = {
             _fedprox,
             {"proximal": "mu of the proximal term", "weighting": _WEIGHTING},
             by_size=True,
+            largest_lr=_contracting,
         ),
         Specification("fednova", averaging.PAPERS["fednova"], by_size=True, tuple_steps=True),
         Specification(

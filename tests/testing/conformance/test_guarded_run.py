@@ -27,6 +27,17 @@ def test_an_exception_is_told_with_its_line() -> None:
     assert "test_guarded_run.py, line" in text
 
 
+def test_an_exception_that_cannot_be_told_is_told() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise KeyError("mute")
+
+    def run(*args: Any, **given: Any) -> Any:
+        raise MuteError
+
+    assert "run raises MuteError: its message raises KeyError" in _told(run)
+
+
 @pytest.mark.parametrize("which", [0, 2])
 def test_a_changed_input_is_told(which: int) -> None:
     def run(*args: Any, **given: Any) -> Any:

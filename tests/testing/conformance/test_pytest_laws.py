@@ -33,3 +33,16 @@ def test_a_failure_is_an_assertion_error_with_the_finding() -> None:
 def test_an_unknown_law_is_refused() -> None:
     with pytest.raises(ValueError, match="laws of fedvarp must be among"):
         conformance_laws("fedvarp", expected={"no-such": "why"})
+
+
+def test_what_is_asked_for_wrongly_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="expected must be a mapping"):
+        conformance_laws("fedvarp", expected=["by-hand"])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="options of fedvarp must be among"):
+        conformance_laws("fedvarp", cutoff=3)
+
+
+def test_a_law_that_does_not_apply_is_skipped() -> None:
+    law = LawCheck("f3ast", "limit-full", hyper={"size": 1})
+    with pytest.raises(pytest.skip.Exception, match="limit-full does not apply"):
+        law(run_of("f3ast"))

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fltheory.testing import ConformanceError, Outcome, check_algorithm, run_of
@@ -9,6 +11,7 @@ from fltheory.testing.conformance.laws.table import LAWS
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from fltheory.testing.conformance.suite import laws_of
 from tests.testing.conformance.wrong_runs import run_with_slip
+from tests.testing.gallery import GALLERY
 
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
@@ -76,13 +79,38 @@ def test_what_is_fixed_is_not_varied() -> None:
         ({"rtol": 0.0}, "rtol must be"),
         ({"laws": ["no-such"]}, "laws of scaffold must be among returns-models"),
         ({"expected": {"no-such": "why"}}, "laws of scaffold must be among"),
+        ({"rtol": 1e-15}, "rtol must be from 1e-14, below which rounding alone"),
+        ({"rtol": 1.0}, "rtol must be from 1e-14"),
+        ({"laws": []}, r"laws must name one law at least, got \[\]"),
+        ({"laws": "by-hand"}, "laws must be a list of names, got the string 'by-hand'"),
+        ({"expected": ["by-hand"]}, r"expected must be a mapping of str to str, got \['by-hand'\]"),
+        ({"option": 3}, "option must be one of 1, 2, got 3"),
+        ({"option": None}, "option must have a value, got None"),
+        ({"local_steps": 2.5}, "local_steps must be a whole number of at least 1, got 2.5"),
+        ({"local_steps": (2, 3)}, "local_steps must be a whole number"),
+        ({"server_lr": 1e6}, "must keep models finite: this package's own overflow with client_lr"),
+        ({"name": "ca-fed", "prior": 1}, "prior must be two numbers, got 1"),
+        (
+            {"name": "ca-fed", "availability": (0.5, 0.5), "correlation": None},
+            "availability and correlation must be given both or neither",
+        ),
+        (
+            {"name": "adafed", "target_weights": [0.5, 0.5], "availability": [0.5, 0.6, 0.7]},
+            "about as many clients, got target_weights of 2, availability of 3",
+        ),
+        (
+            {"name": "fedprox", "proximal": 1e3, "client_lr": 0.1},
+            "client_lr must be at most 0.0013, where local steps with what else is fixed are",
+        ),
         ({"expected": {"by-hand": ""}}, r"expected\['by-hand'\] must be a string"),
         ({"cutoff": 3}, "options of scaffold must be among option"),
         ({"run": 3}, "run must be callable"),
     ],
 )
 def test_bad_requests_are_refused(given: dict[str, object], words: str) -> None:
-    arguments = {"run": run_of("scaffold"), "name": "scaffold", **given}
+    name = given.get("name", "scaffold")
+    known = name if name in SPECIFICATIONS else "scaffold"
+    arguments = {"run": run_of(known), "name": name, **given}  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=words):
         check_algorithm(**arguments)  # type: ignore[arg-type]
 
@@ -132,3 +160,87 @@ def test_what_a_call_did_wrong_has_no_cause_besides() -> None:
 
     report = check_algorithm(run, "scaffold", raises=False)
     assert not any(finding.causes for finding in report.findings)
+
+
+@pytest.mark.parametrize("kind", [tuple, list, np.array])
+def test_numbers_for_each_client_may_be_any_sequence(kind: Any) -> None:
+    seen = set()
+
+    def run(*given: Any, availability: Any, **named: Any) -> Any:
+        seen.add((type(availability), availability))
+        return run_of("fedavg-is")(*given, availability=availability, **named)
+
+    laws = ["uneven-participation", "rotation", "limit-uneven"]
+    chances = (0.5, 0.6, 0.75)
+    report = check_algorithm(run, "fedavg-is", availability=kind(chances), laws=laws)
+    assert report.conforms
+    assert seen == {(tuple, chances)}
+
+
+def test_one_number_is_everybody_s() -> None:
+    assert check_algorithm(run_of("fedavg-is"), "fedavg-is", availability=0.5).conforms
+    assert check_algorithm(run_of("fednova"), "fednova", local_steps=3).conforms
+
+
+@pytest.mark.parametrize("fixed", [(0.5, 0.6, 0.7), None])
+def test_ca_fed_with_availability_alone_gets_correlation_or_neither(fixed: Any) -> None:
+    seen = set()
+
+    def run(*given: Any, **named: Any) -> Any:
+        seen.add((named.get("availability"), named.get("correlation") is None))
+        return run_of("ca-fed")(*given, **named)
+
+    check_algorithm(run, "ca-fed", availability=fixed, laws=["bursty-participation"])
+    assert seen == {(fixed, fixed is None)}
+
+
+def test_a_stiff_proximal_term_gets_steps_that_are_stable() -> None:
+    assert check_algorithm(run_of("fedprox"), "fedprox", proximal=1e3).conforms
+    assert check_algorithm(run_of("fedprox"), "fedprox", client_lr=5.0).conforms
+
+
+@pytest.mark.parametrize("fixed", [{"smoothing": 0.0}, {"target_weights": (0.25,) * 4}])
+def test_whom_f3ast_takes_of_equals_is_no_fault(fixed: dict[str, Any]) -> None:
+    for last in (False, True):
+        run = partial(GALLERY["f3ast"].run, last_of_equals=last)
+        assert check_algorithm(run, "f3ast", **fixed).conforms
+
+
+@pytest.mark.parametrize("name", ["fedau", "fedar"])
+def test_a_fixed_cutoff_is_reached(name: str) -> None:
+    def run(*given: Any, cutoff: float, **named: Any) -> Any:
+        return run_of(name)(*given, cutoff=cutoff + 1, **named)
+
+    report = check_algorithm(run, name, cutoff=150, raises=False)
+    assert [finding.law for finding in report.failures] == ["long-absence"]
+
+
+def test_a_cutoff_out_of_reach_is_said_to_be() -> None:
+    report = check_algorithm(run_of("fedau"), "fedau", cutoff=10**6, laws=["long-absence"])
+    assert "a cut-off of 1e+06 is not reached" in report.text
+
+
+def test_what_numpy_does_at_the_caller_s_changes_nothing() -> None:
+    def run(*given: Any, **named: Any) -> Any:
+        np.float64(1e-200) * np.float64(1e-200)
+        return run_of("scaffold")(*given, **named)
+
+    with np.errstate(all="raise"):
+        assert check_algorithm(run, "scaffold", seed=1).conforms
+        assert np.geterr()["under"] == "raise"
+
+
+def test_where_no_law_applies_nothing_conforms() -> None:
+    report = check_algorithm(run_of("f3ast"), "f3ast", size=1, laws=["limit-full"], raises=False)
+    assert not report.conforms
+    assert "f3ast: nothing is checked: 1 does not apply" in report.text
+
+
+def test_a_law_s_hint_is_no_cause() -> None:
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        return run_of("scaffold")(x0, clients, trace, **given) * 1.001 - 0.001 * x0
+
+    (finding,) = check_algorithm(run, "scaffold", laws=["weights"], raises=False).findings
+    assert finding.causes == ()
+    assert "no usual slip gives these models; such a law breaks, for instance" in finding.text
+    assert "likely cause" not in finding.text

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.cases.options import OPTIONS
 from fltheory.validation import FloatArray
 
 Trace: TypeAlias = NDArray[np.bool_]
 
 _SHOWN = 24
-PER_CLIENT = ("availability", "target_weights", "correlation", "known_minima")
-"""Options that hold a number for each client."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +95,10 @@ class Case(ReadOnlyArrays):
     def ordered(self, order: Sequence[int]) -> Case:
         """Return the case with only the clients named, in this order."""
         picked = list(order)
-        options = dict(self.options or {})
-        for name in PER_CLIENT:
-            if isinstance(options.get(name), tuple):
-                options[name] = tuple(options[name][k] for k in picked)
-        if "target_weights" in options and len(picked) < self.n_clients:
-            total = sum(options["target_weights"])
-            options["target_weights"] = tuple(w / total for w in options["target_weights"])
-        if "size" in options:
-            options["size"] = min(options["size"], len(picked))
+        options = {
+            name: OPTIONS[name].ordered(value, picked)
+            for name, value in (self.options or {}).items()
+        }
         steps = self.local_steps
         return replace(
             self,

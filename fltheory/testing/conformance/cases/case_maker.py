@@ -8,17 +8,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.cases.case import PER_CLIENT, Case, Trace
+from fltheory.testing.conformance.cases.case import Case, Trace
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.testing.conformance.specifications import Specification
+from fltheory.testing.conformance.cases.options import OPTIONS
+from fltheory.testing.conformance.specifications import STEP_SIZES, Specification
 from fltheory.validation import FloatArray
 
 Kind: TypeAlias = Callable[[np.random.Generator, int, int], Trace]
 
 _MOST_DRAWS = 30
 _NUDGE = 1e-8
-
-STEP_SIZES = ("client_lr", "local_steps", "server_lr")
 
 
 def full(rng: np.random.Generator, rounds: int, n: int) -> Trace:
@@ -94,26 +93,22 @@ class CaseMaker:
     @property
     def n_fixed(self) -> int | None:
         """How many clients there must be, where options that are given say so."""
-        for name in (*PER_CLIENT, "local_steps"):
-            value = self.hyper.get(name)
-            if isinstance(value, tuple):
-                return len(value)
-        return None
+        return self.specification.n_clients(self.hyper)
 
     def number_of_clients(self, n: int) -> int:
         """Return n, or how many there must be for what the user fixed."""
-        return self.n_fixed or max(n, int(self.hyper.get("size", 1)))
+        return self.n_fixed or max(n, self.specification.fewest(self.hyper))
 
     def case(self, kind: Kind = uneven, **wanted: Any) -> Case:
-        """Return a case as `_drawn` does, in which rounding turns no choice."""
-        case = self._drawn(kind, **wanted)
+        """Return a case as `drawn` does, in which rounding turns no choice."""
+        case = self.drawn(kind, **wanted)
         for _ in range(_MOST_DRAWS):
             if not self.specification.chooses or _steady(self.specification, case):
                 break
-            case = self._drawn(kind, **wanted)
+            case = self.drawn(kind, **wanted)
         return case
 
-    def _drawn(
+    def drawn(
         self,
         kind: Kind = uneven,
         *,
@@ -132,7 +127,9 @@ class CaseMaker:
         ``hessians`` are in units of 1 / client_lr.
         """
         rng, n = self.rng, self.number_of_clients(n)
-        lr = float(self.hyper.get("client_lr", client_lr or rng.uniform(0.05, 0.5)))
+        wanted = client_lr or rng.uniform(0.05, 0.5)
+        stable = min(wanted, self.specification.largest_lr(self.hyper))
+        lr = float(self.hyper.get("client_lr", stable))
         rate = float(self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3)))
         curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians
         counts = rng.integers(1, 9, n).tolist() if sizes is None else list(sizes)[:n]
@@ -155,7 +152,7 @@ class CaseMaker:
 
     def options(self, n: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return options for n clients: those given, those wanted, and others as drawn."""
-        drawn = dict(self.specification.draw(self.rng, n))
+        drawn = dict(self.specification.draw(self.rng, n, self.hyper))
         chosen = {**drawn, **{k: v for k, v in wanted.items() if k in self.specification.options}}
         given = {k: v for k, v in self.hyper.items() if k not in STEP_SIZES}
         found = {k: v for k, v in {**chosen, **given}.items() if v is not None}
@@ -163,7 +160,7 @@ class CaseMaker:
         if both <= set(self.specification.options) and not both <= set(found):
             # CA-Fed knows both or estimates both.
             found = {k: v for k, v in found.items() if k not in both}
-        return found
+        return {name: OPTIONS[name].for_clients(value, n) for name, value in found.items()}
 
     def allows(self, **wanted: Any) -> bool:
         """Whether what the user fixed leaves these values open, or has them."""
@@ -172,7 +169,8 @@ class CaseMaker:
     def _steps(self, n: int, steps: int | None) -> int | tuple[int, ...]:
         given = self.hyper.get("local_steps")
         if given is not None:
-            return tuple(given) if isinstance(given, tuple | list) else int(given)
+            fixed: int | tuple[int, ...] = self.specification.steps.for_clients(given, n)
+            return fixed
         if self.specification.tuple_steps:
             return (steps,) * n if steps else tuple(int(s) for s in self.rng.integers(1, 6, n))
         return steps or int(self.rng.integers(2, 5))

@@ -24,8 +24,14 @@ from fltheory.validation import FloatArray
 
 ROUNDS, BURN_IN, REPLICAS = 400, 150, 200
 ERRORS = 8.0
-"""Standard errors that are allowed: a false alarm has a probability below 1e-12."""
+"""Standard errors that are allowed, beside what ours is off on the very same trace.
+
+So a right implementation, whose models are ours but for rounding, never fails by bad luck: CA-Fed's
+averages have heavy tails, and were 8.2 standard errors away on one of 45 traces. Normal ones are
+with a probability of 2.0e-13, in one of two coordinates, by Student's t of 200 runs.
+"""
 _FULL_ROUNDS = 150
+_FORGOTTEN = 20
 
 
 def _full_limit(bench: Bench, case: Case) -> Comparison:
@@ -89,7 +95,8 @@ class _Drawn:
         what = "the exact limit" if known else f"{REPLICAS} runs of ours"
         label = (
             f"average over rounds {BURN_IN + 1} to {ROUNDS}, beside {what}, with "
-            f"{ERRORS:g} standard errors of {float(error.max()):.2g}"
+            f"{ERRORS:g} standard errors of {float(error.max()):.2g} allowed, and how far ours is "
+            "off on this trace: nobody fails by bad luck"
         )
         return Comparison(expected[None], actual[None], tolerance, label)
 
@@ -120,7 +127,9 @@ class _Drawn:
         return np.asarray(np.mean(models, axis=0))
 
 
-def _along(make: CaseMaker, participation: Participation, sizes: tuple[int, ...]) -> Trial:
+def _along(
+    make: CaseMaker, participation: Participation, sizes: tuple[int, ...]
+) -> Iterator[Trial]:
     n = participation.n_clients
     case = make.case(
         case_maker.full,
@@ -139,7 +148,11 @@ def _along(make: CaseMaker, participation: Participation, sizes: tuple[int, ...]
     masks = participation.masks(make.rng, 1)
     trace = np.array([mask[0] for mask in islice(masks, ROUNDS)])
     seed = int(make.rng.integers(1 << 31))
-    return Trial(case.with_trace(trace), _Drawn(participation, seed), shrinks=False)
+    case = make.specification.prepared(case.with_trace(trace))
+    # Early ties are forgotten; where choices are ties for ever, the limit depends on who wins.
+    if not np.array_equal(case.trace[_FORGOTTEN:], trace[_FORGOTTEN:]):
+        return
+    yield Trial(case, _Drawn(participation, seed), shrinks=False)
 
 
 def _sizes(n: int) -> tuple[int, ...]:
@@ -149,16 +162,16 @@ def _sizes(n: int) -> tuple[int, ...]:
 def uniform(make: CaseMaker) -> Iterator[Trial]:
     """Yield a long run with uniform subsets."""
     n = make.number_of_clients(3)
-    yield _along(make, UniformSubset(n, max(1, n // 2)), _sizes(n))
+    yield from _along(make, UniformSubset(n, max(1, n // 2)), _sizes(n))
 
 
 def uneven(make: CaseMaker) -> Iterator[Trial]:
     """Yield a long run with independent uneven clients."""
     n = make.number_of_clients(3)
-    yield _along(make, Bernoulli(np.linspace(0.9, 0.4, n)), (2,) * n)
+    yield from _along(make, Bernoulli(np.linspace(0.9, 0.4, n)), (2,) * n)
 
 
 def markov(make: CaseMaker) -> Iterator[Trial]:
     """Yield a long run with uneven clients that stay and stay away."""
     n = make.number_of_clients(3)
-    yield _along(make, MarkovOnOff(np.linspace(0.8, 0.4, n), 0.5), _sizes(n))
+    yield from _along(make, MarkovOnOff(np.linspace(0.8, 0.4, n), 0.5), _sizes(n))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -41,3 +42,29 @@ def test_another_algorithms_limit_is_seen(law: str) -> None:
 
     report = check_algorithm(plain, "fedvarp", laws=[law], raises=False)
     assert [finding.outcome for finding in report.findings] == [Outcome.FAILED]
+
+
+def test_a_fixed_point_that_is_left_is_seen_by_its_law_alone() -> None:
+    # Averages over rounds 151 to 400 hardly move by that.
+    def leaves(*arguments: Any, **keywords: Any) -> Any:
+        models = run_of("mifa")(*arguments, **keywords)
+        models[150:151] += 1e-3
+        return models
+
+    laws = ["limit-full", *RANDOM]
+    report = check_algorithm(leaves, "mifa", laws=laws, raises=False)
+    assert [finding.law for finding in report.failures] == ["limit-full"]
+
+
+def test_the_message_says_the_standard_error_and_what_luck_does() -> None:
+    def plain(*arguments: Any, cutoff: float, **keywords: Any) -> Any:
+        return run_of("fedavg")(*arguments, **keywords, weighting="uniform")
+
+    report = check_algorithm(plain, "fedau", laws=["limit-uneven"], raises=False)
+    said = r"beside 200 runs of ours, with 8 standard errors of [\d.e-]+ allowed, and how far ours"
+    assert re.search(said, report.failures[0].text)
+
+
+def test_heavy_tails_are_no_fault() -> None:
+    # On this trace CA-Fed's average is 8.2 standard errors away.
+    assert check_algorithm(run_of("ca-fed"), "ca-fed", seed=14, laws=["limit-uneven"]).conforms
