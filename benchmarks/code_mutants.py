@@ -7,6 +7,7 @@ minute in all. A mutant that fails one of them is killed, and so is one that get
 counted and listed. Survivors are listed below, with what was found out about each.
 
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
+        [--within PACKAGE ...]
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -79,9 +80,14 @@ class Change:
         return f"{self.file.relative_to('fltheory')}: {self.mutant.place}: {self.mutant.what}"
 
 
-def drawn(count: int, seed: int) -> Iterator[Change]:
-    """Yield mutants, each place of the four packages as likely as any other."""
-    files = [path for name in MUTATED for path in sorted((ROOT / "fltheory" / name).rglob("*.py"))]
+def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator[Change]:
+    """Yield mutants, each place of these packages and modules as likely as any other."""
+    homes = [ROOT / "fltheory" / name for name in places_in]
+    files = [
+        path
+        for home in homes
+        for path in ([home] if home.is_file() else sorted(home.rglob("*.py")))
+    ]
     sources = {path: path.read_text(encoding="utf-8") for path in files}
     everywhere = [(path, place) for path in files for place in places(sources[path])]
     for path, place in random.Random(seed).sample(everywhere, min(count, len(everywhere))):
@@ -167,10 +173,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--within", nargs="+", default=MUTATED, help="packages and modules of fltheory to change"
+    )
     parser.add_argument("--only", default="", help="mutants whose title holds this")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
     given = parser.parse_args()
-    chosen = [one for one in drawn(given.count, given.seed) if given.only in one.title]
+    found = drawn(given.count, given.seed, given.within)
+    chosen = [one for one in found if given.only in one.title]
     if given.list:
         print("\n".join(one.title for one in chosen))
         return 0

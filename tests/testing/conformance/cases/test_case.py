@@ -91,3 +91,4 @@ def test_the_text_says_who_is_present_when() -> None:
     long = _case(trace=np.ones((30, 3), dtype=bool)).described()
     assert long.endswith("... 6 more rounds")
     assert "round 25" not in long
+    assert "more rounds" not in _case(trace=np.ones((24, 3), dtype=bool)).described()

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.specifications import SPECIFICATIONS
+
+
+def _settled(trace: list[list[int]], **options: Any) -> list[list[int]]:
+    clients = tuple(QuadraticClient(np.eye(1), np.zeros(1)) for _ in trace[0])
+    case = Case(clients, np.ones(1), np.array(trace, dtype=bool), 0.5, 1, options=options)
+    settled = SPECIFICATIONS["f3ast"].prepared(case)
+    again = SPECIFICATIONS["f3ast"].prepared(settled)
+    assert np.array_equal(settled.trace, again.trace)
+    return settled.trace.astype(int).tolist()
+
+
+def test_of_those_never_chosen_as_many_are_left_as_fit() -> None:
+    given = {"target_weights": (0.2, 0.3, 0.5), "size": 1, "smoothing": 0.5}
+    # All are as urgent at first; then the one that was chosen is the least so, and clients 1 and 2
+    # are as urgent again; in the third round client 2 was never chosen.
+    assert _settled([[1, 1, 1]] * 3, **given) == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+
+
+def test_where_nothing_is_smoothed_all_are_always_as_urgent() -> None:
+    given = {"target_weights": (0.2, 0.3, 0.5), "size": 2, "smoothing": 0.0}
+    assert _settled([[1, 1, 1], [0, 1, 1]], **given) == [[1, 1, 0], [0, 1, 1]]
+
+
+def test_with_known_availability_alpha_over_the_rate_decides() -> None:
+    given = {"target_weights": (0.5, 0.25, 0.25), "size": 2, "smoothing": 0.5}
+    # Urgencies 0.5/0.75, 0.25/0.75, 0.25/0.75: clients 1 and 2 compete for one place.
+    tied = {**given, "availability": (0.5, 0.5, 0.5)}
+    assert _settled([[1, 1, 1], [0, 1, 1]], **tied) == [[1, 1, 0], [0, 1, 1]]
+    apart = {**given, "availability": (0.5, 0.5, 0.6)}
+    assert _settled([[1, 1, 1]], **apart) == [[1, 1, 1]]
+
+
+def test_other_algorithms_cases_are_left_as_they_are() -> None:
+    case = Case(
+        (QuadraticClient(np.eye(1), np.zeros(1)),) * 3, np.ones(1), np.ones((2, 3), bool), 0.5, 1
+    )
+    assert SPECIFICATIONS["adafed"].prepared(replace(case)).trace.all()
+
+
+def test_the_largest_step_that_a_proximal_term_allows() -> None:
+    one = SPECIFICATIONS["fedprox"]
+    assert one.checked({"proximal": 10, "client_lr": 0.13}) == {"proximal": 10, "client_lr": 0.13}
+    with pytest.raises(ValueError, match=r"client_lr must be at most 0\.13, .* got 0\.14"):
+        one.checked({"proximal": 10, "client_lr": 0.14})
+    assert one.checked({"proximal": 0, "client_lr": 9.0})["client_lr"] == 9.0
