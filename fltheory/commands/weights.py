@@ -115,5 +115,8 @@ def _tell_assumptions(found: ClientWeights, training: Training, total_size: floa
         f"noise {training.noise:g}, dissimilarity {training.dissimilarity:g}, condition "
         f"{training.condition:g}\n"
         f"so a_k = {training.noise**2 * training.rounds * training.step**2:.6g} pi_k, "
-        f"b = {problem.b:.6g}, bias = {problem.bias:.6g}"
+        f"b = {problem.b:.6g}, bias = {problem.bias:.6g}\n"
+        "where a_k is what the noise of a client's gradients adds to the bound, b what the start\n"
+        "and the step sizes add, and bias what a unit of divergence chi2(alpha || p), of the\n"
+        "importance p from the target alpha, costs"
     )

@@ -36,6 +36,8 @@ INTERVALS = ("client", "from", "to")
 _FORMS = "client,time,present; client,from,to; or round and a column a client"
 _SAID = ("start", "rounds", "round_length")
 _TRUE, _FALSE = ("1", "1.0", "true", "True"), ("0", "0.0", "false", "False")
+# Below the header it would be a client of this name.
+_REMARK = re.compile(rb"(?<=\n)#[^,\r\n]*(?=[\r\n]|\Z)")
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
 _ROUNDING = 1e-9
 
@@ -160,6 +162,13 @@ def _table(path: Path, most_bytes: int) -> tuple[pd.DataFrame, dict[str, str], i
     if beginning[:2] == b"\x1f\x8b":
         content = _unpacked(path, content, most_bytes)
     said, header_line, begin = _front(path, content)
+    remark = _REMARK.search(content, begin)
+    if remark:
+        line = content.count(b"\n", 0, remark.start()) + 1
+        text = remark[0].decode("utf-8", "replace")
+        raise ValueError(
+            f"{path}: line {line}: a line with # must stand in front of the header, got {text!r}"
+        )
     return _csv(path, io.BytesIO(content[begin:]), header_line), said, header_line
 
 
@@ -204,8 +213,8 @@ def _front(path: Path, content: bytes) -> tuple[dict[str, str], int, int]:
         if text and not text.startswith(b"#"):
             return said, line, begin
         match = re.fullmatch(r"#\s*(\w+)\s*:\s*(.*)", text.decode("utf-8", "replace"))
-        if match and match[1] in _SAID:
-            said[match[1]] = match[2]
+        if match and match[1].lower() in _SAID:
+            said[match[1].lower()] = match[2]
         begin, line = end + 1, line + 1
     raise ValueError(f"{path} must have a header, {_FORMS}; got an empty file")
 
@@ -304,7 +313,7 @@ def _reader(table: pd.DataFrame, header_line: int) -> Reader:
     for form, reader in ((EVENTS, _events), (INTERVALS, _intervals)):
         if set(columns) == set(form):
             return lambda table, clock: reader(_without_blanks(table), clock, lines)
-    if "round" in columns:
+    if "round" in columns and "client" not in columns:
         return lambda table, clock: _matrix(_without_blanks(table), clock, lines)
     for form in (EVENTS, INTERVALS):
         if set(form) <= set(columns):
@@ -354,21 +363,39 @@ def _codes(table: pd.DataFrame, lines: _Lines) -> tuple[Rounds, list[str]]:
 
 def _times(column: pd.Series, lines: _Lines) -> FloatArray:
     """Return times as numbers, dates as seconds since 1970; NaN where nothing stands."""
-    import pandas as pd
-
     numbers: FloatArray = _as_numbers(column)
     nothing = (column.isna() | (column == "")).to_numpy()
     bad = np.flatnonzero(~np.isfinite(numbers) & ~nothing)
     said_in_words = column.dtype.kind not in "iuf"
     if said_in_words and bad.size and bad.size == np.count_nonzero(~nothing):
-        dates = pd.to_datetime(column.where(~nothing), format="ISO8601", utc=True, errors="coerce")
-        epoch = pd.Timestamp(0, tz="UTC")
-        numbers = np.asarray((dates - epoch) / pd.Timedelta(seconds=1), dtype=np.float64)
+        numbers = _seconds(column.where(~nothing))
         bad = np.flatnonzero(~np.isfinite(numbers) & ~nothing)
     if bad.size:
         place, value = lines(column.index[bad[0]]), column.iloc[bad[0]]
+        good = np.flatnonzero(np.isfinite(numbers))
+        if good.size and np.isfinite(_seconds(column.iloc[bad[:1]])).all():
+            other = lines(column.index[good[0]])
+            raise ValueError(
+                f"{place}: {column.name} must be numbers throughout or dates throughout, got "
+                f"{str(value)!r} and, in {other}, {str(column.iloc[good[0]])!r}"
+            )
         raise ValueError(f"{place}: {column.name} must be a number or a date, got {str(value)!r}")
     return numbers
+
+
+def _seconds(column: pd.Series) -> FloatArray:
+    """Return dates as seconds since 1970, NaN where a text is no date."""
+    import pandas as pd
+
+    try:
+        dates = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+        since = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    except pd.errors.OutOfBoundsDatetime as error:
+        reason = str(error).partition(",")[0]
+        raise ValueError(
+            f"{column.name} must be dates of the years from 1678 to 2261, got: {reason}"
+        ) from error
+    return np.asarray(since, dtype=np.float64)
 
 
 def _as_numbers(column: pd.Series) -> FloatArray:

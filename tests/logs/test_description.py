@@ -8,6 +8,7 @@ from scipy import stats
 
 from fltheory.logs import AvailabilityLog, describe, draw_log, fit_on_off
 from fltheory.logs.description import (
+    _halves,
     batch_shares,
     clearest_cycle,
     largest_eigenvalue,
@@ -135,3 +136,22 @@ def test_bad_arguments() -> None:
         describe(log, period=1)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got -1"):
         describe(log, seed=-1)
+
+
+def test_a_client_that_never_changes_in_a_half_gives_no_warning() -> None:
+    """SciPy's test of shares warns of equal ones; warnings are errors here."""
+    there = np.zeros((400, 2), dtype=bool)
+    there[:200, 0] = True
+    there[200:, 0] = np.random.default_rng(1).random(200) < 0.5
+    there[:, 1] = True  # is not tested
+    log = AvailabilityLog.from_masks(there)
+    batches = batch_shares(log)
+    p_value, changed = _halves(log, batches)
+    assert batches[:10, 0].tolist() == [1] * 10
+    late = batches[10:, 0]
+    statistic = (1 - late.mean()) / (late.std(ddof=1) / np.sqrt(10))
+    # The constant half adds no variance, so Welch's degrees of freedom are those of the other.
+    by_hand = 2 * stats.t.sf(statistic, 9)
+    # Two p-values are corrected: the client's, and the total's, which changes as the client does.
+    assert p_value == pytest.approx(2 * by_hand, rel=1e-6, abs=0)
+    assert changed == 1

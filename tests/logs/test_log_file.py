@@ -186,6 +186,34 @@ def test_parquet_is_read_or_said_to_need_pyarrow(tmp_path: Path) -> None:
         read_log(file)
 
 
+def test_what_stands_in_front_may_be_written_in_capitals(read) -> None:
+    assert read("# Rounds: 3\n#START: 0\nclient,from,to\nann,0,1\n")[1] == [[1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("client,from,to\nann,0,2\n# a note\n", r"line 3: a line with # must stand in front"),
+        ("# start: 0\n\nclient,from,to\n#\nann,0,2", r"line 4: a line with # must stand"),
+        ("client,round\nann,1\n", r"line 1: columns must be .*; got client,round$"),
+        ("client,time,present\nann,0001-01-01,1\nbob,2020-01-01,1\n", r"years from 1678 to 2261"),
+        (
+            "client,time,present\nann,5,1\nbob,2020-01-01,1\n",
+            r"line 3: time must be numbers throughout or dates throughout, got '2020-01-01' and, "
+            r"in line 2, '5'",
+        ),
+        ("client,time,present\nann,5,1\nbob,soon,1\n", r"line 3: time must be a number or a date"),
+    ],
+)
+def test_further_faults_are_told(read, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(text)
+
+
+def test_a_name_may_begin_with_a_hash(read) -> None:
+    assert read("client,from,to\n#1,0,2\n#2,,\n")[0] == ("#1", "#2")
+
+
 NAMES = st.text(min_size=1, max_size=6).filter(
     lambda name: name == name.strip() and len(name.splitlines()) == 1 and "\0" not in name
 )
