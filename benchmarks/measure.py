@@ -28,7 +28,7 @@ def measured(case: Callable[[], None]) -> dict[str, float]:
         start = time.perf_counter()
         case()
         seconds.append(time.perf_counter() - start)
-    return {"seconds": statistics.median(seconds), "megabytes": _peak()}
+    return {"seconds": statistics.median(seconds), "megabytes": peak()}
 
 
 def measured_cold(prepare: Callable[[], Callable[[], object]]) -> dict[str, float]:
@@ -37,10 +37,11 @@ def measured_cold(prepare: Callable[[], Callable[[], object]]) -> dict[str, floa
     start = time.perf_counter()
     case()
     seconds = time.perf_counter() - start
-    return {"seconds": seconds, "megabytes": _peak()}
+    return {"seconds": seconds, "megabytes": peak()}
 
 
-def _peak() -> float:
+def peak() -> float:
+    """Return the peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -44,6 +44,7 @@ from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Participation
 from fltheory.participation.exact_law import ExactLaw, ExactlyKnown
+from fltheory.participation.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -52,6 +53,7 @@ _BITS = (128, 320, 1024, 4096)
 _LARGEST_POWERED = 160
 _FEWEST_POWERED = 2
 _MOST_ROWS = 5_000
+_MOST_SETS = 1 << 16
 _READ_TOGETHER = 256
 _MOST_SQUARINGS = 20
 
@@ -172,6 +174,11 @@ class ExactRun:
         if not isinstance(participation, ExactlyKnown):
             raise NotEnclosedError(
                 f"participation must know its law in fractions, got {participation!r}"
+            )
+        if participation.independent and participation.n_outcomes > _MOST_SETS:
+            raise NotEnclosedError(
+                f"participation must have at most {_MOST_SETS} outcomes for a run to be enclosed, "
+                f"got {counted(participation.n_outcomes)}: use arithmetic='float64'"
             )
         self._setting = without_idle_projection(setting, problem, exact_setting)
         self._problem = problem

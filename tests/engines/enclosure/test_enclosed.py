@@ -310,8 +310,14 @@ def test_overflow_says_in_which_round() -> None:
             InexactRoundError,
             r"has the float 0\.0",
         ),
+        (
+            # 60 over 30 is about 10^17: all of them would fill any memory.
+            Setting(FedAvg(0.1, 1), random_problem(1, 60, 1), UniformSubset(60, 30), 1, [0.0]),
+            NotAffineError,
+            "participation must have at most 65536 outcomes .* got 118264581564861424",
+        ),
     ],
-    ids=["participation", "a float in the round"],
+    ids=["participation", "a float in the round", "too many sets"],
 )
 def test_what_has_no_fractions_is_refused(given: Setting, error, message: str) -> None:
     with pytest.raises(error, match=message):
