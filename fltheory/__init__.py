@@ -31,6 +31,7 @@ The rest is in subpackages, which load when they are used:
 - `fltheory.theorems`: the papers' statements as data
 - `fltheory.worst_case`: bounds proved for every client loss of a class
 - `fltheory.verify`: verdicts
+- `fltheory.sweep`: statements over grids and random draws of settings, into a store
 - `fltheory.report`: tables, pages and figures
 - `fltheory.strategies`: settings drawn by Hypothesis
 - `fltheory.testing`: theorems as tests of your own, with pytest
@@ -79,6 +80,7 @@ _SUBPACKAGES = (
     "verify",
     "weights",
     "worst_case",
+    "sweep",
 )
 # Where a name here comes from, and what it is called there.
 _NAMES: Mapping[str, tuple[str, str]] = {

@@ -41,6 +41,10 @@ PANELS = {
         "weights": "clients.toml",
         "cutoff": "0.1 --rounds 1000",
     },
+    "Much work": {
+        "sweep": "sweep.toml --out sweep.db",
+        "results": "sweep.db --where outcome=REFUTED --out refuted.csv",
+    },
     "Pages of this project": {
         "reproduce findings": "",
         "reproduce power": "sa-fl/5 --budget 1000",

@@ -1,14 +1,24 @@
-"""Long work on all processors, result by result."""
+"""Long work on all processors, or on any other executor, result by result."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import lru_cache
+from itertools import islice
+from threading import Thread
+from typing import Any, TypeVar
 
 from fltheory.progress import Progress
 
@@ -16,8 +26,17 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def as_they_come(
-    function: Callable[[Item], Result], items: Sequence[Item], processes: int | None = None
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    processes: int | None = None,
+    *,
+    executor: Executor | None = None,
 ) -> Iterator[Result]:
     """Yield ``function(item)`` of all items as they are ready, from several processes.
 
@@ -31,24 +50,114 @@ def as_they_come(
     items : sequence
     processes : int, optional
         As many as this process may use processors, by default; 1 runs in this one, in order.
+    executor : concurrent.futures.Executor, optional
+        What runs them instead, say ``Client.get_executor()`` of Dask; it is left open.
     """
-    processes = processes or len(os.sched_getaffinity(0))
-    if processes == 1:
+    processes = processes or processors()
+    if executor is not None:
+        for _, future in futures_as_they_come(executor, function, items):
+            yield future.result()
+    elif processes == 1:
         yield from map(function, list(items))
-        return
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent)
+    else:
+        with worker_processes(processes) as pool:
+            yield from as_they_come(function, items, executor=pool)
+
+
+def futures_as_they_come(
+    executor: Executor,
+    function: Callable[[Item], Result],
+    items: Iterable[Item],
+    in_flight: int = 64,
+) -> Iterator[tuple[Item, Future[Result]]]:
+    """Yield every item and its future once that is done, however it ended.
+
+    An executor that is broken is given nothing more; the items that it had still come.
+
+    Parameters
+    ----------
+    executor : concurrent.futures.Executor
+    function : callable
+    items : iterable
+        Asked for the next item only when there is room for it.
+    in_flight : int
+        How many items may run or wait at a time: enough for all workers, few enough to lose.
+    """
+    waiting = iter(items)
+    running: dict[Future[Result], Item] = {}
+    try:
+        while True:
+            for item in islice(waiting, in_flight - len(running)):
+                future = _submitted(executor, function, item)
+                running[future] = item
+                if future.done() and isinstance(future.exception(), BrokenExecutor):
+                    waiting = iter(())
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                yield running.pop(future), future
+    finally:
+        for future in running:
+            future.cancel()
+
+
+def _submitted(
+    executor: Executor, function: Callable[[Item], Result], item: Item
+) -> Future[Result]:
+    """Return the future of an item, also where the executor was found broken by it."""
     try:
         with _interrupts_later():
-            futures: list[Future[Result]] = [pool.submit(function, item) for item in items]
-        for future in as_completed(futures):
-            yield future.result()
+            return executor.submit(function, item)
+    except BrokenExecutor as error:
+        future: Future[Result] = Future()
+        future.set_exception(error)
+        return future
+
+
+@contextmanager
+def worker_processes(processes: int) -> Iterator[Executor]:
+    """Give an executor of several processes, which end with this one, and at once if it fails."""
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(processes, initializer=_depend_on_the_parent)
+    try:
+        yield pool
     except BaseException:
         for worker in set(multiprocessing.active_children()) - others:
             worker.terminate()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+class InThisProcess(Executor):
+    """An executor without others: what is submitted runs at once."""
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Future[Result]:
+        """Run it, and return its future, which is done."""
+        future: Future[Result] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Compute with one thread in this process.
+
+    Several processes with as many threads each get in each other's way, and sums of matrix products
+    depend on the number of threads in their last bits.
+    """
+    with _thread_pools().limit(limits=1):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _thread_pools() -> Any:
+    import threadpoolctl
+
+    return threadpoolctl.ThreadpoolController()
 
 
 def rest_as_they_come(
@@ -96,5 +205,18 @@ def _interrupts_later() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _depend_on_the_parent() -> None:
+    """Leave interrupts to the parent, and end when it does.
+
+    A worker waits for work on a pipe whose other end it holds as well: killed without notice, the
+    parent would leave it behind for ever.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -40,6 +40,7 @@ FLOORS = {
     "worst_case": 8,
     "verify": 8,
     "report": 9,
+    "sweep": 9,
     "reproduce": 10,
     "testing": 10,
     "commands": 11,
@@ -128,7 +129,7 @@ def _file(imported: str, names: Container[str]) -> str | None:
     return next((name for name in candidates if name in names), None)
 
 
-OPTIONAL = {"torch": "hardware", "flwr": "flower"}
+OPTIONAL = {"torch": "hardware", "flwr": "flower", "distributed": "sweep"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

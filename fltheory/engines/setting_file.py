@@ -36,10 +36,11 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,9 @@ from fltheory.participation import Participation
 from fltheory.user_file import LOADED_FILE
 from fltheory.whole_file import write_whole
 
-_KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
+SETTING_KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
+"""What the file of a setting has: its rounds, its start, and its parts."""
+
 _REFUTES = "refutes"
 _CLIENTS = "clients"
 _PARTS = {"problem": problems, "algorithm": algorithms, "participation": participation}
@@ -128,7 +131,7 @@ def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
         return None
     if not isinstance(table, Mapping):
         raise ValueError(f"{_REFUTES} must be a table with a theorem, got {table!r}")
-    _check_names(_REFUTES, table, ["theorem", "reading"], ["theorem"])
+    check_names(_REFUTES, table, ["theorem", "reading"], ["theorem"])
     return Refutes(**table)
 
 
@@ -204,7 +207,7 @@ def read_participation(path: Path) -> tuple[Participation, tuple[str, ...]]:
         raise ValueError(f"file of a process must exist, got {str(path)!r}")
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-        _check_names("the file", document, (*_KEYS, _REFUTES, _CLIENTS), ["participation"])
+        check_names("the file", document, (*SETTING_KEYS, _REFUTES, _CLIENTS), ["participation"])
         process = _part("participation", document["participation"])
         names = document.get(_CLIENTS, [])
         if not isinstance(names, list) or len(names) not in (0, process.n_clients):
@@ -262,7 +265,7 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
     ValueError
         If it says something unknown, too little or out of range.
     """
-    complaints = _wrong_names("the file", document, (*_KEYS, _REFUTES), _KEYS)
+    complaints = _wrong_names("the file", document, (*SETTING_KEYS, _REFUTES), SETTING_KEYS)
     parts = {}
     for name in _PARTS:
         try:
@@ -285,13 +288,34 @@ def _part(name: str, table: Any) -> Any:
     return _made(name, table, _PARTS[name])
 
 
+def argument_names(place: str, table: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the table of a part may have, its kind first.
+
+    Parameters
+    ----------
+    place : str
+        Where it stands, say ``algorithm`` or ``algorithm.step_sizes``.
+    table : dict
+
+    Raises
+    ------
+    ValueError
+        If its kind is missing or unknown.
+    """
+    package = _PARTS.get(place, algorithms)
+    return ("kind", *_parameters(_kind(place, table, package)))
+
+
+@cache
+def _parameters(kind: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(kind).parameters
+
+
 def _made(place: str, table: Mapping[str, Any], package: Any) -> Any:
-    if "kind" not in table:
-        raise ValueError(f"{place} must have a kind, got {', '.join(table) or 'nothing'}")
-    kind = _kind(place, table["kind"], package)
-    parameters = inspect.signature(kind).parameters
+    kind = _kind(place, table, package)
+    parameters = _parameters(kind)
     required = [name for name, one in parameters.items() if one.default is one.empty]
-    _check_names(place, table, ["kind", *parameters], ["kind", *required])
+    check_names(place, table, ["kind", *parameters], ["kind", *required])
     given = {
         name: _read(f"{place}.{name}", value) for name, value in table.items() if name != "kind"
     }
@@ -301,8 +325,11 @@ def _made(place: str, table: Mapping[str, Any], package: Any) -> Any:
         raise ValueError(f"{place}: {error}") from error
 
 
-def _kind(place: str, name: Any, package: Any) -> Callable[..., Any]:
+def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., Any]:
     """Return the class, or function, that makes a part."""
+    if "kind" not in table:
+        raise ValueError(f"{place} must have a kind, got {', '.join(table) or 'nothing'}")
+    name = table["kind"]
     if isinstance(name, str) and name.count(".") == 1:
         stem, attribute = name.split(".")
         found = getattr(sys.modules.get(f"{LOADED_FILE}{stem}"), attribute, None)
@@ -339,16 +366,17 @@ def _read(place: str, value: Any) -> Any:
     return value
 
 
-def _check_names(
-    place: str, table: Mapping[str, Any], known: Sequence[str], required: Sequence[str]
+def check_names(
+    place: str, table: Iterable[str], known: Sequence[str], required: Sequence[str] = ()
 ) -> None:
-    complaints = _wrong_names(place, table, known, required)
+    """Raise ValueError for names that are unknown, naming the nearest, or that are missing."""
+    complaints = _wrong_names(place, tuple(table), known, required)
     if complaints:
         raise ValueError("; ".join(complaints))
 
 
 def _wrong_names(
-    place: str, table: Mapping[str, Any], known: Sequence[str], required: Sequence[str]
+    place: str, table: Collection[str], known: Sequence[str], required: Sequence[str]
 ) -> list[str]:
     """Return what a table has that nothing reads, and what it lacks."""
     complaints = []

@@ -1,0 +1,69 @@
+"""``fltheory results``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fltheory.commands.console import table_console
+from fltheory.commands.written_files import check_places, tell_written
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+_SHOWN = 50
+_LEFT_OUT = ("seed", "replicas", "error", "detail", "versions")
+
+
+def command(
+    store: Annotated[Path, typer.Argument(help="A store that fltheory sweep wrote.")],
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only rows with this, say algorithm.client_lr<=0.1 or outcome=REFUTED; repeatable."
+        ),
+    ] = None,
+    clock: Annotated[
+        bool, typer.Option("--clock", help="Also how long each cell took, and when.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the table to this file: .csv or .parquet.")
+    ] = None,
+) -> None:
+    """Show the results of sweeps, some or all, and write them as a table."""
+    from fltheory.sweep import read_results, write_results
+
+    check_places(".csv", ".parquet", out=out)
+    table = read_results(store, where=where or (), clock=clock)
+    if out is not None:
+        write_results(out, table)
+    else:
+        table_console().print(_table(table))
+        if len(table) > _SHOWN:
+            print(f"the first {_SHOWN} of {len(table)} rows; --out FILE.csv has all")
+    counts = table["outcome"].value_counts(sort=True)
+    print(f"{len(table)} rows" + "".join(f", {name} {count}" for name, count in counts.items()))
+    tell_written(out)
+
+
+def _table(results: pd.DataFrame) -> Table:
+    """Return the first rows, without what is not to be read at a glance."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    shown = [name for name in results.columns if name not in _LEFT_OUT]
+    table = Table()
+    for name in shown:
+        table.add_column(name, overflow="fold")
+    for values in results[shown].head(_SHOWN).itertuples(index=False):
+        table.add_row(*(escape(_text(value)) for value in values))
+    return table
+
+
+def _text(value: object) -> str:
+    if value is None or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,79 @@
+"""``fltheory sweep``."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fltheory.commands.resumption import resumable
+from fltheory.commands.written_files import check_places, tell_written
+from fltheory.progress import shown_progress
+
+if TYPE_CHECKING:
+    from fltheory.sweep import Store, SweepRun
+
+
+def command(
+    file: Annotated[
+        Path, typer.Argument(help="What to go over (TOML): a setting, statements, axes.")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Where to keep results: a store, gone on with if it exists.")
+    ] = Path("out/sweep.db"),
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Of this machine; all its processors by default.")
+    ] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
+    ] = None,
+) -> None:
+    """Check statements over a grid or random draws of settings; the same command goes on."""
+    from fltheory.sweep import Store, read_sweep, sweep
+
+    if dask is not None and processes is not None:
+        raise ValueError("processes must be left out beside --dask, whose workers are used")
+    design = read_sweep(file)
+    check_places(out=out)
+    with ExitStack() as opened:
+        executor, in_flight = None, None
+        if dask is not None:
+            from fltheory.sweep.on_dask import dask_workers
+
+            executor, threads = opened.enter_context(dask_workers(dask))
+            in_flight = 4 * threads
+        store = opened.enter_context(Store(out, create=True))
+        with resumable(lambda: f"{len(store)} cells are in {out}"), shown_progress() as advance:
+            found = sweep(
+                design,
+                store,
+                processes=processes,
+                executor=executor,
+                in_flight=in_flight,
+                progress=advance,
+            )
+        _tell(found, store)
+    tell_written(out)
+    print(f"fltheory results {out} shows them")
+    if found.failures:
+        raise typer.Exit(1)
+
+
+def _tell(found: SweepRun, store: Store) -> None:
+    """Say how many cells there are now, what became of them, and what is missing."""
+    from fltheory.sweep.cell import versions
+
+    print(f"{len(found.keys)} cells, {found.added} of them new")
+    for outcome, count in store.outcomes(found.keys).most_common():
+        print(f"  {outcome}: {count}")
+    for made_by, count in store.versions(found.keys).items():
+        if made_by != versions():
+            print(f"  {count} of them were made with {made_by}, and are kept as they are")
+    if found.failures:
+        cell, why = next(iter(found.failures.items()))
+        print(
+            f"{len(found.failures)} more could not be checked, and are tried again by the same "
+            f"command; one: {cell.statement} {cell.reading}: {why}"
+        )

@@ -1,0 +1,168 @@
+"""Run a sweep: what its store does not hold yet, on any executor."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass, field, replace
+
+from fltheory.parallel import (
+    InThisProcess,
+    futures_as_they_come,
+    processors,
+    worker_processes,
+)
+from fltheory.progress import Progress
+from fltheory.sweep.cell import Cell, Row, Task, loaded_files, rows_of
+from fltheory.sweep.design import Design
+from fltheory.sweep.store import Store
+
+_TRIES_ALONE = 2
+
+
+@dataclass
+class SweepRun:
+    """How a run of a sweep went.
+
+    Attributes
+    ----------
+    keys : set of str
+        The cells of the sweep that the store holds now.
+    added : int
+        How many of them this run has added.
+    failures : dict
+        Those that it could not check, and why.
+    """
+
+    keys: set[str] = field(default_factory=set)
+    added: int = 0
+    failures: dict[Cell, str] = field(default_factory=dict)
+
+
+def sweep(
+    design: Design,
+    store: Store,
+    *,
+    processes: int | None = None,
+    executor: Executor | None = None,
+    in_flight: int | None = None,
+    progress: Progress | None = None,
+) -> SweepRun:
+    """Check the cells that the store does not hold, and keep each row as soon as it is there.
+
+    Cells are taken in random order, and looked up in the store right before: so several sweeps into
+    one store hardly ever do the same cell.
+
+    Parameters
+    ----------
+    design : Design
+    store : Store
+    processes : int, optional
+        As many as this process may use processors, by default; 1 runs in this one.
+    executor : concurrent.futures.Executor, optional
+        What runs the cells instead, say ``Client.get_executor()`` of Dask.
+    in_flight : int, optional
+        How many settings may run or wait at a time: what a kill loses. Four for each process, 64 in
+        another executor, by default.
+    progress : callable, optional
+        Called with (cells done, cells, the one last done).
+
+    Returns
+    -------
+    SweepRun
+
+    Raises
+    ------
+    StoreError
+        If the store can no longer be written; it keeps what it has.
+    """
+    return _Sweep(design, store, progress).run(processes, executor, in_flight)
+
+
+class _Sweep:
+    def __init__(self, design: Design, store: Store, progress: Progress | None) -> None:
+        self.design, self.store, self.progress = design, store, progress
+        self.files = loaded_files()
+        self.found = SweepRun()
+        self.passed = 0
+
+    def run(
+        self, processes: int | None, executor: Executor | None, in_flight: int | None
+    ) -> SweepRun:
+        numbers = list(range(len(self.design)))
+        random.SystemRandom().shuffle(numbers)
+        tasks = self._waiting(numbers)
+        if executor is not None:
+            for task in self._collect(executor, tasks, in_flight or 64):
+                self._fail(task, "the executor takes no more work")
+            return self.found
+        count = processes or processors()
+        # A worker that ends without notice, say because the memory is full, takes the executor with
+        # it. What was in flight is done again, each setting alone with a worker of its own.
+        while suspects := self._on_own(count, tasks, in_flight or 4 * count):
+            for task in suspects:
+                self._alone(task)
+        return self.found
+
+    def _on_own(self, processes: int, tasks: Iterator[Task], in_flight: int) -> list[Task]:
+        """Run tasks in this process or its workers; return those in flight when a worker ended."""
+        if processes == 1:
+            return self._collect(InThisProcess(), tasks, 1)
+        with worker_processes(processes) as executor:
+            return self._collect(executor, tasks, in_flight)
+
+    def _alone(self, task: Task) -> None:
+        for _ in range(_TRIES_ALONE):
+            with worker_processes(1) as executor:
+                if not self._collect(executor, iter([task]), 1):
+                    return
+        self._fail(task, "its worker process ended without notice, say for want of memory")
+
+    def _waiting(self, numbers: list[int]) -> Iterator[Task]:
+        """Yield settings with the cells that are not in the store, each cell once."""
+        seen: set[str] = set()
+        for number in numbers:
+            task = self.design.task(number, self.files)
+            cells = []
+            for cell in task.cells:
+                key = cell.key
+                if key not in seen and key in self.store:
+                    self.found.keys.add(key)
+                elif key not in seen:
+                    cells.append(cell)
+                seen.add(key)
+            if len(cells) < len(task.cells):
+                self._tell(len(task.cells) - len(cells), "in the store already")
+            if cells:
+                yield replace(task, cells=tuple(cells))
+
+    def _collect(self, executor: Executor, tasks: Iterator[Task], in_flight: int) -> list[Task]:
+        """Keep the rows of tasks as they are ready; return what a broken executor did not do."""
+        suspects = []
+        for task, future in futures_as_they_come(executor, rows_of, tasks, in_flight):
+            if isinstance(future.exception(), BrokenExecutor):
+                suspects.append(task)
+            else:
+                self._keep(task, future)
+        return suspects
+
+    def _keep(self, task: Task, future: Future[list[Row]]) -> None:
+        error = future.exception()
+        if error is not None:
+            self._fail(task, f"{type(error).__name__}: {error}")
+            return
+        rows = future.result()
+        self.store.add(rows)
+        self.found.keys.update(row.key for row in rows)
+        self.found.added += len(rows)
+        self._tell(len(rows), f"{rows[-1].statement} {rows[-1].reading}: {rows[-1].outcome}")
+
+    def _fail(self, task: Task, why: str) -> None:
+        self.found.failures |= dict.fromkeys(task.cells, why)
+        self._tell(len(task.cells), why)
+
+    def _tell(self, cells: int, text: str) -> None:
+        self.passed += cells
+        if self.progress is not None:
+            self.progress(self.passed, self.design.n_cells, text)

@@ -1,0 +1,173 @@
+"""A store of rows: one SQLite file, which a kill at any moment leaves whole."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, fields
+from pathlib import Path
+from types import TracebackType
+
+from fltheory.sweep.cell import Row
+
+APPLICATION = 0x666C7477
+"""What an SQLite file of this package has as its application id."""
+
+FORMAT = 1
+"""The version of the table, which an SQLite file has as its user version."""
+
+_TYPES = {"str": "TEXT", "int": "INTEGER", "float": "REAL"}
+_COLUMNS = tuple(field.name for field in fields(Row))
+_OPENING_SECONDS = 3.0
+_WRITING_SECONDS = 60.0
+_ADD = f"INSERT OR IGNORE INTO cells VALUES ({', '.join('?' * len(_COLUMNS))}, datetime('now'))"
+
+
+class StoreError(ValueError):
+    """A store that cannot be read or written; says which and why, in a line."""
+
+
+class Store:
+    """Rows of cells in a file; several processes may write to it at once.
+
+    Parameters
+    ----------
+    path : Path
+    create : bool
+        Whether it is made where there is none.
+
+    Raises
+    ------
+    StoreError
+        If there is none, it is of a newer version, no store, damaged, or locked by others for
+        seconds. Nothing is written to it then.
+    """
+
+    def __init__(self, path: Path, *, create: bool = False) -> None:
+        self.path = path
+        if path.is_dir() or not (create or path.is_file()):
+            kind = "a folder" if path.is_dir() else "which does not exist"
+            raise StoreError(f"store must be a file of fltheory sweep, got {str(path)!r}, {kind}")
+        with self._in_a_line():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=_OPENING_SECONDS, isolation_level=None)
+        try:
+            with self._in_a_line():
+                self._open(create)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    def __contains__(self, key: str) -> bool:
+        with self._in_a_line():
+            found = self._connection.execute("SELECT 1 FROM cells WHERE key = ?", (key,))
+            return found.fetchone() is not None
+
+    def __len__(self) -> int:
+        with self._in_a_line():
+            return int(self._connection.execute("SELECT count(*) FROM cells").fetchone()[0])
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Keep rows, all or none; one whose cell is there already is left as it is."""
+        with self._in_a_line():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(_ADD, [astuple(row) for row in rows])
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def rows(self) -> Iterator[tuple[Row, str]]:
+        """Yield every row and when it was written, in the order of their keys."""
+        with self._in_a_line():
+            for *values, written in self._connection.execute("SELECT * FROM cells ORDER BY key"):
+                yield Row(*values), written
+
+    def outcomes(self, keys: Container[str]) -> Counter[str]:
+        """Return how many rows of these cells have which outcome."""
+        return self._counted("outcome", keys)
+
+    def versions(self, keys: Container[str]) -> Counter[str]:
+        """Return how many rows of these cells were made with which versions."""
+        return self._counted("versions", keys)
+
+    def _counted(self, column: str, keys: Container[str]) -> Counter[str]:
+        with self._in_a_line():
+            found = self._connection.execute(f"SELECT key, {column} FROM cells")
+            return Counter(value for key, value in found if key in keys)
+
+    def _open(self, create: bool) -> None:
+        ask = self._connection.execute
+        (application,), (found,) = (
+            ask(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        empty = not ask("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if create and empty and not application:
+            self._make()
+            application, found = APPLICATION, FORMAT
+        if application != APPLICATION:
+            raise StoreError(f"store must be a file of fltheory sweep, got {str(self.path)!r}")
+        if found != FORMAT:
+            raise StoreError(
+                f"store must be of version {FORMAT} or older, got version {found} in "
+                f"{str(self.path)!r}: a newer fltheory wrote it"
+            )
+        (state,) = ask("PRAGMA quick_check(1)").fetchone()
+        if state != "ok":
+            raise StoreError(f"{self.path} is damaged: {state}; nothing was written")
+        # A commit survives the end of the process, however sudden, and is not waited for on the
+        # disk; the end of the machine may take the last ones, whose cells are checked again.
+        if create:
+            ask("PRAGMA journal_mode = WAL")
+        ask("PRAGMA synchronous = NORMAL")
+        ask(f"PRAGMA busy_timeout = {round(1000 * _WRITING_SECONDS)}")
+
+    def _make(self) -> None:
+        """Make the table, and say whose it is, in one go."""
+        columns = []
+        for field in fields(Row):
+            kind, _, optional = str(field.type).partition(" | ")
+            columns.append(f"{field.name} {_TYPES[kind]}{'' if optional else ' NOT NULL'}")
+        columns[0] += " PRIMARY KEY"
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        # Another sweep may have been first.
+        run(f"CREATE TABLE IF NOT EXISTS cells ({', '.join(columns)}, written TEXT NOT NULL)")
+        run(f"PRAGMA application_id = {APPLICATION}")
+        run(f"PRAGMA user_version = {FORMAT}")
+        run("COMMIT")
+
+    @contextmanager
+    def _in_a_line(self) -> Iterator[None]:
+        """Say what SQLite, or the system, complains of."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self.path}: {_MEANINGS.get(str(error), error)}") from error
+        except OSError as error:
+            raise StoreError(f"{self.path}: {error.strerror or error}") from error
+
+
+_MEANINGS: dict[str, str] = {
+    "file is not a database": "no file of fltheory sweep; nothing was written",
+    "database disk image is malformed": "the store is damaged; nothing was written",
+    "database is locked": "the store is locked by another program",
+    "database or disk is full": "the disk is full; what was written before is kept",
+    "unable to open database file": "no file can be written there",
+    "attempt to write a readonly database": "the store is write-protected",
+}

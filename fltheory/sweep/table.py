@@ -1,0 +1,165 @@
+"""The rows of a store as a table: what differs between cells, and what they gave."""
+
+from __future__ import annotations
+
+import io
+import json
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fltheory.engines.setting_file import check_names
+from fltheory.sweep.cell import Row
+from fltheory.sweep.store import Store
+from fltheory.whole_file import write_whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMES = ("statement", "reading")
+_OPTIONS = ("seed", "replicas")
+_FOUND = tuple(
+    field.name
+    for field in fields(Row)
+    if field.name not in ("key", "setting", "versions", "seconds", *_NAMES, *_OPTIONS)
+)
+_CLOCK = ("seconds", "written")
+# Longer signs before those that they begin with.
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a row must meet: a column, a sign, and a number or a text."""
+
+    column: str
+    sign: str
+    value: float | str
+
+    @classmethod
+    def read(cls, text: str) -> Condition:
+        """Read a condition, say ``algorithm.client_lr<=0.1`` or ``outcome!=HOLDS``.
+
+        Raises
+        ------
+        ValueError
+            If it has no sign, or nothing before it.
+        """
+        found = re.fullmatch(rf"\s*(.+?)\s*({'|'.join(_SIGNS)})\s*(.*?)\s*", text)
+        if found is None:
+            raise ValueError(
+                f"condition must be a column, one of {' '.join(_SIGNS)}, and a value, got {text!r}"
+            )
+        return cls(found[1], found[2], _number_or_text(found[3]))
+
+    def holds(self, entry: Mapping[str, Any]) -> bool:
+        """Whether a row meets it; one without such a value does not."""
+        value = entry.get(self.column)
+        if isinstance(value, str):
+            value = _number_or_text(value)
+        if value is None or isinstance(value, str) != isinstance(self.value, str):
+            return False
+        return bool(_SIGNS[self.sign](value, self.value))
+
+
+def read_results(
+    path: str | Path, *, where: Sequence[str] = (), clock: bool = False
+) -> pd.DataFrame:
+    """Return the rows of a store as a table, one row a cell, sorted by what they are about.
+
+    Parts of the setting that are the same in all rows are left out. An uninterrupted sweep and one
+    that was killed and went on give the same table.
+
+    Parameters
+    ----------
+    path : Path
+        Of the store.
+    where : sequence of str
+        Conditions that every row meets, say ``algorithm.client_lr<=0.1`` or ``outcome=REFUTED``.
+    clock : bool
+        Whether to add how long each cell took, and when it was written.
+
+    Raises
+    ------
+    ValueError
+        If there is no such store, or a condition is about no column of it.
+    """
+    import pandas as pd
+
+    with Store(Path(path)) as store:
+        entries = [_entry(row, written) for row, written in store.rows()]
+    paths = dict.fromkeys(name for entry in entries for name in entry)
+    conditions = [Condition.read(text) for text in where]
+    check_names("a store", [condition.column for condition in conditions], tuple(paths) or _NAMES)
+    chosen = [e for e in entries if all(condition.holds(e) for condition in conditions)]
+    fixed = (*_NAMES, *_OPTIONS, *_FOUND, "versions", *_CLOCK, "key")
+    varying = sorted(name for name in paths if name not in fixed and _differs(name, chosen))
+    order = [*_NAMES, *varying, *_OPTIONS]
+    chosen.sort(key=lambda entry: [*(_rank(entry.get(name)) for name in order), entry["key"]])
+    columns = [*order, *_FOUND, "versions", *(_CLOCK if clock else ())]
+    return pd.DataFrame([[entry.get(name) for name in columns] for entry in chosen], None, columns)
+
+
+def write_results(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV or Parquet, by the ending of the file, whole or not at all.
+
+    Raises
+    ------
+    ValueError
+        For Parquet without pyarrow.
+    """
+    if path.suffix == ".csv":
+        write_whole(path, table.to_csv(index=False, lineterminator="\n"))
+        return
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ValueError(
+            "out must end in .csv: Parquet needs pyarrow (pip install pyarrow)"
+        ) from error
+    content = io.BytesIO()
+    table.to_parquet(content, index=False)
+    write_whole(path, content.getvalue())
+
+
+def _entry(row: Row, written: str) -> dict[str, Any]:
+    """Return a row by column, its setting taken apart."""
+    values = {field.name: getattr(row, field.name) for field in fields(Row)}
+    setting = json.loads(values.pop("setting"))
+    return {**dict(_leaves(setting)), **values, "written": written}
+
+
+def _leaves(table: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", json.dumps(value) if isinstance(value, list) else value
+
+
+def _differs(name: str, entries: Sequence[Mapping[str, Any]]) -> bool:
+    return len({repr(entry.get(name)) for entry in entries}) > 1
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Order what may be missing, a number or a text."""
+    if value is None:
+        return 0, 0
+    return (2, value) if isinstance(value, str) else (1, value)
+
+
+def _number_or_text(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
