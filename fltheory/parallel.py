@@ -14,8 +14,7 @@ from concurrent.futures import (
     ProcessPoolExecutor,
     wait,
 )
-from contextlib import contextmanager
-from functools import lru_cache
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
@@ -88,13 +87,12 @@ def futures_as_they_come(
     try:
         while True:
             for item in islice(waiting, in_flight - len(running)):
-                future = _submitted(executor, function, item)
-                running[future] = item
-                if future.done() and isinstance(future.exception(), BrokenExecutor):
-                    waiting = iter(())
+                running[_submitted(executor, function, item)] = item
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
+                if is_lost(future):
+                    waiting = iter(())
                 yield running.pop(future), future
     finally:
         for future in running:
@@ -104,14 +102,20 @@ def futures_as_they_come(
 def _submitted(
     executor: Executor, function: Callable[[Item], Result], item: Item
 ) -> Future[Result]:
-    """Return the future of an item, also where the executor was found broken by it."""
+    """Return the future of an item, also where the executor takes no more."""
     try:
         with _interrupts_later():
             return executor.submit(function, item)
-    except BrokenExecutor as error:
+    # Each executor has errors of its own for that.
+    except Exception as error:
         future: Future[Result] = Future()
-        future.set_exception(error)
+        future.set_exception(BrokenExecutor(f"{type(error).__name__}: {error}"))
         return future
+
+
+def is_lost(future: Future[Any]) -> bool:
+    """Whether a future ended with its executor, and says nothing of what it was to do."""
+    return future.cancelled() or isinstance(future.exception(), BrokenExecutor)
 
 
 @contextmanager
@@ -149,15 +153,17 @@ def one_blas_thread() -> Iterator[None]:
     Several processes with as many threads each get in each other's way, and sums of matrix products
     depend on the number of threads in their last bits.
     """
-    with _thread_pools().limit(limits=1):
+    with _blas_limited():
         yield
 
 
-@lru_cache(maxsize=1)
-def _thread_pools() -> Any:
-    import threadpoolctl
+def _blas_limited() -> AbstractContextManager[object]:
+    """Limit linear algebra to one thread, from now on, or until the context ends."""
+    # Only a library that is loaded can be limited.
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_limits
 
-    return threadpoolctl.ThreadpoolController()
+    return threadpool_limits(1)
 
 
 def rest_as_they_come(
@@ -206,12 +212,13 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def _depend_on_the_parent() -> None:
-    """Leave interrupts to the parent, and end when it does.
+    """Leave interrupts to the parent, and processors to its other workers; end when it does.
 
     A worker waits for work on a pipe whose other end it holds as well: killed without notice, the
     parent would leave it behind for ever.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _blas_limited()
     Thread(target=_end_with_the_parent, daemon=True).start()
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info
 
-from fltheory.parallel import as_they_come, rest_as_they_come
+from fltheory.parallel import (
+    InThisProcess,
+    as_they_come,
+    futures_as_they_come,
+    is_lost,
+    rest_as_they_come,
+    worker_processes,
+)
 
 
 def process_of(item: int) -> tuple[int, int]:
@@ -63,3 +72,55 @@ def test_only_the_rest_is_done_and_progress_counts_all() -> None:
     )
     assert list(results) == [1, 3]
     assert told == [(1, 3, "begun"), (2, 3, "1"), (3, 3, "3")]
+
+
+def test_any_executor_does_the_work_and_is_left_open() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(as_they_come(abs, range(-200, 0), executor=threads)) == list(range(1, 201))
+        assert threads.submit(abs, -1).result() == 1
+
+
+def test_items_are_asked_for_as_there_is_room() -> None:
+    asked = []
+
+    def items():
+        for item in range(5):
+            asked.append(item)
+            yield item
+
+    found = []
+    for item, future in futures_as_they_come(InThisProcess(), float, items(), in_flight=1):
+        found.append((item, future.result()))
+        assert len(asked) == len(found)
+    assert found == [(item, float(item)) for item in range(5)]
+
+
+def test_in_this_process_an_error_is_the_futures() -> None:
+    (ended,) = futures_as_they_come(InThisProcess(), int, ["x"])
+    assert isinstance(ended[1].exception(), ValueError)
+    assert not is_lost(ended[1])
+
+
+def die(item: int) -> None:
+    os._exit(1)
+
+
+def test_a_broken_executor_gives_its_items_back_and_gets_no_more() -> None:
+    items = iter(range(1000))
+    with worker_processes(1) as pool:
+        lost = [
+            item for item, future in futures_as_they_come(pool, die, items, 2) if is_lost(future)
+        ]
+    assert lost[0] == 0
+    assert len(lost) < 10
+    assert next(items) == len(lost)
+    with pytest.raises(BrokenExecutor):
+        list(as_they_come(die, [1, 2, 3], processes=2))
+
+
+def threads_of(item: int) -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info()}
+
+
+def test_workers_have_one_thread_of_linear_algebra() -> None:
+    assert list(as_they_come(threads_of, [1, 2], processes=2)) == [{1}, {1}]

@@ -72,7 +72,7 @@ def _tell(found: SweepRun, store: Store) -> None:
         if made_by != versions():
             print(f"  {count} of them were made with {made_by}, and are kept as they are")
     if found.failures:
-        cell, why = next(iter(found.failures.items()))
+        cell, why = found.failures[0]
         print(
             f"{len(found.failures)} more could not be checked, and are tried again by the same "
             f"command; one: {cell.statement} {cell.reading}: {why}"

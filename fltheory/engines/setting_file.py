@@ -338,13 +338,20 @@ def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., A
         raise ValueError(
             f"kind of {place} must be of a loaded file, got {name!r}: fltheory --load {stem}.py"
         )
-    # Parts of an algorithm are balls and step sizes, too.
-    packages = (package,) if package is not algorithms else (algorithms, problems)
-    known = [one for each in packages for one in each.__all__ if _makes(getattr(each, one))]
-    if name not in known:
+    known = _kinds(package)
+    if not isinstance(name, str) or name not in known:
         near = get_close_matches(str(name), known, n=3, cutoff=0.5) or known
         raise ValueError(f"kind of {place} must be one of {', '.join(near)}, got {name!r}")
-    return next(getattr(each, name) for each in packages if hasattr(each, name))
+    return known[name]
+
+
+@cache
+def _kinds(package: Any) -> Mapping[str, Callable[..., Any]]:
+    """Return what makes parts of a setting, by name."""
+    # Parts of an algorithm are balls and step sizes, too.
+    packages = (package,) if package is not algorithms else (algorithms, problems)
+    named = {name: getattr(one, name) for one in reversed(packages) for name in one.__all__}
+    return {name: made for name, made in named.items() if _makes(made)}
 
 
 def _makes(candidate: Any) -> bool:

@@ -138,13 +138,11 @@ def rows_of(task: Task) -> list[Row]:
 
 def loaded_files() -> tuple[tuple[str, str], ...]:
     """Return the name and the text of every file that was loaded, for other processes."""
-    modules = {name: module for name, module in sys.modules.items() if name.startswith(LOADED_FILE)}
-    found = []
-    for name, module in sorted(modules.items()):
-        text = Path(str(module.__file__)).read_text(encoding="utf-8")
-        found.append((name.removeprefix(LOADED_FILE), text))
-    _LOADED.update(found)
-    return tuple(found)
+    for name, module in sorted(sys.modules.items()):
+        path = Path(str(getattr(module, "__file__", None)))
+        if name.startswith(LOADED_FILE) and path.is_file():
+            _LOADED[name.removeprefix(LOADED_FILE)] = path.read_text(encoding="utf-8")
+    return tuple(sorted(_LOADED.items()))
 
 
 def digest(files: Sequence[tuple[str, str]]) -> str:

@@ -36,7 +36,8 @@ def dask_workers(address: str) -> Iterator[tuple[Executor, int]]:
     except ImportError as error:
         raise ValueError("dask needs distributed: pip install 'fltheory[dask]'") from error
     # What it reports of lost connections would stand between lines of ours.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     _check_answer(address)
     try:
         client = Client(address, timeout=_SECONDS_TO_ANSWER, set_as_default=False)

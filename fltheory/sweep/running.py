@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
 from fltheory.parallel import (
     InThisProcess,
     futures_as_they_come,
+    is_lost,
     processors,
     worker_processes,
 )
@@ -31,13 +32,13 @@ class SweepRun:
         The cells of the sweep that the store holds now.
     added : int
         How many of them this run has added.
-    failures : dict
+    failures : list of pairs
         Those that it could not check, and why.
     """
 
     keys: set[str] = field(default_factory=set)
     added: int = 0
-    failures: dict[Cell, str] = field(default_factory=dict)
+    failures: list[tuple[Cell, str]] = field(default_factory=list)
 
 
 def sweep(
@@ -141,7 +142,7 @@ class _Sweep:
         """Keep the rows of tasks as they are ready; return what a broken executor did not do."""
         suspects = []
         for task, future in futures_as_they_come(executor, rows_of, tasks, in_flight):
-            if isinstance(future.exception(), BrokenExecutor):
+            if is_lost(future):
                 suspects.append(task)
             else:
                 self._keep(task, future)
@@ -159,7 +160,7 @@ class _Sweep:
         self._tell(len(rows), f"{rows[-1].statement} {rows[-1].reading}: {rows[-1].outcome}")
 
     def _fail(self, task: Task, why: str) -> None:
-        self.found.failures |= dict.fromkeys(task.cells, why)
+        self.found.failures += [(cell, why) for cell in task.cells]
         self._tell(len(task.cells), why)
 
     def _tell(self, cells: int, text: str) -> None:

@@ -129,7 +129,9 @@ class Store:
             )
         (state,) = ask("PRAGMA quick_check(1)").fetchone()
         if state != "ok":
-            raise StoreError(f"{self.path} is damaged: {state}; nothing was written")
+            raise StoreError(
+                f"{self.path} is damaged ({' '.join(state.split())}); nothing was written"
+            )
         # A commit survives the end of the process, however sudden, and is not waited for on the
         # disk; the end of the machine may take the last ones, whose cells are checked again.
         if create:

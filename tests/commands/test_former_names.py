@@ -69,5 +69,6 @@ def test_the_options_of_one_command_exclude_each_other(fltheory_command) -> None
 
 
 def test_the_help_has_at_most_sixteen_commands() -> None:
-    assert len({words.split()[0] for words in cli.COMMANDS}) <= 16
+    # Families of commands, which have a name before theirs, come on top.
+    assert len([words for words in cli.COMMANDS if " " not in words]) <= 16
     assert not {"derive", "repair", "pac"} & {words.split()[0] for words in cli.COMMANDS}

@@ -1,0 +1,126 @@
+"""The store: what is kept, what is refused, and several writers at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fltheory.sweep import Store, StoreError
+from fltheory.sweep.cell import Row
+
+ROW = Row(
+    "k", "a/1", "printed", "{}", 0, 2000, "HOLDS", "EXACT", 0.1, 1.0, 0.1, 0.0, "", "", "v", 1.0
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "store.db"
+
+
+def test_rows_are_kept_bit_for_bit_and_once(path: Path) -> None:
+    odd = replace(ROW, key="j", truth=0.1 + 0.2, bound=float("inf"), ratio=None, why="π; 'x'")
+    with Store(path, create=True) as store:
+        store.add([ROW, odd])
+        store.add([replace(ROW, outcome="REFUTED")])
+        assert len(store) == 2
+        assert "k" in store
+        assert "l" not in store
+    with Store(path) as store:
+        assert [row for row, _ in store.rows()] == [odd, ROW]
+        assert store.outcomes({"k"}) == {"HOLDS": 1}
+        assert store.versions({"k", "j", "l"}) == {"v": 2}
+
+
+def test_rows_are_added_all_or_none(path: Path) -> None:
+    with Store(path, create=True) as store:
+        with pytest.raises(StoreError, match="binding"):
+            store.add([ROW, replace(ROW, key=Path("x"))])
+        assert len(store) == 0
+        store.add([ROW])
+        assert len(store) == 1
+
+
+def test_two_write_at_once(path: Path) -> None:
+    with Store(path, create=True) as one, Store(path, create=True) as other:
+        for number in range(10):
+            one.add([replace(ROW, key=f"a{number}")])
+            other.add([replace(ROW, key=f"b{number}"), replace(ROW, key=f"a{number}")])
+        assert len(one) == len(other) == 20
+
+
+def test_a_store_that_was_not_finished_is_begun_again(path: Path) -> None:
+    path.parent.mkdir()
+    path.touch()
+    with Store(path, create=True) as store:
+        assert len(store) == 0
+
+
+def sqlite_of(path: Path, *commands: str) -> None:
+    connection = sqlite3.connect(path)
+    for command in commands:
+        connection.execute(command)
+    connection.commit()
+    connection.close()
+
+
+def test_what_is_refused_is_left_as_it_was(tmp_path: Path) -> None:
+    text, foreign, newer, damaged, cut = (tmp_path / n for n in ("t", "f", "n", "d", "c"))
+    text.write_text("a page of text, longer than the header of a file of SQLite " * 20)
+    sqlite_of(foreign, "CREATE TABLE cells (a)")
+    for path in (newer, damaged, cut):
+        with Store(path, create=True) as store:
+            store.add([replace(ROW, key=str(number), why="x" * 500) for number in range(100)])
+    sqlite_of(newer, "PRAGMA user_version = 2")
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
+    cut.write_bytes(whole[: len(whole) // 2])
+    for path, message in (
+        (text, "no file of fltheory sweep; nothing was written"),
+        (foreign, "store must be a file of fltheory sweep"),
+        (newer, "must be of version 1 or older, got version 2 .* a newer fltheory wrote it"),
+        (damaged, "damaged"),
+        (cut, "damaged"),
+    ):
+        before = path.read_bytes()
+        for create in (False, True):
+            with pytest.raises(StoreError, match=message) as refused:
+                Store(path, create=create)
+            assert "\n" not in str(refused.value)
+        assert path.read_bytes() == before
+
+
+def test_no_store_and_no_place(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="which does not exist"):
+        Store(tmp_path / "none.db")
+    with pytest.raises(StoreError, match="a folder"):
+        Store(tmp_path, create=True)
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="file"):
+        Store(tmp_path / "file" / "store.db", create=True)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_locked_store_is_said_to_be(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fltheory.sweep.store._OPENING_SECONDS", 0.01)
+    Store(path, create=True).__exit__(None, None, None)
+    sqlite_of(path, "PRAGMA journal_mode = DELETE")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(StoreError, match="locked by another program"):
+        Store(path, create=True)
+    other.close()
+    with Store(path, create=True) as store:
+        assert len(store) == 0
+
+
+def test_a_full_disk_keeps_what_was_written(path: Path) -> None:
+    with Store(path, create=True) as store:
+        store.add([ROW])
+        store._connection.execute("PRAGMA max_page_count = 5")
+        with pytest.raises(StoreError, match="disk is full; what was written before is kept"):
+            store.add([replace(ROW, key=str(n), why="x" * 1000) for n in range(100)])
+        assert len(store) == 1
