@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -68,6 +69,7 @@ def check_regimes(
     seed: int = 0,
     family_error_probability: float = FAMILY_ERROR_PROBABILITY,
     processes: int | None = 1,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> list[Cell]:
     """Check every statement in every one of its regimes.
@@ -83,6 +85,8 @@ def check_regimes(
     processes : int, optional
         How many share the work; as many as there are processors for None. More than one takes
         statements that are registered.
+    executor : concurrent.futures.Executor, optional
+        What runs them instead, say ``Client.get_executor()`` of Dask; of registered statements.
     progress : callable, optional
         Called with (cells done, cells, name of the next cell, or of the last where several
         processes share the work).
@@ -97,7 +101,7 @@ def check_regimes(
     _check_quantities(statements, len(pairs), progress)
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))
     cells: dict[CellKey, Cell] = {}
-    if processes == 1:
+    if processes == 1 and executor is None:
         for statement, name in shared_settings_together(pairs):
             if progress is not None:
                 progress(len(cells), len(pairs), _label(statement.id, statement.reading, name))
@@ -106,7 +110,8 @@ def check_regimes(
         groups = _groups_of_one_setting(pairs)
         if progress is not None and groups:
             progress(0, len(pairs), _label(*groups[0][0]))
-        for found in as_they_come(partial(_all_checked, sampling=sampling), groups, processes):
+        work = partial(_all_checked, sampling=sampling)
+        for found in as_they_come(work, groups, processes, executor=executor):
             cells |= {cell.key: cell for cell in found}
             if progress is not None:
                 progress(len(cells), len(pairs), _label(*found[-1].key))

@@ -1,6 +1,7 @@
 """Cells over all regimes: order, shared settings, shares of the error probability."""
 
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from fltheory import theorems
@@ -55,3 +56,9 @@ def test_a_regime_may_ask_for_more_replicas() -> None:
     again = check_regimes([of_one], replicas=120)[0].verdict
     assert twice.evidence.error < once.evidence.error
     assert twice.evidence.error == again.evidence.error
+
+
+def test_any_executor_gives_the_same_cells() -> None:
+    statements = [theorems.get("ca-fed/appendix-e"), theorems.get("fedau/1", "derived")]
+    with ThreadPoolExecutor(1) as executor:
+        assert check_regimes(statements, executor=executor) == check_regimes(statements)
