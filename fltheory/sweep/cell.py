@@ -179,8 +179,8 @@ def _verdict(cell: Cell, setting: Setting | ValueError) -> Verdict | str:
     """Return the verdict, or why there is none."""
     if isinstance(setting, ValueError):
         return str(setting)
-    sampling = Sampling(cell.replicas, cell.seed, ERROR_PROBABILITY)
     try:
+        sampling = Sampling(cell.replicas, cell.seed, ERROR_PROBABILITY)
         return get(cell.statement, cell.reading).verdict(setting, sampling)
     except (ValueError, ArithmeticError) as error:
         return str(error)

@@ -43,7 +43,8 @@ from fltheory.theorems.registry import registered
 
 _DRAWN = "random"
 _TABLES = ("grid", _DRAWN)
-_OPTIONS = ("seed", "replicas")
+_LEAST = {"seed": 0, "replicas": 1}
+_OPTIONS = tuple(_LEAST)
 _KEYS = ("statements", "readings", *_OPTIONS, *_TABLES, *SETTING_KEYS)
 _PARTS = SETTING_KEYS[2:]
 _RANGE = ("from", "to", "scale")
@@ -98,10 +99,11 @@ class Range:
         # Each whole number gets the stretch of length one that begins with it.
         high = self.high + 1 if whole else self.high
         if self.logarithmic:
-            value = self.low * math.exp(share * math.log(high / self.low))
+            value = math.exp((1 - share) * math.log(self.low) + share * math.log(high))
         else:
             value = self.low + share * (high - self.low)
-        return (min(int(value), int(self.high)) if whole else min(value, self.high),)
+        value = min(max(value, self.low), self.high)
+        return (int(value) if whole else value,)
 
 
 @dataclass(frozen=True)
@@ -176,12 +178,13 @@ def read_sweep(path: Path) -> Design:
         If there is no such file, it is not TOML, or says something unknown or too little. The
         message begins with the file's name.
     """
-    if not path.is_file():
-        raise ValueError(f"file of a sweep must exist, got {str(path)!r}")
     try:
+        if not path.is_file():
+            raise ValueError("file of a sweep must exist")
         return design_of(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        said = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{path}: {said}") from error
 
 
 def design_of(document: Mapping[str, Any]) -> Design:
@@ -227,6 +230,9 @@ def design_of(document: Mapping[str, Any]) -> Design:
         1 if count is None else count,
         seed,
     )
+    for name in _OPTIONS:
+        for value in _given(design, name):
+            validation.whole_number(name, value, at_least=_LEAST[name])
     _check_places(design)
     if design.n_cells > _MOST:
         raise ValueError(f"cells must be at most {_MOST}, got {design.n_cells}")
@@ -308,18 +314,19 @@ def _check_places(design: Design) -> None:
         head, _, rest = path.partition(".")
         check_names("a sweep", [head], (*SETTING_KEYS, *_OPTIONS))
         if rest:
-            _check_place(path, [head], rest.split("."), _candidates(design, head))
+            _check_place(path, [head], rest.split("."), _given(design, head))
     missing = [name for name in SETTING_KEYS if name not in design.base and name not in seen]
     if missing:
         raise ValueError(f"the file must have {missing[0]}, or an axis of that name")
 
 
-def _candidates(design: Design, head: str) -> list[Any]:
-    """Return every table that a part may be: the file's, and those of its axis."""
-    found = [design.base[head]] if head in design.base else []
+def _given(design: Design, path: str) -> list[Any]:
+    """Return every value that a key of the file may have: its own, and those of its axis."""
+    found = [design.base[path]] if path in design.base else []
     for axis in (*design.grid, *design.drawn):
-        if head in axis.paths and isinstance(axis, Choices):
-            found += [values[axis.paths.index(head)] for values in axis.values]
+        if path in axis.paths:
+            ends = axis.values if isinstance(axis, Choices) else ((axis.low,), (axis.high,))
+            found += [values[axis.paths.index(path)] for values in ends]
     return found
 
 

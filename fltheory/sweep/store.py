@@ -47,10 +47,12 @@ class Store:
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         self.path = path
-        if path.is_dir() or not (create or path.is_file()):
-            kind = "a folder" if path.is_dir() else "which does not exist"
-            raise StoreError(f"store must be a file of fltheory sweep, got {str(path)!r}, {kind}")
         with self._in_a_line():
+            if path.is_dir() or not (create or path.is_file()):
+                kind = "a folder" if path.is_dir() else "which does not exist"
+                raise StoreError(
+                    f"store must be a file of fltheory sweep, got {str(path)!r}, {kind}"
+                )
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(path, timeout=_OPENING_SECONDS, isolation_level=None)
         try:

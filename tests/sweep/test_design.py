@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.sweep.design import design_of, read_sweep
+from fltheory.sweep.design import Range, design_of, read_sweep
 from tests.sweep.designs import as_toml, small
 
 
@@ -89,6 +89,9 @@ def test_a_setting_shares_its_statements_and_a_cell_is_known_by_its_content() ->
         ({"random": {"count": 5}}, "random must have what is drawn"),
         ({"random": {"count": True, "x0": [1]}}, "count of random must be"),
         ({"random": {"count": 10**9, "x0": [1]}}, "cells must be at most"),
+        ({"seed": "a"}, "seed must be"),
+        ({"grid": {"rounds": [1], "seed": [0, -1]}}, "seed must be"),
+        ({"random": {"count": 1, "replicas": {"from": 1.5, "to": 2}}}, "replicas must be"),
         ({"random": {"count": 1, "x0": {"from": 2, "to": 1}}}, "from the smaller number"),
         ({"random": {"count": 1, "x0": {"from": 0, "to": 1, "scale": "log"}}}, "must be positive"),
         ({"random": {"count": 1, "x0": {"from": 0, "to": 1, "scale": "lag"}}}, "linear or log"),
@@ -112,3 +115,12 @@ def test_a_file_is_read_and_named_in_errors(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(ValueError, match=r"sweep\.toml: "):
             read_sweep(path)
+
+
+def test_ends_of_a_range_are_kept_to() -> None:
+    whole = Range(("a",), 1, 3)
+    assert [whole.at(share) for share in (0.0, 0.34, 0.67, 1 - 1e-16)] == [(1,), (2,), (3,), (3,)]
+    wide = Range(("a",), 1e-300, 1e300, logarithmic=True)
+    assert wide.at(0.0)[0] == pytest.approx(1e-300)
+    assert wide.at(0.5)[0] == pytest.approx(1.0)
+    assert 1e-300 <= wide.at(0.0)[0] <= wide.at(1 - 1e-16)[0] <= 1e300

@@ -96,6 +96,8 @@ def test_what_is_refused_is_left_as_it_was(tmp_path: Path) -> None:
 def test_no_store_and_no_place(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="which does not exist"):
         Store(tmp_path / "none.db")
+    with pytest.raises(StoreError, match="name too long"):
+        Store(tmp_path / ("x" * 300))
     with pytest.raises(StoreError, match="a folder"):
         Store(tmp_path, create=True)
     (tmp_path / "file").touch()
