@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -18,9 +19,11 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from fltheory.parallel import processors
+
 DESIGN = Path(__file__).with_name("sweep.toml")
 COMMAND = (sys.executable, "-m", "fltheory")
-SETTINGS_WHEN_KILLED = 20
+DRAWS_WHEN_KILLED = 4
 TARGET_SECONDS = 120
 
 
@@ -44,13 +47,15 @@ def timed(folder: Path) -> None:
         counted = "SELECT evidence, count(*), sum(seconds) FROM cells GROUP BY 1"
         for evidence, cells, checking in store.execute(counted):
             print(f"{evidence}: {cells} cells, {checking:.0f} s of checking")
-    print(f"{seconds:.0f} s in all (target {TARGET_SECONDS})")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{seconds:.0f} s in all (target {TARGET_SECONDS}), on {processors()} processors")
+    print(f"{used.ru_utime + used.ru_stime:.0f} s of processor time")
 
 
 def killed(folder: Path, kills: int, chance: random.Random) -> None:
     design = folder / "design.toml"
     text = DESIGN.read_text(encoding="utf-8")
-    design.write_text(text.replace("count = 500", f"count = {SETTINGS_WHEN_KILLED}"))
+    design.write_text(text.replace("count = 100", f"count = {DRAWS_WHEN_KILLED}"))
     whole, store = folder / "whole.db", folder / "killed.db"
     subprocess.run([*COMMAND, "sweep", design, "--out", whole], check=True, stdout=sys.stderr)
     share = 1.6 * count(whole) / kills
