@@ -30,7 +30,7 @@ def command(
         bool, typer.Option("--clock", help="Also how long each cell took, and when.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Write the table to this file: .csv or .parquet.")
+        Path | None, typer.Option(help="Where to write the table: .csv or .parquet.")
     ] = None,
 ) -> None:
     """Show the results of sweeps, some or all, and write them as a table."""
