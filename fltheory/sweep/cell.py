@@ -18,11 +18,12 @@ from typing import Any
 
 from fltheory import __version__
 from fltheory.engines import Setting
-from fltheory.engines.setting_file import LOADED_FILE, setting_of
+from fltheory.engines.setting_file import setting_of
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
 from fltheory.parallel import one_blas_thread
 from fltheory.theorems.registry import get, load
+from fltheory.user_file import LOADED_FILE
 
 IMPOSSIBLE = "IMPOSSIBLE"
 """The outcome where there is no such setting, or the statement does not speak of it."""
