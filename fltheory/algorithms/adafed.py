@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
-from fltheory.algorithms.contract import Array
+from fltheory.algorithms.contract import Array, Moves
 from fltheory.algorithms.inverse_availability import InverseAvailability
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.mean_shares import mean_shares
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -19,6 +22,11 @@ class AdaFed(InverseAvailability):
     Tan et al. in what that code leaves out, their choice of which present clients train:
     here all do. Dividing by a random sum biases it.
     """
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh by the mean share of alpha/pi among those there."""
+        shares = mean_shares(chains.availability, self.target_weights / self.availability)
+        return shares * moves(self.local_steps, self.client_lr)
 
     def _weights(self, ratios: Array) -> Array:
         xp = array_namespace(ratios)

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
+
 Array: TypeAlias = Any
 State: TypeAlias = Mapping[str, Array]
 
@@ -111,6 +114,29 @@ def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:
     # Asked in every round, so by a look-up: isinstance of a protocol takes 20 microseconds.
     at: Callable[[int], Algorithm] | None = getattr(algorithm, "at", None)
     return cast("Algorithm", algorithm) if at is None else at(round_index)
+
+
+Moves: TypeAlias = Callable[[int, float], FloatArray]
+"""Each client's share of its way to its own optimum, (N,), in so many steps of such a length."""
+
+
+@runtime_checkable
+class KnownLimit(Protocol):
+    """An algorithm that says which mean of its clients' optima it ends at.
+
+    For clients whose losses are quadratic with curvature alike in all directions, and who come
+    and go by chains of their own.
+    """
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Return the mean pull of each client in a round, (N,); 0 for one never there.
+
+        The model ends, on average, at the mean of the clients' optima with weights in proportion
+        to these: exactly where who comes tells nothing of where the model is, as if rounds are
+        independent or the weights of a round always add up to the same; else to first order in
+        the step size.
+        """
+        ...
 
 
 CLIENTS = "clients"

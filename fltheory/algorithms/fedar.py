@@ -11,7 +11,14 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import weighted_sum
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    CLIENTS,
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.inactivity_weights import (
     CappedLinear,
     Cutoff,
@@ -22,6 +29,11 @@ from fltheory.algorithms.inactivity_weights import (
 )
 from fltheory.algorithms.memory import blank, renewed
 from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
+
+# Beyond so many rounds of absence psi is taken to be constant.
+_OLDEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -78,6 +90,17 @@ class FedAR:
         validation.positive("server_lr", self.server_lr)
         check_weight(self.weight)
         check_cutoff(self.cutoff)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh by psi's mean over the ages of updates, counting those ever there."""
+        # E psi(tau) adds up psi's increments times P(tau >= n) = (1 - pi) (1 - comes)^(n - 1).
+        ages = np.arange(_OLDEST)
+        psi = np.where(ages <= latest(self.cutoff, ages + 1), self.weight(ages), 0.0)
+        rises = np.flatnonzero(np.diff(psi)) + 1
+        older = (1 - chains.availability) * (1 - chains.comes) ** (rises[:, None] - 1)
+        mean = 1 + (psi[rises] - psi[rises - 1]) @ older
+        moved = moves(self.local_steps, self.client_lr)
+        return np.where(chains.availability > 0, mean * moved, 0.0)
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

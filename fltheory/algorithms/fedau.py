@@ -10,8 +10,17 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    CLIENTS,
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,17 @@ class FedAU:
         validation.positive("server_lr", self.server_lr)
         if self.cutoff != math.inf:
             validation.whole_number("cutoff", self.cutoff, at_least=1)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh by omega in the long run: rounds over ended intervals."""
+        stays_away = 1 - chains.comes
+        ever = chains.availability > 0
+        # Between two rounds of presence that are L rounds apart ceil(L/K) intervals end, and
+        # P(L > n) = (1 - stays) (1 - comes)^(n - 1); omega is E L = 1/pi over their mean number.
+        last_away = stays_away ** (self.cutoff - 1)
+        round_again = np.where(ever, 1 - stays_away**self.cutoff, 1.0)
+        number = 1 + (1 - chains.stays) * last_away / round_again
+        return np.where(ever, moves(self.local_steps, self.client_lr) / number, 0.0)
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

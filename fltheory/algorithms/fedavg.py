@@ -9,8 +9,18 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    CLIENTS,
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.mean_shares import mean_shares
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
@@ -46,6 +56,10 @@ class FedAvg:
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.positive("server_lr", self.server_lr)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh what a client moves by its mean share of those there."""
+        return mean_shares(chains.availability) * moves(self.local_steps, self.client_lr)
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

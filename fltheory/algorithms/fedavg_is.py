@@ -9,7 +9,15 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.client_constants import on_backend
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
@@ -62,6 +70,11 @@ class FedAvgIS:
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.positive("server_lr", self.server_lr)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh alike those ever there, if their availabilities are the right ones."""
+        moved = moves(self.local_steps, self.client_lr)
+        return chains.availability / np.array(self.availability) * moved
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

@@ -8,8 +8,16 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.memory import anybody, blank, renewed
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,10 @@ class FedVarp:
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.positive("server_lr", self.server_lr)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh alike all who are ever there: memories are right at the limit."""
+        return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

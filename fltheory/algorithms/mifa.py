@@ -10,9 +10,18 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    CLIENTS,
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.memory import blank, renewed
 from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
 
 STARTS = ("wait", "zero")
 
@@ -65,6 +74,10 @@ class Mifa:
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.one_of("start", self.start, STARTS)
         validation.positive("server_lr", self.server_lr)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh alike all who are ever there: no entry of the table surprises at the limit."""
+        return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

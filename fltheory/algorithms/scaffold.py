@@ -11,9 +11,18 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    CLIENTS,
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.memory import blank, renewed
 from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
 
 OPTIONS = (1, 2)
 
@@ -64,6 +73,10 @@ class Scaffold:
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.one_of("option", self.option, OPTIONS)
         validation.positive("server_lr", self.server_lr)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh alike all who are ever there, by curvature: steps do not drift at the limit."""
+        return (chains.availability > 0) * moves(1, 1.0)
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

@@ -93,6 +93,15 @@ class Listed:
         return tuple(n for n in self.__signature__.parameters if n in (*STEPS, *FACTS))
 
     @property
+    def facts_required(self) -> tuple[str, ...]:
+        """What it cannot do without knowing of how clients come and go."""
+        parameters = self.__signature__.parameters
+        coming = ("availability", "correlation")
+        return tuple(
+            n for n in self.told if n in coming and parameters[n].default is Parameter.empty
+        )
+
+    @property
     def options(self) -> tuple[str, ...]:
         """Its other hyper-parameters, which whoever names it may choose."""
         return tuple(n for n in self.__signature__.parameters if n not in (*STEPS, *FACTS))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fltheory.algorithms.contract import Array
+from fltheory.algorithms.contract import Array, Moves
 from fltheory.algorithms.inverse_availability import InverseAvailability
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -16,6 +18,11 @@ class Unbiased(InverseAvailability):
     which is what Section V-A calls Unbiased; differs in taking W to be the whole space, so
     that nothing is projected.
     """
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh by alpha those ever there, if their availabilities are the right ones."""
+        right = chains.availability / self.availability
+        return self.target_weights * right * moves(self.local_steps, self.client_lr)
 
     def _weights(self, ratios: Array) -> Array:
         return ratios

@@ -11,8 +11,16 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.client_constants import on_backend
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import (
+    CLIENTS,
+    EVERY_ROUND_CLIENTS,
+    Array,
+    Clients,
+    Moves,
+    State,
+)
 from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 
@@ -97,6 +105,11 @@ class WeightedFedAvg:
                 f"{pi.tolist()} for weights {self.aggregation_weights}"
             )
         return np.asarray(share / share.sum())
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh what a client moves by its weight whenever it is there."""
+        moved = moves(self.local_steps, self.client_lr)
+        return chains.availability * np.array(self.aggregation_weights) * moved
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:

@@ -1,0 +1,162 @@
+"""Clients whose optima are orthogonal, so that a model shows the weight of each.
+
+With curvature alike in all directions, all coordinates of the optima follow the same linear
+rounds. So a model that begins at 0, of clients with optima ``e_1, ..., e_G``, is at any time the
+row of weights with which *any* optima enter it: `weights`. One more coordinate begins at 1 and is
+drawn to 0 by everybody: the weight of the `start`. The last ones are `noise`: nothing but the
+gradients' noise, of variance one each. Weights and start add up to one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory.participation.base import Masks
+from fltheory.validation import FloatArray
+
+_NOISES = 8
+
+
+class OrthogonalClients:
+    """The Clients contract for groups of clients with orthogonal optima, in NumPy.
+
+    Parameters
+    ----------
+    curvatures : array, (G,)
+    targets : array, (G,) or longer
+        What each group counts in F, with sum one; groups beyond the G are of clients who never
+        take part, of whom the server's data know.
+    spread : array, of the same shape
+        ``||c||^2`` of a group's mean optimum, relative to a client's: 1/n of n unlike clients.
+    curvature : float
+        Of F, for the server's gradient.
+    radius, noise : float
+        Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
+    rng : numpy.random.Generator
+        For the gradients' noise.
+    """
+
+    def __init__(
+        self,
+        curvatures: ArrayLike,
+        targets: FloatArray,
+        spread: FloatArray,
+        *,
+        curvature: float,
+        radius: float,
+        noise: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self._curvatures = np.asarray(curvatures, dtype=np.float64)
+        self._targets = targets
+        self._spread = spread
+        self._curvature = curvature
+        self._radius = radius
+        self._noise = noise
+        self._rng = rng
+
+    @property
+    def n_clients(self) -> int:
+        """G, the groups that take part."""
+        return self._curvatures.size
+
+    def at_start(self, replicas: int) -> FloatArray:
+        """Return models that are all start, (replicas, dim)."""
+        x = np.zeros((replicas, self._targets.size + 1 + _NOISES))
+        x[:, self._targets.size] = 1
+        return x
+
+    def at_optimum(self, replicas: int) -> FloatArray:
+        """Return models at the minimiser of F, (replicas, dim)."""
+        x = np.zeros((replicas, self._targets.size + 1 + _NOISES))
+        x[:, : self._targets.size] = self._targets
+        return x
+
+    def weights(self, x: FloatArray) -> FloatArray:
+        """Return the weights of the optima in models, (replicas, groups)."""
+        return x[:, : self._targets.size]
+
+    def start(self, x: FloatArray) -> FloatArray:
+        """Return the weight of the start in models, (replicas,)."""
+        return np.asarray(x[:, self._targets.size])
+
+    def noise(self, x: FloatArray) -> FloatArray:
+        """Return what gradients' noise adds to ``||x - x*||^2``, for sigma one, (replicas,)."""
+        return np.asarray((x[:, -_NOISES:] ** 2).mean(axis=1))
+
+    def moves(self, steps: int, lr: float) -> FloatArray:
+        """Return each client's share of the way to its optimum in so many steps."""
+        return np.asarray(1 - (1 - lr * self._curvatures) ** steps)
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
+    ) -> FloatArray:
+        """Return each client's change, (replicas, n_clients, dim), zero where absent."""
+        pulled = self._curvatures + proximal
+        moves = (1 - (1 - lr * pulled) ** steps) / pulled
+        changes = np.repeat(x[:, None, :], self.n_clients, axis=1)
+        each = np.arange(self.n_clients)
+        changes[:, each, each] -= 1
+        changes *= -self._curvatures[:, None]
+        if correction is not None:
+            changes -= correction
+        changes *= moves[:, None]
+        changes[:, :, -_NOISES:] += self._deviations(steps, lr, proximal)[:, None] * (
+            self._rng.standard_normal((x.shape[0], self.n_clients, _NOISES))
+        )
+        changes *= who[:, :, None]
+        return changes
+
+    def summed_local_sgd(
+        self,
+        x: FloatArray,
+        who: Masks,
+        weights: FloatArray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
+    ) -> FloatArray:
+        """Return the weighted sum of the participants' changes, (replicas, dim)."""
+        there = np.where(who, weights, 0.0)
+        if correction is not None:
+            changes = self.local_sgd(
+                x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+            )
+            return np.asarray((there[:, None, :] @ changes)[:, 0])
+        pulled = self._curvatures + proximal
+        pulls = there * (self._curvatures * (1 - (1 - lr * pulled) ** steps) / pulled)
+        total = -pulls.sum(axis=1, keepdims=True) * x
+        total[:, : self.n_clients] += pulls
+        variance = ((there * self._deviations(steps, lr, proximal)) ** 2).sum(axis=1, keepdims=True)
+        total[:, -_NOISES:] += np.sqrt(variance) * self._rng.standard_normal((x.shape[0], _NOISES))
+        return total
+
+    def loss(self, x: FloatArray, who: Masks) -> FloatArray:
+        """Return each client's loss, zero where absent."""
+        weights = self.weights(x)
+        own = self._spread[: self.n_clients]
+        apart = (weights**2) @ self._spread
+        squares = self._radius**2 * (apart[:, None] - 2 * own * weights[:, : self.n_clients] + 1)
+        squares += (self.start(x) ** 2 + self._noise**2 * self.noise(x))[:, None]
+        return np.where(who, self._curvatures / 2 * squares, 0.0)
+
+    def server_gradient(self, x: FloatArray) -> FloatArray:
+        """Return a stochastic gradient of F, as noisy as a client's."""
+        gradient = self._curvature * x
+        gradient[:, : self._targets.size] -= self._curvature * self._targets
+        gradient[:, -_NOISES:] += self._rng.standard_normal((x.shape[0], _NOISES))
+        return gradient
+
+    def _deviations(self, steps: int, lr: float, proximal: float) -> FloatArray:
+        kept = (1 - lr * (self._curvatures + proximal)) ** 2
+        return np.asarray(lr * np.sqrt(sum(kept**step for step in range(steps))))

@@ -1,0 +1,207 @@
+"""The clients of a log as an algorithm's rounds are followed with them: who, what, how many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fltheory.advice.orthogonal_clients import OrthogonalClients
+from fltheory.logs import AvailabilityLog, fit_on_off
+from fltheory.participation.base import Masks
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import ClientIndices, FloatArray
+from fltheory.weights.deployment import Training
+
+_MOST_GROUPS = 200
+_MOST_ENTRIES = 2**18
+_MOST_ROUNDS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Distances(ReadOnlyArrays):
+    """How far a mean of optima is from the target's, over all optima that clients may have.
+
+    Weights w put the model at ``sum_k w_k c_k``, and the optimum is ``sum_k t_k c_k``. Optima are
+    at a distance ``radius`` of their centre.
+
+    Attributes
+    ----------
+    targets : array, (G,)
+        t, with sum one.
+    spread : array, (G,)
+        ``||c_k||^2`` relative to ``radius^2``: 1 for a client, 1/n for a group's mean of n.
+    radius : float
+    """
+
+    targets: FloatArray
+    spread: FloatArray
+    radius: float
+
+    def unrelated(self, weights: FloatArray) -> float:
+        """Return the root mean square over optima in directions that are independent."""
+        return self.radius * float(np.sqrt(self.squares(weights).sum()))
+
+    def squares(self, off: FloatArray) -> FloatArray:
+        """Return ``spread (w - t)^2``."""
+        return np.asarray(self.spread * (off - self.targets) ** 2)
+
+    def at_worst(self, weights: FloatArray) -> float:
+        """Return the largest distance that any optima give."""
+        return float(self.parts(weights).sum())
+
+    def parts(self, weights: FloatArray) -> FloatArray:
+        """Return what each client adds to the largest distance, (G,).
+
+        It is the maximum of ``sum_k (w_k - t_k) y_k`` over ``|y_k| <= radius`` with
+        ``sum_k t_k y_k = 0``: by duality ``radius sum_k |w_k - lambda t_k|`` at its least.
+        """
+        ratio = weights / self.targets
+        order = np.argsort(ratio, kind="stable")
+        half = np.searchsorted(np.cumsum(self.targets[order]), self.targets.sum() / 2)
+        median = ratio[order[min(int(half), order.size - 1)]]
+        return np.asarray(self.radius * self.targets * np.abs(ratio - median))
+
+
+@dataclass(frozen=True, eq=False)
+class Population(ReadOnlyArrays):
+    """Quadratic clients that come and go as in a log.
+
+    Parameters
+    ----------
+    log : AvailabilityLog
+    importance : array, (N,)
+        alpha, positive with sum one.
+    curvatures : array, (N,)
+        Of the clients' losses, in units of L.
+    training : Training
+        Noise, dissimilarity and local steps.
+
+    Notes
+    -----
+    Rounds are followed with at most 200 groups of clients: those ever there in the order of
+    availability, cut into groups of nearly equal numbers, each represented by its middle client
+    and counted as much as all of it. Limits in closed form are those of all clients.
+    """
+
+    log: AvailabilityLog
+    importance: FloatArray
+    curvatures: FloatArray
+    training: Training
+
+    @cached_property
+    def ever(self) -> ClientIndices:
+        """Clients that are ever there."""
+        return np.flatnonzero(self.log.rounds_present)
+
+    @cached_property
+    def never(self) -> ClientIndices:
+        """Clients that never are."""
+        return np.flatnonzero(self.log.rounds_present == 0)
+
+    @property
+    def radius(self) -> float:
+        """Distance of an optimum from the centre: ``F_k(w*) - F_k*`` is at most Gamma there."""
+        return float(np.sqrt(2 * self.training.dissimilarity))
+
+    @cached_property
+    def curvature(self) -> float:
+        """Curvature of F."""
+        return float(self.importance @ self.curvatures)
+
+    @cached_property
+    def distances(self) -> Distances:
+        """Distances between means of all clients' optima."""
+        targets = self.importance * self.curvatures / self.curvature
+        return Distances(targets, np.ones(targets.size), self.radius)
+
+    @cached_property
+    def chains(self) -> MarkovOnOff:
+        """The process fitted to the log: a chain for each of those ever there."""
+        fitted = fit_on_off(self.log)
+        return MarkovOnOff(fitted.availability[self.ever], fitted.correlation[self.ever])
+
+    def among_all(self, of_those_ever_there: FloatArray) -> FloatArray:
+        """Return weights (N,) in proportion to pulls of those ever there."""
+        weights = np.zeros(self.log.n_clients)
+        weights[self.ever] = of_those_ever_there / of_those_ever_there.sum()
+        return weights
+
+    def moves(self, steps: int, lr: float) -> FloatArray:
+        """Return the share of its way that each of those ever there goes."""
+        return np.asarray(1 - (1 - lr * self.curvatures[self.ever]) ** steps)
+
+    @cached_property
+    def groups(self) -> list[ClientIndices]:
+        """Members of each group that is ever there, places among those ever there."""
+        order = np.argsort(self.chains.availability, kind="stable")
+        return [np.sort(part) for part in np.array_split(order, min(order.size, _MOST_GROUPS))]
+
+    @cached_property
+    def shown(self) -> ClientIndices:
+        """The place of each group's representative."""
+        rank = np.argsort(np.argsort(self.chains.availability, kind="stable"))
+        return np.array([part[np.argsort(rank[part])[part.size // 2]] for part in self.groups])
+
+    @cached_property
+    def group_chains(self) -> MarkovOnOff:
+        """The chains of the representatives."""
+        chains = self.chains
+        return MarkovOnOff(chains.availability[self.shown], chains.correlation[self.shown])
+
+    @cached_property
+    def group_distances(self) -> Distances:
+        """Distances between means of the groups' optima; the never-there are a group, the last."""
+        members = [self.ever[part] for part in self.groups]
+        members += [self.never] if self.never.size else []
+        targets = np.array([self.distances.targets[part].sum() for part in members])
+        squares = np.array([(self.distances.targets[part] ** 2).sum() for part in members])
+        return Distances(targets, squares / targets**2, self.radius)
+
+    @cached_property
+    def recorded(self) -> Masks:
+        """The record's last rounds, as many as are followed, of the representatives."""
+        most = min(_MOST_ROUNDS, _MOST_ENTRIES // self.shown.size)
+        first = max(0, self.log.n_rounds - most)
+        return self.log.present(first, clients=self.ever[self.shown])
+
+    @property
+    def thinning(self) -> float:
+        """Groups over clients ever there: what gradients' noise is multiplied by."""
+        return self.shown.size / self.ever.size
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """What algorithms may be told of all those ever there."""
+        importance = self.importance[self.ever]
+        return _facts(importance, self.chains)
+
+    @cached_property
+    def group_facts(self) -> Mapping[str, Any]:
+        """What they may be told of the groups."""
+        importance = np.array([self.importance[self.ever[part]].sum() for part in self.groups])
+        return _facts(importance, self.group_chains)
+
+    def clients(self, seed: int) -> OrthogonalClients:
+        """Return the groups, with orthogonal optima."""
+        return OrthogonalClients(
+            self.curvatures[self.ever[self.shown]],
+            self.group_distances.targets,
+            self.group_distances.spread,
+            curvature=self.curvature,
+            radius=self.radius,
+            noise=self.training.noise,
+            rng=np.random.default_rng(seed),
+        )
+
+
+def _facts(importance: FloatArray, chains: MarkovOnOff) -> Mapping[str, Any]:
+    return {
+        "target_weights": importance / importance.sum(),
+        "availability": chains.availability,
+        "correlation": chains.correlation,
+    }
