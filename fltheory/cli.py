@@ -35,6 +35,7 @@ PANELS = {
         "train": "experiments/digits.toml",
     },
     "A deployment": {
+        "advise": "log.csv --figure advice.svg",
         "trace describe": "log.csv --figure log.svg",
         "trace fit": "log.csv --out process.toml",
         "trace sample": "process.toml --rounds 1000 --out drawn.csv",

@@ -34,6 +34,7 @@ FLOORS = {
     "flower": 4,
     "grammar": 4,
     "derivations": 4,
+    "advice": 5,
     "evidence": 5,
     "claims": 6,
     "theorems": 7,

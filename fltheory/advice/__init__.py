@@ -1,4 +1,4 @@
-"""From a log of who was online to an answer: which algorithm, and how far it ends from the optimum."""
+"""From a log of who was online: which algorithm to use, and how far it ends from the optimum."""
 
 from fltheory.advice.advice import Advice, AlgorithmAdvice, Bias, advise
 

@@ -13,18 +13,21 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.advice.population import Distances, Population
-from fltheory.advice.rounds import OnTheLog, along_the_process, on_the_log
+from fltheory.advice.rounds import LogRounds, OnTheLog, along_the_process
 from fltheory.algorithms.contract import Algorithm, KnownLimit
 from fltheory.algorithms.needs import Needs
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.fedau import best_cutoff
 from fltheory.logs import AvailabilityLog
+from fltheory.parallel import as_they_come
 from fltheory.progress import Progress
-from fltheory.validation import FloatArray
+from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training
 
-_STEPS = (1.0, 1 / 4, 1 / 16, 1 / 64)
+# Steps that are tried beside the longest, relative to it.
+_SHORTER = (1 / 4, 1 / 16, 1 / 64)
 _AS_GOOD = 1.05
+_WORTH_PROCESSES = 2**15
 _CURVATURES = 1
 _CUTOFF_CLIENTS, _CUTOFF_ROUNDS = 6, 1000
 
@@ -167,7 +170,7 @@ class Advice:
         return float(self.population.chains.availability.mean()) / 2
 
     @cached_property
-    def rare(self) -> FloatArray:
+    def rare(self) -> ClientIndices:
         """Clients that are there, but less than that: places in the log."""
         shares = self.population.log.marginals
         return np.flatnonzero((shares > 0) & (shares < self.rare_below))
@@ -245,7 +248,7 @@ def _options(n_groups: int, cutoff: float) -> dict[str, Mapping[str, Any]]:
         "safari": ALGORITHMS["safari"].example(n_groups),
     }
     names = ("fedavg", "fedau", "fedar", "mifa", "fedvarp", "scaffold", "fedavg-is", "unbiased")
-    return {name: chosen.get(name, {}) for name in (*names, "adafed", "ca-fed", "f3ast", "safari")}
+    return {name: chosen.get(name, {}) for name in (*names, "adafed", "f3ast", "safari", "ca-fed")}
 
 
 def advise(
@@ -272,7 +275,7 @@ def advise(
         For what is drawn: gradients' noise, the process, and curvatures if the condition is
         above 1.
     progress : callable, optional
-        Called with (algorithms done, algorithms, the next one).
+        Called with (algorithms done, algorithms, the last).
 
     Raises
     ------
@@ -284,12 +287,15 @@ def advise(
     if progress is not None:
         progress(0, 0, "looking for a cut-off")
     considered = _options(population.shown.size, _cutoff(population))
-    found = []
-    for name, options in considered.items():
+    # CA-Fed takes longest, so it begins first.
+    tasks = [(name, considered[name], population, within, seed) for name in reversed(considered)]
+    processes = None if population.recorded.size >= _WORTH_PROCESSES else 1
+    found: dict[str, AlgorithmAdvice] = {}
+    for one in as_they_come(_advice_on, tasks, processes):
+        found[one.name] = one
         if progress is not None:
-            progress(len(found), len(considered), ALGORITHMS[name].title)
-        found.append(_advice_on(name, options, population, within, seed))
-    return Advice(population, tuple(found), within)
+            progress(len(found), len(considered), one.title)
+    return Advice(population, tuple(found[name] for name in considered), within)
 
 
 def _cutoff(population: Population) -> float:
@@ -340,13 +346,15 @@ def _made(
 
 
 def _advice_on(
-    name: str, options: Mapping[str, Any], population: Population, within: float, seed: int
+    task: tuple[str, Mapping[str, Any], Population, float, int],
 ) -> AlgorithmAdvice:
+    name, options, population, within, seed = task
+
     def made(step: float) -> Algorithm:
         return _made(name, options, population, step, population.group_facts)
 
     step, log = _best_step(
-        population.training.step, lambda step: on_the_log(made(step), population, seed)
+        population.training.step, lambda step: LogRounds(made(step), population, seed)
     )
     algorithm = made(step)
     drawn = None if log is None else along_the_process(algorithm, population, step, seed)
@@ -393,21 +401,19 @@ def limit_weights(
 
 
 def _best_step(
-    longest: float, follow: Callable[[float], OnTheLog | None]
+    longest: float, follow: Callable[[float], LogRounds]
 ) -> tuple[float, OnTheLog | None]:
     """Return the step whose error is least late in the log, and its run.
 
     Steps are tried from the longest, until a shorter one is worse.
     """
-    best: tuple[float, OnTheLog | None] = (longest, None)
-    for factor in _STEPS:
+    step, best = longest, follow(longest)
+    for factor in _SHORTER:
         run = follow(factor * longest)
-        if run is None:
-            continue
-        if best[1] is not None and run.late_error >= best[1].late_error:
+        if run.late_error > best.late_error:
             break
-        best = factor * longest, run
-    return best
+        step, best = factor * longest, run
+    return step, best.on_the_log()
 
 
 def _bias(distances: Distances, weights: FloatArray) -> Bias:

@@ -11,7 +11,7 @@ import numpy as np
 from fltheory.advice.population import Population
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.simulation import simulate
-from fltheory.participation.base import Masks, Participation
+from fltheory.participation.base import Masks
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -42,13 +42,6 @@ class OnTheLog(ReadOnlyArrays):
     sway: float
     noise: float
 
-    @property
-    def late_error(self) -> float:
-        """Root-mean-square error over the last quarter of the record."""
-        late = self.errors[-max(1, self.errors.size // 4) :]
-        with np.errstate(over="ignore"):
-            return float(np.sqrt((late**2).mean()))
-
     def rounds_within(self, distance: float) -> int | None:
         """Return after how many rounds the error stays within a distance; None if never."""
         above = np.flatnonzero(~(self.errors <= distance))
@@ -73,42 +66,78 @@ class AlongTheProcess(ReadOnlyArrays):
     noise: float
 
 
-def on_the_log(algorithm: Algorithm, population: Population, seed: int) -> OnTheLog | None:
-    """Follow an algorithm through the record twice; None where it diverges."""
-    clients, distances = population.clients(seed), population.group_distances
-    masks = population.recorded
-    count = len(masks)
-    rng = np.random.default_rng(seed)
-    states = simulate(
-        algorithm,
-        clients,
-        _Repeated(masks),  # type: ignore[arg-type]
-        clients.at_start(1),
-        participation_rng=rng,
-        branch_rng=rng,
-    )
-    sigma = population.training.noise
-    squares, noises = np.empty(2 * count), np.empty(2 * count)
-    models = np.empty((count, distances.targets.size))
-    for index, (state, _) in enumerate(islice(states, 1, 2 * count + 1)):
-        x = state["x"]
-        if not np.abs(x).max() < _DIVERGED:
+class LogRounds:
+    """An algorithm's rounds along the record: once from the start, then once more.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+    population : Population
+    seed : int
+    """
+
+    def __init__(self, algorithm: Algorithm, population: Population, seed: int) -> None:
+        self._population = population
+        self._clients = population.clients(seed)
+        rng = np.random.default_rng(seed)
+        states = simulate(
+            algorithm,
+            self._clients,
+            _Repeated(population.recorded),  # type: ignore[arg-type]
+            self._clients.at_start(1),
+            participation_rng=rng,
+            branch_rng=rng,
+        )
+        self._states = islice(states, 1, None)
+        self._first = self._pass()
+
+    @property
+    def late_error(self) -> float:
+        """Root-mean-square error over the last quarter of the record; infinite if it diverges."""
+        if self._first is None:
+            return math.inf
+        errors = self._first.errors
+        return float(np.sqrt((errors[-max(1, errors.size // 4) :] ** 2).mean()))
+
+    def on_the_log(self) -> OnTheLog | None:
+        """Return what both passes show; None if the algorithm diverges."""
+        again = None if self._first is None else self._pass()
+        if self._first is None or again is None:
             return None
-        start, weights = float(clients.start(x)[0]), clients.weights(x)[0]
-        away = weights - (1 - start) * distances.targets
-        squares[index] = start**2 + distances.radius**2 * (distances.spread @ away**2)
-        noises[index] = clients.noise(x)[0]
-        if index >= count:
-            models[index - count] = weights
-    mean = models.mean(axis=0)
-    noise = sigma**2 * float(noises[count:].mean()) * population.thinning
-    return OnTheLog(
+        distances = self._population.group_distances
+        mean = again.models.mean(axis=0)
+        about_mean = ((again.models - mean) ** 2).mean(axis=0) @ distances.spread
+        return OnTheLog(
+            errors=self._first.errors,
+            weights=mean,
+            sway=distances.radius * math.sqrt(float(about_mean)),
+            noise=again.noise,
+        )
+
+    def _pass(self) -> _Pass | None:
+        clients, distances = self._clients, self._population.group_distances
+        models = np.empty((len(self._population.recorded), distances.targets.size))
+        starts, noises = np.empty(len(models)), np.empty(len(models))
+        for index, (state, _) in enumerate(islice(self._states, len(models))):
+            x = state["x"]
+            if not np.abs(x).max() < _DIVERGED:
+                return None
+            models[index] = clients.weights(x)[0]
+            starts[index], noises[index] = clients.start(x)[0], clients.noise(x)[0]
+        away = models - (1 - starts)[:, None] * distances.targets
         # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
-        errors=np.sqrt(squares[:count] + noise),
-        weights=mean,
-        sway=_sway(models, mean, population),
-        noise=math.sqrt(noise),
-    )
+        noise = self._population.training.noise**2 * noises.mean() * self._population.thinning
+        squares = starts**2 + distances.radius**2 * (away**2 @ distances.spread)
+        return _Pass(models, np.sqrt(squares + noise), math.sqrt(noise))
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """Models (rounds, G), errors (rounds,) and root-mean-square noise of a record's rounds."""
+
+    models: FloatArray
+    errors: FloatArray
+    noise: float
 
 
 def along_the_process(
@@ -153,11 +182,6 @@ def along_the_process(
         sway=distances.radius * math.sqrt(max(about_mean, 0.0) * population.thinning),
         noise=population.training.noise * math.sqrt(noise * population.thinning),
     )
-
-
-def _sway(models: FloatArray, mean: FloatArray, population: Population) -> float:
-    distances = population.group_distances
-    return distances.radius * math.sqrt(float(((models - mean) ** 2).mean(axis=0) @ distances.spread))
 
 
 class _Repeated:

@@ -10,7 +10,13 @@ import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.exit_status import as_bad_input
-from fltheory.commands.options import RoundLength
+from fltheory.commands.options import (
+    ClientCondition,
+    ClientDissimilarity,
+    ClientNoise,
+    RoundLength,
+    SizesFile,
+)
 from fltheory.commands.written_files import check_figures, check_places, draw, tell_written
 from fltheory.progress import shown_progress
 
@@ -28,19 +34,13 @@ def command(
             help="A log of who was there; or, if it ends in .toml, a problem: a, b, ..."
         ),
     ],
-    sizes: Annotated[
-        Path | None, typer.Option(help="CSV client,size: a log's targets; equal by default.")
-    ] = None,
+    sizes: SizesFile = None,
     method: Annotated[Method, typer.Option(help="How the minimum is found.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Rounds of a run, with a log.")] = 1000,
     local_steps: Annotated[int, typer.Option(help="Local steps of a round, with a log.")] = 1,
-    noise: Annotated[
-        float, typer.Option(help="Of a gradient, relative to the one at the start, with a log.")
-    ] = 1.0,
-    dissimilarity: Annotated[
-        float, typer.Option(help="Gamma, in units of L ||w_0 - w*||^2, with a log.")
-    ] = 0.5,
-    condition: Annotated[float, typer.Option(help="L / mu, with a log.")] = 1.0,
+    noise: ClientNoise = 1.0,
+    dissimilarity: ClientDissimilarity = 0.5,
+    condition: ClientCondition = 1.0,
     round_length: RoundLength = None,
     out: Annotated[
         Path | None,

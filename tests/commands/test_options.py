@@ -54,6 +54,10 @@ MEANINGS = {
     "--local-steps": ("Local steps of a round", int),
     "--replicas": ("Sample size where sampled", int),
     "--budget": ("Settings to try", int),
+    "--sizes": ("CSV client,size", Path),
+    "--noise": ("Of a gradient, relative to the one at the start", float),
+    "--dissimilarity": ("Gamma, in units of", float),
+    "--condition": ("L / mu", float),
     "--round-length": ("How long a round lasts", float),
     "--data": ("Folder of the data set's files", Path),
 }

@@ -1,0 +1,166 @@
+"""What a log says of the algorithms, in three sentences and a table."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from fltheory.advice import Advice, Bias
+
+_NAMES_SHOWN = 3
+_TIMES = (0.1, 1.0, 10.0)
+
+
+def sentences(advice: Advice) -> tuple[str, str, str]:
+    """Return which algorithm to use, where plain FedAvg ends, and who never appears."""
+    return _use(advice), _fedavg(advice), _never(advice)
+
+
+def _use(advice: Advice) -> str:
+    best, fallback = advice.best, advice.fallback
+    if not math.isfinite(best.error):
+        return "No algorithm settles at any step size that was tried."
+    ends = f"it ends within {best.error:.2g} of the optimum, typically {best.usual_error:.2g}"
+    if best is fallback:
+        return f"Use {best.called}, which needs {best.needs}: {ends}."
+    return (
+        f"Use {best.called} if you can provide what it needs, {best.needs}: {ends}; else "
+        f"{fallback.called} ({fallback.error:.2g}, {fallback.usual_error:.2g})."
+    )
+
+
+def _fedavg(advice: Advice) -> str:
+    found = advice.named("fedavg")
+    parts = advice.fedavg_parts
+    rare, never = advice.rare, advice.population.never
+    whose = [
+        f"{parts[rare].sum():.2g} from the {_clients(rare.size)} online less than "
+        f"{advice.rare_below:.1%} of the time, half the mean"
+    ]
+    if never.size:
+        whose.append(f"{parts[never].sum():.2g} from those who never appear")
+    again = ""
+    if abs(found.log.at_worst - found.process.at_worst) > 0.1 * found.process.at_worst:
+        again = f" (along this very log {_range(found.log)})"
+    return (
+        f"Plain FedAvg ends {found.process.unrelated:.2g} from the optimum if what clients want "
+        f"has nothing to do with when they are online, and up to {found.process.at_worst:.2g} if "
+        f"it has{again}; of that {found.process.at_worst:.2g}, {' and '.join(whose)}."
+    )
+
+
+def _never(advice: Advice) -> str:
+    population = advice.population
+    never = population.never
+    if not never.size:
+        return "Every client appears in the log: nobody is left out for good."
+    names = [population.log.clients[client] for client in never[:_NAMES_SHOWN]]
+    named = ", ".join(names) + (", ..." if never.size > _NAMES_SHOWN else "")
+    lost = float(population.importance[never].sum())
+    safari = advice.named("safari")
+    return (
+        f"{_clients(never.size)} never appear ({named}; {lost:.2g} of the target): no algorithm "
+        f"without server data ends nearer than {_range(advice.exclusion)}; with data like all "
+        f"clients' on the server one can train there alone without bias, and SAFARI, every other "
+        f"round of which is the server's, ends at {_range(safari.process)}."
+    )
+
+
+def _clients(count: int) -> str:
+    return f"{count} client{'' if count == 1 else 's'}"
+
+
+def _range(bias: Bias) -> str:
+    return f"{bias.unrelated:.2g} (unrelated) to {bias.at_worst:.2g} (at worst)"
+
+
+def advice_table(advice: Advice) -> Table:
+    """Return a line an algorithm."""
+    table = Table()
+    for name in ("algorithm", "needs"):
+        table.add_column(name)
+    for name in (
+        "step",
+        "bias, process",
+        "at worst",
+        "bias, log",
+        "at worst",
+        "sway",
+        "noise",
+        "error",
+        f"rounds to {advice.within:g}",
+    ):
+        table.add_column(name, justify="right", no_wrap=True)
+    for found in advice.algorithms:
+        mark = "" if found.closed_form else "~"
+        table.add_row(
+            found.called,
+            str(found.needs),
+            f"{found.step:.3g}",
+            mark + _number(found.process.unrelated),
+            mark + _number(found.process.at_worst),
+            *map(_number, (found.log.unrelated, found.log.at_worst, found.sway, found.noise)),
+            _number(found.error),
+            "never" if found.rounds is None else str(found.rounds),
+        )
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if math.isfinite(value) else "diverges"
+
+
+def assumptions(advice: Advice, total_size: float | None) -> str:
+    """Return what the figures rest on, a line each."""
+    population, training = advice.population, advice.population.training
+    log = population.log
+    targets = (
+        "equal, as no --sizes are given"
+        if total_size is None
+        else f"sizes divided by their sum, {total_size:g}"
+    )
+    followed = (
+        f"{population.shown.size} groups stand for {population.ever.size} clients and "
+        if population.shown.size < population.ever.size
+        else ""
+    )
+    last = len(population.recorded)
+    rounds = f"all {last} rounds" if last == log.n_rounds else f"the last {last} rounds"
+    return "\n".join(
+        (
+            f"targets: {targets}",
+            "unit: ||w_0 - w*||, and L for slopes; process: a two-state chain a client, "
+            "independent of the others; log: "
+            f"{followed}{rounds}, over and over",
+            "bias: root mean square over optima in unrelated directions; at worst: over all "
+            "optima; ~ drawn, else in closed form",
+            "sway, noise: what coming and going, and gradients, move the model about its mean; "
+            "error: all three, bias at its worst",
+            f"assumed: quadratic clients, {training.local_steps} local steps; dissimilarity "
+            f"{training.dissimilarity:g}, noise {training.noise:g}, condition "
+            f"{training.condition:g}; of steps 1, 1/4, 1/16, 1/64 of {training.step:.3g}/L the one "
+            "with the least error late in the log",
+            f"if unsure: {_sensitivity(advice)}",
+        )
+    )
+
+
+def _sensitivity(advice: Advice) -> str:
+    """Say what would be advised for other clients: errors are sums of known multiples."""
+    other: dict[str, list[str]] = {}
+    for far in _TIMES:
+        for noisy in _TIMES:
+            found = advice.best_if(math.sqrt(far), noisy)
+            if found is not advice.best:
+                what = [f"dissimilarity x {far:g}"] * (far != 1) + [f"noise x {noisy:g}"] * (
+                    noisy != 1
+                )
+                other.setdefault(found.called, []).append(" with ".join(what))
+    scale = "bias and sway grow with the root of dissimilarity, noise with noise"
+    if not other:
+        return f"{scale}; the advice is the same for a tenth and ten times of either"
+    told = "; ".join(f"{name} for {', '.join(cases)}" for name, cases in other.items())
+    return f"{scale}; another would be {told}"
