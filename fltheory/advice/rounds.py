@@ -117,23 +117,26 @@ class LogRounds:
     def _pass(self) -> _Pass | None:
         clients, distances = self._clients, self._population.group_distances
         models = np.empty((len(self._population.recorded), distances.targets.size))
-        starts, noises = np.empty(len(models)), np.empty(len(models))
+        starts, noises = np.empty((len(models), 1)), np.empty(len(models))
         for index, (state, _) in enumerate(islice(self._states, len(models))):
             x = state["x"]
             if not np.abs(x).max() < _DIVERGED:
                 return None
             models[index] = clients.weights(x)[0]
             starts[index], noises[index] = clients.start(x)[0], clients.noise(x)[0]
-        away = models - (1 - starts)[:, None] * distances.targets
+        # Without what is left of the start: a mean of optima, as the limit is.
+        moved = np.where(starts == 1, 1, 1 - starts)
+        settled = models / moved
         # The noise of so few coordinates is itself noisy: its mean stands for it in all rounds.
         noise = self._population.training.noise**2 * noises.mean() * self._population.thinning
-        squares = starts**2 + distances.radius**2 * (away**2 @ distances.spread)
-        return _Pass(models, np.sqrt(squares + noise), math.sqrt(noise))
+        away = (1 - starts) * (settled - distances.targets)
+        squares = starts[:, 0] ** 2 + distances.radius**2 * (away**2 @ distances.spread)
+        return _Pass(settled, np.sqrt(squares + noise), math.sqrt(noise))
 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """Models (rounds, G), errors (rounds,) and root-mean-square noise of a record's rounds."""
+    """A record's rounds: models less start (rounds, G), errors (rounds,), and rms noise."""
 
     models: FloatArray
     errors: FloatArray

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fltheory.advice import Advice, Bias
 
 _NAMES_SHOWN = 3
+_NO_BIAS = 1e-9
 _TIMES = (0.1, 1.0, 10.0)
 
 
@@ -23,12 +24,15 @@ def _use(advice: Advice) -> str:
     best, fallback = advice.best, advice.fallback
     if not math.isfinite(best.error):
         return "No algorithm settles at any step size that was tried."
-    ends = f"it ends within {best.error:.2g} of the optimum, typically {best.usual_error:.2g}"
+    ends = (
+        f"its error in the long run is {best.usual_error:.2g} if what clients want has nothing to "
+        f"do with when they are online, and at most {best.error:.2g}"
+    )
     if best is fallback:
         return f"Use {best.called}, which needs {best.needs}: {ends}."
     return (
         f"Use {best.called} if you can provide what it needs, {best.needs}: {ends}; else "
-        f"{fallback.called} ({fallback.error:.2g}, {fallback.usual_error:.2g})."
+        f"{fallback.called} ({fallback.usual_error:.2g} and {fallback.error:.2g})."
     )
 
 
@@ -36,19 +40,25 @@ def _fedavg(advice: Advice) -> str:
     found = advice.named("fedavg")
     parts = advice.fedavg_parts
     rare, never = advice.rare, advice.population.never
-    whose = [
-        f"{parts[rare].sum():.2g} from the {_clients(rare.size)} online less than "
-        f"{advice.rare_below:.1%} of the time, half the mean"
-    ]
+    if found.process.at_worst < _NO_BIAS:
+        return "Plain FedAvg has no bias here: all clients count in it as they should."
+    whose = []
+    if rare.size:
+        whose.append(
+            f"{parts[rare].sum():.2g} from the {_clients(rare.size)} "
+            f"({rare.size / parts.size:.0%}) online less than {advice.rare_below:.1%} of the time, "
+            "half the mean"
+        )
     if never.size:
         whose.append(f"{parts[never].sum():.2g} from those who never appear")
     again = ""
     if abs(found.log.at_worst - found.process.at_worst) > 0.1 * found.process.at_worst:
         again = f" (along this very log {_range(found.log)})"
+    of_that = f"; of these {found.process.at_worst:.2g}, {' and '.join(whose)}" if whose else ""
     return (
         f"Plain FedAvg ends {found.process.unrelated:.2g} from the optimum if what clients want "
         f"has nothing to do with when they are online, and up to {found.process.at_worst:.2g} if "
-        f"it has{again}; of that {found.process.at_worst:.2g}, {' and '.join(whose)}."
+        f"it has{again}{of_that}."
     )
 
 
@@ -62,7 +72,8 @@ def _never(advice: Advice) -> str:
     lost = float(population.importance[never].sum())
     safari = advice.named("safari")
     return (
-        f"{_clients(never.size)} never appear ({named}; {lost:.2g} of the target): no algorithm "
+        f"{_clients(never.size)} never appear{'s' if never.size == 1 else ''} ({named}; "
+        f"{lost:.2g} of the target): no algorithm "
         f"without server data ends nearer than {_range(advice.exclusion)}; with data like all "
         f"clients' on the server one can train there alone without bias, and SAFARI, every other "
         f"round of which is the server's, ends at {_range(safari.process)}."

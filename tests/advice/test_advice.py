@@ -1,0 +1,180 @@
+"""Advice against long simulations in plain NumPy, and against what is known beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from fltheory.advice import Advice, advise
+from fltheory.advice.population import Distances
+from fltheory.logs import AvailabilityLog
+from fltheory.weights import Training
+from tests.advice import plain_rounds
+
+SHARES = np.array([0.95, 0.8, 0.7, 0.5, 0.4, 0.2, 0.1, 0.0])
+SIZES = np.array([4.0, 1, 2, 3, 1, 2, 2, 1])
+
+
+@pytest.fixture(scope="module")
+def log() -> AvailabilityLog:
+    return AvailabilityLog.from_masks(np.random.default_rng(2).random((400, 8)) < SHARES)
+
+
+@pytest.fixture(scope="module")
+def found(log: AvailabilityLog) -> Advice:
+    return advise(log, SIZES, training=Training(noise=0.0), within=0.3)
+
+
+def plain(found: Advice) -> dict[str, Callable[..., Iterator[np.ndarray]]]:
+    pi = found.population.chains.availability
+    alpha = SIZES[:-1] / SIZES[:-1].sum()
+    everybody = np.full(pi.size, 1 / pi.size)
+    return {
+        "fedavg": plain_rounds.fedavg,
+        "fedau": plain_rounds.fedau(int(found.named("fedau").options["cutoff"])),
+        "fedar": plain_rounds.fedar,
+        "mifa": plain_rounds.mifa,
+        "fedvarp": plain_rounds.fedvarp,
+        "scaffold": plain_rounds.scaffold,
+        "fedavg-is": plain_rounds.inverse(everybody, pi),
+        "unbiased": plain_rounds.inverse(alpha, pi),
+        "adafed": plain_rounds.adafed(alpha, pi),
+        "f3ast": plain_rounds.f3ast(alpha, 4),
+        "safari": plain_rounds.safari(SIZES / SIZES.sum()),
+    }
+
+
+NAMES = ("fedavg", "fedau", "fedar", "mifa", "fedvarp", "scaffold", "fedavg-is", "unbiased")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "adafed", "f3ast", "safari"])
+def test_biases_are_those_of_a_long_simulation(found: Advice, name: str) -> None:
+    # With orthogonal optima of length one the distance is the root mean square over all optima.
+    chains = found.population.chains
+    advice = found.named(name)
+    replicas, rounds = (10, 4000) if name == "f3ast" else (40, 4000)
+    masks = plain_rounds.chains(chains.availability, chains.correlation, replicas, seed=7)
+    mean, error = plain_rounds.mean_model(
+        plain(found)[name], masks, np.eye(8)[:7], advice.step, rounds, rounds // 2
+    )
+    bias = float(np.linalg.norm(mean - SIZES / SIZES.sum()))
+    largest = max(other.process.unrelated for other in found.algorithms)
+    allowed = 4 * math.hypot(error, advice.process.error) + 0.01 * largest
+    assert advice.process.unrelated == pytest.approx(bias, abs=allowed)
+    # A bias of nothing would not pass.
+    assert bias > allowed
+
+
+def test_the_worst_bias_is_reached_by_some_optima_and_exceeded_by_none() -> None:
+    rng = np.random.default_rng(0)
+    targets, weights = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+    distances = Distances(targets, np.ones(6), 2.0)
+    from scipy.optimize import linprog
+
+    worst = linprog(targets - weights, A_eq=targets[None], b_eq=[0.0], bounds=[(-2.0, 2.0)] * 6)
+    assert distances.at_worst(weights) == pytest.approx(-worst.fun)
+
+
+def test_unrelated_optima_are_at_the_root_mean_square_distance() -> None:
+    rng = np.random.default_rng(1)
+    targets, weights = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+    directions = rng.standard_normal((40_000, 6, 3))
+    optima = 1.5 * directions / np.linalg.norm(directions, axis=2, keepdims=True)
+    drawn = np.sqrt((((weights - targets) @ optima) ** 2).sum(axis=-1).mean())
+    assert Distances(targets, np.ones(6), 1.5).unrelated(weights) == pytest.approx(drawn, rel=0.02)
+
+
+def test_clients_never_there_are_what_no_weights_mend(found: Advice) -> None:
+    assert found.population.never.tolist() == [7]
+    lost = SIZES[7] / SIZES.sum()
+    # All others are weighted up by 1/(1 - lost), and the absent client may be opposite to all.
+    assert found.exclusion.at_worst == pytest.approx(lost / (1 - lost))
+    for advice in found.algorithms:
+        if not advice.needs.server_data:
+            assert advice.process.at_worst > 0.99 * found.exclusion.at_worst - advice.process.error
+
+
+def test_everybody_always_there_has_no_bias() -> None:
+    found = advise(AvailabilityLog.from_masks(np.ones((30, 3))))
+    for advice in found.algorithms:
+        if advice.closed_form:
+            assert advice.process.at_worst == pytest.approx(0, abs=1e-12)
+            assert advice.log.unrelated == pytest.approx(0, abs=1e-3)
+    assert found.exclusion.at_worst == pytest.approx(0, abs=1e-12)
+
+
+def test_advice_needs_no_more_than_something_as_good(found: Advice) -> None:
+    able = [a for a in found.algorithms if not a.needs.server_data]
+    least = min(a.error for a in able)
+    assert found.best.error <= 1.05 * least
+    assert not found.best.needs.server_data
+    assert not found.fallback.needs.vectors
+    assert not found.fallback.needs.facts
+
+
+def test_needs_are_read_off_the_algorithms(found: Advice) -> None:
+    assert {advice.name: str(advice.needs) for advice in found.algorithms} == {
+        "fedavg": "nothing",
+        "fedau": "3 numbers a client",
+        "fedar": "1 vector a client, 2 numbers a client",
+        "mifa": "1 vector a client",
+        "fedvarp": "1 vector a client",
+        "scaffold": "1 vector a client",
+        "fedavg-is": "known availability",
+        "unbiased": "known availability",
+        "adafed": "known availability",
+        "f3ast": "1 number a client",
+        "safari": "server data",
+        "ca-fed": "9 numbers a client",
+    }
+
+
+def test_a_document_has_every_algorithm(found: Advice) -> None:
+    document = found.document()
+    assert [entry["name"] for entry in document["algorithms"]] == [
+        advice.name for advice in found.algorithms
+    ]
+    assert document["never_there"] == ["client 7"]
+    assert document["use"] == found.best.name
+
+
+def test_groups_stand_for_many_clients() -> None:
+    rng = np.random.default_rng(4)
+    shares = rng.beta(2, 3, 500)
+    log = AvailabilityLog.from_masks(rng.random((60, 500)) < shares)
+    from fltheory.advice.advice import _population
+
+    population = _population(log, None, Training(), 0)
+    assert population.shown.size == 200
+    assert sorted(np.concatenate(population.groups).tolist()) == list(range(population.ever.size))
+    distances = population.group_distances
+    assert distances.targets.sum() == pytest.approx(1)
+    # Weights that are alike within groups are as far off as those of all clients.
+    grouped = rng.dirichlet(np.ones(distances.targets.size))
+    every = np.zeros(500)
+    for weight, part in zip(grouped, population.groups, strict=False):
+        every[population.ever[part]] = weight / part.size
+    every[population.never] = (
+        0 if population.never.size == 0 else grouped[-1] / population.never.size
+    )
+    assert population.distances.unrelated(every) == pytest.approx(distances.unrelated(grouped))
+    assert population.distances.at_worst(every) == pytest.approx(distances.at_worst(grouped))
+
+
+@pytest.mark.parametrize(
+    ("masks", "sizes", "said"),
+    [
+        (np.zeros((5, 2)), None, "somebody there"),
+        (np.ones((1, 2)), None, "at least 2 rounds"),
+        (np.ones((5, 2)), [1.0], "sizes must have shape"),
+        (np.ones((5, 2)), [1.0, 0.0], "sizes must be positive, got 0 for 'client 1'"),
+    ],
+)
+def test_what_gives_no_advice_is_refused(
+    masks: np.ndarray, sizes: list[float] | None, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        advise(AvailabilityLog.from_masks(masks), sizes)
