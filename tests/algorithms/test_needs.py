@@ -1,0 +1,42 @@
+"""What algorithms need, read off what they keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from fltheory.algorithms.needs import Needs
+from fltheory.algorithms.table import ALGORITHMS
+
+CIRCUMSTANCES = {
+    "client_lr": 0.1,
+    "assist_lr": 0.1,
+    "local_steps": 1,
+    "target_weights": (0.25,) * 4,
+    "aggregation_weights": (0.25,) * 4,
+    "availability": (0.5,) * 4,
+    "correlation": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fedavg", "nothing"),
+        ("mifa", "1 vector a client, 1 number a client"),
+        ("adafed", "known availability"),
+        ("safari", "server data"),
+    ],
+)
+def test_needs_in_words(name: str, said: str) -> None:
+    listed = ALGORITHMS[name]
+    algorithm = listed.tried(4, CIRCUMSTANCES)
+    assert str(Needs.of(algorithm, listed.facts_required, 4)) == said
+
+
+def test_server_data_is_the_hardest_to_come_by_and_nothing_the_easiest() -> None:
+    ranks = {
+        name: Needs.of(listed.tried(4, CIRCUMSTANCES), listed.facts_required, 4).rank
+        for name, listed in ALGORITHMS.items()
+    }
+    assert max(ranks, key=ranks.__getitem__) == "safari"
+    assert min(ranks.values()) == ranks["fedavg"]

@@ -1,0 +1,68 @@
+"""``fltheory advise``: three sentences, a table, JSON and a figure from a log."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fltheory.logs import AvailabilityLog, write_log
+
+
+@pytest.fixture
+def log_file(tmp_path: Path) -> Path:
+    """Return a log of four clients and 60 rounds; the last client is never there."""
+    masks = np.random.default_rng(5).random((60, 4)) < [0.1, 0.5, 0.9, 0]
+    write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks, ["ann", "bob", "cid", "dot"]))
+    return tmp_path / "log.csv"
+
+
+def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_path) -> None:
+    sizes, found, figure = (tmp_path / name for name in ("sizes.csv", "advice.json", "advice.svg"))
+    sizes.write_text("client,size\nann,1\nbob,2\ncid,3\ndot,4\n")
+    status, out, err = fltheory_command(
+        "advise", log_file, "--sizes", sizes, "--json", found, "--figure", figure
+    )
+    assert (status, err) == (0, "")
+    use, fedavg, never = out.splitlines()[:3]
+    assert use.startswith("Use ")
+    assert fedavg.startswith("Plain FedAvg ends ")
+    assert never.startswith("1 client never appears (dot; 0.4 of the target)")
+    assert "sizes divided by their sum, 10" in out
+    document = json.loads(found.read_text())
+    assert document["sentences"] == [use, fedavg, never]
+    assert len(document["algorithms"]) == 12
+    assert "<svg" in figure.read_text()
+
+
+def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path) -> None:
+    biases = []
+    for dissimilarity in ("0.5", "2"):
+        found = tmp_path / "advice.json"
+        fltheory_command("advise", log_file, "--dissimilarity", dissimilarity, "--json", found)
+        biases.append(json.loads(found.read_text())["exclusion"]["at_worst"])
+    # Distances grow with the root of dissimilarity.
+    assert biases[1] == pytest.approx(2 * biases[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "said"),
+    [
+        ("round,ann,bob\n0,1,0\n", None, "round"),
+        ("round,ann,bob\n0,0,0\n1,0,0\n", None, "nobody"),
+        ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\neve,2\n", "line 3"),
+        ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\n", "none for 'bob'"),
+    ],
+)
+def test_bad_input_is_one_line(fltheory_command, tmp_path, text, sizes, said) -> None:
+    (tmp_path / "log.csv").write_text(text)
+    words = ["advise", tmp_path / "log.csv"]
+    if sizes is not None:
+        (tmp_path / "sizes.csv").write_text(sizes)
+        words += ["--sizes", tmp_path / "sizes.csv"]
+    status, out, err = fltheory_command(*words)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert said in err

@@ -1,0 +1,50 @@
+"""Advice in words: sentences that say what the figures say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fltheory.advice import Advice, advise
+from fltheory.logs import AvailabilityLog
+from fltheory.report.terminal.advice_report import advice_table, assumptions, sentences
+
+
+@pytest.fixture(scope="module")
+def found() -> Advice:
+    masks = np.random.default_rng(1).random((60, 4)) < [0.9, 0.5, 0.1, 0]
+    return advise(AvailabilityLog.from_masks(masks))
+
+
+def test_the_first_names_the_best_and_what_to_use_without_its_needs(found: Advice) -> None:
+    use = sentences(found)[0]
+    assert use.startswith(f"Use {found.best.called}")
+    assert found.fallback.called in use
+    assert f"{found.best.error:.2g}" in use
+
+
+def test_the_second_says_how_much_comes_from_rare_clients(found: Advice) -> None:
+    fedavg = sentences(found)[1]
+    assert f"up to {found.named('fedavg').process.at_worst:.2g}" in fedavg
+    assert f"{found.fedavg_parts[found.rare].sum():.2g} from the 1 client (25%)" in fedavg
+    assert found.fedavg_parts.sum() == pytest.approx(found.named("fedavg").process.at_worst)
+
+
+def test_the_third_says_who_never_appears(found: Advice) -> None:
+    assert sentences(found)[2].startswith("1 client never appears (client 3; 0.25 of the target)")
+
+
+def test_nothing_is_lost_where_everybody_is_there() -> None:
+    _, fedavg, never = sentences(advise(AvailabilityLog.from_masks(np.ones((20, 2)))))
+    assert fedavg.startswith("Plain FedAvg has no bias here")
+    assert never.startswith("Every client appears")
+
+
+def test_a_row_an_algorithm(found: Advice) -> None:
+    assert advice_table(found).row_count == len(found.algorithms)
+
+
+def test_it_is_said_what_is_assumed_and_what_if_it_is_wrong(found: Advice) -> None:
+    text = assumptions(found, None)
+    assert "dissimilarity 0.5, noise 1, condition 1" in text
+    assert "if unsure:" in text
