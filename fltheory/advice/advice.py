@@ -24,8 +24,8 @@ from fltheory.progress import Progress
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training
 
-# Steps that are tried beside the longest, relative to it.
-_SHORTER = (1 / 4, 1 / 16, 1 / 64)
+# Steps that are tried, relative to the longest.
+_STEPS, _FIRST_TRIED = (1.0, 1 / 4, 1 / 16, 1 / 64), 2
 _AS_GOOD = 1.05
 _WORTH_PROCESSES = 2**15
 _CURVATURES = 1
@@ -70,6 +70,9 @@ class AlgorithmAdvice:
         Whether the bias of the process is the formula's.
     process, drawn, log : Bias
         Of the fitted process; of draws of it; and of the log, over and over.
+    whole : bool
+        Whether all rounds of the log were followed. If not, its bias is that of a part, in which
+        rare clients may be missing, and does not count.
     sway, noise : float
         What the coming and going of clients and gradients' noise add: root mean squares, the
         larger of process and log.
@@ -85,6 +88,7 @@ class AlgorithmAdvice:
     needs: Needs
     step: float
     closed_form: bool
+    whole: bool
     process: Bias
     drawn: Bias
     log: Bias
@@ -100,13 +104,17 @@ class AlgorithmAdvice:
 
     def error_if(self, radius: float, noise: float) -> float:
         """Return the error if optima were so many times as far apart, and gradients as noisy."""
-        bias = max(self.process.at_worst, self.log.at_worst)
+        bias = max(bias.at_worst for bias in self._counted)
         return math.hypot(radius * bias, radius * self.sway, noise * self.noise)
 
     @property
     def usual_error(self) -> float:
         """The same for optima unrelated to who is there."""
-        return math.hypot(max(self.process.unrelated, self.log.unrelated), self.sway, self.noise)
+        return math.hypot(max(bias.unrelated for bias in self._counted), self.sway, self.noise)
+
+    @property
+    def _counted(self) -> tuple[Bias, ...]:
+        return (self.process, self.log) if self.whole else (self.process,)
 
     @property
     def called(self) -> str:
@@ -368,6 +376,7 @@ def _advice_on(
         needs=Needs.of(algorithm, ALGORITHMS[name].facts_required, population.shown.size),
         step=step,
         closed_form=limit is not None,
+        whole=len(population.recorded) == population.log.n_rounds,
         process=_NOWHERE if drawn is None else process,
         drawn=of_drawn,
         log=_NOWHERE if log is None else _bias(population.group_distances, log.weights),
@@ -405,15 +414,20 @@ def _best_step(
 ) -> tuple[float, OnTheLog | None]:
     """Return the step whose error is least late in the log, and its run.
 
-    Steps are tried from the longest, until a shorter one is worse.
+    From the second shortest, longer steps are tried as long as they are better, else shorter.
     """
-    step, best = longest, follow(longest)
-    for factor in _SHORTER:
-        run = follow(factor * longest)
-        if run.late_error > best.late_error:
+    at = _FIRST_TRIED
+    best = follow(_STEPS[at] * longest)
+    for direction in (-1, 1):
+        before = at
+        while 0 <= at + direction < len(_STEPS):
+            run = follow(_STEPS[at + direction] * longest)
+            if run.late_error >= best.late_error:
+                break
+            at, best = at + direction, run
+        if at != before:
             break
-        step, best = factor * longest, run
-    return step, best.on_the_log()
+    return _STEPS[at] * longest, best.on_the_log()
 
 
 def _bias(distances: Distances, weights: FloatArray) -> Bias:
