@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from fltheory.advice import Advice, advise
+from fltheory.advice import Advice, Bias, advise
 from fltheory.logs import AvailabilityLog
 from fltheory.weights import Training
 from tests.advice import plain_rounds
@@ -93,6 +94,13 @@ def test_advice_needs_no_more_than_something_as_good(found: Advice) -> None:
     assert not found.best.needs.server_data
     assert not found.fallback.needs.vectors
     assert not found.fallback.needs.facts
+
+
+def test_a_part_of_a_log_does_not_count_as_the_log(found: Advice) -> None:
+    fedavg = replace(found.named("fedavg"), log=Bias(9.0, 9.0))
+    assert fedavg.error >= 9
+    assert replace(fedavg, whole=False).error < 2
+    assert replace(fedavg, whole=False).usual_error < 2
 
 
 def test_needs_are_read_off_the_algorithms(found: Advice) -> None:

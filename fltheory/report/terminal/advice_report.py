@@ -52,7 +52,10 @@ def _fedavg(advice: Advice) -> str:
     if never.size:
         whose.append(f"{parts[never].sum():.2g} from those who never appear")
     again = ""
-    if found.whole and abs(found.log.at_worst - found.process.at_worst) > 0.1 * found.process.at_worst:
+    if (
+        found.whole
+        and abs(found.log.at_worst - found.process.at_worst) > 0.1 * found.process.at_worst
+    ):
         again = f" (along this very log {_range(found.log)})"
     of_that = f"; of these {found.process.at_worst:.2g}, {' and '.join(whose)}" if whose else ""
     return (
@@ -139,7 +142,11 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
         else ""
     )
     last = len(population.recorded)
-    rounds = f"all {last} rounds" if last == log.n_rounds else f"the last {last} rounds, whose bias does not count"
+    rounds = (
+        f"all {last} rounds"
+        if last == log.n_rounds
+        else f"the last {last} rounds, whose bias does not count"
+    )
     return "\n".join(
         (
             f"targets: {targets}",
