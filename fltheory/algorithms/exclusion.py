@@ -55,26 +55,39 @@ def kept_after_exclusion(
     order = xp.argsort(-order_by, axis=1, stable=True)
     weight = xp.take_along_axis(alpha + xp.zeros_like(gap), order, axis=1)
     weighted_gap = weight * xp.take_along_axis(gap, order, axis=1)
-    largest = xp.max(gap, axis=1)
+    largest = xp.max(gap, axis=1, keepdims=True)
     is_in = xp.astype(xp.take_along_axis(kept, order, axis=1), gap.dtype)
-    left = [is_in[:, place] for place in range(is_in.shape[1])]
-    share = xp.sum(weight * is_in, axis=1)
-    loss = xp.sum(weighted_gap * is_in, axis=1)
-    count = xp.sum(is_in, axis=1)
-    bias_factor = kappa_bar**2 * largest
-    epsilon = loss / share + bias_factor * (1 - share) ** 2
-    one, least_weight = xp.ones_like(share), xp.min(weight, axis=1)
-    for place, inside in enumerate(left):
-        may_go = (inside > 0) & (count > 1) & (largest > 0)
-        # Whoever is left weighs at least that much; a difference can round to zero.
-        other_share = xp.where(may_go, xp.maximum(share - weight[:, place], least_weight), one)
-        other_loss = loss - weighted_gap[:, place]
-        without = other_loss / other_share + bias_factor * (1 - other_share) ** 2
-        goes = may_go & (epsilon - without >= threshold)
-        left[place] = inside * ~goes
-        share = xp.where(goes, other_share, share)
-        loss = xp.where(goes, other_loss, loss)
-        epsilon = xp.where(goes, without, epsilon)
-        count = count - xp.astype(goes, gap.dtype)
+    inside = (is_in > 0) & (largest > 0)
+    totals = [xp.sum(of * is_in, axis=1, keepdims=True) for of in (weight, weighted_gap, is_in)]
+    # Whoever is left weighs at least that much; a difference can round to zero.
+    least_weight = xp.min(weight, axis=1, keepdims=True)
+
+    def epsilon(share: Array, loss: Array) -> Array:
+        return loss / share + kappa_bar**2 * largest * (1 - share) ** 2
+
+    # A client's trial depends on those who went before it. All are tried at once, given a guess of
+    # who goes, and again with what came out, until it is the guess: then each trial is the one
+    # that comes in its turn. Each time at least one more of them is, counted from the first; in
+    # practice a few times are enough.
+    goes = xp.zeros_like(inside)
+    while True:
+        gone = xp.astype(goes, gap.dtype)
+        share, loss, count = (
+            _left_before(total, of * gone)
+            for total, of in zip(totals, (weight, weighted_gap, gone), strict=True)
+        )
+        share = xp.maximum(share, least_weight)
+        without = epsilon(xp.maximum(share - weight, least_weight), loss - weighted_gap)
+        tried = inside & (count > 1) & (epsilon(share, loss) - without >= threshold)
+        if bool(xp.all(tried == goes)):
+            break
+        goes = tried
     back = xp.argsort(order, axis=1, stable=True)
-    return xp.take_along_axis(xp.stack(left, axis=1), back, axis=1) > 0
+    return xp.take_along_axis(is_in - gone, back, axis=1) > 0
+
+
+def _left_before(total: Array, gone: Array) -> Array:
+    """Return what is left of a total before each place, in the order in which it goes."""
+    xp = array_namespace(total)
+    left = xp.cumulative_sum(xp.concat([total, -gone], axis=1), axis=1)
+    return left[:, :-1]

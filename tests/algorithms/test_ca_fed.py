@@ -194,7 +194,7 @@ def plain_get(
 
 @given(
     st.integers(0, 10**6),
-    st.integers(1, 8),
+    st.integers(1, 40),
     st.sampled_from([0.0, 0.01, 0.1, 1.0]),
     st.sampled_from([0.0, 0.3, 1.0, 3.0]),
 )
