@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.engines.fedau_weights.weight_error import (
+    _MARGIN,
+    _counts_kept,
     interval_moments,
     rational_weight_error,
     weight_error,
@@ -82,6 +84,16 @@ def test_many_rounds_stay_within_the_stated_error() -> None:
     assert exact.error.max() < 1e-9
     short = rational_weight_error(Fraction(1, 10), 10, 40)
     np.testing.assert_allclose(exact.values[:40], [float(v) for v in short], rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.95])
+def test_counts_are_kept_within_nine_standard_deviations_of_a_binomial(p: float) -> None:
+    """Without a cut-off an interval ends in a round with probability p, whatever came before."""
+    rounds = 10_000
+    fewest, most = _counts_kept(1 / p, (1 - p) / p**2, math.inf, rounds)
+    reach = 9 * math.sqrt(rounds * p * (1 - p))
+    assert fewest == max(1, math.floor(rounds * p - reach - _MARGIN))
+    assert most == min(rounds, math.ceil(rounds * p + reach + _MARGIN))
 
 
 def test_several_clients_at_once() -> None:
