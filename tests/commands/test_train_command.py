@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from fltheory.hardware.training import measure, read_experiment  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "experiments" / "digits.toml"
-COMMAND = [sys.executable, "-c", "from fltheory.cli import main; main()", "train"]
 
 
 @pytest.fixture
@@ -47,20 +45,33 @@ def test_digits_show_the_effect(train_command, tmp_path: Path) -> None:
     assert f"Made by `fltheory train {DIGITS} --set seeds=[0] --page {page}`" in page.read_text()
 
 
-def killed_midway(out: Path, arguments: list[str]) -> None:
-    """Run the command in a process of its own, and kill it once a run is under way."""
-    process = subprocess.Popen(
-        [*COMMAND, *arguments, "--out", str(out)],
+KILLED = """
+import os, signal, sys
+from fltheory.cli import main
+from fltheory.hardware.training import run
+
+write, left = run.write_checkpoint, [int(sys.argv.pop(1))]
+
+def write_and_die(*arguments):
+    write(*arguments)
+    left[0] -= 1
+    if left[0] == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run.write_checkpoint = write_and_die
+main()
+"""
+
+
+def killed_after(checkpoints: int, out: Path, arguments: list[str]) -> None:
+    """Run the command in a process of its own, which is killed once it has written so many."""
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, str(checkpoints), "train", *arguments, "--out", str(out)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    deadline = time.monotonic() + 600
-    while process.poll() is None and len(list(out.glob("*.pt"))) < 2:
-        assert time.monotonic() < deadline, "no checkpoint was written"
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    assert killed.returncode == -signal.SIGKILL
 
 
 def test_after_a_kill_the_same_command_ends_with_the_same_numbers(tmp_path: Path) -> None:
@@ -68,7 +79,7 @@ def test_after_a_kill_the_same_command_ends_with_the_same_numbers(tmp_path: Path
     arguments = [str(DIGITS), "--checkpoint-every", "7"]
     for change in changes:
         arguments += ["--set", change]
-    killed_midway(tmp_path / "killed", arguments)
+    killed_after(50, tmp_path / "killed", arguments)
     left = [torch.load(file, weights_only=True) for file in (tmp_path / "killed").glob("*.pt")]
     assert any(0 < checkpoint["done"] < 300 for checkpoint in left)
     table = read_experiment(DIGITS, changes)
