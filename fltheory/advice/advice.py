@@ -27,6 +27,8 @@ from fltheory.weights.deployment import Training
 # Steps that are tried, relative to the longest.
 _STEPS, _FIRST_TRIED = (1.0, 1 / 4, 1 / 16, 1 / 64), 2
 _AS_GOOD = 1.05
+# Where the limit has a closed form, draws show sway and noise alone.
+_FEW_DRAWS, _DRAWS = 4, 16
 _WORTH_PROCESSES = 2**15
 _CURVATURES = 1
 _CUTOFF_CLIENTS, _CUTOFF_ROUNDS = 6, 1000
@@ -365,7 +367,9 @@ def _advice_on(
         population.training.step, lambda step: LogRounds(made(step), population, seed)
     )
     algorithm = made(step)
-    drawn = None if log is None else along_the_process(algorithm, population, step, seed)
+    known = isinstance(algorithm, KnownLimit)
+    draws = _FEW_DRAWS if known else _DRAWS
+    drawn = None if log is None else along_the_process(algorithm, population, step, seed, draws)
     of_drawn = _NOWHERE if drawn is None else _drawn_bias(population.group_distances, drawn.weights)
     limit = limit_weights(name, population, step, options)
     process = of_drawn if limit is None else _bias(population.distances, limit)

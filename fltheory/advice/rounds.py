@@ -16,7 +16,6 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _DIVERGED = 1e6
-_REPLICAS = 4
 _FEWEST, _MOST = 400, 2000
 _TIME_CONSTANTS = 16
 
@@ -144,7 +143,7 @@ class _Pass:
 
 
 def along_the_process(
-    algorithm: Algorithm, population: Population, step: float, seed: int
+    algorithm: Algorithm, population: Population, step: float, seed: int, draws: int
 ) -> AlongTheProcess | None:
     """Follow an algorithm through draws of the fitted process; None where it diverges.
 
@@ -155,6 +154,8 @@ def along_the_process(
     step : float
         What the algorithm goes of its way in a round, about: it settles in its inverse.
     seed : int
+    draws : int
+        At least 2.
     """
     clients, distances = population.clients(seed), population.group_distances
     rng = np.random.default_rng(seed + 1)
@@ -163,11 +164,11 @@ def along_the_process(
         algorithm,
         clients,
         population.group_chains,
-        clients.at_optimum(_REPLICAS),
+        clients.at_optimum(draws),
         participation_rng=rng,
         branch_rng=rng,
     )
-    sum_of = np.zeros((_REPLICAS, distances.targets.size))
+    sum_of = np.zeros((draws, distances.targets.size))
     squares, noise = 0.0, 0.0
     for index, (state, _) in enumerate(islice(states, 2 * half)):
         x = state["x"]
@@ -176,10 +177,10 @@ def along_the_process(
         if index >= half:
             weights = clients.weights(x)
             sum_of += weights
-            squares += float((distances.squares(weights)).sum()) / (_REPLICAS * half)
+            squares += float((distances.squares(weights)).sum()) / (draws * half)
             noise += float(clients.noise(x).mean()) / half
     means = sum_of / half
-    about_mean = squares - float(distances.squares(means).sum()) / _REPLICAS
+    about_mean = squares - float(distances.squares(means).sum()) / draws
     return AlongTheProcess(
         weights=means,
         sway=distances.radius * math.sqrt(max(about_mean, 0.0) * population.thinning),

@@ -166,6 +166,60 @@ def safari(x_star: Array) -> Callable[..., Iterator[Array]]:
     return run
 
 
+def _excluding(kept: list[bool], alpha: list[float], gap: list[float], order: list[int]) -> None:
+    share = sum(a for a, k in zip(alpha, kept, strict=True) if k)
+    loss = sum(a * g for a, g, k in zip(alpha, gap, kept, strict=True) if k)
+    largest, count = max(gap), sum(kept)
+    for k in order:
+        if not kept[k] or count == 1 or largest == 0:
+            continue
+        now = loss / share + largest * (1 - share) ** 2
+        others, lost = share - alpha[k], loss - alpha[k] * gap[k]
+        if lost / others + largest * (1 - others) ** 2 <= now:
+            kept[k], share, loss, count = False, others, lost, count - 1
+
+
+def ca_fed(
+    target: Array, losses: Callable[[Array], Array], start: Array | float = 0.0
+) -> Callable[..., Iterator[Array]]:
+    """CA-Fed with all it estimates; ``losses`` of models (R, d) are (R, N)."""
+
+    def run(masks: Masks, optima: Array, s: float) -> Iterator[Array]:
+        x = None
+        alpha = target.tolist()
+        for past, mask in enumerate(masks):
+            if x is None:
+                x = np.zeros((len(mask), optima.shape[1])) + start
+                loss, least = np.full(mask.shape, np.nan), np.full(mask.shape, np.inf)
+                there = stayed = waited = was = np.zeros(mask.shape)
+            now = mask.astype(float)
+            there = there + now
+            if past:
+                stayed, waited = stayed + was * now, waited + (1 - was) * (1 - now)
+            # Each of the two rows of a transition matrix, and pi, begins with one of either.
+            before = there - now
+            after_absence = past - before
+            rho = (stayed + 1) / (before + 2) + (waited + 1) / (after_absence + 2) - 1
+            pi, was = (there + 1) / (past + 3), now
+            told = losses(x)
+            smoothed = np.where(np.isnan(loss), told, 0.8 * loss + 0.2 * told)
+            loss = np.where(mask, smoothed, loss)
+            least = np.fmin(least, loss)
+            gap = np.where(np.isnan(loss), 0, loss - least)
+            kept = np.ones(mask.shape, dtype=bool)
+            for row in range(len(x)):
+                left = [True] * len(alpha)
+                for by in (-rho[row], pi[row]):
+                    order = np.argsort(by, kind="stable").tolist()
+                    _excluding(left, alpha, gap[row].tolist(), order)
+                kept[row] = left
+            w = now * kept * target / pi
+            x = x + s * (w @ optima - w.sum(axis=1, keepdims=True) * x)
+            yield x
+
+    return run
+
+
 def chains(pi: Array, nu: Array, replicas: int, seed: int) -> Masks:
     """Yield who is there by a two-state chain each, from its stationary law."""
     rng = np.random.default_rng(seed)

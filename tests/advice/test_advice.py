@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
 
 from fltheory.advice import Advice, Bias, advise
+from fltheory.advice.rounds import along_the_process
+from fltheory.algorithms import CAFed
 from fltheory.logs import AvailabilityLog
 from fltheory.weights import Training
 from tests.advice import plain_rounds
@@ -66,6 +69,33 @@ def test_biases_are_those_of_a_long_simulation(found: Advice, name: str) -> None
     assert advice.process.unrelated == pytest.approx(bias, abs=allowed)
     # A bias of nothing would not pass.
     assert bias > allowed
+
+
+def test_ca_fed_is_that_of_plain_numpy(found: Advice) -> None:
+    # Its least losses so far go on falling, so that rounds and start are those of the advice.
+    step, draws, rounds = 1 / 64, 60, 1024
+    population = found.population
+    algorithm = CAFed(population.group_facts["target_weights"], step, 1)
+    drawn = along_the_process(algorithm, population, step, 0, draws)
+    assert drawn is not None
+    targets = SIZES / SIZES.sum()
+
+    def losses(x: np.ndarray) -> np.ndarray:
+        return ((x**2).sum(axis=1, keepdims=True) - 2 * x[:, :7] + 1) / 2
+
+    chains = population.chains
+    run = plain_rounds.ca_fed(SIZES[:-1] / SIZES[:-1].sum(), losses, start=targets)
+    masks = plain_rounds.chains(chains.availability, chains.correlation, draws, seed=7)
+    late = islice(run(masks, np.eye(8)[:7], step), rounds // 2, rounds)
+    plain = sum(late) / (rounds // 2)
+    # Groups are in the order of availability.
+    ours = np.zeros_like(plain)
+    ours[:, population.ever[population.shown]] = drawn.weights[:, :7]
+    gap = np.abs(ours.mean(axis=0) - plain.mean(axis=0))[:7]
+    error = np.sqrt((ours.var(axis=0) + plain.var(axis=0))[:7] / (draws - 1))
+    assert (gap < 4 * error + 1e-9).all()
+    # An algorithm without bias would be seen.
+    assert (np.abs(ours.mean(axis=0) - targets)[:7] > 4 * error).any()
 
 
 def test_clients_never_there_are_what_no_weights_mend(found: Advice) -> None:

@@ -41,7 +41,7 @@ def test_an_error_is_that_of_the_start_before_anybody_pulls_apart() -> None:
 
 
 def test_noise_is_the_stationary_one() -> None:
-    drawn = along_the_process(FedAvg(STEP, 1), population(np.ones((20, 3)), noise=2.0), STEP, 0)
+    drawn = along_the_process(FedAvg(STEP, 1), population(np.ones((20, 3)), noise=2.0), STEP, 0, 4)
     assert drawn is not None
     # x_+ = (1 - s) x + s times the mean of three noises.
     expected = 4 * STEP**2 / 3 / (1 - (1 - STEP) ** 2)

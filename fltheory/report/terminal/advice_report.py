@@ -114,13 +114,19 @@ def advice_table(advice: Advice) -> Table:
             found.called,
             str(found.needs),
             f"{found.step:.3g}",
-            mark + _number(found.process.unrelated),
+            mark + _uncertain(found.process),
             mark + _number(found.process.at_worst),
             *map(_number, (found.log.unrelated, found.log.at_worst, found.sway, found.noise)),
             _number(found.error),
             "never" if found.rounds is None else str(found.rounds),
         )
     return table
+
+
+def _uncertain(bias: Bias) -> str:
+    """Return a bias, with its standard error if that is worth telling."""
+    told = _number(bias.unrelated)
+    return f"{told} ± {bias.error:.1g}" if bias.error > bias.unrelated / 10 else told
 
 
 def _number(value: float) -> str:
