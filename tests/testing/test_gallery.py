@@ -132,6 +132,17 @@ def test_what_the_paper_leaves_open_is_no_fault() -> None:
     check_algorithm(partial(GALLERY["f3ast"].run, last_of_equals=True), "f3ast")
 
 
+@pytest.mark.parametrize("ties", range(4))
+def test_clients_of_equal_estimates_may_be_tried_in_any_order(ties: int) -> None:
+    """By CA-Fed's paper; and rounding may tell apart what is equal."""
+    check_algorithm(partial(GALLERY["ca-fed"].run, ties=ties), "ca-fed", seed=ties)
+
+
+def test_rounding_decides_no_tie() -> None:
+    """Two clients had the same correlation but for rounding in a case of this seed."""
+    check_algorithm(GALLERY["ca-fed"].run, "ca-fed", seed=175, laws=["usual-slips"])
+
+
 @pytest.mark.parametrize(("name", "fault"), FAULTS)
 def test_every_fault_is_caught_and_its_cause_named(name: str, fault: str) -> None:
     """A cause that is named is the fault's, as it gives the fault's models on other traces."""

@@ -197,6 +197,8 @@ def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
         return None
     if found is None or (found.misconduct is None) != (failure.misconduct is None):
         return None
+    if not bench.specification.steady(case):
+        return None
     if found.misconduct is not None and failure.misconduct is not None:
         return found if found.misconduct.kind == failure.misconduct.kind else None
     return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,10 +21,14 @@ from fltheory.testing.conformance.likely_causes import (
     scaffold,
 )
 from fltheory.testing.conformance.likely_causes.rounds import Paper
+from fltheory.validation import FloatArray
 
 Options: TypeAlias = Mapping[str, Any]
 STEP_SIZES = ("client_lr", "local_steps", "server_lr")
 Draw: TypeAlias = Callable[[np.random.Generator, int, Options], Options]
+
+_NUDGE = 1e-8
+_ORDERS = 2
 
 
 def _nothing(rng: np.random.Generator, n: int, fixed: Options) -> Options:
@@ -37,6 +41,28 @@ def _as_it_is(case: Case) -> Case:
 
 def _any_step(fixed: Options) -> float:
     return math.inf
+
+
+def _moved(case: Case) -> Iterator[tuple[Case, FloatArray]]:
+    """Yield the case with numbers that differ a little, and what clients' estimates differ by.
+
+    Clients that tie come in one order, in the opposite one, and in some others.
+    """
+    n, rng = case.n_clients, np.random.default_rng(case.n_clients)
+    ascending = np.arange(n)
+    orders = [(ascending, ascending), (ascending, -ascending)]
+    orders += [(rng.permutation(n), rng.permutation(n)) for _ in range(_ORDERS)]
+    for order in orders:
+        for sign in (1, -1):
+            nudges = sign * _NUDGE * (1 + np.array(order) / n)
+            options = dict(case.options or {})
+            for name in ("target_weights", "availability"):
+                if isinstance(options.get(name), tuple):
+                    options[name] = tuple(np.array(options[name]) * (1 + nudges[0]))
+            if "prior" in options:
+                first, second = options["prior"]
+                options["prior"] = (first * (1 + sign * _NUDGE), second)
+            yield replace(case, x0=case.x0 * (1 + sign * _NUDGE), options=options), nudges
 
 
 @dataclass(frozen=True)
@@ -85,6 +111,22 @@ class Specification:
     def steps(self) -> Option:
         """What ``local_steps`` may be."""
         return StepsPerClient() if self.tuple_steps else Whole()
+
+    def steady(self, case: Case) -> bool:
+        """Whether numbers that differ a little lead to models that do.
+
+        If not, a choice is a tie or nearly one there, which rounding turns, or an order that the
+        paper leaves open.
+        """
+        if not self.chooses:
+            return True
+        models = self.paper.models(case)
+        size = float(np.abs(models).max()) + case.scale
+        far = (
+            np.abs(self.paper.models(moved, nudges=nudges) - models).max()
+            for moved, nudges in _moved(case)
+        )
+        return all(one <= 1e3 * _NUDGE * size for one in far)
 
     def _kinds(self, fixed: Options) -> list[tuple[str, Option]]:
         return [(name, self.steps if name == "local_steps" else OPTIONS[name]) for name in fixed]

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fltheory.testing import run_of
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
@@ -54,3 +55,38 @@ def test_the_largest_step_that_a_proximal_term_allows() -> None:
     with pytest.raises(ValueError, match=r"client_lr must be at most 0\.13, .* got 0\.14"):
         one.checked({"proximal": 10, "client_lr": 0.14})
     assert one.checked({"proximal": 0, "client_lr": 9.0})["client_lr"] == 9.0
+
+
+def _tried(correlation: tuple[float, ...]) -> Case:
+    """Return a round of CA-Fed in which the order matters: who is kept depends on it."""
+    clients = tuple(QuadraticClient(np.eye(1), np.array([c])) for c in (6.0, 5.0, 4.0, 2.0))
+    options = {
+        "target_weights": (0.1, 0.1, 0.5, 0.3),
+        "loss_smoothing": 1.0,
+        "threshold": 0.0,
+        "kappa_bar": 1.25,
+        "known_minima": (0.0,) * 4,
+        "availability": (0.5,) * 4,
+        "correlation": correlation,
+    }
+    return Case(clients, np.zeros(1), np.ones((1, 4), bool), 0.5, 1, options=options)
+
+
+def test_a_case_is_not_steady_where_it_matters_who_of_those_that_tie_is_tried_first() -> None:
+    models = {
+        order: run_of("ca-fed")(case.x0, case.clients, case.trace, **case.keywords)
+        for order in ((0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1))
+        if SPECIFICATIONS["ca-fed"].steady(case := _tried(order))
+    }
+    ascending, descending = models.values()
+    assert abs(ascending[1, 0] - descending[1, 0]) == pytest.approx(0.5)
+    assert not SPECIFICATIONS["ca-fed"].steady(_tried((0.25,) * 4))
+    nearly = tuple(0.25 + 1e-16 * k for k in range(4))
+    assert not SPECIFICATIONS["ca-fed"].steady(_tried(nearly))
+
+
+def test_ties_that_do_not_matter_are_steady() -> None:
+    tied = _tried((0.25,) * 4)
+    one = tied.ordered([2])
+    assert SPECIFICATIONS["ca-fed"].steady(one)
+    assert SPECIFICATIONS["fedavg"].steady(replace(tied, options={"weighting": "uniform"}))

@@ -73,8 +73,9 @@ def run(
     known_minima: Any = None,
     prior: tuple[float, float] = (1.0, 1.0),
     fault: str = "",
+    ties: int | None = None,
 ) -> np.ndarray:
-    """Return the server's models."""
+    """Return the server's models; ``ties`` draws in which order clients that tie are tried."""
     alpha = np.asarray(target_weights, dtype=float)
     n, x = alpha.size, np.array(x0)
     beta = {"smoothing reversed": 1 - loss_smoothing, "losses not smoothed": 1.0}.get(
@@ -104,7 +105,8 @@ def run(
         by_availability = -pi if fault == "most available first" else pi
         passes = [by_lambda] if fault == "no second pass" else [by_lambda, by_availability]
         for rank in passes:
-            kept = _tried(kept, alpha, gap, rank, threshold, kappa_bar, fault)
+            order = _order(rank, ties)
+            kept = _tried(kept, alpha, gap, order, threshold, kappa_bar, fault)
         gone |= ~kept
         if fault == "exclusion a round late":
             kept, before = before, kept
@@ -133,16 +135,24 @@ def _estimates(
     return pi, stays + waits - 1
 
 
+def _order(rank: np.ndarray, ties: int | None) -> np.ndarray:
+    """Return clients in ascending rank: by index where they tie, or in an order that is drawn."""
+    if ties is None:
+        return np.argsort(rank, kind="stable")
+    drawn = np.random.default_rng(ties).permutation(rank.size)
+    return np.lexsort((drawn, rank.round(9)))
+
+
 def _tried(
     kept: np.ndarray,
     alpha: np.ndarray,
     gap: np.ndarray,
-    rank: np.ndarray,
+    order: np.ndarray,
     threshold: float,
     kappa_bar: float,
     fault: str,
 ) -> np.ndarray:
-    """Return who is left after clients have been tried in ascending rank."""
+    """Return who is left after clients have been tried in this order."""
 
     def epsilon(those: np.ndarray) -> float:
         share = alpha[those].sum()
@@ -157,7 +167,7 @@ def _tried(
     kept = kept.copy()
     if gap.max() <= 0:
         return kept
-    for k in np.argsort(rank, kind="stable"):
+    for k in order:
         if not kept[k] or kept.sum() == 1:
             continue
         without = kept.copy()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,8 +16,7 @@ from fltheory.validation import FloatArray
 
 Kind: TypeAlias = Callable[[np.random.Generator, int, int], Trace]
 
-_MOST_DRAWS = 30
-_NUDGE = 1e-8
+_MOST_DRAWS = 100
 
 
 def full(rng: np.random.Generator, rounds: int, n: int) -> Trace:
@@ -99,13 +98,18 @@ class CaseMaker:
         """Return n, or how many there must be for what the user fixed."""
         return self.n_fixed or max(n, self.specification.fewest(self.hyper))
 
-    def case(self, kind: Kind = uneven, **wanted: Any) -> Case:
-        """Return a case as `drawn` does, in which rounding turns no choice."""
-        case = self.drawn(kind, **wanted)
+    def case(
+        self, kind: Kind = uneven, *, told: Callable[[Case], Case] | None = None, **wanted: Any
+    ) -> Case:
+        """Return a case as `drawn` does, told in another way, in which nothing turns a choice.
+
+        Whether one is a tie, or nearly so, is seen in the case as it is told.
+        """
         for _ in range(_MOST_DRAWS):
-            if not self.specification.chooses or _steady(self.specification, case):
+            drawn = self.drawn(kind, **wanted)
+            case = drawn if told is None else told(drawn)
+            if self.specification.steady(case):
                 break
-            case = self.drawn(kind, **wanted)
         return case
 
     def drawn(
@@ -178,22 +182,3 @@ class CaseMaker:
     def _curvature(self, dim: int) -> FloatArray:
         turn = np.linalg.qr(self.rng.standard_normal((dim, dim)))[0]
         return np.asarray((turn * self.rng.uniform(0.1, 0.6, dim)) @ turn.T)
-
-
-def _steady(one: Specification, case: Case) -> bool:
-    """Whether numbers that differ a little lead to models that do: no choice is nearly a tie."""
-    models = one.paper.models(case)
-    size = float(np.abs(models).max()) + case.scale
-    nudges = _NUDGE * np.linspace(1, 2, case.n_clients)
-    for sign in (1, -1):
-        options = dict(case.options or {})
-        for name in ("target_weights", "availability", "correlation"):
-            if isinstance(options.get(name), tuple):
-                options[name] = tuple(np.array(options[name]) * (1 + sign * nudges))
-        if "prior" in options:
-            first, second = options["prior"]
-            options["prior"] = (first * (1 + sign * _NUDGE), second)
-        moved = replace(case, x0=case.x0 * (1 + sign * _NUDGE), options=options)
-        if np.abs(one.paper.models(moved) - models).max() > 1e3 * _NUDGE * size:
-            return False
-    return True

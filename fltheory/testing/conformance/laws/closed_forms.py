@@ -114,7 +114,7 @@ def _by_pseudo_code(bench: Bench, case: Case) -> Comparison:
 def shown_weights(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases in which the coordinates of a round's change are the clients' weights."""
     for kind, n, rounds in ((case_maker.full, 2, 2), (case_maker.uneven, 3, 8)):
-        case = _flat(make.case(kind, n=n, dim=1, rounds=rounds))
+        case = make.case(kind, n=n, dim=1, rounds=rounds, told=_flat)
         yield Trial(case, _by_pseudo_code, shrinks=False)
 
 
@@ -148,7 +148,7 @@ def _as_if_all(bench: Bench, case: Case) -> Comparison:
 def adds_up(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases in which all appear one by one, and then come and go."""
     for n, rounds in ((2, 5), (4, 12)):
-        case = _flat(make.case(case_maker.with_empty, n=n, dim=1, rounds=rounds))
+        case = make.case(case_maker.with_empty, n=n, dim=1, rounds=rounds, told=_flat)
         trace = case.trace.copy()
         trace[: case.n_clients] = np.eye(case.n_clients, dtype=bool)
         yield Trial(case.with_trace(trace), _as_if_all, shrinks=False)

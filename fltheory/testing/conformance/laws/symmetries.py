@@ -126,15 +126,6 @@ def renamed(make: CaseMaker) -> Iterator[Trial]:
     if make.n_fixed is not None:
         return
     for n, dim, rounds in _CASES:
-        # Estimates of CA-Fed tie, and then the order counts.
-        known = dict.fromkeys(("availability", "correlation"))
-        if make.specification.name == "ca-fed":
-            chances = make.rng.uniform(0.3, 0.9, (2, n))
-            known = {name: tuple(row.tolist()) for name, row in zip(known, chances, strict=True)}
-            if not make.allows(**known):
-                return
-            yield Trial(make.case(n=n, dim=dim, rounds=rounds, options=known), _renamed)
-            continue
         yield Trial(make.case(n=n, dim=dim, rounds=rounds), _renamed)
 
 

@@ -148,6 +148,8 @@ def _facts(rounds: Rounds, history: list[list[bool]]) -> tuple[FloatArray, Float
         correlation = stays + waits - 1
     if rounds.has("availability of mean"):
         pi = np.full(n, pi.mean())
+    if rounds.nudges is not None:
+        pi, correlation = np.array([pi, correlation]) + rounds.nudges
     return pi, np.abs(correlation) if rounds.has("absolute correlation") else correlation
 
 

@@ -75,10 +75,13 @@ class Rounds:
     case : Case
     slip : str
         The name of a slip; none by default.
+    nudges : array, (2, N), optional
+        What is added to the two numbers by which clients are put in order, in which they may tie.
     """
 
     case: Case
     slip: str = ""
+    nudges: FloatArray | None = None
 
     def __post_init__(self) -> None:
         case = self.case
@@ -234,9 +237,9 @@ class Paper:
     run: PseudoCode
     slips: Slips
 
-    def models(self, case: Case, slip: str = "") -> FloatArray:
+    def models(self, case: Case, slip: str = "", nudges: FloatArray | None = None) -> FloatArray:
         """Return the models after every round, as `run` does."""
-        rounds = Rounds(case, slip)
+        rounds = Rounds(case, slip, nudges)
         with np.errstate(all="ignore"):
             self.run(rounds)
         return np.array(rounds.models)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
@@ -47,6 +51,19 @@ def test_a_stiff_proximal_term_makes_steps_small() -> None:
     assert make.case(client_lr=2.0).client_lr == pytest.approx(0.013)
     free = CaseMaker(SPECIFICATIONS["fedprox"], {}, np.random.default_rng(0))
     assert free.case(client_lr=2.0).client_lr == 2.0
+
+
+@pytest.mark.parametrize("told", [None, lambda case: replace(case, x0=np.zeros(case.dim))])
+def test_no_case_depends_on_a_tie(told: Callable[[Case], Case] | None) -> None:
+    """Also where it is told in another way: in half of those drawn it matters who goes first."""
+    one = SPECIFICATIONS["ca-fed"]
+    hyper = one.checked({"availability": None, "kappa_bar": 0.0})
+    make = CaseMaker(one, hyper, np.random.default_rng(0))
+    assert not all(one.steady(make.drawn(case_maker.bursty, n=6, rounds=16)) for _ in range(8))
+    for _ in range(4):
+        case = make.case(case_maker.bursty, n=6, rounds=16, told=told)
+        assert one.steady(case)
+        assert told is None or not case.x0.any()
 
 
 def test_a_client_has_one_sample_and_the_gradient_of_its_loss() -> None:
