@@ -218,7 +218,7 @@ def _without_data(make: CaseMaker) -> Iterator[Trial]:
         yield Trial(alone.with_trace(np.array([[1, 1], [0, 1], [1, 0]], dtype=bool)), _ours)
 
 
-_MOST_TELLING = 40
+_MOST_TELLING = 160
 _KINDS = (
     case_maker.uneven,
     case_maker.bursty,
