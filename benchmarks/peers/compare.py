@@ -64,7 +64,7 @@ def instances() -> dict[str, Any]:
     }
 
 
-@dataclass
+@dataclass(eq=False)
 class Peer:
     """A process that runs cases when asked to."""
 
@@ -274,7 +274,7 @@ def section(rows: list[tuple[str, Peer, str]], bounds: tuple[Peer, Peer, Peer], 
         "products": products,
         "bounds": "\n".join(bounds_table(*bounds)),
     }
-    return (FOLDER / "section.md").read_text().format(**globals(), **known)
+    return (FOLDER / "section.md").read_text().format_map({**globals(), **known})
 
 
 def processor() -> str:
