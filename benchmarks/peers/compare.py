@@ -181,7 +181,27 @@ def checked(case: str, answers: list[dict[str, Any]], truth: dict[str, Any]) -> 
 def span(values: list[float], unit: float) -> str:
     """Return the median and, in brackets, the range."""
     scaled = [value / unit for value in values]
-    return f"{median(scaled):.3g} ({min(scaled):.3g} to {max(scaled):.3g})"
+    return f"{figure(median(scaled))} ({figure(min(scaled))} to {figure(max(scaled))})"
+
+
+def figure(value: float) -> str:
+    """Return three digits or more."""
+    return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
+
+
+def faster(rows: list[tuple[str, Peer, str]]) -> str:
+    """Name the peers that take less processor time than the package does for the same."""
+    spent = {
+        (peer.name, case): median(one["processor"] / one["replicas"] for one in peer.answers[case])
+        for _, peer, case in rows
+        if not peer.wide and "replicas" in peer.answers[case][0]
+    }
+    found = []
+    for (name, case), used in spent.items():
+        times = spent["here", case] / used
+        if times > 1:
+            found.append(f"{name} on {case}, {times:.2g} times")
+    return "; ".join(found) or "none"
 
 
 def runs_table(rows: list[tuple[str, Peer, str]]) -> list[str]:
@@ -204,7 +224,7 @@ def runs_table(rows: list[tuple[str, Peer, str]]) -> list[str]:
         ]
         ratio = median([b / a for a, b in zip(took, of_numpy, strict=False)])
         replicas = answers[0].get("replicas", "expected values")
-        processor = "not measured" if peer.wide else f"{median(used) * 1e6:.3g}"
+        processor = "not measured" if peer.wide else figure(median(used) * 1e6)
         lines.append(
             f"| {label} | {peer.name} | {span(took, 1e-6)} | {processor} | {replicas} "
             f"| {ratio:.3g} times as long | {checked(case, answers, truth)} |"
@@ -235,13 +255,15 @@ def bound_cell(peer: Peer, case: str, known: float) -> str:
         return ""
     first = answers[0]
     if first["value"] != first["value"]:
-        return f"its solver gave up after {first['seconds'] * 1e3:.3g}; block of {first['rows']}"
+        return (
+            f"its solver gave up after {figure(first['seconds'] * 1e3)}; block of {first['rows']}"
+        )
     if not abs(first["value"] - known) <= SAME_BOUND * max(1, abs(known)):
         raise SystemExit(f"{peer.name}, {case}: {first['value']!r}, and here {known!r}")
     used = median(one["processor"] for one in answers) * 1e3
     seconds = [one["seconds"] for one in answers]
-    took = span(seconds, 1e-3) if len(seconds) > 1 else f"{seconds[0] * 1e3:.3g} (once)"
-    return f"{took}; processor {used:.3g}; block of {first['rows']}"
+    took = span(seconds, 1e-3) if len(seconds) > 1 else f"{figure(seconds[0] * 1e3)} (once)"
+    return f"{took}; processor {figure(used)}; block of {first['rows']}"
 
 
 def fastest(peer: Peer, case: str, count: int, unit: float) -> float:
@@ -266,6 +288,7 @@ def section(rows: list[tuple[str, Peer, str]], bounds: tuple[Peer, Peer, Peer], 
         "repeats": len(numpy_.answers["fedavg"]),
         "long": LONG,
         "runs": "\n".join(runs_table(rows)),
+        "faster": faster(rows),
         "normal": normal,
         "steps": PARTICIPANTS * K * DIM,
         "stepped": PARTICIPANTS * K * DIM * normal / 1e3,
