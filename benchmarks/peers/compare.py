@@ -145,7 +145,7 @@ def bounds_in_turn(peers: Iterable[Peer], kind: str, sizes: Iterable[int], repea
     going = list(peers)
     for peer in going:
         peer.ask(f"{kind} {SIZES[0]}")
-        peer.answers.pop(f"{kind} {SIZES[0]}")
+        peer.answers[f"{kind} {SIZES[0]}"].pop()
     for size in sizes:
         case = f"{kind} {size}"
         slow = [peer for peer in going if peer.ask(case)["seconds"] > LONG]
