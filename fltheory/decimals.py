@@ -38,6 +38,33 @@ def as_fraction(value: Any) -> Fraction:
         raise ValueError(f"value must be a finite number, got {value!r}") from error
 
 
+_MOST_DIGITS = 1000
+
+
+def written_fraction(text: str) -> Fraction:
+    """Return the number that a text says: a fraction or a decimal.
+
+    Raises
+    ------
+    ValueError
+        If it says none, or one of more than a thousand digits, which would fill the memory.
+
+    Examples
+    --------
+    >>> written_fraction("1/3"), written_fraction("1e-2")
+    (Fraction(1, 3), Fraction(1, 100))
+    """
+    exponent = text.lower().partition("e")[2].strip().lstrip("+-")
+    is_long = len(text) > _MOST_DIGITS or (exponent.isdecimal() and int(exponent) > _MOST_DIGITS)
+    try:
+        if not is_long:
+            return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        pass
+    digits = f" of at most {_MOST_DIGITS} digits" if is_long else ""
+    raise ValueError(f"text must be a fraction or a decimal{digits}, got {text[:60]!r}")
+
+
 def fraction_text(value: Fraction) -> str:
     """Return a fraction if it is short, and what it is about.
 

@@ -130,7 +130,8 @@ def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) 
     CutoffError(cutoff=1.0, error=0.0)
     """
     rounds = validation.whole_number("rounds", rounds, at_least=2)
-    longest = _longest_worthwhile(np.atleast_1d(np.asarray(p, dtype=np.float64)), rounds)
+    chances = validation.availability("p", p, shape="() or (n,)")
+    longest = _longest_worthwhile(np.atleast_1d(chances), rounds)
     coarse = _growing(longest)
     different = np.unique(np.asarray(p)).size
     errors = weight_errors(p, rounds, coarse, progress=within(progress, 0, 2 * different))

@@ -8,6 +8,8 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
+from fltheory.read_file import MOST_BYTES, existing_file
+
 LOADED_FILE = "fltheory_loaded_"
 """What the names of modules begin with that were files of a user's."""
 
@@ -24,12 +26,10 @@ def run_file(path: Path, what: str) -> ModuleType:
     Raises
     ------
     ValueError
-        If there is no such file, it is not Python, or it raises anything, SystemExit included:
+        If there is no such file, it is too large, it is not Python, or it raises anything, SystemExit included:
         in one line, with the line of the file.
     """
-    if not path.is_file():
-        folder = ", a folder" if path.is_dir() else ""
-        raise ValueError(f"{what} must exist, got {str(path)!r}{folder}")
+    existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
     name = f"{LOADED_FILE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

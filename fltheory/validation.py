@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import reprlib
+import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -16,23 +18,80 @@ from fltheory.read_only import read_only
 FloatArray = NDArray[np.float64]
 ClientIndices = NDArray[np.intp]
 
+LEAST_AVAILABILITY = 1e-100
+"""The least probability of being there: its square's inverse is a float still."""
 
-def real_array(name: str, value: ArrayLike, *, shape: str) -> FloatArray:
+
+_SHOWN_CHARACTERS = 200
+
+
+def shown(value: Any) -> str:
+    """Return a value as an error shows it, cut where it is long.
+
+    Examples
+    --------
+    >>> shown("half")
+    "'half'"
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # more digits than Python writes
+        text = "a whole number of thousands of digits"
+    except RecursionError:
+        text = reprlib.repr(value)
+    text = " ".join(text.split())
+    if len(text) <= _SHOWN_CHARACTERS:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS]}..."
+
+
+def _is_no_number(value: Any) -> bool:
+    """Whether something would become a number that nobody has written as one.
+
+    Python takes text, True and entries that are masked for numbers, when it is asked to.
+    """
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind not in "iuf" and (
+            value.dtype != object or any(map(_is_no_number, value.flat))
+        )
+    return isinstance(value, bool | np.bool_ | str | bytes | bytearray | complex)
+
+
+def _items(value: Any) -> list[Any]:
+    """Return what is in nested lists and tuples, where NumPy would make numbers of all of it."""
+    found, waiting = [], [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list | tuple):
+            waiting.extend(one)
+        else:
+            found.append(one)
+    return found
+
+
+def real_array(name: str, value: ArrayLike, *, shape: str, flags: bool = False) -> FloatArray:
     """Return a read-only float64 copy of ``value``; ``shape`` says what it must look like.
+
+    With ``flags`` it may be made of true and false, too.
 
     Raises
     ------
     ValueError
-        If ``value`` is not numeric, or holds NaN, an infinity, or a fraction that no float
-        stands for.
+        If ``value`` is not numeric, has masked entries, or holds NaN, an infinity, or a fraction
+        that no float stands for.
     """
     try:
-        if np.iscomplexobj(value):
-            raise TypeError("complex")
+        if np.ma.is_masked(value):
+            raise TypeError("masked entries")
         given = np.asarray(value)
+        are_flags = flags and given.dtype == bool
+        if not are_flags and any(map(_is_no_number, [*_items(value), given])):
+            raise TypeError("no numbers")
         array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be a real array of shape {shape}, got {value!r}") from error
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(
+            f"{name} must be a real array of shape {shape}, got {shown(value)}"
+        ) from error
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite, got {_first_nonfinite(array)} among its entries")
     if given.dtype == object:
@@ -57,22 +116,36 @@ def _first_nonfinite(array: FloatArray) -> float:
 def real_number(name: str, value: float, must_be: str, accepts: Callable[[float], bool]) -> float:
     """Return ``float(value)`` if it is finite and accepted; else say what it must be."""
     try:
-        number = float(value)
+        number = math.nan if _is_no_scalar(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not (math.isfinite(number) and accepts(number)):
-        raise ValueError(f"{name} must be {must_be}, got {value!r}")
+        raise ValueError(f"{name} must be {must_be}, got {shown(value)}")
     return number
+
+
+def _is_no_scalar(value: Any) -> bool:
+    if isinstance(value, np.ndarray) and (value.ndim > 0 or np.ma.is_masked(value)):
+        return True
+    return _is_no_number(value)
 
 
 def positive(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and above zero."""
-    return real_number(name, value, "a finite number above 0", lambda number: number > 0)
+    found = real_number(name, value, "a finite number above 0", lambda number: number > 0)
+    return _held_in_full(name, found)
 
 
 def nonnegative(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and not below zero."""
-    return real_number(name, value, "a finite number of at least 0", lambda number: number >= 0)
+    found = real_number(name, value, "a finite number of at least 0", lambda number: number >= 0)
+    return _held_in_full(name, found) if found else found
+
+
+def _held_in_full(name: str, value: float) -> float:
+    """Return a number unless it is so small that floats lose its digits, and its inverse."""
+    must_be = "a finite number of at least 2.3e-308 where it is not 0"
+    return real_number(name, value, must_be, lambda number: number >= sys.float_info.min)
 
 
 def probability(name: str, value: float) -> float:
@@ -80,46 +153,80 @@ def probability(name: str, value: float) -> float:
     return real_number(name, value, "a probability in [0, 1]", lambda number: 0 <= number <= 1)
 
 
-def whole_number(name: str, value: Any, *, at_least: int) -> int:
-    """Return ``value`` as an int if it is a whole number of at least ``at_least``."""
+MOST = 10**8
+"""Most of anything that is counted, clients, rounds or steps: more fill any memory."""
+
+
+def whole_number(name: str, value: Any, *, at_least: int, at_most: int = MOST) -> int:
+    """Return ``value`` as an int if it is a whole number from ``at_least`` to ``at_most``."""
     try:
         number = operator.index(value)
     except TypeError:
         number = None
     if number is None or isinstance(value, bool) or number < at_least:
-        raise ValueError(f"{name} must be a whole number of at least {at_least}, got {value!r}")
+        raise ValueError(
+            f"{name} must be a whole number of at least {at_least}, got {shown(value)}"
+        )
+    if number > at_most:
+        raise ValueError(f"{name} must be a whole number of at most {at_most}, got {shown(value)}")
     return number
+
+
+def seed_number(name: str, value: Any) -> int:
+    """Return ``value`` as an int if it is a seed: a whole number of at most 128 bits."""
+    return whole_number(name, value, at_least=0, at_most=2**128 - 1)
+
+
+def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatArray:
+    """Return probabilities above 0, one a client, as a read-only array of any shape.
+
+    Raises
+    ------
+    ValueError
+        For other numbers; the error names the client. Also for those so small that one over them
+        is no float.
+    """
+    array = real_array(name, value, shape=shape)
+    bad = np.flatnonzero(~((array >= LEAST_AVAILABILITY) & (array <= 1)))
+    if bad.size:
+        number, client = array.flat[bad[0]], bad[0]
+        if 0 < number < LEAST_AVAILABILITY:
+            must_be = f"be at least {LEAST_AVAILABILITY:g}"
+        else:
+            must_be = "be in (0, 1]"
+        raise ValueError(f"{name} must {must_be}, got {number:.6g} for client {client}")
+    return array
 
 
 def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     """Raise ValueError unless ``value`` is among ``choices``, of the same type too."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):
         listed = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+        raise ValueError(f"{name} must be one of {listed}, got {shown(value)}")
 
 
 def text(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a string that says something."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{name} must be a string that is not empty, got {value!r}")
+        raise ValueError(f"{name} must be a string that is not empty, got {shown(value)}")
 
 
 def instance_of(name: str, value: Any, kinds: type | tuple[type, ...], must_be: str) -> None:
     """Raise ValueError unless ``value`` is an instance of one of ``kinds``; say what it must be."""
     if not isinstance(value, kinds):
-        raise ValueError(f"{name} must be {must_be}, got {value!r}")
+        raise ValueError(f"{name} must be {must_be}, got {shown(value)}")
 
 
 def is_callable(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` can be called."""
     if not callable(value):
-        raise ValueError(f"{name} must be callable, got {value!r}")
+        raise ValueError(f"{name} must be callable, got {shown(value)}")
 
 
 def tuple_of(name: str, value: Any, kind: type) -> None:
     """Raise ValueError unless ``value`` is a tuple of instances of ``kind``."""
     if not isinstance(value, tuple):
-        raise ValueError(f"{name} must be a tuple of {kind.__name__}, got {value!r}")
+        raise ValueError(f"{name} must be a tuple of {kind.__name__}, got {shown(value)}")
     for item in value:
         instance_of(name, item, kind, f"a tuple of {kind.__name__}")
 

@@ -14,6 +14,7 @@ import fltheory
 ROOT = Path(fltheory.__file__).parent
 FLOORS = {
     "read_only": 0,
+    "read_file": 0,
     "whole_file": 0,
     "user_file": 0,
     "validation": 0,

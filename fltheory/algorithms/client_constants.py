@@ -18,7 +18,8 @@ from fltheory.validation import FloatArray
 
 def checked_importance(target_weights: ArrayLike) -> FloatArray:
     """Return alpha as a read-only array: one positive weight a client, summing to one."""
-    weights = checked_target_weights(target_weights, np.size(target_weights))
+    given = validation.real_array("target_weights", target_weights, shape="(N,)")
+    weights = checked_target_weights(given, given.size)
     assert weights is not None
     return weights
 
@@ -47,11 +48,7 @@ def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatA
     ValueError
         For another shape or other numbers; the error names the client.
     """
-    array = checked_constants(name, values, n_clients)
-    bad = np.flatnonzero((array <= 0) | (array > 1))
-    if bad.size:
-        raise ValueError(f"{name} must be in (0, 1], got {array[bad[0]]:.6g} for client {bad[0]}")
-    return array
+    return validation.availability(name, checked_constants(name, values, n_clients))
 
 
 def checked_client_weights(weights: ArrayLike | None) -> tuple[float, ...] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from fltheory.participation.markov_on_off import MarkovOnOff
-from fltheory.validation import FloatArray
+from fltheory.validation import FloatArray, shown
 
 Array: TypeAlias = Any
 State: TypeAlias = Mapping[str, Array]
@@ -107,6 +107,20 @@ class Schedule(Protocol):
     def at(self, round_index: int) -> Algorithm:
         """Return the algorithm as it is in a round, the first being 1."""
         ...
+
+
+def checked_algorithm(value: Any, *, scheduled: bool = True) -> None:
+    """Raise ValueError unless ``value`` runs rounds, or, if that may be, is a schedule of such.
+
+    Raises
+    ------
+    ValueError
+        Also for the class in place of an object of it.
+    """
+    may_be = ("round", "at") if scheduled else ("round",)
+    if isinstance(value, type) or not any(callable(getattr(value, name, None)) for name in may_be):
+        kinds = "an algorithm, or a schedule of one" if scheduled else "an algorithm"
+        raise ValueError(f"algorithm must be {kinds}, got {shown(value)}")
 
 
 def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:

@@ -60,7 +60,7 @@ class FedAU:
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.positive("server_lr", self.server_lr)
-        if self.cutoff != math.inf:
+        if not (isinstance(self.cutoff, float) and self.cutoff == math.inf):
             validation.whole_number("cutoff", self.cutoff, at_least=1)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:

@@ -57,15 +57,9 @@ class FedAvgIS:
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        p = validation.real_array("availability", self.availability, shape="(N,)")
+        p = validation.availability("availability", self.availability)
         if p.ndim != 1 or p.size == 0:
             raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-        bad = np.flatnonzero(~((p > 0) & (p <= 1)))
-        if bad.size:
-            raise ValueError(
-                f"availability must be in (0, 1] to be divided by, got {p[bad[0]]:.6g} "
-                f"for client {bad[0]}"
-            )
         object.__setattr__(self, "availability", tuple(p.tolist()))
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)

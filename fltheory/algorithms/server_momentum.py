@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State, checked_algorithm
+from fltheory.validation import shown
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,10 @@ class ServerMomentum:
     momentum: float
 
     def __post_init__(self) -> None:
+        checked_algorithm(self.algorithm, scheduled=False)
+        if isinstance(self.algorithm, ServerMomentum):
+            # Both would keep their velocity under one name.
+            raise ValueError(f"algorithm must be without momentum, got {shown(self.algorithm)}")
         validation.real_number("momentum", self.momentum, "in [0, 1)", lambda m: 0 <= m < 1)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import traceback
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+UNHEARD = 141
+_LONGEST = 700
 _NOTHING = "nothing was written"
 
 
@@ -27,32 +30,83 @@ def exit_interrupted(kept: str = _NOTHING) -> NoReturn:
     sys.exit(INTERRUPTED)
 
 
+def exit_unheard() -> NoReturn:
+    """End with the status of a program whose output nobody reads any more, and say nothing."""
+    # What is still to be written, when Python ends, goes nowhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(UNHEARD)
+
+
+def _write_what_can_be_written(stream: Any) -> None:
+    """Have letters that a stream's encoding lacks written as their numbers."""
+    if hasattr(stream, "reconfigure") and not str(stream.encoding).lower().startswith("utf"):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def _what_is_full(error: OSError | MemoryError) -> str:
+    """Return which file could not be read or written, and why; the output if it is none."""
+    if isinstance(error, MemoryError):
+        return f"there must be enough memory, got {error or 'too little'}"
+    place = "the output" if error.filename is None else repr(str(error.filename))
+    return f"{place} must be readable or writable, got: {error.strerror or error}"
+
+
+def _status_of(app: Typer) -> Any:
+    """Return how the command ends."""
+    import typer
+
+    for stream in (sys.stdout, sys.stderr):
+        _write_what_can_be_written(stream)
+    command = typer.main.get_command(app)
+    status = command(prog_name="fltheory", standalone_mode=False)
+    # Whether the output could be written is known now, not when Python ends.
+    sys.stdout.flush()
+    return status
+
+
 def run(app: Typer) -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
     import typer
 
     usage_error = _usage_error()
     try:
-        command = typer.main.get_command(app)
-        status = command(prog_name="fltheory", standalone_mode=False)
+        status = _status_of(app)
     except (ValueError, usage_error) as error:
         message = error.format_message() if isinstance(error, usage_error) else str(error)
         if message:
-            print(f"fltheory: {message}", file=sys.stderr)
+            print(f"fltheory: {_cut(message)}", file=sys.stderr)
         sys.exit(BAD_INPUT)
     except Interrupted as interrupted:
         exit_interrupted(str(interrupted))
     except (KeyboardInterrupt, typer.Abort):
         exit_interrupted()
     except Exception as error:
-        place = _place_in_a_loaded_file(error)
-        if place is None:
-            raise
-        print(f"fltheory: {place}: {type(error).__name__}: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        _exit_by(error)
     if status == INTERRUPTED:
         exit_interrupted()
     sys.exit(status)
+
+
+def _exit_by(error: Exception) -> NoReturn:
+    """End in one line: by a machine at its limits, or a fault in a user's file.
+
+    What is our fault is raised.
+    """
+    if isinstance(error, BrokenPipeError):
+        exit_unheard()
+    place = _place_in_a_loaded_file(error)
+    if isinstance(error, OSError | MemoryError) and place is None:
+        print(f"fltheory: {_what_is_full(error)}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    if place is None:
+        raise error
+    print(f"fltheory: {place}: {type(error).__name__}: {error}", file=sys.stderr)
+    sys.exit(BAD_INPUT)
+
+
+def _cut(message: str) -> str:
+    """Return a message, without the rest of what a file of any size is full of."""
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
 
 
 def _usage_error() -> Any:

@@ -58,7 +58,7 @@ def command(
             raise ValueError(f"out must be left out for {theorem}, an order has no certificate")
         _falsify_order(statement, budget, seed)
         return
-    check_places(out=out)
+    check_places(".json", ".toml", out=out)
     _falsify_inequality(statement, budget, seed, out)
 
 

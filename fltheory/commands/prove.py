@@ -73,7 +73,7 @@ def command(
     from fltheory.worst_case import SafariRound, audit
     from fltheory.worst_case.audits.theorem_form import form_of
 
-    check_places(out=out)
+    check_places(".json", out=out)
     statement = registry.get(the_id(theorem), reading)
     form = form_of(statement)
     # Without noise, a floor of noise alone would be left out of the proof.

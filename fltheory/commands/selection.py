@@ -29,7 +29,7 @@ def in_readings(theorem: str, reading: str | None) -> list[Statement]:
     """Return a theorem in the reading that was asked for, or in all of them."""
     from fltheory import theorems as registry
 
-    readings = (reading,) if reading else registry.readings(theorem)
+    readings = registry.readings(theorem) if reading is None else (reading,)
     return [registry.get(theorem, name) for name in readings]
 
 

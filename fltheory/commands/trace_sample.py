@@ -27,7 +27,7 @@ def command(
 
     check_places(".csv", ".gz", out=out)
     validation.whole_number("rounds", rounds, at_least=2)
-    validation.whole_number("seed", seed, at_least=0)
+    validation.seed_number("seed", seed)
     if process.suffix == ".toml":
         if round_length is not None:
             raise ValueError(f"round-length must be left out for a process, got {round_length}")

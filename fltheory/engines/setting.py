@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.algorithms.contract import Algorithm, Schedule, checked_algorithm
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.read_only import ReadOnlyArrays
@@ -49,6 +50,9 @@ class Setting(ReadOnlyArrays):
         rounds: int,
         x0: ArrayLike,
     ) -> None:
+        checked_algorithm(algorithm)
+        _check_part("problem", problem, "dim")
+        _check_part("participation", participation, "n_clients")
         point = validation.real_array("x0", x0, shape=f"({problem.dim},)")
         if point.shape != (problem.dim,):
             raise ValueError(f"x0 must have shape ({problem.dim},), got {point.shape}")
@@ -62,6 +66,13 @@ class Setting(ReadOnlyArrays):
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
+
+
+def _check_part(name: str, value: Any, needed: str) -> None:
+    """Raise ValueError for what has not even the size of such a part, and for a class."""
+    if isinstance(value, type) or not hasattr(value, needed):
+        kind = {"problem": "a problem", "participation": "who takes part"}[name]
+        raise ValueError(f"{name} must be {kind}, got {validation.shown(value)}")
 
 
 def check_clients(problem: Problem, participation: Participation) -> None:

@@ -35,7 +35,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -48,8 +47,10 @@ import numpy as np
 import tomli_w
 
 from fltheory import algorithms, participation, problems, validation
+from fltheory.decimals import written_fraction
 from fltheory.engines.setting import Setting
 from fltheory.participation import Participation
+from fltheory.read_file import toml_of
 from fltheory.user_file import LOADED_FILE
 from fltheory.whole_file import write_whole
 
@@ -109,10 +110,8 @@ def read_setting(path: Path) -> Setting:
 
 def read_witness(path: Path) -> tuple[Setting, Refutes | None]:
     """Read a setting, and what its file says that it refutes, as `read_setting` does."""
-    if not path.is_file():
-        raise ValueError(f"file of a setting must exist, got {str(path)!r}")
+    document = toml_of("file of a setting must exist", path)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
         return setting_of(document), refutes_in(document)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from error
@@ -203,10 +202,8 @@ def read_participation(path: Path) -> tuple[Participation, tuple[str, ...]]:
     ...     read_participation(file)
     (Bernoulli(2 clients), ('ann', 'bob'))
     """
-    if not path.is_file():
-        raise ValueError(f"file of a process must exist, got {str(path)!r}")
+    document = toml_of("file of a process must exist", path)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
         check_names("the file", document, (*SETTING_KEYS, _REFUTES, _CLIENTS), ["participation"])
         process = _part("participation", document["participation"])
         names = document.get(_CLIENTS, [])
@@ -363,9 +360,9 @@ def _read(place: str, value: Any) -> Any:
     match value:
         case str() if _FRACTION.fullmatch(value):
             try:
-                return Fraction(value)
-            except ZeroDivisionError:
-                raise ValueError(f"{place} must be a number, got {value!r}") from None
+                return written_fraction(value)
+            except ValueError as error:
+                raise ValueError(f"{place}: {error}") from None
         case list():
             return tuple(_read(place, item) for item in value)
         case Mapping():

@@ -54,7 +54,7 @@ class Sampling:
 
     def __post_init__(self) -> None:
         validation.whole_number("replicas", self.replicas, at_least=2)
-        validation.whole_number("seed", self.seed, at_least=0)
+        validation.seed_number("seed", self.seed)
         validation.real_number(
             "error_probability",
             self.error_probability,

@@ -84,7 +84,7 @@ class AlgorithmStrategy(FedAvg):
         self.algorithm = algorithm
         self.participation = participation
         self.n_clients = _checked_number(participation, n_clients)
-        self.seed = validation.whole_number("seed", seed, at_least=0)
+        self.seed = validation.seed_number("seed", seed)
         self._server_gradient = server_gradient
         self._wait_for = self.n_clients if wait_for is None else wait_for
         self._timeout = 3600.0

@@ -43,7 +43,7 @@ class SingleClient:
         loss: Loss = cross_entropy,
         seed: int = 0,
     ) -> None:
-        self._seed = validation.whole_number("seed", seed, at_least=0)
+        self._seed = validation.seed_number("seed", seed)
         everything = [np.arange(len(inputs))]
         self._clients = TorchClients(
             module, inputs, targets, everything, loss=loss, training=training

@@ -114,7 +114,7 @@ def theory_run(
         refuses, or a model that becomes NaN or infinite.
     """
     replicas = validation.whole_number("replicas", replicas, at_least=2)
-    seed = validation.whole_number("seed", seed, at_least=0)
+    seed = validation.seed_number("seed", seed)
     if settings.model.name != "logistic" or not settings.training.weight_decay > 0:
         raise ValueError(
             "model.name must be logistic with training.weight_decay above 0, so that L, mu and "

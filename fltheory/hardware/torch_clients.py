@@ -91,7 +91,7 @@ class TorchClients:
         self.inputs, self.targets = inputs, targets
         self._losses = SampledLosses(losses, inputs, targets)
         self._generator = torch.Generator(device)
-        self._generator.manual_seed(validation.whole_number("seed", seed, at_least=0))
+        self._generator.manual_seed(validation.seed_number("seed", seed))
         self._most: int | None = None
 
     @property

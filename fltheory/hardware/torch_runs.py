@@ -59,7 +59,7 @@ def run_on_torch(
     """
     setting = Setting(algorithm, problem, participation, rounds, x0)
     replicas = validation.whole_number("replicas", replicas, at_least=1)
-    seed = validation.whole_number("seed", seed, at_least=0)
+    seed = validation.seed_number("seed", seed)
     participation_rng, branch_rng, noise_rng = (
         np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(3)
     )

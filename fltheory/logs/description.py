@@ -150,7 +150,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     >>> found.never_there, [fit.rejected for fit in found.fits]
     (('cid',), [False, False, False])
     """
-    rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+    rng = np.random.default_rng(validation.seed_number("seed", seed))
     p_value = np.nan
     if period is None:
         period, p_value = clearest_cycle(log, rng)

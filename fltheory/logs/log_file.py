@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
+from fltheory.read_file import existing_file
 from fltheory.validation import FloatArray
 from fltheory.whole_file import write_whole
 
@@ -106,7 +107,7 @@ def read_log(
     [[1, 0], [1, 1], [0, 1]]
     """
     path = Path(path)
-    limit = validation.whole_number("most_bytes", most_bytes, at_least=1)
+    limit = validation.whole_number("most_bytes", most_bytes, at_least=1, at_most=2**63)
     table, said, header_line = _table(path, limit)
     try:
         clock = _clock(said, round_length, start, rounds)
@@ -147,10 +148,7 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
 
 def _table(path: Path, most_bytes: int) -> tuple[pd.DataFrame, dict[str, str], int]:
     """Return a file's table, what the lines in front of it say, and the line of its header."""
-    if path.is_dir():
-        raise ValueError(f"path must be a file, got the folder {str(path)!r}")
-    if not path.is_file():
-        raise ValueError(f"path must be an existing file, got {str(path)!r}")
+    existing_file("path must be an existing file", path)
     if path.stat().st_size > most_bytes:
         raise ValueError(f"{path}: a log must have at most {most_bytes} bytes; see most_bytes")
     with path.open("rb") as file:
@@ -178,6 +176,8 @@ def _unpacked(path: Path, content: bytes, most_bytes: int) -> bytes:
     try:
         with gzip.open(io.BytesIO(content)) as stream:
             while part := stream.read(1 << 22):
+                if b"\0" in part:
+                    raise ValueError(f"{path} must be text, got a byte that is zero")
                 size += len(part)
                 if size > most_bytes:
                     raise ValueError(
@@ -285,7 +285,7 @@ def _clock(
     if start is not None:
         start = validation.real_number("start", start, "finite", np.isfinite)
     if rounds is not None:
-        rounds = validation.whole_number("rounds", rounds, at_least=2)
+        rounds = validation.whole_number("rounds", rounds, at_least=2, at_most=2**63)
         if rounds > MOST_ROUNDS:
             raise ValueError(f"rounds must be at most {MOST_ROUNDS}, got {rounds:.6g}")
     length = validation.real_number(

@@ -67,7 +67,7 @@ def draw_log(
     1.0
     """
     rounds = validation.whole_number("rounds", rounds, at_least=1)
-    rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+    rng = np.random.default_rng(validation.seed_number("seed", seed))
     drawn = islice(process.masks(rng, 1), rounds)
     names = clients or [f"client {index}" for index in range(process.n_clients)]
     before = np.zeros(process.n_clients, dtype=bool)

@@ -44,14 +44,9 @@ class Bernoulli(ReadOnlyArrays):
     availability: FloatArray
 
     def __init__(self, availability: ArrayLike) -> None:
-        p = validation.real_array("availability", availability, shape="(N,)")
+        p = validation.availability("availability", availability)
         if p.ndim != 1 or p.size == 0:
             raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-        bad = np.flatnonzero(~((p > 0) & (p <= 1)))
-        if bad.size:
-            raise ValueError(
-                f"availability must be in (0, 1], got {p[bad[0]]:.6g} for client {bad[0]}"
-            )
         object.__setattr__(self, "availability", p)
 
     def __repr__(self) -> str:

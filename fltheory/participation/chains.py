@@ -322,7 +322,7 @@ class FiniteChain(ReadOnlyArrays):
 
 def checked_masks(name: str, value: ArrayLike, *, shape: str, rows: int | None = None) -> Masks:
     """Return ``value`` as a read-only boolean array of ``rows`` rows, of any client."""
-    array = validation.real_array(name, value, shape=shape)
+    array = validation.real_array(name, value, shape=shape, flags=True)
     if array.ndim != 2 or 0 in array.shape or rows not in (None, len(array)):
         wanted = shape if rows is None else f"({rows}, N)"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")

@@ -80,6 +80,8 @@ class MarkovOnOff(ReadOnlyArrays):
         if nu.shape != pi.shape:
             raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
         _check_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
+        if pi.any():
+            validation.availability("availability", np.where(pi > 0, pi, 1.0))
         _check_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
         stays, comes = nu + (1 - nu) * pi, (1 - nu) * pi
         possible = (stays >= -_ROUNDING) & (comes <= 1 + _ROUNDING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from fltheory.participation.base import Masks
 from fltheory.participation.chains import LoopStates, States, checked_masks
 from fltheory.participation.exact_law import ExactLaw, chain_law
 from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.read_file import MOST_BYTES, existing_file, text_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -76,7 +78,8 @@ class Trace(ReadOnlyArrays):
             If there is no such file, or for a line of another length or another entry; the
             error gives line and column, from 1.
         """
-        with _existing(path).open(newline="", encoding="utf-8") as file:
+        text = text_of("path must be an existing file", path)
+        with io.StringIO(text, newline="") as file:
             reader = csv.reader(file)
             rows = [(reader.line_num, row) for row in reader if row]
         if not rows:
@@ -215,6 +218,4 @@ class Trace(ReadOnlyArrays):
 
 
 def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise ValueError(f"path must be an existing file, got {str(path)!r}")
-    return path
+    return existing_file("path must be an existing file", path, most_bytes=MOST_BYTES)

@@ -72,7 +72,7 @@ def quadratic(
     dim = validation.whole_number("dim", dim, at_least=1)
     L, mu = validation.positive("L", L), validation.positive("mu", mu)
     sigma_G = _with_finite_gap(sigma_G, mu)
-    seed = validation.whole_number("seed", seed, at_least=0)
+    seed = validation.seed_number("seed", seed)
     _check_curvatures(dim, L, mu)
     weights = checked_target_weights(target_weights, n_clients)
     gradients = np.zeros((n_clients, dim))
@@ -213,7 +213,7 @@ def nonconvex(
     sigma_G = validation.nonnegative("sigma_G", sigma_G)
     bowl = validation.real_number("bowl", bowl, "a number between 0 and 1", lambda b: 0 < b < 1)
     frequency = validation.positive("frequency", frequency)
-    seed = validation.whole_number("seed", seed, at_least=0)
+    seed = validation.seed_number("seed", seed)
     if n_clients == 1 and sigma_G > 0:
         raise ValueError(f"sigma_G must be 0 with a single client, got {sigma_G:g}")
     tilts = np.zeros((n_clients, dim))

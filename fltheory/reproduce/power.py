@@ -56,7 +56,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         validation.whole_number("budget", self.budget, at_least=1)
-        validation.whole_number("seed", self.seed, at_least=0)
+        validation.seed_number("seed", self.seed)
         validation.whole_number("every", self.every, at_least=1)
 
 

@@ -15,6 +15,8 @@ from typing import TypeAlias
 
 from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Grade
+from fltheory.read_file import text_of
+from fltheory.validation import shown
 from fltheory.verify.runs import Cell, CellKey
 from fltheory.whole_file import write_whole
 
@@ -49,14 +51,15 @@ def read_baseline(path: Path) -> Baseline:
         If the file is neither; the message names the line.
     """
     records: dict[CellKey, Record] = {}
-    with path.open(newline="", encoding="utf-8") as file:
+    text = text_of("baseline must be an existing file, which --record creates", path)
+    with io.StringIO(text, newline="") as file:
         reader = csv.reader(file)
         header = tuple(next(reader, ()))
         columns = _columns(header)
         if columns is None:
             raise ValueError(
                 f"{path}: the header must be {','.join(_WITHOUT_EVIDENCE)}, or that and evidence, "
-                f"or that of a table of verdicts, got {header}"
+                f"or that of a table of verdicts, got {shown(header)}"
             )
         for line, row in enumerate(reader, start=2):
             try:
@@ -65,7 +68,9 @@ def read_baseline(path: Path) -> Baseline:
                 theorem, reading, regime, outcome, ratio, *evidence = (row[i] for i in columns)
                 records[theorem, reading, regime] = Record(outcome, float(ratio), *evidence)
             except ValueError as error:
-                raise ValueError(f"{path}, line {line}: not a recorded cell: {row}") from error
+                raise ValueError(
+                    f"{path}, line {line}: not a recorded cell: {shown(row)}"
+                ) from error
     return records
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fltheory import validation
+from fltheory.read_file import toml_of
 from fltheory.weights.trade_off import TradeOff
 
 _REQUIRED = ("availability", "a", "b", "bias")
@@ -26,13 +26,7 @@ def read_trade_off(path: Path) -> TradeOff:
         If the file is not TOML, lacks a field or has an unknown one, or for what `TradeOff`
         refuses.
     """
-    if not path.is_file():
-        folder = ", a folder" if path.is_dir() else ""
-        raise ValueError(f"file must be an existing file, got {str(path)!r}{folder}")
-    try:
-        fields = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"file must be TOML, got {str(path)!r}: {error}") from error
+    fields = toml_of("file must be an existing file", path)
     _check_names(fields)
     if "target_weights" not in fields:
         n_clients = validation.real_array("availability", fields["availability"], shape="(N,)").size

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from fltheory.read_file import text_of
 from fltheory.validation import FloatArray
 
 _HEADER = ["client", "size"]
@@ -33,15 +35,11 @@ def read_sizes(path: Path | str, clients: Sequence[str]) -> FloatArray:
         appears twice or is in no log, with the line; and for clients without a size.
     """
     path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"sizes must be an existing file, got {str(path)!r}")
+    text = text_of("sizes must be an existing file", path)
     wanted = {name: place for place, name in enumerate(clients)}
     sizes = np.full(len(wanted), np.nan)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            _read(lines, wanted, sizes)
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: sizes must be a CSV file in UTF-8, got {error}") from error
+        _read(io.StringIO(text, newline=""), wanted, sizes)
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
     without = [name for name, size in zip(clients, sizes, strict=True) if np.isnan(size)]

@@ -77,6 +77,7 @@ class TradeOff(ReadOnlyArrays):
         if abs(alpha.sum() - 1) > _SUM_TOLERANCE:
             raise ValueError(f"target_weights must sum to 1, got a sum of {alpha.sum():.15g}")
         self._check_availability()
+        validation.availability("availability", pi)
         self._check_convexity()
 
     def _check_availability(self) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from fltheory.read_file import existing_file
 from fltheory.worst_case.methods.averaging import AveragingCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
@@ -27,9 +28,10 @@ def read_proof(path: Path) -> ProofFile | None:
         If it is a proof with a field that is not what it must be.
     """
     most = max(one.most_characters for one in KINDS.values())
-    if not path.is_file() or path.stat().st_size > most:
+    try:
+        text = existing_file("proof must be a file", path, most_bytes=most).read_bytes().decode()
+    except (OSError, ValueError):
         return None
-    text = path.read_bytes().decode("utf-8", errors="replace")
     try:
         document = json.loads(text)
     except (RecursionError, ValueError):

@@ -44,9 +44,9 @@ def test_is_weighted_fedavg_with_these_weights() -> None:
     [
         (
             {"availability": (0.5, 0.0)},
-            r"availability must be in \(0, 1\] to be divided by, got 0 for client 1",
+            r"availability must be in \(0, 1\], got 0 for client 1",
         ),
-        ({"availability": (1.5,)}, r"must be in \(0, 1\] to be divided by, got 1.5 for client 0"),
+        ({"availability": (1.5,)}, r"must be in \(0, 1\], got 1.5 for client 0"),
         ({"availability": ()}, r"availability must have shape \(N,\) with N >= 1"),
         ({"client_lr": 0.0}, "client_lr must be a finite number above 0"),
         ({"local_steps": 0}, "local_steps must be a whole number of at least 1"),

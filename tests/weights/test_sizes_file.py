@@ -49,5 +49,5 @@ def test_no_file_and_no_text(tmp_path: Path) -> None:
         read_sizes(tmp_path / "none.csv", CLIENTS)
     path = tmp_path / "sizes.csv"
     path.write_bytes(b"client,size\n\xff\xfe,1\n")
-    with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
+    with pytest.raises(ValueError, match="must be text in UTF-8"):
         read_sizes(path, CLIENTS)

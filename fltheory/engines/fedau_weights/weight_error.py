@@ -86,12 +86,9 @@ def weight_error(p: ArrayLike, cutoff: float, rounds: int) -> WeightError:
 
 def checked_chances(p: ArrayLike) -> FloatArray:
     """Return probabilities as an array, () or (n,); ValueError for any that is not in (0, 1]."""
-    probabilities = validation.real_array("p", p, shape="() or (n,)")
+    probabilities = validation.availability("p", p, shape="() or (n,)")
     if probabilities.ndim > 1 or probabilities.size == 0:
         raise ValueError(f"p must be a number or an array (n,), got shape {probabilities.shape}")
-    for client, probability in enumerate(np.atleast_1d(probabilities)):
-        if not 0 < probability <= 1:
-            raise ValueError(f"p must be in (0, 1], got {probability:g} for client {client}")
     return probabilities
 
 

@@ -109,7 +109,7 @@ def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int
         For fewer than 2, or a negative seed.
     """
     draws = validation.whole_number("draws", draws, at_least=2)
-    rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+    rng = np.random.default_rng(validation.seed_number("seed", seed))
     drawn = islice(participation.masks(rng, draws), rounds)
     return np.stack([mask.copy() for mask in drawn], axis=1)
 

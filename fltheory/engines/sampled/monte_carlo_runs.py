@@ -70,7 +70,7 @@ def monte_carlo(
         For arguments that do not fit together.
     """
     replicas = validation.whole_number("replicas", replicas, at_least=2)
-    seed = validation.whole_number("seed", seed, at_least=0)
+    seed = validation.seed_number("seed", seed)
     setting = in_float64(setting)
     sizes = _chunk_sizes(replicas, setting.problem)
     seeds = np.random.SeedSequence(seed).spawn(len(sizes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from fltheory.whole_file import whole_file
 
 _FORMAT = 1
 
@@ -53,24 +54,13 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
     state = {name: array.cpu() for name, array in checkpoint.state.items()}
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replaced(path, {"format": _FORMAT, **fields, "state": state})
+        with whole_file(path) as unfinished:
+            torch.save({"format": _FORMAT, **fields, "state": state}, unfinished)
     except (OSError, RuntimeError) as error:  # torch has its own for a file that it cannot write
         reason = str(error).partition("\n")[0]
         raise ValueError(
             f"{path} must be a file that can be written, with room for it, got {reason}"
         ) from error
-
-
-def _replaced(path: Path, content: Mapping[str, Any]) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        torch.save(content, unfinished)
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def read_checkpoint(path: Path, settings: str) -> Checkpoint | None:

@@ -14,6 +14,7 @@ from fltheory.hardware.training.settings import RunSettings
 from fltheory.hardware.training.table import Cell, Experiment
 from fltheory.progress import Progress
 from fltheory.validation import FloatArray
+from fltheory.whole_file import sweep
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,7 @@ def measure(
         raise ValueError(
             f"out must be a folder, or a name where one can be made, got {str(out)!r}"
         ) from error
+    sweep(out)
     files = {
         key: out / f"{identity(run, seed, folder)}{_ending(device)}"
         for key, (run, seed) in wanted.items()

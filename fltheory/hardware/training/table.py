@@ -12,6 +12,7 @@ from fltheory import validation
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.settings import RunSettings, run_settings
 from fltheory.hardware.training.strict import Table, checked_table, made, merged
+from fltheory.read_file import toml_of
 
 _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
 
@@ -79,6 +80,8 @@ class _Column:
 
     def __post_init__(self) -> None:
         _checked_text("label", self.label)
+        if self.set is not None:
+            checked_table(self.set, "set")
         if self.figure is not None:
             validation.one_of("figure", self.figure, tuple(FIGURES))
 
@@ -92,6 +95,11 @@ class _Row:
 
     def __post_init__(self) -> None:
         _checked_text("label", self.label)
+        for name in ("set", "less"):
+            if getattr(self, name) is not None:
+                checked_table(getattr(self, name), name)
+        if not isinstance(self.paper, list | tuple):
+            raise ValueError(f"paper must be a list, got {self.paper!r}")
         for entry in self.paper:
             if isinstance(entry, bool) or not isinstance(entry, int | float | str):
                 raise ValueError(f"paper must hold numbers and strings, got {entry!r}")
@@ -115,7 +123,7 @@ class _Heading:
             if not isinstance(entries, list | tuple) or not (entries or name == "notes"):
                 raise ValueError(f"{name} must be a list with entries, got {entries!r}")
         for seed in self.seeds:
-            validation.whole_number("seeds", seed, at_least=0)
+            validation.seed_number("seeds", seed)
         if len(set(self.seeds)) < len(self.seeds):
             raise ValueError(f"seeds must differ, got {list(self.seeds)}")
         validation.one_of("figure", self.figure, tuple(FIGURES))
@@ -139,12 +147,7 @@ def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
         If there is no such file, it is not TOML, or says something unknown, too little, or out
         of range. The message begins with the file's name.
     """
-    if not path.is_file():
-        raise ValueError(f"file must be an existing file, got {str(path)!r}")
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"file must be TOML, got {str(path)!r}: {error}") from error
+    document = toml_of("file must be an existing file", path)
     for change in changes:
         document = merged(document, _parsed(change))
     try:

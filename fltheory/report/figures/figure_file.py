@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from fltheory.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,7 +27,8 @@ def write_figure(draw: Callable[[], Figure], path: Path) -> None:
         raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
     from matplotlib import rc_context
 
-    path.parent.mkdir(parents=True, exist_ok=True)
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": "fltheory"}
     with rc_context({"svg.hashsalt": "fltheory"}):
-        draw().savefig(path, dpi=160, metadata=metadata)
+        content = BytesIO()
+        draw().savefig(content, format=path.suffix[1:], dpi=160, metadata=metadata)
+    write_whole(path, content.getvalue())

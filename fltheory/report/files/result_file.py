@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fltheory.read_file import json_of
 from fltheory.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def read_results(
     if not path.exists():
         return []
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json_of("out must be a file", path)
         results = [result_of(entry) for entry in document[name]]
         begun = plan_of(document["plan"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

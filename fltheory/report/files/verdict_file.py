@@ -15,6 +15,7 @@ from typing import Any
 
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
 from fltheory.grammar.assertion import Relation
+from fltheory.read_file import json_of
 from fltheory.report.files.made_by import MadeBy
 from fltheory.theorems import get
 from fltheory.verify import Outcome, Verdict
@@ -52,7 +53,7 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
         If it is no such file, or other versions, another seed or sample size made it.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json_of("verdicts must be an existing file", path)
         known = document["version"], document["made_by"]
         cells = [_read_cell(entry) for entry in document["cells"]]
     except (OSError, ValueError, LookupError, TypeError) as error:

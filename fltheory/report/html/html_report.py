@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +14,7 @@ from markupsafe import Markup
 from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.refutation import Weight
+from fltheory.read_file import text_of, toml_of
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,
@@ -105,7 +105,7 @@ def certificates_in(folder: Path, statements: Sequence[Statement]) -> tuple[Cert
     names = {(statement.id, statement.reading) for statement in statements}
     views = []
     for path in sorted(folder.glob("*.json")):
-        text = path.read_text(encoding="utf-8")
+        text = text_of("certificates must be files", path)
         if _about(text) in names:
             views.append(_certified(path, text))
     return tuple(views)
@@ -142,7 +142,7 @@ def _kept(path: Path) -> KeptView:
 def _kept_about(path: Path) -> tuple[str, str] | None:
     """Return what a setting says that it refutes; nothing for any other file."""
     try:
-        refutes = refutes_in(tomllib.loads(path.read_text(encoding="utf-8")))
+        refutes = refutes_in(toml_of("witnesses must be files", path))
     except ValueError:
         return None
     return None if refutes is None else (refutes.theorem, refutes.reading)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from fltheory.validation import FloatArray
@@ -28,11 +29,12 @@ _SHOWN_BESIDE = ("last", "best", "late")
 def training_table(measured: Measured) -> Table:
     """Return the table: mean and standard deviation over seeds, the paper's in brackets."""
     experiment = measured.experiment
-    table = Table(title=f"{experiment.source}: {experiment.title}")
+    # What somebody wrote is text, whatever brackets are in it.
+    table = Table(title=escape(f"{experiment.source}: {experiment.title}"))
     for heading in ("", *experiment.columns):
-        table.add_column(heading)
+        table.add_column(escape(heading))
     for label, cells in experiment.rows:
-        table.add_row(label, *(_text(measured, cell) for cell in cells))
+        table.add_row(escape(label), *(escape(_text(measured, cell)) for cell in cells))
     return table
 
 

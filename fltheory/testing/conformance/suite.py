@@ -141,7 +141,7 @@ def checked_request(
 ) -> dict[str, Any]:
     """Return what is fixed, as ``run`` is to have it, after a look at all that was asked for."""
     one = specification(name)
-    validation.whole_number("seed", seed, at_least=0)
+    validation.seed_number("seed", seed)
     validation.real_number("rtol", rtol, _TOLERANCES, lambda number: _FINEST <= number <= 0.01)
     if expected is not None:
         validation.mapping_of("expected", expected, str, str)

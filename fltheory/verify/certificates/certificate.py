@@ -20,6 +20,7 @@ import sympy as sp
 from fltheory.claims.statement import Inequality, Statement
 from fltheory.engines import Setting
 from fltheory.grammar.quantities import rule_text
+from fltheory.read_file import existing_file
 from fltheory.theorems import get
 from fltheory.verify.certificates.certificate_checker import (
     MOST_CHARACTERS,
@@ -31,6 +32,7 @@ from fltheory.verify.certificates.certificate_checker import (
 from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 from fltheory.verify.check import check
 from fltheory.verify.safari.witness import Witness
+from fltheory.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,7 @@ def _symbols(formulas: Iterable[sp.Basic]) -> set[Any]:
 
 def write_certificate(path: Path, document: Mapping[str, Any]) -> None:
     """Write a certificate as JSON."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_certificate(path: Path) -> Certified:
@@ -221,12 +222,13 @@ def _document_of(path: Path) -> dict[str, Any]:
 
 
 def _text_of(path: Path) -> str:
+    must_be = "certificate must be an existing file"
     try:
-        if path.stat().st_size > MOST_CHARACTERS:
-            raise CertificateError(f"{path}: must have at most {MOST_CHARACTERS} bytes")
-        return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise ValueError(f"certificate must be an existing file, got {str(path)!r}") from error
+        content = existing_file(must_be, path, most_bytes=MOST_CHARACTERS).read_bytes()
+    except OSError as error:
+        raise ValueError(f"{must_be}, got {str(path)!r}: {error.strerror}") from error
+    try:
+        return content.decode()
     except UnicodeDecodeError as error:
         raise CertificateError(
             "certificate must be a file that fltheory falsify or prove wrote, "

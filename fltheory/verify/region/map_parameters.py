@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fltheory import validation
 from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
@@ -21,6 +22,12 @@ class MapAxis:
 
     name: str
     values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        validation.text("name", self.name)
+        values = validation.real_array("values", self.values, shape="(n,)")
+        if values.ndim != 1 or values.size == 0:
+            raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
 
 
 def varied(setting: Setting, name: str, value: float) -> Setting:

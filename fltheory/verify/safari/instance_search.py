@@ -84,7 +84,7 @@ class InstanceSearch:
     def __init__(self, theorem: Theorem, budget: int, seed: int) -> None:
         self._theorem = theorem
         self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._seed = validation.whole_number("seed", seed, at_least=0)
+        self._seed = validation.seed_number("seed", seed)
         self._coupling = coupling_of(theorem)
         self._leaders: dict[tuple[int, ...], tuple[float, Genes]] = {}
         self._effort: tuple[float, ...] = ()

@@ -95,7 +95,7 @@ def falsify_rate(
     """
     theorem, order = about_safari(claim), _of_order(claim)
     budget = validation.whole_number("budget", budget, at_least=1)
-    rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+    rng = np.random.default_rng(validation.seed_number("seed", seed))
     coupling = coupling_of(theorem)
     found = RateFalsification(claim.id, claim.reading, 0, 0)
     while found.settings_tried < budget:

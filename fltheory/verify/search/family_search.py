@@ -89,7 +89,7 @@ class FamilySearch:
         self._theorem = theorem
         self._family = family
         self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._seed = validation.whole_number("seed", seed, at_least=0)
+        self._seed = validation.seed_number("seed", seed)
         self._leaders: list[FamilyWitness] = []
         self.tried = 0
         self.applicable = 0

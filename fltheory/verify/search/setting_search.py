@@ -116,7 +116,7 @@ class SettingSearch:
         self._statement = statement
         self._starts = starts
         self._budget = validation.whole_number("budget", budget, at_least=1)
-        self._rng = np.random.default_rng(validation.whole_number("seed", seed, at_least=0))
+        self._rng = np.random.default_rng(validation.seed_number("seed", seed))
         self._known: dict[str, list[_Scored]] = {}
         self._refuting: _Scored | None = None
         self._best: _Scored | None = None

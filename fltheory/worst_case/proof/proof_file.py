@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fltheory.decimals import fraction_text
+from fltheory.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ class ProofFile(ABC):
         """
 
     def write(self, path: Path) -> None:
-        """Write it to a file."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.text, encoding="utf-8")
+        """Write it to a file, whole or not at all."""
+        write_whole(path, self.text)
 
 
 # ---------------------------------------------------------------- words that lines are made of

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from fltheory import validation
-from fltheory.decimals import as_fraction
+from fltheory.decimals import as_fraction, written_fraction
+from fltheory.validation import shown
 
 # Far beyond it the solver's floats overflow, or are zero.
 _SMALLEST = Fraction(1, 10**100)
@@ -161,13 +162,13 @@ def exact(name: str, value: Any, *, above: int | None = None) -> Fraction:
     """
     must_be = "at least 0" if above is None else f"above {above}"
     try:
-        number = Fraction(value) if isinstance(value, str) else as_fraction(value)
-    except (ValueError, ZeroDivisionError):
+        number = written_fraction(value) if isinstance(value, str) else as_fraction(value)
+    except ValueError:
         number = None
     if number is None or isinstance(value, bool):
         raise ValueError(
             f"{name} must be a fraction {must_be}, as a Fraction, a whole number, a decimal or "
-            f"text like '1/3', got {value!r}"
+            f"text like '1/3', got {shown(value)}"
         )
     if number < 0 or (above is not None and number <= above):
         raise ValueError(f"{name} must be {must_be}, got {value!r}")

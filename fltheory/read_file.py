@@ -1,0 +1,136 @@
+"""Files that somebody else wrote: read only if they are files, of a size that is reasonable."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 64 * 1024**2
+"""The largest text that is read."""
+
+MOST_LEVELS = 100
+"""How deep tables and lists of a document may be nested."""
+
+# Python's reader of TOML takes the square of a key's parts in memory.
+_LONG_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){1000}")
+
+
+def existing_file(must_be: str, path: Path, *, most_bytes: int | None = None) -> Path:
+    """Return the path of a file that is there, and no folder, pipe or device.
+
+    Parameters
+    ----------
+    must_be : str
+        How the error begins, say "file of a setting must exist".
+    path : Path
+    most_bytes : int, optional
+        The largest that is read.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or it is larger.
+    """
+    got = f"{must_be}, got {str(path)!r}"
+    try:
+        if not path.is_file():
+            raise ValueError(f"{got}, a folder" if path.is_dir() else got)
+        size = path.stat().st_size
+    except OSError as error:
+        raise ValueError(f"{got}: {error.strerror}") from error
+    if most_bytes is not None and size > most_bytes:
+        raise ValueError(f"{path}: must have at most {most_bytes} bytes, got {size}")
+    return path
+
+
+def text_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> str:
+    """Return the text of a file, UTF-8.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it is too large, cannot be read, or is something else.
+    """
+    existing_file(must_be, path, most_bytes=most_bytes)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: must be text in UTF-8, got: {error}") from error
+    except OSError as error:
+        raise ValueError(f"{path}: must be readable, got: {error.strerror}") from error
+
+
+def toml_of(must_be: str, path: Path) -> dict[str, Any]:
+    """Return the document of a TOML file.
+
+    Raises
+    ------
+    ValueError
+        As `text_of` does, and for what is not TOML or nested beyond `MOST_LEVELS`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "setting.toml"
+    ...     _ = file.write_text("rounds = 3")
+    ...     toml_of("file of a setting must exist", file)
+    {'rounds': 3}
+    """
+    text = text_of(must_be, path)
+    if _LONG_KEY.search(text):
+        raise ValueError(f"{path}: must have keys of fewer parts, got one of 1000")
+    document: dict[str, Any] = _parsed("TOML", path, tomllib.loads, text)
+    return document
+
+
+def json_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
+    """Return the document of a JSON file.
+
+    Raises
+    ------
+    ValueError
+        As `text_of` does, and for what is not JSON or nested beyond `MOST_LEVELS`.
+    """
+    text = text_of(must_be, path, most_bytes=most_bytes)
+    return _parsed("JSON", path, json.loads, text)
+
+
+def _parsed(kind: str, path: Path, parse: Callable[[str], Any], text: str) -> Any:
+    try:
+        document = parse(text)
+    except ValueError as error:
+        said = str(error)
+        raise ValueError(f"{path}: must be {kind}, got: {said[:200]}") from error
+    except RecursionError:
+        document = None
+        deep = True
+    else:
+        deep = levels(document, MOST_LEVELS + 1) > MOST_LEVELS
+    if deep:
+        raise ValueError(
+            f"{path}: must be nested at most {MOST_LEVELS} levels deep, got more of them"
+        )
+    return document
+
+
+def levels(document: Any, most: int) -> int:
+    """Return how deep lists and tables are nested, up to so many levels.
+
+    Examples
+    --------
+    >>> levels({"a": [[1]]}, 10)
+    3
+    """
+    depth, here = 0, [document]
+    while depth < most:
+        here = [one for one in here if isinstance(one, dict | list)]
+        if not here:
+            return depth
+        depth += 1
+        here = [item for one in here for item in (one.values() if isinstance(one, dict) else one)]
+    return depth
