@@ -22,7 +22,7 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     for name in ("pipe", "loop", "x" * 300, "missing", "."):
-        with pytest.raises(ValueError, match="^it must exist, got '.*'"):
+        with pytest.raises(ValueError, match=r"^it must exist, got '.*'"):
             existing_file("it must exist", tmp_path / name)
 
 

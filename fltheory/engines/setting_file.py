@@ -362,7 +362,7 @@ def _read(place: str, value: Any) -> Any:
             try:
                 return written_fraction(value)
             except ValueError as error:
-                raise ValueError(f"{place}: {error}") from None
+                raise ValueError(f"{place} must be a number, got {value[:60]!r}: {error}") from None
         case list():
             return tuple(_read(place, item) for item in value)
         case Mapping():

@@ -330,7 +330,7 @@ def _check_each(name: str, values: FloatArray, good: Masks, must_be: str) -> Non
 def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
     if start is None:
         return None
-    array = validation.real_array("start", start, shape=f"({n_clients},)")
+    array = validation.real_array("start", start, shape=f"({n_clients},)", flags=True)
     if array.shape != (n_clients,):
         raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
     _check_each("start", array, (array == 0) | (array == 1), "0 or 1")
