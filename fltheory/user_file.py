@@ -26,8 +26,8 @@ def run_file(path: Path, what: str) -> ModuleType:
     Raises
     ------
     ValueError
-        If there is no such file, it is too large, it is not Python, or it raises anything, SystemExit included:
-        in one line, with the line of the file.
+        If there is no such file, it is too large or not Python, or it raises anything,
+        SystemExit included: in one line, with the line of the file.
     """
     existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
     name = f"{LOADED_FILE}{path.stem}"

@@ -133,19 +133,14 @@ def _is_no_scalar(value: Any) -> bool:
 def positive(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and above zero."""
     found = real_number(name, value, "a finite number above 0", lambda number: number > 0)
-    return _held_in_full(name, found)
+    # What is smaller has lost digits, and its inverse is no float.
+    must_be = "a finite number of at least 2.3e-308"
+    return real_number(name, found, must_be, lambda number: number >= sys.float_info.min)
 
 
 def nonnegative(name: str, value: float) -> float:
     """Return ``value`` as a float if it is finite and not below zero."""
-    found = real_number(name, value, "a finite number of at least 0", lambda number: number >= 0)
-    return _held_in_full(name, found) if found else found
-
-
-def _held_in_full(name: str, value: float) -> float:
-    """Return a number unless it is so small that floats lose its digits, and its inverse."""
-    must_be = "a finite number of at least 2.3e-308 where it is not 0"
-    return real_number(name, value, must_be, lambda number: number >= sys.float_info.min)
+    return real_number(name, value, "a finite number of at least 0", lambda number: number >= 0)
 
 
 def probability(name: str, value: float) -> float:
