@@ -8,9 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
+from fltheory.algorithms.contract import (
+    Algorithm,
+    Array,
+    Clients,
+    Schedule,
+    State,
+    checked_algorithm,
+    in_round,
+)
 from fltheory.algorithms.scheduled import Scheduled
-from fltheory.algorithms.step_sizes import Constant, StepSizes
+from fltheory.algorithms.step_sizes import Constant, StepSizes, checked_step_sizes
 from fltheory.exact_or_float import is_exact
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
@@ -35,6 +43,11 @@ class AveragedIterate:
     weights : StepSizes, optional
         eta; by default the step sizes of a `Scheduled` algorithm, and equal for others.
 
+    Raises
+    ------
+    ValueError
+        For what is no algorithm, or weights that are no step sizes.
+
     Notes
     -----
     CA-Fed, below equation (12).
@@ -42,6 +55,11 @@ class AveragedIterate:
 
     algorithm: Algorithm | Schedule
     weights: StepSizes | None = None
+
+    def __post_init__(self) -> None:
+        checked_algorithm(self.algorithm)
+        if self.weights is not None:
+            checked_step_sizes("weights", self.weights)
 
     def at(self, round_index: int) -> Algorithm:
         """Return the algorithm as it is in a round, the first being 1."""

@@ -12,7 +12,7 @@ from fltheory import validation
 from fltheory.algorithms.client_constants import held_on_backend
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.memory import blank
-from fltheory.algorithms.step_sizes import StepSizes
+from fltheory.algorithms.step_sizes import StepSizes, checked_step_sizes
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 
@@ -41,7 +41,7 @@ class LocalSgd:
     Raises
     ------
     ValueError
-        For weights that are not positive or do not sum to one, or ``local_steps`` below 1; by
+        For weights that are not positive or do not sum to one, or other arguments; by
         ``init``, if there are not as many weights as clients.
 
     Examples
@@ -74,6 +74,7 @@ class LocalSgd:
             )
         object.__setattr__(self, "aggregation_weights", tuple(weights.tolist()))
         validation.whole_number("local_steps", self.local_steps, at_least=1)
+        checked_step_sizes("step_sizes", self.step_sizes)
 
     def at(self, round_index: int) -> Algorithm:
         """Return one SGD step, the first being 1."""

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 from array_api_compat import array_namespace
 
+from fltheory import validation
 from fltheory.algorithms.client_constants import on_backend
-from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
+from fltheory.algorithms.contract import (
+    Algorithm,
+    Array,
+    Clients,
+    Schedule,
+    State,
+    checked_algorithm,
+    in_round,
+)
 from fltheory.problems.ball import Ball
 
 
@@ -20,10 +29,19 @@ class Projected:
     algorithm : Algorithm or Schedule
     onto : Ball
         W; the initial model is not projected.
+
+    Raises
+    ------
+    ValueError
+        For what is no algorithm, or no ball.
     """
 
     algorithm: Algorithm | Schedule
     onto: Ball
+
+    def __post_init__(self) -> None:
+        checked_algorithm(self.algorithm)
+        validation.instance_of("onto", self.onto, Ball, "a Ball")
 
     def at(self, round_index: int) -> Algorithm:
         """Return the algorithm as it is in a round, the first being 1."""

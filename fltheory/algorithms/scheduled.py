@@ -6,8 +6,9 @@ from copy import copy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, cast
 
-from fltheory.algorithms.contract import Algorithm
-from fltheory.algorithms.step_sizes import StepSizes
+from fltheory import validation
+from fltheory.algorithms.contract import Algorithm, checked_algorithm
+from fltheory.algorithms.step_sizes import StepSizes, checked_step_sizes
 from fltheory.exact_or_float import is_exact
 
 
@@ -24,7 +25,7 @@ class Scheduled:
     Raises
     ------
     ValueError
-        If ``algorithm`` has no ``client_lr`` to replace.
+        If ``algorithm`` has no ``client_lr`` to replace, or there are no step sizes.
 
     Examples
     --------
@@ -39,7 +40,11 @@ class Scheduled:
     def __post_init__(self) -> None:
         algorithm: Any = self.algorithm
         if not is_dataclass(algorithm) or "client_lr" not in {f.name for f in fields(algorithm)}:
-            raise ValueError(f"algorithm must have a client_lr to schedule, got {algorithm!r}")
+            raise ValueError(
+                f"algorithm must have a client_lr to schedule, got {validation.shown(algorithm)}"
+            )
+        checked_algorithm(algorithm, scheduled=False)
+        checked_step_sizes("step_sizes", self.step_sizes)
 
     def at(self, round_index: int) -> Algorithm:
         """Return the algorithm as it is in a round, the first being 1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from fltheory import validation
 
@@ -15,6 +15,20 @@ class StepSizes(Hashable, Protocol):
     def at(self, round_index: int) -> float:
         """Return eta_t for ``round_index`` t, 1 in the first round."""
         ...
+
+
+def checked_step_sizes(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` has a step size for every round.
+
+    Raises
+    ------
+    ValueError
+        Also for the class in place of an object of it.
+    """
+    if isinstance(value, type) or not callable(getattr(value, "at", None)):
+        raise ValueError(
+            f"{name} must be step sizes, say Constant(0.1), got {validation.shown(value)}"
+        )
 
 
 @dataclass(frozen=True)

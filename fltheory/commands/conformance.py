@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from ast import literal_eval
 from collections.abc import Callable, Sequence
@@ -172,5 +173,5 @@ def _home(place: str) -> Path:
 
 
 def _search_path(place: str) -> Sequence[str]:
-    folder = str(Path(place).resolve().parent) if place.endswith(".py") else str(Path.cwd())
+    folder = os.path.dirname(os.path.realpath(place)) if place.endswith(".py") else str(Path.cwd())
     return [folder] if folder not in sys.path else []

@@ -55,10 +55,13 @@ def command(
 
     check_figures(out=out)
     theorem = the_id(theorem)
-    statement = registry.get(theorem, reading or _mapped_reading(theorem))
+    statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
     start = _starting_point(statement, regime)
     first, second = default_axis_names(start)
-    axes = default_axis(start, x or first), default_axis(start, y or second)
+    axes = (
+        default_axis(start, first if x is None else x),
+        default_axis(start, second if y is None else y),
+    )
     with shown_progress() as advance:
         region = map_region(statement, start, *axes, progress=advance)
         draw(partial(write_region, region), out, advance)

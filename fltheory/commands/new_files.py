@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 
 from fltheory.commands.written_files import check_places, tell_written
@@ -14,7 +17,7 @@ def write_new(what: str, place: Path, suffix: str = ".py") -> None:
     ------
     ValueError
         If there is such a file, nothing can be written there, or a Python file has a name that
-        cannot be imported.
+        cannot be imported, or that another module has.
     """
     from importlib.resources import files
 
@@ -23,8 +26,16 @@ def write_new(what: str, place: Path, suffix: str = ".py") -> None:
     check_places(suffix, file=place)
     if place.exists():
         raise ValueError(f"file must be a new one, got {str(place)!r}, which exists")
-    if suffix == ".py" and not place.stem.isidentifier():
-        raise ValueError(f"file must be named as a Python module, got {str(place)!r}")
+    if suffix == ".py":
+        _check_module(place)
     template = files("fltheory.commands").joinpath(f"templates/{what}.txt").read_text("utf-8")
     write_whole(place, template.replace(f"my_{what}", place.stem))
     tell_written(place)
+
+
+def _check_module(place: Path) -> None:
+    name = place.stem
+    if not name.isidentifier() or iskeyword(name):
+        raise ValueError(f"file must be named as a Python module, got {str(place)!r}")
+    if name in sys.modules or find_spec(name) is not None:
+        raise ValueError(f"file must be named as no module that is installed, got {str(place)!r}")

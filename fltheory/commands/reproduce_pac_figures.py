@@ -28,6 +28,8 @@ def command(
     )
 
     validation.one_of("suffix", suffix, (".png", ".svg"))
+    validation.whole_number("replicas", replicas, at_least=2)
+    validation.seed_number("seed", seed)
     check_places(out=out / f"figure{suffix}")
     with shown_progress() as advance:
         rows = comparisons(replicas=replicas, seed=seed, progress=advance)

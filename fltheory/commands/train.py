@@ -16,13 +16,26 @@ from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 
+def _folder(text: str | Path) -> Path:
+    # As a path, no text at all is the folder that one is in.
+    if not str(text).strip():
+        raise typer.BadParameter(f"it must be a folder's name, got {str(text)!r}")
+    return Path(text)
+
+
 def command(
     files: Annotated[list[Path], typer.Argument(help="Experiments: TOML files.")],
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the data set's files; bundled digits need none.")
+        Path | None,
+        typer.Option(
+            help="Folder of the data set's files; bundled digits need none.", parser=_folder
+        ),
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="Where to keep checkpoints and results: a folder, resumed from.")
+        Path,
+        typer.Option(
+            help="Where to keep checkpoints and results: a folder, resumed from.", parser=_folder
+        ),
     ] = Path("out/train"),
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
     changes: Annotated[
@@ -45,6 +58,8 @@ def command(
     with as_bad_input(ImportError), resumable(lambda: f"checkpoints are in {out}"):
         from fltheory.hardware.training import measure, read_experiment
 
+        if len(set(files)) < len(files):
+            raise ValueError(f"files must differ, got {' '.join(map(str, files))}")
         validation.whole_number("checkpoint_every", checkpoint_every, at_least=1)
         experiments = [read_experiment(file, changes or []) for file in files]
         with shown_progress() as advance:

@@ -48,7 +48,7 @@ import tomli_w
 
 from fltheory import algorithms, participation, problems, validation
 from fltheory.decimals import written_fraction
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, checked_setting
 from fltheory.participation import Participation
 from fltheory.read_file import toml_of
 from fltheory.user_file import LOADED_FILE
@@ -147,10 +147,10 @@ def write_setting(path: Path, setting: Setting, refutes: Refutes | None = None) 
     Raises
     ------
     ValueError
-        If a part cannot be written: a function among its arguments, a problem made of samples, or
-        a class that is in no loaded file.
+        For what is no setting, or if a part cannot be written: a function among its arguments, a
+        problem made of samples, or a class that is in no loaded file.
     """
-    document = setting_document(setting)
+    document = setting_document(checked_setting(setting))
     if refutes is not None:
         document[_REFUTES] = asdict(refutes)
     write_whole(path, tomli_w.dumps(document, indent=2))

@@ -141,7 +141,7 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     Raises
     ------
     ValueError
-        For a period below two rounds.
+        For a period below two rounds or above the log's.
 
     Examples
     --------
@@ -155,7 +155,9 @@ def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0
     if period is None:
         period, p_value = clearest_cycle(log, rng)
     else:
-        validation.real_number("period", period, "at least 2 rounds", lambda number: number >= 2)
+        most = log.n_rounds
+        must_be = f"from 2 rounds to the log's {most}"
+        validation.real_number("period", period, must_be, lambda number: 2 <= number <= most)
     there = sampled_masks(log, rng)
     correlation = correlations(there)[np.triu_indices(there.shape[1], 1)]
     labels = clusters(there)

@@ -373,7 +373,8 @@ def _times(column: pd.Series, lines: _Lines) -> FloatArray:
     if bad.size:
         place, value = lines(column.index[bad[0]]), column.iloc[bad[0]]
         good = np.flatnonzero(np.isfinite(numbers))
-        if good.size and np.isfinite(_seconds(column.iloc[bad[:1]])).all():
+        is_date = said_in_words and np.isfinite(_seconds(column.iloc[bad[:1]])).all()
+        if good.size and is_date:
             other = lines(column.index[good[0]])
             raise ValueError(
                 f"{place}: {column.name} must be numbers throughout or dates throughout, got "
@@ -530,7 +531,8 @@ def _some_rows(table: pd.DataFrame) -> None:
 
 def _round_number(time: float, start: float, clock: _Clock, *, after: bool) -> int:
     """Return how many rounds begin before a time, or not after it."""
-    place = (time - start) / clock.round_length
+    with np.errstate(over="ignore"):
+        place = (time - start) / clock.round_length
     count = np.floor(place + _ROUNDING) + 1 if after else np.ceil(place - _ROUNDING)
     if count > MOST_ROUNDS:
         raise ValueError(

@@ -205,7 +205,7 @@ def _checked_features(features: Sequence[ArrayLike] | FloatArray) -> list[FloatA
 def _checked_labels(
     labels: Sequence[ArrayLike] | NDArray[np.generic], sizes: list[int]
 ) -> list[FloatArray]:
-    marks = [validation.real_array("labels", part, shape="(n_i,)") for part in labels]
+    marks = [validation.real_array("labels", part, shape="(n_i,)", flags=True) for part in labels]
     check_label_shapes(marks, sizes)
     for client, part in enumerate(marks):
         if not np.isin(part, (0.0, 1.0)).all():

@@ -51,7 +51,7 @@ def read_baseline(path: Path) -> Baseline:
         If the file is neither; the message names the line.
     """
     records: dict[CellKey, Record] = {}
-    text = text_of("baseline must be an existing file, which --record creates", path)
+    text = text_of("baseline must be an existing file (--record creates it)", path)
     with io.StringIO(text, newline="") as file:
         reader = csv.reader(file)
         header = tuple(next(reader, ()))

@@ -49,6 +49,10 @@ def read_sizes(path: Path | str, clients: Sequence[str]) -> FloatArray:
         raise ValueError(
             f"{path}: every client of the log must have a size, none for {named}{more}"
         )
+    with np.errstate(over="ignore"):
+        total = sizes.sum()
+    if not np.isfinite(total):
+        raise ValueError(f"{path}: sizes must have a finite sum, got {total}")
     return sizes
 
 

@@ -13,6 +13,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _SUM_TOLERANCE = 1e-9
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +68,8 @@ class TradeOff(ReadOnlyArrays):
         fields = {
             "target_weights": alpha,
             "a": _one_per_client("a", a, pi.size, scalar=True),
-            "b": validation.nonnegative("b", b),
-            "bias": validation.nonnegative("bias", bias),
+            "b": _of_moderate_size("b", b),
+            "bias": _of_moderate_size("bias", bias),
             "total": validation.positive("total", total),
             "availability": pi,
         }
@@ -171,6 +172,12 @@ class TradeOff(ReadOnlyArrays):
         with np.errstate(divide="ignore"):
             share = np.divide(self.target_weights, p, out=np.zeros(p.shape), where=counted)
         return self.bias * share**2, self.bias * float(self.target_weights @ share)
+
+
+def _of_moderate_size(name: str, value: float) -> float:
+    """Return a number of at least 0 whose products with others are floats."""
+    must_be = f"a number from 0 to {_LARGEST:g}"
+    return validation.real_number(name, value, must_be, lambda number: 0 <= number <= _LARGEST)
 
 
 def _one_per_client(

@@ -63,6 +63,9 @@ def _classes(n_clients: int, classes_per_client: int, equal: bool = False) -> De
     checked_flag("equal", equal)
 
     def split(labels: Labels, n: int, rng: np.random.Generator) -> Partition:
+        kinds = np.unique(labels).size
+        if p > kinds:
+            raise ValueError(f"classes_per_client must be at most the data's {kinds}, got {p}")
         return partitions.classes_per_client(labels, n, p, rng, equal=equal)
 
     return Dealing(n_clients, split)

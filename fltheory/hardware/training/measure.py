@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.run import Finished, identity, train
 from fltheory.hardware.training.settings import RunSettings
 from fltheory.hardware.training.table import Cell, Experiment
 from fltheory.progress import Progress
 from fltheory.validation import FloatArray
-from fltheory.whole_file import sweep
+from fltheory.whole_file import sweep, writable
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +86,13 @@ def measure(
         for run in experiment.runs
         for seed in experiment.seeds
     }
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(
-            f"out must be a folder, or a name where one can be made, got {str(out)!r}"
-        ) from error
+    checked_device(device)
+    if folder is not None and not folder.is_dir():
+        raise ValueError(f"data must be an existing folder, got {str(folder)!r}")
+    if os.path.lexists(out) and not out.is_dir():
+        raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
+    # The first file makes the folder: what is refused until then leaves none.
+    writable("out", out / "run.pt")
     sweep(out)
     files = {
         key: out / f"{identity(run, seed, folder)}{_ending(device)}"

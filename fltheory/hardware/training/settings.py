@@ -12,6 +12,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.hardware.datasets import NAMES as DATA_NAMES
+from fltheory.hardware.models import NAMES as MODEL_NAMES
 from fltheory.hardware.training.dealing import DEALINGS, Dealing
 from fltheory.hardware.training.methods import Method, circumstances
 from fltheory.hardware.training.presence import PRESENCES, Presence
@@ -78,8 +79,7 @@ class Model:
     compiled: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.name, str):
-            raise ValueError(f"name must be a model's name, got {self.name!r}")
+        validation.one_of("name", self.name, MODEL_NAMES)
         validation.one_of("start", self.start, STARTS)
         checked_flag("compiled", self.compiled)
 

@@ -168,6 +168,9 @@ def experiment(document: Table) -> Experiment:
         made(_Column, checked_table(entry, where), where)
         for where, entry in _numbered("columns", heading.columns)
     ]
+    labels = [column.label for column in columns]
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"columns must have labels that differ, got {', '.join(labels)}")
     rows = []
     for where, entry in _numbered("rows", heading.rows):
         row = made(_Row, checked_table(entry, where), where)
@@ -182,7 +185,7 @@ def experiment(document: Table) -> Experiment:
         tuple(heading.seeds),
         heading.figure,
         tuple(heading.notes),
-        tuple(column.label for column in columns),
+        tuple(labels),
         tuple(rows),
     )
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fltheory import validation
 from fltheory.testing.conformance.cases.case import Case, Trace
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.cases.options import OPTIONS
@@ -133,8 +134,9 @@ class CaseMaker:
         rng, n = self.rng, self.number_of_clients(n)
         wanted = client_lr or rng.uniform(0.05, 0.5)
         stable = min(wanted, self.specification.largest_lr(self.hyper))
-        lr = float(self.hyper.get("client_lr", stable))
-        rate = float(self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3)))
+        lr = validation.positive("client_lr", self.hyper.get("client_lr", stable))
+        rate = self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3))
+        rate = validation.positive("server_lr", rate)
         curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians
         counts = rng.integers(1, 9, n).tolist() if sizes is None else list(sizes)[:n]
         counts += [1] * (n - len(counts))
