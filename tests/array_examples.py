@@ -18,6 +18,8 @@ from fltheory import (
     weights,
     worst_case,
 )
+from fltheory.advice import advise
+from fltheory.advice.rounds import LogRounds, along_the_process
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.curve_samples import CurveSample
 from fltheory.engines import Setting
@@ -30,6 +32,7 @@ from fltheory.learnability.grid_law import GridLaw
 from fltheory.learnability.noiseless import NoiselessLaw
 from fltheory.learnability.population import as_population
 from fltheory.learnability.server_assisted import sample_server_assisted, worst_minimiser
+from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import MarkovOnOff
 from fltheory.participation.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
@@ -101,7 +104,12 @@ def _participation() -> Iterator[object]:
         if hasattr(process, "states"):
             yield process.states()
     log = logs.AvailabilityLog.from_masks([[1, 0], [1, 1]])
-    yield from (log, logs.describe(log))
+    yield from (log, logs.describe(log), PlayedLog(log))
+    advice = advise(logs.AvailabilityLog.from_masks([[1, 0], [0, 1], [1, 1], [0, 0]] * 3))
+    fedavg = algorithms.FedAvg(0.1, 1)
+    yield from (advice, advice.population.distances)
+    yield LogRounds(fedavg, advice.population, 0).on_the_log()
+    yield along_the_process(fedavg, advice.population, 0.1, 0, 2)
 
 
 def _algorithms_and_weights() -> Iterator[object]:

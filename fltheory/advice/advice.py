@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.advice.population import Distances, Population
+from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.advice.rounds import LogRounds, OnTheLog, along_the_process
 from fltheory.algorithms.contract import Algorithm, KnownLimit
 from fltheory.algorithms.needs import Needs
@@ -21,6 +21,7 @@ from fltheory.fedau import best_cutoff
 from fltheory.logs import AvailabilityLog
 from fltheory.parallel import as_they_come
 from fltheory.progress import Progress
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training
 
@@ -57,7 +58,7 @@ _NOWHERE = Bias(math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
-class AlgorithmAdvice:
+class AlgorithmAdvice(ReadOnlyArrays):
     """What is to be expected of one algorithm; infinite where it diverges at every step tried.
 
     Attributes
@@ -126,18 +127,18 @@ class AlgorithmAdvice:
 
 
 @dataclass(frozen=True, eq=False)
-class Advice:
+class Advice(ReadOnlyArrays):
     """What a log says of the algorithms.
 
     Attributes
     ----------
-    population : Population
+    population : ClientPopulation
     algorithms : tuple of AlgorithmAdvice
     within : float
         The distance that rounds are counted to.
     """
 
-    population: Population
+    population: ClientPopulation
     algorithms: tuple[AlgorithmAdvice, ...]
     within: float
 
@@ -308,7 +309,7 @@ def advise(
     return Advice(population, tuple(found[name] for name in considered), within)
 
 
-def _cutoff(population: Population) -> float:
+def _cutoff(population: ClientPopulation) -> float:
     """Return FedAU's best cut-off for a few clients, from rare to usual, that stand for all."""
     quantiles = (np.arange(_CUTOFF_CLIENTS) + 0.5) / _CUTOFF_CLIENTS
     there = np.quantile(population.chains.availability, quantiles, method="nearest")
@@ -319,7 +320,7 @@ def _cutoff(population: Population) -> float:
 
 def _population(
     log: AvailabilityLog, sizes: ArrayLike | None, training: Training, seed: int
-) -> Population:
+) -> ClientPopulation:
     count = log.n_clients
     raw = np.ones(count) if sizes is None else sizes
     size = validation.real_array("sizes", raw, shape=f"({count},)")
@@ -335,13 +336,13 @@ def _population(
     alpha = size / size.max()
     rng = np.random.default_rng([seed, _CURVATURES])
     curvatures = training.condition ** -rng.random(count)
-    return Population(log, alpha / alpha.sum(), curvatures, training)
+    return ClientPopulation(log, alpha / alpha.sum(), curvatures, training)
 
 
 def _made(
     name: str,
     options: Mapping[str, Any],
-    population: Population,
+    population: ClientPopulation,
     step: float,
     facts: Mapping[str, Any],
 ) -> Algorithm:
@@ -356,7 +357,7 @@ def _made(
 
 
 def _advice_on(
-    task: tuple[str, Mapping[str, Any], Population, float, int],
+    task: tuple[str, Mapping[str, Any], ClientPopulation, float, int],
 ) -> AlgorithmAdvice:
     name, options, population, within, seed = task
 
@@ -392,7 +393,7 @@ def _advice_on(
 
 
 def limit_weights(
-    name: str, population: Population, step: float, options: Mapping[str, Any]
+    name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
 ) -> FloatArray | None:
     """Return the weights (N,) of all clients' optima in an algorithm's limit, if it knows them.
 
@@ -400,7 +401,7 @@ def limit_weights(
     ----------
     name : str
         In the package's table.
-    population : Population
+    population : ClientPopulation
     step : float
         Of local SGD, in units of 1/L.
     options : mapping

@@ -68,7 +68,7 @@ class Distances(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Population(ReadOnlyArrays):
+class ClientPopulation(ReadOnlyArrays):
     """Quadratic clients that come and go as in a log.
 
     Parameters

@@ -8,7 +8,7 @@ from itertools import cycle, islice
 
 import numpy as np
 
-from fltheory.advice.population import Population
+from fltheory.advice.population import ClientPopulation
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.simulation import simulate
 from fltheory.participation.base import Masks
@@ -71,11 +71,11 @@ class LogRounds:
     Parameters
     ----------
     algorithm : Algorithm
-    population : Population
+    population : ClientPopulation
     seed : int
     """
 
-    def __init__(self, algorithm: Algorithm, population: Population, seed: int) -> None:
+    def __init__(self, algorithm: Algorithm, population: ClientPopulation, seed: int) -> None:
         self._population = population
         self._clients = population.clients(seed)
         rng = np.random.default_rng(seed)
@@ -143,14 +143,14 @@ class _Pass:
 
 
 def along_the_process(
-    algorithm: Algorithm, population: Population, step: float, seed: int, draws: int
+    algorithm: Algorithm, population: ClientPopulation, step: float, seed: int, draws: int
 ) -> AlongTheProcess | None:
     """Follow an algorithm through draws of the fitted process; None where it diverges.
 
     Parameters
     ----------
     algorithm : Algorithm
-    population : Population
+    population : ClientPopulation
     step : float
         What the algorithm goes of its way in a round, about: it settles in its inverse.
     seed : int

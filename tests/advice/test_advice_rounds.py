@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.advice.population import Population
+from fltheory.advice.population import ClientPopulation
 from fltheory.advice.rounds import LogRounds, along_the_process
 from fltheory.algorithms import FedAvg
 from fltheory.logs import AvailabilityLog
@@ -14,10 +14,10 @@ from fltheory.weights import Training
 STEP = 0.25
 
 
-def population(masks: np.ndarray, noise: float = 0.0) -> Population:
+def population(masks: np.ndarray, noise: float = 0.0) -> ClientPopulation:
     log = AvailabilityLog.from_masks(masks)
     count = log.n_clients
-    return Population(log, np.full(count, 1 / count), np.ones(count), Training(noise=noise))
+    return ClientPopulation(log, np.full(count, 1 / count), np.ones(count), Training(noise=noise))
 
 
 def test_a_record_repeated_leads_to_its_periodic_mean() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from fltheory.advice.population import Distances, Population
+from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.logs import AvailabilityLog
 from fltheory.weights import Training
 
@@ -33,7 +33,7 @@ def test_groups_stand_for_many_clients() -> None:
     shares = rng.beta(2, 3, 500)
     log = AvailabilityLog.from_masks(rng.random((60, 500)) < shares)
 
-    population = Population(log, np.full(500, 1 / 500), np.ones(500), Training())
+    population = ClientPopulation(log, np.full(500, 1 / 500), np.ones(500), Training())
     assert population.shown.size == 200
     assert sorted(np.concatenate(population.groups).tolist()) == list(range(population.ever.size))
     distances = population.group_distances

@@ -69,7 +69,10 @@ def test_fit_writes_what_a_setting_has_and_sample_draws_it(
     [
         (("describe", "none.csv"), "path must be an existing file, got 'none.csv'"),
         (("describe", "bad.csv"), "bad.csv: line 2: from must be before to, got 3 and 1"),
-        (("describe", "good.csv", "--period", "1"), "period must be at least 2 rounds, got 1"),
+        (
+            ("describe", "good.csv", "--period", "1"),
+            "period must be from 2 rounds to the log's 3, got 1",
+        ),
         (("describe", "good.csv", "--round-length", "0"), "round_length must be positive"),
         (("describe", "good.csv", "--figure", "x.pdf"), "figure must end in .png or .svg"),
         (("fit", "good.csv", "--out", "process.csv"), "out must end in .toml"),

@@ -116,7 +116,10 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
             "checkpoint_every must be a whole number of at least",
         ),
         ([DIGITS, "--device", "gpu"], "device must be cpu, cuda or cuda:N, got 'gpu'"),
-        ([DIGITS, "--set", 'data.name="mnist"', "--data", "nowhere"], "folder must be an existing"),
+        (
+            [DIGITS, "--set", 'data.name="mnist"', "--data", "nowhere"],
+            "data must be an existing folder",
+        ),
         (
             [DIGITS, "--set", "training.client_lr=1e38"],
             "model must stay finite, got NaN in round 1",

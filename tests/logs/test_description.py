@@ -132,7 +132,7 @@ def test_small_logs_are_described(masks) -> None:
 
 def test_bad_arguments() -> None:
     log = AvailabilityLog.from_masks([[1, 0], [0, 1]])
-    with pytest.raises(ValueError, match="period must be at least 2 rounds, got 1"):
+    with pytest.raises(ValueError, match="period must be from 2 rounds to the log's 2, got 1"):
         describe(log, period=1)
     with pytest.raises(ValueError, match="seed must be a whole number of at least 0, got -1"):
         describe(log, seed=-1)

@@ -89,7 +89,9 @@ def measure(
     checked_device(device)
     if folder is not None and not folder.is_dir():
         raise ValueError(f"data must be an existing folder, got {str(folder)!r}")
-    if os.path.lexists(out) and not out.is_dir():
+    if not next(
+        place for place in (out, *out.absolute().parents) if os.path.lexists(place)
+    ).is_dir():
         raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
     # The first file makes the folder: what is refused until then leaves none.
     writable("out", out / "run.pt")
