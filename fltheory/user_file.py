@@ -36,13 +36,18 @@ def run_file(path: Path, what: str) -> ModuleType:
         raise ValueError(f"{what} must be a Python file (.py), got {str(path)!r}")
     module = importlib.util.module_from_spec(spec)
     # Dataclasses and pickles look a class's module up.
+    before = sys.modules.get(name)
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
     # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
     except BaseException as error:
+        # What did not run to its end is not loaded.
+        del sys.modules[name]
+        if before is not None:
+            sys.modules[name] = before
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise ValueError(fault_in(path, error)) from error
     return module
 

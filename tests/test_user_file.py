@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from fltheory.user_file import run_file, said_by
+from fltheory.user_file import LOADED_FILE, run_file, said_by
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,17 @@ def test_an_error_that_cannot_be_told_is_told() -> None:
             raise KeyError("mute")
 
     assert said_by(MuteError()) == "its message raises KeyError"
+
+
+def test_a_file_that_raises_is_not_loaded_and_one_before_it_stays(tmp_path: Path) -> None:
+    file = tmp_path / "half_done_here.py"
+    file.write_text("1 / 0")
+    with pytest.raises(ValueError, match="ZeroDivisionError"):
+        run_file(file, "file")
+    assert f"{LOADED_FILE}half_done_here" not in sys.modules
+    file.write_text("VALUE = 1")
+    first = run_file(file, "file")
+    file.write_text("raise SystemExit")
+    with pytest.raises(ValueError, match="SystemExit"):
+        run_file(file, "file")
+    assert sys.modules.pop(f"{LOADED_FILE}half_done_here") is first

@@ -70,7 +70,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="file must be an existing file, got"):
         read_experiment(file)
     file.write_text("title = ")
-    with pytest.raises(ValueError, match="file must be TOML, got"):
+    with pytest.raises(ValueError, match="must be TOML, got"):
         read_experiment(file)
     file.write_text("title = 'x'")
     with pytest.raises(ValueError, match=r"x.toml: source must be given"):

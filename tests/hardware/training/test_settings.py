@@ -26,7 +26,7 @@ SAFARI = {"name": "SAFARI", "q": 0.5}
         ({"data": {"name": "imagenet"}}, "data.name must be one of 'digits', 'mnist'"),
         ({"data": {"pixel": "unit"}}, "data.pixel is unknown: data has name, pixels"),
         ({"data": {"training_fraction": 0}}, "data.training_fraction must be a finite number"),
-        ({"model": {"name": 3}}, "model.name must be a model's name, got 3"),
+        ({"model": {"name": 3}}, "model.name must be one of 'logistic', .*, got 3"),
         ({"model": {"start": "one"}}, "model.start must be one of 'torch', 'zero'"),
         ({"model": {"compiled": "yes"}}, "model.compiled must be true or false, got 'yes'"),
         ({"partition": {"kind": "random"}}, "partition.kind must be one of evenly, classes"),
