@@ -19,6 +19,7 @@ from fltheory import (
     worst_case,
 )
 from fltheory.advice import advise
+from fltheory.advice.on_digits import Trained
 from fltheory.advice.rounds import LogRounds, along_the_process
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.curve_samples import CurveSample
@@ -110,6 +111,7 @@ def _participation() -> Iterator[object]:
     yield from (advice, advice.population.distances)
     yield LogRounds(fedavg, advice.population, 0).on_the_log()
     yield along_the_process(fedavg, advice.population, 0.1, 0, 2)
+    yield Trained(advice.algorithms[0], np.ones(3), np.ones(3))
 
 
 def _algorithms_and_weights() -> Iterator[object]:

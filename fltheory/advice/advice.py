@@ -27,6 +27,7 @@ from fltheory.weights.deployment import Training
 
 # Steps that are tried, relative to the longest.
 _STEPS, _FIRST_TRIED = (1.0, 1 / 4, 1 / 16, 1 / 64), 2
+_NOTHING_TO_MEND = 1e-9
 _AS_GOOD = 1.05
 # Where the limit has a closed form, draws show sway and noise alone.
 _FEW_DRAWS, _DRAWS = 4, 16
@@ -159,8 +160,12 @@ class Advice(ReadOnlyArrays):
     def best_if(self, radius: float, noise: float, *, frugal: bool = False) -> AlgorithmAdvice:
         """Return the best if optima were so many times as far apart, and gradients as noisy.
 
-        Of the algorithms within 5% of the least error it is the one that needs least.
+        Of the algorithms within 5% of the least error it is the one that needs least. Where plain
+        FedAvg has neither bias nor sway there is nothing to mend: others differ in their step.
         """
+        plain = self.named("fedavg")
+        if plain.error_if(1.0, 0.0) < _NOTHING_TO_MEND:
+            return plain
         able = [found for found in self.algorithms if not found.needs.server_data]
         if frugal:
             able = [f for f in able if not f.needs.vectors and not f.needs.facts]

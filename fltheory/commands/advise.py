@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.console import table_console
+from fltheory.commands.exit_status import as_bad_input
 from fltheory.commands.options import (
     ClientCondition,
     ClientDissimilarity,
@@ -39,20 +40,33 @@ def command(
     figure: Annotated[
         Path | None, typer.Option(help="Write a figure to this file: .png or .svg.")
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Train the bundled digits under the log: needs torch."),
+    ] = False,
 ) -> None:
     """Say which algorithm suits a log of who was online, and how far each ends from the optimum."""
     from functools import partial
     from json import dumps
 
     from fltheory.advice import advise
+    from fltheory.advice.on_digits import train_on_digits
     from fltheory.logs import read_log
     from fltheory.report.figures.advice_figure import write_advice_figure
-    from fltheory.report.terminal.advice_report import advice_table, assumptions, sentences
+    from fltheory.report.terminal.advice_report import (
+        advice_table,
+        assumptions,
+        check_table,
+        sentences,
+    )
     from fltheory.weights import Training, read_sizes
     from fltheory.whole_file import write_whole
 
     check_figures(figure=figure)
     check_places(json=json)
+    if check:
+        with as_bad_input(ImportError):
+            import fltheory.hardware.training  # noqa: F401
     training = Training(
         local_steps=local_steps, noise=noise, dissimilarity=dissimilarity, condition=condition
     )
@@ -69,3 +83,7 @@ def command(
         write_whole(json, dumps(said, indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):
         tell_written(path)
+    if check:
+        with shown_progress() as advance:
+            trained = train_on_digits(found, log, round_length=round_length, progress=advance)
+        table_console().print(check_table(trained))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,8 @@ def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path
     [
         ("round,ann,bob\n0,1,0\n", None, "round"),
         ("round,ann,bob\n0,0,0\n1,0,0\n", None, "nobody"),
+        ("client,from,to\nann,0,3\nann,2,4\n", None, "line 3: stays of a client must not overlap"),
+        ("client,time,present\nann,2,1\nann,1,0\n", None, "line 3"),
         ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\neve,2\n", "line 3"),
         ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\n", "none for 'bob'"),
     ],
@@ -66,3 +69,24 @@ def test_bad_input_is_one_line(fltheory_command, tmp_path, text, sizes, said) ->
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
     assert said in err
+
+
+def test_everybody_always_there_is_a_log_like_any_other(fltheory_command, tmp_path) -> None:
+    write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(np.ones((20, 3))))
+    status, out, err = fltheory_command("advise", tmp_path / "log.csv")
+    assert (status, err) == (0, "")
+    use, fedavg, never = out.splitlines()[:3]
+    assert use.startswith("Use FedAvg, which needs nothing")
+    assert fedavg.startswith("Plain FedAvg has no bias here")
+    assert never.startswith("Every client appears")
+
+
+def test_a_check_without_torch_is_one_line(
+    fltheory_command, log_file, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "fltheory.hardware.training", raising=False)
+    status, out, err = fltheory_command("advise", log_file, "--check")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "pip install 'fltheory[torch]'" in err

@@ -47,7 +47,8 @@ MEANINGS = {
     "--json": (r"Write the \w+ as JSON to this file", Path),
     "--csv": ("Write the verdicts as CSV to this file", Path),
     "--html": ("Write the report to this file", Path),
-    "--check": ("Write nothing; exit 1 if it differs", bool),
+    # Of a page that the project keeps, or of an advice: either way nothing is kept of it.
+    "--check": ("Write nothing; exit 1 if it differs|Train the bundled digits under the log", bool),
     "--seed": ("Seed of what is drawn at random.", int),
     "--reading": ("Which reading, say printed or derived", str),
     "--rounds": ("Rounds of a run", int),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 if TYPE_CHECKING:
     from fltheory.advice import Advice, Bias
+    from fltheory.advice.on_digits import Trained
 
 _NAMES_SHOWN = 3
 _NO_BIAS = 1e-9
@@ -26,7 +28,7 @@ def _use(advice: Advice) -> str:
         return "No algorithm settles at any step size that was tried."
     ends = (
         f"its error in the long run is {best.usual_error:.2g} if what clients want has nothing to "
-        f"do with when they are online, and at most {best.error:.2g}"
+        f"do with when they are online, and about {best.error:.2g} at worst"
     )
     if best is fallback:
         return f"Use {best.called}, which needs {best.needs}: {ends}."
@@ -131,6 +133,33 @@ def _uncertain(bias: Bias) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if math.isfinite(value) else "diverges"
+
+
+def check_table(trained: Sequence[Trained]) -> Table:
+    """Return what was predicted beside late accuracies on the digits, a line an algorithm."""
+    table = Table(
+        title="digits under this log, as few classes a client as there can be; three seeds"
+    )
+    table.add_column("algorithm")
+    for name in (
+        "bias, unrelated",
+        "at worst",
+        "late accuracy, %",
+        "lost to everybody there, %",
+    ):
+        table.add_column(name, justify="right")
+    for one in trained:
+        bias = one.advice.process
+        table.add_row(
+            one.advice.called,
+            _number(bias.unrelated),
+            _number(bias.at_worst),
+            *(
+                f"{values.mean():.2f} ± {values.std(ddof=1):.2f}"
+                for values in (one.accuracy, one.lost)
+            ),
+        )
+    return table
 
 
 def assumptions(advice: Advice, total_size: float | None) -> str:

@@ -1,0 +1,151 @@
+"""Advice put to a test: scikit-learn's digits, trained under the log by what was advised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fltheory.advice.advice import Advice, AlgorithmAdvice
+from fltheory.algorithms.table import ALGORITHMS
+from fltheory.progress import Progress
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
+
+_COMPARED = 2
+_MOST_ROUNDS, _CLASSES = 200, 10
+_MOST_CLIENTS = 700  # of 1,437 images for training: two a client
+_SEEDS = (0, 1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained(ReadOnlyArrays):
+    """One algorithm's late test accuracy on the digits, beside its advice.
+
+    Attributes
+    ----------
+    advice : AlgorithmAdvice
+    accuracy : array, (seeds,)
+        Mean test accuracy over the second half of the rounds, in per cent.
+    lost : array, (seeds,)
+        What is missing, seed by seed, to FedAvg with everybody there in all rounds.
+    """
+
+    advice: AlgorithmAdvice
+    accuracy: FloatArray
+    lost: FloatArray
+
+
+def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
+    """Return the two best that can be trained under the log, and plain FedAvg.
+
+    What was advised comes first, then others by their error. Those with a server's data are not
+    among them, nor, if clients are never there, those that training tells availabilities, by which
+    they divide.
+    """
+    by_error = sorted(advice.algorithms, key=lambda found: found.error)
+    wanted = dict.fromkeys((advice.best, advice.fallback, *by_error))
+    plain = advice.named("fedavg")
+
+    def told_availability(found: AlgorithmAdvice) -> bool:
+        return "availability" in ALGORITHMS[found.name].told
+
+    able = [
+        found
+        for found in wanted
+        if found is not plain
+        and not found.needs.server_data
+        and not (told_availability(found) and advice.population.never.size)
+    ]
+    return (*able[:_COMPARED], plain)
+
+
+def train_on_digits(
+    advice: Advice,
+    log: Path,
+    *,
+    round_length: float | None = None,
+    progress: Progress | None = None,
+) -> tuple[Trained, ...]:
+    """Train the digits, one class a client from ten clients on, under the log that an advice is of.
+
+    Parameters
+    ----------
+    advice : Advice
+    log : path
+        The file it was read from; at most its first 200 rounds are used.
+    round_length : float, optional
+        As it was read with.
+    progress : callable, optional
+        Called with (rounds done, rounds in all, what is being run).
+
+    Raises
+    ------
+    ImportError
+        Without the extra ``torch``.
+    ValueError
+        For a log of more than 700 clients: the images are too few.
+    """
+    count = advice.population.log.n_clients
+    if count > _MOST_CLIENTS:
+        raise ValueError(
+            f"log must have at most {_MOST_CLIENTS} clients to be checked on the digits, as there "
+            f"are 1437 images, got {count}"
+        )
+    from fltheory.hardware.training import experiment, measure
+
+    compared = to_compare(advice)
+    document = _document(advice, compared, log, round_length)
+    with TemporaryDirectory() as folder:
+        (measured,) = measure([experiment(document)], Path(folder), progress=progress)
+        everybody, *rows = (measured.values(cells[0]) for _, cells in measured.experiment.rows)
+    return tuple(
+        Trained(found, accuracy, everybody - accuracy)
+        for found, accuracy in zip(compared, rows, strict=True)
+    )
+
+
+def _document(
+    advice: Advice, compared: tuple[AlgorithmAdvice, ...], log: Path, round_length: float | None
+) -> dict[str, Any]:
+    """Return the experiment as a file has it; the first row has everybody in all rounds."""
+    recorded = advice.population.log
+    # Every class has to be somebody's.
+    classes = -(-_CLASSES // recorded.n_clients)
+    length = {} if round_length is None else {"round_length": round_length}
+    return {
+        "title": "Digits under a log",
+        "source": "fltheory advise",
+        "seeds": list(_SEEDS),
+        "figure": "late",
+        "data": {"name": "digits"},
+        "model": {"name": "logistic"},
+        "partition": {
+            "kind": "classes",
+            "n_clients": recorded.n_clients,
+            "classes_per_client": classes,
+        },
+        "participation": {"kind": "log", "file": str(log), **length},
+        "algorithm": {"name": "FedAvg"},
+        "training": {
+            "rounds": min(recorded.n_rounds, _MOST_ROUNDS),
+            "client_lr": 0.1,
+            "local_epochs": 1,
+            "batch_size": 8,
+        },
+        "columns": [{"label": "late accuracy"}],
+        "rows": [
+            {
+                "label": "everybody",
+                "set": {"participation": {"kind": "uniform", "size": recorded.n_clients}},
+            },
+            *({"label": found.called, "set": {"algorithm": _named(found)}} for found in compared),
+        ],
+    }
+
+
+def _named(found: AlgorithmAdvice) -> Mapping[str, Any]:
+    given = {name: value for name, value in found.options.items() if value is not None}
+    return {"name": found.title, **given}

@@ -1,0 +1,58 @@
+"""Advice beside what the digits show under the log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fltheory.advice import Advice, advise
+from fltheory.advice.on_digits import to_compare, train_on_digits
+from fltheory.logs import AvailabilityLog, write_log
+
+
+def advice_on(chances: list[float], rounds: int = 60) -> Advice:
+    there = np.random.default_rng(0).random((rounds, len(chances))) < chances
+    return advise(AvailabilityLog.from_masks(there))
+
+
+def test_the_two_best_and_fedavg_are_compared() -> None:
+    found = advice_on([0.9, 0.5, 0.2])
+    compared = to_compare(found)
+    assert len(set(compared)) == 3
+    assert compared[-1].name == "fedavg"
+    assert {found.best, found.fallback} <= set(compared)
+
+
+def test_with_clients_never_there_nobody_divides_by_availability() -> None:
+    compared = to_compare(advice_on([0.9, 0.5, 0.2, 0.0]))
+    assert {one.name for one in compared} <= {
+        "fedavg",
+        "fedau",
+        "fedar",
+        "mifa",
+        "fedvarp",
+        "scaffold",
+    }
+
+
+def test_digits_lose_what_rare_clients_have(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    found = advice_on([0.9] * 6 + [0.05] * 3 + [0.0], rounds=40)
+    write_log(tmp_path / "log.csv", found.population.log)
+    trained = train_on_digits(found, tmp_path / "log.csv")
+    assert [one.advice for one in trained] == list(to_compare(found))
+    for one in trained:
+        assert one.accuracy.shape == (3,)
+        # A class of ten is the absent client's alone.
+        assert one.lost.min() > 5
+    assert trained[-1].lost.mean() > trained[0].lost.mean()
+
+
+def test_more_clients_than_images_are_refused(tmp_path: Path) -> None:
+    log = AvailabilityLog.from_masks(np.ones((2, 701)))
+    found = advice_on([0.9, 0.5])
+    object.__setattr__(found.population, "log", log)
+    with pytest.raises(ValueError, match="at most 700 clients"):
+        train_on_digits(found, tmp_path / "log.csv")
