@@ -138,10 +138,11 @@ def rows_of(task: Task) -> list[Row]:
 
 
 def loaded_files() -> tuple[tuple[str, str], ...]:
-    """Return the name and the text of every file that was loaded, for other processes."""
+    """Return the name and the text of every file of theorems loaded here, for other processes."""
     for name, module in sorted(sys.modules.items()):
         path = Path(str(getattr(module, "__file__", None)))
-        if name.startswith(LOADED_FILE) and path.is_file():
+        of_theorems = name.startswith(LOADED_FILE) and hasattr(module, "STATEMENTS")
+        if of_theorems and path.is_file():
             _LOADED[name.removeprefix(LOADED_FILE)] = path.read_text(encoding="utf-8")
     return tuple(sorted(_LOADED.items()))
 

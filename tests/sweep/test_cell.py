@@ -13,6 +13,7 @@ from fltheory import theorems
 from fltheory.engines.setting_file import setting_of
 from fltheory.sweep.cell import Cell, Task, loaded_files, rows_of, versions
 from fltheory.sweep.design import design_of
+from fltheory.user_file import run_file
 from fltheory.verify import check
 from tests.sweep.designs import small
 
@@ -75,7 +76,12 @@ def test_files_of_ones_own_travel_with_the_task(
         "STATEMENTS = (replace(theorems.get('sa-fl/5'), id='sweep/1'),)\n"
     )
     theorems.load(mine)
+    # An implementation that was checked for conformance is no file of theorems.
+    other = tmp_path / "run_of_mine.py"
+    other.write_text("def run(x0): ...\n")
+    run_file(other, "file")
     files = loaded_files()
+    assert "run_of_mine" not in dict(files)
     assert ("sweep_of_mine", mine.read_text()) in files
     (cell, *_) = design_of(small(statements=["sweep/1"], readings=None)).task(0, files).cells
     (here,) = rows_of(Task((cell,), files))
