@@ -85,7 +85,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path.parent, path.name)
+        remove_leftovers(path.parent, path.name)
         yield unfinished
         _keep_on_disk(unfinished)
         unfinished.replace(path)
@@ -109,7 +109,7 @@ def _keep_on_disk(path: Path) -> None:
         os.close(handle)
 
 
-def sweep(folder: Path, name: str | None = None) -> None:
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
     """Take away what killed processes left half written in a folder.
 
     Parameters

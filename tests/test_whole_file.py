@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.whole_file import sweep, writable, write_whole
+from fltheory.whole_file import remove_leftovers, writable, write_whole
 
 
 def test_a_place_is_free_and_nothing_is_made_there(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_what_killed_processes_left_is_swept(tmp_path: Path) -> None:
     names = (f".a.{dead.pid}", f".b.{dead.pid}", f".a.{os.getpid()}", ".a.x", f"a.{dead.pid}")
     for name in names:
         (tmp_path / name).write_text("half")
-    sweep(tmp_path, "a")
+    remove_leftovers(tmp_path, "a")
     assert {item.name for item in tmp_path.iterdir()} == set(names[1:])
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     assert {item.name for item in tmp_path.iterdir()} == set(names[2:])
-    sweep(tmp_path / "none")
+    remove_leftovers(tmp_path / "none")
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "x" * 250, "pipe", "loop"])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import islice
 
 import numpy as np
 
 from fltheory.advice.population import ClientPopulation
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.simulation import simulate
-from fltheory.participation.base import Masks
+from fltheory.logs import AvailabilityLog
+from fltheory.logs.played_log import PlayedLog
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -82,7 +83,7 @@ class LogRounds:
         states = simulate(
             algorithm,
             self._clients,
-            _Repeated(population.recorded),  # type: ignore[arg-type]
+            PlayedLog(AvailabilityLog.from_masks(population.recorded), repeat=True),
             self._clients.at_start(1),
             participation_rng=rng,
             branch_rng=rng,
@@ -186,13 +187,3 @@ def along_the_process(
         sway=distances.radius * math.sqrt(max(about_mean, 0.0) * population.thinning),
         noise=population.training.noise * math.sqrt(noise * population.thinning),
     )
-
-
-class _Repeated:
-    """The record's rounds in their order, from its first; after the last comes the first."""
-
-    def __init__(self, masks: Masks) -> None:
-        self._masks = masks
-
-    def masks(self, rng: np.random.Generator, replicas: int) -> cycle[Masks]:
-        return cycle(np.repeat(self._masks[:, None], replicas, axis=1))

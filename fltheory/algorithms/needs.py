@@ -9,7 +9,7 @@ import numpy as np
 
 from fltheory.algorithms.contract import SERVER, Algorithm
 
-_COUNTED, _DIM = 3, 2
+_COUNTED = 3
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,12 @@ class Needs:
         n_clients : int
             Clients that it is made for.
         """
-        state = algorithm.init(np.zeros((1, _DIM)), n_clients)
+        # As many coordinates as clients, and the server's vectors would look like clients' numbers.
+        dim = n_clients + 1
+        state = algorithm.init(np.zeros((1, dim)), n_clients)
         shapes = [np.shape(array) for name, array in state.items() if name != "x"]
         return cls(
-            vectors=shapes.count((1, n_clients, _DIM)),
+            vectors=shapes.count((1, n_clients, dim)),
             numbers=shapes.count((1, n_clients)),
             facts=tuple(facts),
             server_data=any(name == SERVER for name, _ in algorithm.branches),

@@ -162,12 +162,15 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
         "start counts for more than its share of the rounds. Both averages stand here: of all "
         "rounds, and of the logged points, which is what to compare the paper's figures with."
     )
-    for average, words in zip(
-        _AVERAGES, ("over all rounds", "over the logged points"), strict=True
-    ):
-        lead = {
+    leads = {
+        average: {
             choice: _mean(_lead(results, "CA-Fed", choice, average), sign="+") for choice in CHOICES
         }
+        for average in _AVERAGES
+    }
+    for lead, words in zip(
+        leads.values(), ("over all rounds", "over the logged points"), strict=True
+    ):
         yield (
             f"- CA-Fed's time-average less Unbiased's is, {words}, {lead['time-average']} where "
             f"every method is tuned for the time-average, {lead['maximum']} where tuned for the "
@@ -186,10 +189,7 @@ def _on_averages(results: Sequence[Measured]) -> Iterator[str]:
         for choice in CHOICES
     )
     yield f"- Unbiased's maximum less its time-average is {shown}. The paper has 3.62."
-    gain = {
-        choice: _mean(_lead(results, "CA-Fed", choice, "logged_average"), sign="+")
-        for choice in ("published", "all as CA-Fed")
-    }
+    gain = leads["logged_average"]
     yield (
         "- **What is explained, and what is not.** With the scripts' rates and the logged points "
         f"the gap is {gaps['published', 'logged_average']} beside the paper's 3.62, and CA-Fed's "

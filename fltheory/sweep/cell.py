@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -22,8 +21,7 @@ from fltheory.engines.setting_file import setting_of
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
 from fltheory.parallel import one_blas_thread
-from fltheory.theorems.registry import get, load
-from fltheory.user_file import LOADED_FILE
+from fltheory.theorems.registry import get, load, loaded_files
 
 IMPOSSIBLE = "IMPOSSIBLE"
 """The outcome where there is no such setting, or the statement does not speak of it."""
@@ -34,7 +32,6 @@ ERROR_PROBABILITY = 1e-9
 _PACKAGES = ("numpy", "scipy", "sympy", "python-flint")
 # A thread of its own is what some executors give a cell; the precision of balls is the process's.
 _ONE_AT_A_TIME = Lock()
-_LOADED: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -137,16 +134,6 @@ def rows_of(task: Task) -> list[Row]:
         return rows
 
 
-def loaded_files() -> tuple[tuple[str, str], ...]:
-    """Return the name and the text of every file of theorems loaded here, for other processes."""
-    for name, module in sorted(sys.modules.items()):
-        path = Path(str(getattr(module, "__file__", None)))
-        of_theorems = name.startswith(LOADED_FILE) and hasattr(module, "STATEMENTS")
-        if of_theorems and path.is_file():
-            _LOADED[name.removeprefix(LOADED_FILE)] = path.read_text(encoding="utf-8")
-    return tuple(sorted(_LOADED.items()))
-
-
 def digest(files: Sequence[tuple[str, str]]) -> str:
     """Return what tells files by their content, empty for none."""
     return hashlib.sha256(json.dumps(list(files)).encode()).hexdigest()[:16] if files else ""
@@ -162,12 +149,11 @@ def versions() -> str:
 def _load(files: Sequence[tuple[str, str]]) -> None:
     """Register the theorems of files that this process does not have yet."""
     for stem, text in files:
-        if _LOADED.get(stem) != text:
+        if loaded_files().get(stem) != text:
             with tempfile.TemporaryDirectory() as folder:
                 path = Path(folder) / f"{stem}.py"
                 path.write_text(text, encoding="utf-8")
                 load(path)
-            _LOADED[stem] = text
 
 
 def _setting(document: Mapping[str, Any]) -> Setting | ValueError:

@@ -15,9 +15,10 @@ from fltheory.parallel import (
     worker_processes,
 )
 from fltheory.progress import Progress
-from fltheory.sweep.cell import Cell, Row, Task, loaded_files, rows_of
+from fltheory.sweep.cell import Cell, Row, Task, rows_of
 from fltheory.sweep.design import Design
 from fltheory.sweep.store import Store
+from fltheory.theorems.registry import loaded_files
 
 _TRIES_ALONE = 2
 
@@ -84,7 +85,7 @@ def sweep(
 class _Sweep:
     def __init__(self, design: Design, store: Store, progress: Progress | None) -> None:
         self.design, self.store, self.progress = design, store, progress
-        self.files = loaded_files()
+        self.files = tuple(sorted(loaded_files().items()))
         self.found = SweepRun()
         self.passed = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import decode_source
 from pathlib import Path
 
 from fltheory.claims.statement import Statement
@@ -40,6 +41,7 @@ _BY_NAME: dict[tuple[str, str], Statement] = {
 }
 
 _OF_PAPERS = frozenset(_BY_NAME)
+_LOADED: dict[str, str] = {}
 
 
 def registered(*beginnings: str) -> tuple[Statement, ...]:
@@ -162,6 +164,11 @@ def register(statements: Iterable[Statement]) -> None:
     _BY_NAME.update(fresh)
 
 
+def loaded_files() -> dict[str, str]:
+    """Return the text of every file of theorems that was loaded, by its name without the ending."""
+    return dict(_LOADED)
+
+
 def load(path: Path) -> tuple[Statement, ...]:
     """Run a Python file, register its ``STATEMENTS`` and return them.
 
@@ -176,6 +183,7 @@ def load(path: Path) -> tuple[Statement, ...]:
         register(found)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
+    _LOADED[path.stem] = decode_source(path.read_bytes())
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fltheory.algorithms import FedAvg, ServerMomentum
 from fltheory.algorithms.needs import Needs
 from fltheory.algorithms.table import ALGORITHMS
 
@@ -40,3 +41,9 @@ def test_server_data_is_the_hardest_to_come_by_and_nothing_the_easiest() -> None
     }
     assert max(ranks, key=ranks.__getitem__) == "safari"
     assert min(ranks.values()) == ranks["fedavg"]
+
+
+@pytest.mark.parametrize("n_clients", [1, 2, 3])
+def test_a_vector_of_the_servers_is_no_number_of_the_clients(n_clients: int) -> None:
+    needs = Needs.of(ServerMomentum(FedAvg(0.1, 1), 0.9), (), n_clients)
+    assert (needs.vectors, needs.numbers) == (0, 0)

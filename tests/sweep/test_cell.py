@@ -11,8 +11,9 @@ from threadpoolctl import threadpool_info
 
 from fltheory import theorems
 from fltheory.engines.setting_file import setting_of
-from fltheory.sweep.cell import Cell, Task, loaded_files, rows_of, versions
+from fltheory.sweep.cell import Cell, Task, rows_of, versions
 from fltheory.sweep.design import design_of
+from fltheory.theorems import registry
 from fltheory.user_file import run_file
 from fltheory.verify import check
 from tests.sweep.designs import small
@@ -80,17 +81,15 @@ def test_files_of_ones_own_travel_with_the_task(
     other = tmp_path / "run_of_mine.py"
     other.write_text("def run(x0): ...\n")
     run_file(other, "file")
-    files = loaded_files()
+    files = tuple(sorted(registry.loaded_files().items()))
     assert "run_of_mine" not in dict(files)
     assert ("sweep_of_mine", mine.read_text()) in files
     (cell, *_) = design_of(small(statements=["sweep/1"], readings=None)).task(0, files).cells
     (here,) = rows_of(Task((cell,), files))
     # Another process has not loaded it, or has another text of it.
-    from fltheory.theorems import registry
-
     del registry._BY_NAME["sweep/1", "printed"]
     mine.unlink()
-    monkeypatch.setattr("fltheory.sweep.cell._LOADED", {"sweep_of_mine": "older"})
+    monkeypatch.setitem(registry._LOADED, "sweep_of_mine", "older")
     (there,) = rows_of(Task((cell,), files))
     assert astuple(replace(there, seconds=here.seconds)) == astuple(here)
 

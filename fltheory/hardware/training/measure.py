@@ -16,7 +16,7 @@ from fltheory.hardware.training.settings import RunSettings
 from fltheory.hardware.training.table import Cell, Experiment
 from fltheory.progress import Progress
 from fltheory.validation import FloatArray
-from fltheory.whole_file import sweep, writable
+from fltheory.whole_file import remove_leftovers, writable
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ def measure(
         raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
     # The first file makes the folder: what is refused until then leaves none.
     writable("out", out / "run.pt")
-    sweep(out)
+    remove_leftovers(out)
     files = {
         key: out / f"{identity(run, seed, folder)}{_ending(device)}"
         for key, (run, seed) in wanted.items()
