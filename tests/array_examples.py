@@ -19,6 +19,7 @@ from fltheory import (
     worst_case,
 )
 from fltheory.advice import advise
+from fltheory.advice.gradients_file import ClientGradients
 from fltheory.advice.on_digits import Trained
 from fltheory.advice.rounds import LogRounds, along_the_process
 from fltheory.claims.bound_curve import BoundCurve
@@ -106,6 +107,8 @@ def _participation() -> Iterator[object]:
             yield process.states()
     log = logs.AvailabilityLog.from_masks([[1, 0], [1, 1]])
     yield from (log, logs.describe(log), PlayedLog(log))
+    gradients = (tuple(np.ones((2, 3)) for _ in range(2)),) * 3
+    yield ClientGradients(("a", "b", "c"), ("first", "last"), gradients, np.eye(2, 3))
     advice = advise(logs.AvailabilityLog.from_masks([[1, 0], [0, 1], [1, 1], [0, 0]] * 3))
     fedavg = algorithms.FedAvg(0.1, 1)
     yield from (advice, advice.population.distances)

@@ -1,5 +1,15 @@
 """From a log of who was online: which algorithm to use, and how far it ends from the optimum."""
 
 from fltheory.advice.advice import Advice, AlgorithmAdvice, Bias, advise
+from fltheory.advice.gradients_file import read_gradients
+from fltheory.advice.measured_clients import MeasuredClients, measure_clients
 
-__all__ = ["Advice", "AlgorithmAdvice", "Bias", "advise"]
+__all__ = [
+    "Advice",
+    "AlgorithmAdvice",
+    "Bias",
+    "MeasuredClients",
+    "advise",
+    "measure_clients",
+    "read_gradients",
+]

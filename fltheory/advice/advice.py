@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.advice.measured_clients import MeasuredClients
 from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.advice.rounds import LogRounds, OnTheLog, along_the_process
 from fltheory.algorithms.contract import Algorithm, KnownLimit
@@ -137,11 +138,14 @@ class Advice(ReadOnlyArrays):
     algorithms : tuple of AlgorithmAdvice
     within : float
         The distance that rounds are counted to.
+    measured : MeasuredClients or None
+        Where clients' gradients were measured.
     """
 
     population: ClientPopulation
     algorithms: tuple[AlgorithmAdvice, ...]
     within: float
+    measured: MeasuredClients | None = None
 
     def named(self, name: str) -> AlgorithmAdvice:
         """Return an algorithm's line by the name in the package's table."""
@@ -216,6 +220,7 @@ class Advice(ReadOnlyArrays):
                 "local_steps": training.local_steps,
                 "longest_step": training.step,
             },
+            "measured": None if self.measured is None else asdict(self.measured),
             "within": self.within,
             "use": self.best.name,
             "else": self.fallback.name,
@@ -272,6 +277,7 @@ def advise(
     sizes: ArrayLike | None = None,
     *,
     training: Training | None = None,
+    measured: MeasuredClients | None = None,
     within: float = 0.1,
     seed: int = 0,
     progress: Progress | None = None,
@@ -285,6 +291,8 @@ def advise(
         Positive numbers; the targets are in proportion to them. Equal by default.
     training : Training, optional
         Local steps, noise, dissimilarity and condition.
+    measured : MeasuredClients, optional
+        Where `training` is from measured gradients: the advice says so, with their intervals.
     within : float
         Distance from the optimum to count rounds to, in units of the start's.
     seed : int
@@ -311,7 +319,7 @@ def advise(
         found[one.name] = one
         if progress is not None:
             progress(len(found), len(considered), one.title)
-    return Advice(population, tuple(found[name] for name in considered), within)
+    return Advice(population, tuple(found[name] for name in considered), within, measured)
 
 
 def _cutoff(population: ClientPopulation) -> float:

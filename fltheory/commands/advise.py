@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.exit_status import as_bad_input
 from fltheory.commands.options import (
-    ClientCondition,
-    ClientDissimilarity,
-    ClientNoise,
+    CONDITION_MEANS,
+    DISSIMILARITY_MEANS,
+    NOISE_MEANS,
     LogFile,
     RoundLength,
     Seed,
@@ -21,15 +21,28 @@ from fltheory.commands.options import (
 from fltheory.commands.written_files import check_figures, check_places, draw, tell_written
 from fltheory.progress import shown_progress
 
+if TYPE_CHECKING:
+    from fltheory.advice import MeasuredClients
+    from fltheory.logs import AvailabilityLog
+    from fltheory.validation import FloatArray
+
 
 def command(
     log: LogFile,
     sizes: SizesFile = None,
     round_length: RoundLength = None,
     local_steps: Annotated[int, typer.Option(help="Local steps of a round.")] = 1,
-    noise: ClientNoise = 1.0,
-    dissimilarity: ClientDissimilarity = 0.5,
-    condition: ClientCondition = 1.0,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="CSV client,point,...: gradients to measure clients by."),
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; 1 if unsaid.")] = None,
+    dissimilarity: Annotated[
+        float | None, typer.Option(help=f"{DISSIMILARITY_MEANS}; 0.5 if unsaid.")
+    ] = None,
+    condition: Annotated[
+        float | None, typer.Option(help=f"{CONDITION_MEANS}; 1 if unsaid.")
+    ] = None,
     within: Annotated[
         float, typer.Option(help="Distance to count rounds to, in units of the start's.")
     ] = 0.1,
@@ -46,6 +59,7 @@ def command(
     ] = False,
 ) -> None:
     """Say which algorithm suits a log of who was online, and how far each ends from the optimum."""
+    from dataclasses import replace
     from functools import partial
     from json import dumps
 
@@ -67,23 +81,52 @@ def command(
     if check:
         with as_bad_input(ImportError):
             import fltheory.hardware.training  # noqa: F401
-    training = Training(
-        local_steps=local_steps, noise=noise, dissimilarity=dissimilarity, condition=condition
-    )
+    said = {"noise": noise, "dissimilarity": dissimilarity, "condition": condition}
+    by_hand: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
+    training = replace(Training(local_steps=local_steps), **by_hand)
     with shown_progress(f"reading {log}") as advance:
         record = read_log(log, round_length=round_length)
         given = None if sizes is None else read_sizes(sizes, record.clients)
-        found = advise(record, given, training=training, within=within, seed=seed, progress=advance)
+        measured = None
+        if model is not None:
+            measured = _measured(model, record, given, condition)
+            training = replace(training, **measured.in_training(by_hand))
+        found = advise(
+            record,
+            given,
+            training=training,
+            measured=measured,
+            within=within,
+            seed=seed,
+            progress=advance,
+        )
         draw(partial(write_advice_figure, found), figure, advance)
     print("\n".join(sentences(found)))
     table_console().print(advice_table(found))
     print(assumptions(found, None if given is None else float(given.sum())))
     if json is not None:
-        said = {"sentences": list(sentences(found)), **found.document()}
-        write_whole(json, dumps(said, indent=1, ensure_ascii=False) + "\n")
+        document = {"sentences": list(sentences(found)), **found.document()}
+        write_whole(json, dumps(document, indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):
         tell_written(path)
     if check:
         with shown_progress() as advance:
             trained = train_on_digits(found, log, round_length=round_length, progress=advance)
         table_console().print(check_table(trained))
+
+
+def _measured(
+    file: Path, log: AvailabilityLog, sizes: FloatArray | None, condition: float | None
+) -> MeasuredClients:
+    """Return what a file of gradients says of clients, who count by their sizes."""
+    import numpy as np
+
+    from fltheory.advice import measure_clients, read_gradients
+
+    gradients = read_gradients(file, log.clients)
+    places = [log.clients.index(client) for client in gradients.clients]
+    importance = np.ones(len(places)) if sizes is None else sizes[places]
+    try:
+        return measure_clients(gradients, importance, n_clients=log.n_clients, condition=condition)
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from error

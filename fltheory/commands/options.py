@@ -35,13 +35,10 @@ RoundLength: TypeAlias = Annotated[
 SizesFile: TypeAlias = Annotated[
     Path | None, typer.Option(help="CSV client,size: a log's targets; equal by default.")
 ]
-ClientNoise: TypeAlias = Annotated[
-    float, typer.Option(help="Of a gradient, relative to the one at the start, with a log.")
-]
-ClientDissimilarity: TypeAlias = Annotated[
-    float, typer.Option(help="Gamma, in units of L ||w_0 - w*||^2, with a log.")
-]
-ClientCondition: TypeAlias = Annotated[float, typer.Option(help="L / mu, with a log.")]
+# What is assumed of the clients of a log.
+NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
+DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
+CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[
     Path, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
 ]

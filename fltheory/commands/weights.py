@@ -11,9 +11,9 @@ import typer
 from fltheory.commands.console import table_console
 from fltheory.commands.exit_status import as_bad_input
 from fltheory.commands.options import (
-    ClientCondition,
-    ClientDissimilarity,
-    ClientNoise,
+    CONDITION_MEANS,
+    DISSIMILARITY_MEANS,
+    NOISE_MEANS,
     RoundLength,
     SizesFile,
 )
@@ -38,9 +38,9 @@ def command(
     method: Annotated[Method, typer.Option(help="How the minimum is found.")] = "auto",
     rounds: Annotated[int, typer.Option(help="Rounds of a run, with a log.")] = 1000,
     local_steps: Annotated[int, typer.Option(help="Local steps of a round, with a log.")] = 1,
-    noise: ClientNoise = 1.0,
-    dissimilarity: ClientDissimilarity = 0.5,
-    condition: ClientCondition = 1.0,
+    noise: Annotated[float, typer.Option(help=NOISE_MEANS)] = 1.0,
+    dissimilarity: Annotated[float, typer.Option(help=DISSIMILARITY_MEANS)] = 0.5,
+    condition: Annotated[float, typer.Option(help=CONDITION_MEANS)] = 1.0,
     round_length: RoundLength = None,
     out: Annotated[
         Path | None,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fltheory.hardware.client_losses import client_loss, flat_parameters, module_at
+    from fltheory.hardware.gradient_file import write_gradients
     from fltheory.hardware.local_training import LocalTraining, ServerData
     from fltheory.hardware.torch_clients import TorchClients
     from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
@@ -24,6 +25,7 @@ __all__ = [
     "flat_parameters",
     "module_at",
     "run_on_torch",
+    "write_gradients",
 ]
 
 _HOMES = {
@@ -35,6 +37,7 @@ _HOMES = {
     "flat_parameters": "client_losses",
     "module_at": "client_losses",
     "run_on_torch": "torch_runs",
+    "write_gradients": "gradient_file",
 }
 
 

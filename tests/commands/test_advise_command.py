@@ -48,6 +48,51 @@ def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path
     assert biases[1] == pytest.approx(2 * biases[0])
 
 
+def test_clients_are_measured_by_their_gradients(fltheory_command, log_file, tmp_path) -> None:
+    # Gradients x - o_k, optima 0, 1 and 2 and so on: F's is 4 at the start, x = 5, sigma_G = root
+    # of 2/3 everywhere, and minibatches deviate by 1/2 each way, by root 1/2 from their mean.
+    rows = ["client,point,w", ",start,5", ",late,1"]
+    for optimum, client in enumerate(("ann", "bob", "cid")):
+        for point, x in (("start", 5), ("late", 1)):
+            rows += [f"{client},{point},{x - optimum + off}" for off in (-0.5, 0.5)]
+    (tmp_path / "gradients.csv").write_text("\n".join(rows))
+    found = tmp_path / "advice.json"
+    words = ["advise", log_file, "--model", tmp_path / "gradients.csv", "--json", found]
+    status, out, err = fltheory_command(*words)
+    assert (status, err) == (0, "")
+    assert "measured on 3 clients at 2 points: sigma 0.707" in out
+    document = json.loads(found.read_text())
+    # Of 3 of 4 clients, minibatches give 1/4 to each mean's square, and sampling the rest.
+    between = (2 / 3 - 0.25 * (1 - 1 / 3)) / (1 - (1 / 3) / 3)
+    start = 16 - 0.25 / 3 - between * (1 / 3) / 3
+    assert document["assumed"]["dissimilarity"] == pytest.approx(between / start / 2)
+    assert document["assumed"]["noise"] == pytest.approx((0.5 / start) ** 0.5)
+    assert document["measured"]["condition"]["value"] == 1
+    fltheory_command(*words, "--noise", "3")
+    assert json.loads(found.read_text())["assumed"]["noise"] == 3
+
+
+@pytest.mark.parametrize(
+    ("gradients", "said"),
+    [
+        ("client,point,w\nzoe,start,1\n", "line 2: client must be one of the log, got 'zoe'"),
+        (
+            "client,point,w\n"
+            + "".join(f"{c},0,{x}\n" for c in ("ann", "bob", "cid") for x in (1, -1)),
+            "gradients.csv: the mean gradient of all clients at the first point, '0', must stand",
+        ),
+    ],
+)
+def test_gradients_that_tell_nothing_are_one_line(
+    fltheory_command, log_file, tmp_path, gradients, said
+) -> None:
+    (tmp_path / "gradients.csv").write_text(gradients)
+    status, out, err = fltheory_command("advise", log_file, "--model", tmp_path / "gradients.csv")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert said in err
+
+
 @pytest.mark.parametrize(
     ("text", "sizes", "said"),
     [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from fltheory.advice import Advice, Bias
+    from fltheory.advice import Advice, Bias, MeasuredClients
     from fltheory.advice.on_digits import Trained
 
 _NAMES_SHOWN = 3
@@ -182,9 +182,11 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
         if last == log.n_rounds
         else f"the last {last} rounds, whose bias does not count"
     )
+    measured = () if advice.measured is None else (_measurement(advice.measured),)
     return "\n".join(
         (
             f"targets: {targets}",
+            *measured,
             "unit: ||w_0 - w*||, and L for slopes; process: a two-state chain a client, "
             "independent of the others; log: "
             f"{followed}{rounds}, over and over",
@@ -201,19 +203,48 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
     )
 
 
+def _measurement(measured: MeasuredClients) -> str:
+    """Say what gradients gave, with 95% intervals."""
+    smoothness = measured.smoothness
+    curved = (
+        "no curvature, which takes models at two points"
+        if measured.condition is None or smoothness is None
+        else f"L {smoothness:.3g}, so that a step of 1/L is {1 / smoothness:.3g}, condition "
+        f"{measured.condition}"
+    )
+    return (
+        f"measured on {_clients(measured.clients)} at {measured.points} "
+        f"point{'' if measured.points == 1 else 's'}: sigma {measured.sigma:.3g} and sigma_G "
+        f"{measured.sigma_G:.3g} where F's gradient at the start is {measured.start_slope:.3g}; "
+        f"{curved}\n"
+        f"so dissimilarity {measured.dissimilarity}, noise {measured.noise}; in brackets intervals "
+        "of 95%, by leaving out a client at a time"
+    )
+
+
 def _sensitivity(advice: Advice) -> str:
     """Say what would be advised for other clients: errors are sums of known multiples."""
+    training = advice.population.training
     other: dict[str, list[str]] = {}
-    for far in _TIMES:
-        for noisy in _TIMES:
+    for far in _times(advice, "dissimilarity"):
+        for noisy in _times(advice, "noise"):
             found = advice.best_if(math.sqrt(far), noisy)
             if found is not advice.best:
-                what = [f"dissimilarity x {far:g}"] * (far != 1) + [f"noise x {noisy:g}"] * (
-                    noisy != 1
-                )
+                what = [f"dissimilarity {far * training.dissimilarity:.2g}"] * (far != 1)
+                what += [f"noise {noisy * training.noise:.2g}"] * (noisy != 1)
                 other.setdefault(found.called, []).append(" with ".join(what))
     scale = "bias and sway grow with the root of dissimilarity, noise with noise"
     if not other:
-        return f"{scale}; the advice is the same for a tenth and ten times of either"
+        over = "a tenth and ten times of either" if advice.measured is None else "their intervals"
+        return f"{scale}; the advice is the same for {over}"
     told = "; ".join(f"{name} for {', '.join(cases)}" for name, cases in other.items())
     return f"{scale}; another would be {told}"
+
+
+def _times(advice: Advice, name: str) -> tuple[float, ...]:
+    """Return by how much an assumption may be off: its interval, if it is as measured."""
+    assumed = getattr(advice.population.training, name)
+    found = None if advice.measured is None else getattr(advice.measured, name)
+    if found is None or found.value != assumed:
+        return _TIMES
+    return (found.low / assumed, 1.0, found.high / assumed) if assumed else (1.0,)
