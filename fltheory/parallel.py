@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import (
@@ -25,9 +26,33 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+_THREADS = "FLTHEORY_THREADS"
+# One in a worker process, whose processors belong to the other workers as well.
+_usual_threads: int | None = None
+
+
 def processors() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def sampling_threads() -> int:
+    """Return how many threads a sampled run may take; its results are the same bits with any.
+
+    As many as there are processors, one in a worker process or a cell of a sweep, or what the
+    environment's ``FLTHEORY_THREADS`` says.
+
+    Raises
+    ------
+    ValueError
+        If that is no whole number of at least 1.
+    """
+    told = os.environ.get(_THREADS)
+    if told is None:
+        return _usual_threads or processors()
+    if not re.fullmatch("[1-9][0-9]{0,8}", told):
+        raise ValueError(f"{_THREADS} must be a whole number of at least 1, got {told!r}")
+    return int(told)
 
 
 def as_they_come(
@@ -147,14 +172,19 @@ class InThisProcess(Executor):
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """Compute with one thread in this process.
 
     Several processes with as many threads each get in each other's way, and sums of matrix products
     depend on the number of threads in their last bits.
     """
-    with _blas_limited():
-        yield
+    global _usual_threads
+    before, _usual_threads = _usual_threads, 1
+    try:
+        with _blas_limited():
+            yield
+    finally:
+        _usual_threads = before
 
 
 def _blas_limited() -> AbstractContextManager[object]:
@@ -217,8 +247,10 @@ def _depend_on_the_parent() -> None:
     A worker waits for work on a pipe whose other end it holds as well: killed without notice, the
     parent would leave it behind for ever.
     """
+    global _usual_threads
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _blas_limited()
+    _usual_threads = 1
     Thread(target=_end_with_the_parent, daemon=True).start()
 
 

@@ -17,7 +17,9 @@ from fltheory.parallel import (
     as_they_come,
     futures_as_they_come,
     is_lost,
+    one_thread,
     rest_as_they_come,
+    sampling_threads,
     worker_processes,
 )
 
@@ -124,3 +126,28 @@ def threads_of(item: int) -> set[int]:
 
 def test_workers_have_one_thread_of_linear_algebra() -> None:
     assert list(as_they_come(threads_of, [1, 2], processes=2)) == [{1}, {1}]
+
+
+def sampling_threads_of(item: int) -> int:
+    return sampling_threads()
+
+
+def test_sampling_takes_all_processors_and_one_in_a_worker(
+    monkeypatch: pytest.MonkeyPatch, processors
+) -> None:
+    processors(5)
+    assert sampling_threads() == 5
+    assert list(as_they_come(sampling_threads_of, [1, 2], processes=2)) == [1, 1]
+    with one_thread():
+        assert sampling_threads() == 1
+    assert sampling_threads() == 5
+    monkeypatch.setenv("FLTHEORY_THREADS", "3")
+    assert sampling_threads() == 3
+    assert list(as_they_come(sampling_threads_of, [1, 2], processes=2)) == [3, 3]
+
+
+@pytest.mark.parametrize("told", ["0", "-1", "two", "1.5", "", "9" * 5000])
+def test_threads_that_are_told_must_be_a_number(told: str, monkeypatch) -> None:
+    monkeypatch.setenv("FLTHEORY_THREADS", told)
+    with pytest.raises(ValueError, match="FLTHEORY_THREADS must be a whole number of at least 1"):
+        sampling_threads()

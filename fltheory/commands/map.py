@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.console import table_console
-from fltheory.commands.options import FigureFile, TheoremId
+from fltheory.commands.kept_cells import kept_in, tell_kept
+from fltheory.commands.options import FigureFile, StoreFile, TheoremId
 from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
@@ -46,10 +47,12 @@ def command(
         ),
     ] = None,
     out: FigureFile = None,
+    store: StoreFile = None,
 ) -> None:
     """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
     from fltheory import theorems as registry
     from fltheory.report.figures.region_figure import region_heading, region_table, write_region
+    from fltheory.sweep.kept_map import map_into
     from fltheory.verify import default_axis, map_region
     from fltheory.verify.region.map_parameters import default_axis_names
 
@@ -62,11 +65,16 @@ def command(
         default_axis(start, first if x is None else x),
         default_axis(start, second if y is None else y),
     )
-    with shown_progress() as advance:
-        region = map_region(statement, start, *axes, progress=advance)
-        draw(partial(write_region, region), out, advance)
-    print(region_heading(region))
-    table_console().print(region_table(region))
+    with kept_in(store) as kept:
+        with shown_progress() as advance:
+            if kept is None:
+                region = map_region(statement, start, *axes, progress=advance)
+            else:
+                region = map_into(kept, statement, start, *axes, progress=advance)
+            draw(partial(write_region, region), out, advance)
+        print(region_heading(region))
+        table_console().print(region_table(region))
+        tell_kept(kept)
     tell_written(out)
 
 

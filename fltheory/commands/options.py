@@ -42,6 +42,12 @@ CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[
     Path, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
 ]
+StoreFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="A store to keep every cell in, and to go on from: see fltheory results.",
+    ),
+]
 PageFile: TypeAlias = Annotated[Path, typer.Option(help="Where to write the page.")]
 VerdictsAsJson: TypeAlias = Annotated[
     Path | None, typer.Option(help="Write the verdicts as JSON to this file.")

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import PAGES, WITNESSES, Check, PageFile
+from fltheory.commands.kept_cells import kept_in, tell_kept
+from fltheory.commands.options import PAGES, WITNESSES, Check, PageFile, StoreFile
 from fltheory.commands.written_files import check_page, check_places, tell_written
 from fltheory.progress import shown_progress
 
@@ -21,6 +22,7 @@ def command(
         Path | None,
         typer.Option(help="Verdicts of fltheory verify --json, so that none is checked again."),
     ] = None,
+    store: StoreFile = None,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
     from fltheory.report.files.made_by import MadeBy
@@ -33,8 +35,10 @@ def command(
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
     known = None if verdicts is None else read_verdicts(verdicts, MadeBy())
-    with shown_progress() as advance:
-        page = findings(paths, witnesses, budget, verdicts=known, progress=advance)
+    with kept_in(store) as kept:
+        with shown_progress() as advance:
+            page = findings(paths, witnesses, budget, verdicts=known, kept=kept, progress=advance)
+        tell_kept(kept)
     if check:
         check_page(out, page, "the certificates say: run fltheory reproduce findings")
         return

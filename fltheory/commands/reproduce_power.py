@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.options import FurtherPage, ResultsFile, Seed, TheoremIds
+from fltheory.commands.kept_cells import kept_in, tell_kept
+from fltheory.commands.options import FurtherPage, ResultsFile, Seed, StoreFile, TheoremIds
 from fltheory.commands.resumption import resumed
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -27,10 +28,11 @@ def command(
     every: Annotated[int, typer.Option(help="Take one mutant of so many.")] = 1,
     out: ResultsFile = Path("out/power.json"),
     page: FurtherPage = None,
+    store: StoreFile = None,
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
     from fltheory import theorems as registry
-    from fltheory.reproduce.power import Plan, judge_all, keys, usual_budget
+    from fltheory.reproduce.power import Plan, judge_all, judge_into, keys, usual_budget
     from fltheory.reproduce.power_report import power_page, power_summary, read_judged, write_judged
     from fltheory.whole_file import write_whole
 
@@ -40,13 +42,27 @@ def command(
     plan = Plan(usual_budget(mutated) if budget is None else budget, seed, every)
     with shown_progress("making mutants"):
         chosen = keys(mutated, plan)
-    results = resumed(
-        judge_all, chosen, plan, out, read=read_judged, write=write_judged, what="judged mutants"
-    )
-    print(power_summary(results))
-    for result in results:
-        if result.is_false and not result.is_found:
-            print(f"  missed: {result.theorem}: {result.about} (by {result.refuted_by})")
+    with kept_in(store) as kept:
+        if kept is None:
+            results = resumed(
+                judge_all,
+                chosen,
+                plan,
+                out,
+                read=read_judged,
+                write=write_judged,
+                what="judged mutants",
+            )
+        else:
+            others = [one for one in read_judged(out, plan) if one.key not in chosen]
+            with shown_progress() as advance:
+                results = judge_into(kept, chosen, plan, progress=advance)
+            write_judged(out, [*others, *results], plan)
+        print(power_summary(results))
+        for result in results:
+            if result.is_false and not result.is_found:
+                print(f"  missed: {result.theorem}: {result.about} (by {result.refuted_by})")
+        tell_kept(kept)
     tell_written(out)
     if page is not None:
         write_whole(page, power_page(results, plan))

@@ -76,4 +76,10 @@ def resumed(
         for result in work(chosen, plan, done=done, progress=advance):
             kept.append(result)
             write(out, kept, plan)
-    return [result for result in kept if result.key in chosen]
+    # In the end the file does not tell in which order, or in how many runs, they came.
+    by_key = {result.key: result for result in kept}
+    results = [by_key[key] for key in chosen if key in by_key]
+    ordered = [*(result for result in kept if result.key not in chosen), *results]
+    if ordered != kept:
+        write(out, ordered, plan)
+    return results

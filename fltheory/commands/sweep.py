@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.kept_cells import tell_other_versions
 from fltheory.commands.resumption import resumable
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -63,17 +64,9 @@ def command(
 
 def _tell(found: SweepRun, store: Store) -> None:
     """Say how many cells there are now, what became of them, and what is missing."""
-    from fltheory.sweep.cell import versions
-
     print(f"{len(found.keys)} cells, {found.added} of them new")
     for outcome, count in store.outcomes(found.keys).most_common():
         print(f"  {outcome}: {count}")
-    for made_by, count in store.versions(found.keys).items():
-        if made_by != versions():
-            print(f"  {count} of them were made with {made_by}, and are kept as they are")
+    tell_other_versions(store, found.keys)
     if found.failures:
-        cell, why = found.failures[0]
-        print(
-            f"{len(found.failures)} more could not be checked, and are tried again by the same "
-            f"command; one: {cell.statement} {cell.reading}: {why}"
-        )
+        print(found.complaint)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
 
 from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
@@ -16,26 +15,22 @@ from fltheory.grammar.printed_form import printed_text
 from fltheory.parallel import as_they_come
 from fltheory.progress import Progress
 from fltheory.report.terminal.corrected_statement import corrected_latex, corrected_text
-from fltheory.report.terminal.refutation_text import (
-    falsification_effort,
-    rate_falsification_text,
-)
 from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.reproduce.findings_work import (
+    NATURAL_WITNESS,
+    SEARCH,
+    SURVIVAL,
+    Results,
+    Work,
+    work_on,
+)
+from fltheory.sweep.cell import Row, rows_of
+from fltheory.sweep.kept import KeptWork
 from fltheory.theorems import Statement, get, ids, readings, unit_flags
 from fltheory.theorems.correction import correction
-from fltheory.verify import Outcome, check_regimes, falsify, read_certificate
+from fltheory.verify import Outcome, read_certificate
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.runs import Cell
-from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
-from fltheory.verify.safari.natural_witness import (
-    BUDGET,
-    NATURAL,
-    NaturalWitness,
-    natural_witnesses,
-)
-from fltheory.verify.safari.rate_falsification import falsify_rate
-from fltheory.verify.search.falsification import Falsification
-from fltheory.verify.search.survival import Survival, survival
 
 _WORDS: Mapping[Relation, str] = {
     Relation.AT_MOST: "is at most",
@@ -45,8 +40,6 @@ _WORDS: Mapping[Relation, str] = {
     Relation.OF_ORDER: "is, in {variable}, of the order of",
     Relation.GOES_WITH: "rises and falls with {variable} as does",
 }
-_SHARE_FOR_ORDERS = 20
-_SHARE_AROUND_REGIMES = 100
 
 _INTRODUCTION = """\
 # Findings
@@ -71,7 +64,9 @@ def findings(
     budget: int,
     *,
     verdicts: Sequence[Cell] | None = None,
+    kept: KeptWork | None = None,
     processes: int | None = None,
+    executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> str:
     """Return the page for these certificates, in Markdown.
@@ -87,47 +82,60 @@ def findings(
         try; a twentieth of it for a claimed order, a hundredth around regimes.
     verdicts : sequence of Cell, optional
         On all regimes, if they are known; they are checked otherwise.
+    kept : KeptWork, optional
+        Where searches and verdicts are cells of a store, in which none is worked out twice.
     processes : int, optional
-        How many share the work; as many as there are processors by default.
+        How many share the work without a store; as many as there are processors by default.
+    executor : concurrent.futures.Executor, optional
+        What does it instead.
     progress : callable, optional
         Called with (parts done, parts, the last one).
 
     Raises
     ------
     ValueError
-        If a certificate fails, or verdicts are given but not on all regimes.
+        If a certificate fails, verdicts are given but not on all regimes, or part of what is kept
+        could not be worked out.
     """
     certified = {path: read_certificate(path) for path in paths}
     refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
     rest = [identifier for identifier in ids() if identifier not in refuted]
     cells = {name: _cells_of(get(name), verdicts) for name in rest if verdicts is not None}
-    jobs = [
-        *(_Job("survival", certificate.theorem.id) for certificate in certified.values()),
-        *(_Job("natural", certificate.theorem.id) for certificate in certified.values()),
-        *(_Job("search", identifier) for identifier in rest),
-        *(_Job("regimes", identifier) for identifier in rest if verdicts is None),
-    ]
-    done: dict[_Job, Any] = {}
-    for job, result in as_they_come(partial(_done, budget=budget), jobs, processes):
-        done[job] = result
-        if progress is not None:
-            progress(len(done), len(jobs), f"{job.identifier}, its {job.kind}")
+    works = work_on([c.theorem.id for c in certified.values()], rest, budget, verdicts is None)
+    if kept is None:
+        found = Results(_worked_out(works, processes, executor, progress))
+    else:
+        found = Results(kept.rows(works, progress))
     sections = [
         _section(
             c,
             path.relative_to(shown_from),
-            done[_Job("natural", c.theorem.id)],
-            done[_Job("survival", c.theorem.id)],
+            found.lines(NATURAL_WITNESS, c.theorem.id),
+            found.lines(SURVIVAL, c.theorem.id),
         )
         for path, c in certified.items()
     ]
-    cells = cells or {name: done[_Job("regimes", name)] for name in rest}
-    searched = {name: done[_Job("search", name)] for name in rest}
+    cells = cells or {name: found.verdicts(name) for name in rest}
+    searched = {name: "\n".join(found.lines(SEARCH, name)) for name in rest}
     counted = _counts(refuted, cells)
     introduction = [_INTRODUCTION, *counted, *_statements(refuted, cells, searched)]
     of_regimes = ("\n".join(_lines_of_regimes(get(name), cells[name])) for name in rest)
     sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
     return "\n".join([*introduction, *sections])
+
+
+def _worked_out(
+    works: Sequence[Work],
+    processes: int | None,
+    executor: Executor | None,
+    progress: Progress | None,
+) -> list[Row]:
+    done: list[list[Row]] = []
+    for rows in as_they_come(rows_of, works, processes, executor=executor):
+        done.append(rows)
+        if progress is not None:
+            progress(len(done), len(works), f"{rows[0].statement}, its {rows[0].kind}")
+    return [row for rows in done for row in rows]
 
 
 def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
@@ -138,30 +146,6 @@ def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
     if missing:
         raise ValueError(f"verdicts must be on every regime, got none on {missing[0]}")
     return [known[key] for key in keys]
-
-
-class _Job(NamedTuple):
-    """Something to be worked out about a statement: its regimes, searches, or its survival."""
-
-    kind: Literal["survival", "natural", "search", "regimes"]
-    identifier: str
-
-
-def _done(job: _Job, budget: int) -> tuple[_Job, Any]:
-    """Return the lines about a repair's survival, what a search has found, or verdicts."""
-    if job.kind == "survival":
-        survived = survival(get(job.identifier, "repaired"), budget)
-        return job, tuple(_repair_lines(survived))
-    statement = get(job.identifier)
-    if job.kind == "natural":
-        return job, tuple(
-            _natural_lines(natural_witnesses(about_safari(statement), min(budget, BUDGET)))
-        )
-    if job.kind == "regimes":
-        return job, check_regimes([statement])
-    if is_about_safari(statement):
-        return job, _searched(statement, budget)
-    return job, _around_regimes(statement, budget)
 
 
 def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
@@ -208,35 +192,12 @@ def _statements(
     yield ""
 
 
-def _searched(statement: Statement, budget: int) -> str:
-    """Return what a search of a statement about SAFARI found, the witness in further lines."""
-    if statement.axes:
-        return rate_falsification_text(falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS)))
-    return _effort_text(falsify(statement, budget))
-
-
-def _around_regimes(statement: Statement, budget: int) -> str:
-    """Return what a search of any other statement found, in a line."""
-    name = f"{statement.id} ({statement.reading})"
-    if statement.axes:
-        return f"{name}: not searched, as orders are searched for SAFARI only"
-    if statement.why_not_searched:
-        return f"{name}: not searched, as only runs of an algorithm are"
-    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES))
-    fate = "refuted" if found.witness else "no refutation found"
-    return f"{name}: {fate} around its regimes, {_rough_effort(found)}"
-
-
 def _verdicts(cells: Sequence[Cell]) -> str:
     """Return a statement's verdicts over its regimes, those refuted by name."""
     count = Counter(cell.verdict.outcome.name for cell in cells)
     refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
     named = f" ({', '.join(refuted)})" if refuted else ""
     return f"its regimes: {', '.join(f'{n} {name}' for name, n in sorted(count.items()))}{named}"
-
-
-def _effort_text(found: Falsification) -> str:
-    return f"{found.theorem} ({found.reading}): {falsification_effort(found)}"
 
 
 def _section(
@@ -263,17 +224,6 @@ def _lines(
     yield ""
     yield from _reading_lines(theorem)
     yield from _parting_lines(theorem)
-
-
-def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
-    """Yield what a search for settings that a referee believes found, fault by fault."""
-    if not found:
-        return
-    yield f"Each fault by itself, the others mended, over {found[0].tried} settings of {NATURAL}:"
-    yield ""
-    for one in found:
-        yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"
-    yield ""
 
 
 def _corrected_lines(theorem: Statement) -> Iterator[str]:
@@ -384,23 +334,3 @@ def _parting_lines(theorem: Statement) -> Iterator[str]:
     for flag in unit_flags(theorem) if has_units else ():
         yield f"- unlike units: {flag}"
     yield ""
-
-
-def _rough_effort(found: Falsification) -> str:
-    """Return the effort in round numbers: the page is the same on machines that round otherwise."""
-    applicable = float(f"{found.settings_applicable:.0e}")
-    return (
-        f"{found.settings_tried} settings tried, about {applicable:.0f} of them met every "
-        f"hypothesis, largest truth/bound about {found.best_ratio:.1g}"
-    )
-
-
-def _repair_lines(survived: Survival) -> Iterator[str]:
-    found = survived.search
-    fate = "survives the search, which is not a proof" if found.witness is None else "is refuted"
-    yield f"**How it fares.** The corrected statement {fate}: {_rough_effort(found)}."
-    yield "Of its changes:"
-    yield ""
-    for mend, without in survived.without:
-        needed = "refuted without it" if without.witness else "not refuted without it"
-        yield f"- {mend.about}, {mend.source}: {needed}"

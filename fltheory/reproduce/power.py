@@ -7,8 +7,10 @@ known, so the share is that of the false ones known.
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
 from typing import TypeAlias, cast
 
@@ -18,6 +20,8 @@ from fltheory.evidence.verdict import Outcome
 from fltheory.parallel import rest_as_they_come
 from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
+from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
+from fltheory.sweep.kept import KeptWork
 from fltheory.theorems import Statement, Theorem, get, registered
 from fltheory.verify.check import check
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
@@ -27,6 +31,9 @@ from fltheory.verify.search.mutants import Mutant, mutants
 
 BY_SEARCH = "search"
 BY_OTHER_SEED = "search with another seed"
+
+MUTANT = "mutant"
+"""The kind of a cell that judges one."""
 
 Key: TypeAlias = tuple[str, str, int]
 
@@ -171,6 +178,49 @@ def judge_all(
         processes=processes,
         progress=progress,
     )
+
+
+@dataclass(frozen=True)
+class _Judging(Task):
+    """A mutant to be judged, as the cell of a store."""
+
+    key: Key
+    plan: Plan
+
+    def rows(self) -> list[Row]:
+        begun = time.perf_counter()
+        result = judged(self.key, self.plan)
+        missed = "MISSED" if result.is_false else "NOT REFUTED"
+        found = Found(
+            "FOUND" if result.is_found else missed,
+            why=result.refuted_by,
+            detail=f"{result.settings_tried} settings tried",
+            result=json.dumps(asdict(result)),
+        )
+        return [row_of(self.cells[0], found, time.perf_counter() - begun)]
+
+
+def judge_into(
+    kept: KeptWork, chosen: Sequence[Key], plan: Plan, *, progress: Progress | None = None
+) -> list[Judged]:
+    """Judge mutants as cells of a store, and return them in order.
+
+    Raises
+    ------
+    ValueError
+        If one could not be judged; the others are kept.
+    """
+    tasks = [_judging(key, plan, own_files()) for key in chosen]
+    return [Judged(**json.loads(row.result)) for row in kept.rows(tasks, progress)]
+
+
+def _judging(key: Key, plan: Plan, files: Files) -> _Judging:
+    identifier, reading, index = key
+    change = _mutants_of(identifier, reading)[index].about
+    # What else a plan says, which mutants to take, is nothing to one of them.
+    about = {"mutant": index, "change": change, "budget": plan.budget}
+    cell = Cell(identifier, reading, about, plan.seed, 0, digest(files), MUTANT)
+    return _Judging((cell,), files, key, plan)
 
 
 def usual_budget(theorems: Iterable[Theorem]) -> int:

@@ -1,4 +1,8 @@
-"""A cell of a sweep: one statement on one setting, as text, and the row that checking it gives."""
+"""A cell, that is a piece of work known by its content, and the row that a store keeps of it.
+
+The cells of a sweep are checks of statements on settings; those of other commands are mutants,
+regimes and searches, each told by its kind.
+"""
 
 from __future__ import annotations
 
@@ -6,47 +10,46 @@ import hashlib
 import json
 import platform
 import tempfile
-import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeAlias
 
 from fltheory import __version__
-from fltheory.engines import Setting
-from fltheory.engines.setting_file import setting_of
-from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import Verdict
-from fltheory.parallel import one_blas_thread
-from fltheory.theorems.registry import get, load, loaded_files
+from fltheory.parallel import one_thread
+from fltheory.theorems.registry import load, loaded_files
 
-IMPOSSIBLE = "IMPOSSIBLE"
-"""The outcome where there is no such setting, or the statement does not speak of it."""
-
-ERROR_PROBABILITY = 1e-9
-"""Allowed for all sampled intervals of a cell together."""
+CHECK = "check"
+"""The kind of a cell that checks a statement on a setting, as every sweep's do."""
 
 _PACKAGES = ("numpy", "scipy", "sympy", "python-flint")
 # A thread of its own is what some executors give a cell; the precision of balls is the process's.
 _ONE_AT_A_TIME = Lock()
 
+Files: TypeAlias = tuple[tuple[str, str], ...]
+"""Names and texts of files of one's own theorems."""
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One statement on one setting; its content is its identity.
+    """A piece of work about one statement; its content is its identity.
 
     Attributes
     ----------
     statement, reading : str
     setting : dict
-        As `fltheory.engines.setting_file` reads it.
+        What it is about, as JSON has it: of a check a setting, as `fltheory.engines.setting_file`
+        reads it.
     seed, replicas : int
         Of what is sampled.
     files : str
         A digest of the files of one's own theorems that are loaded, empty without any.
+    kind : str
+        What kind of work it is.
     """
 
     statement: str
@@ -55,27 +58,26 @@ class Cell:
     seed: int = 0
     replicas: int = 2000
     files: str = ""
+    kind: str = CHECK
 
     @property
     def key(self) -> str:
         """A digest of the content, by which a store knows the cell."""
         content = [self.statement, self.reading, self.setting, self.seed, self.replicas, self.files]
+        # The first stores knew no other kind.
+        content += [] if self.kind == CHECK else [self.kind]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
-class Row:
-    """What a cell gave, as a store keeps it.
+class Found:
+    """What a cell gave, as text and numbers.
 
     Attributes
     ----------
-    key, statement, reading : str
-    setting : str
-        JSON.
-    seed, replicas : int
     outcome : str
-        Name of an `Outcome`, or `IMPOSSIBLE`.
+        In a word: of a check the name of an `Outcome`, or `IMPOSSIBLE`.
     evidence : str
         Name of its grade.
     truth, bound, ratio, error : float or None
@@ -84,10 +86,39 @@ class Row:
     why : str
         Which hypotheses fail, or why there is no verdict.
     detail : str
+    result : str
+        JSON of all that the command needs of it, empty where the rest is enough.
+    """
+
+    outcome: str
+    evidence: str = ""
+    truth: float | None = None
+    bound: float | None = None
+    ratio: float | None = None
+    error: float | None = None
+    why: str = ""
+    detail: str = ""
+    result: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell and what it gave, as a store keeps it.
+
+    Attributes
+    ----------
+    key, statement, reading : str
+    setting : str
+        JSON.
+    seed, replicas : int
+    outcome, evidence, truth, bound, ratio, error, why, detail
+        As of `Found`.
     versions : str
         Of this package, Python and the packages that compute.
     seconds : float
-        What it took; that of the setting is the first statement's.
+        What it took; what cells of one task share is the first one's.
+    kind, result : str
+        As of `Cell` and `Found`.
     """
 
     key: str
@@ -106,35 +137,51 @@ class Row:
     detail: str
     versions: str
     seconds: float
+    kind: str = CHECK
+    result: str = ""
+
+
+def row_of(cell: Cell, found: Found, seconds: float) -> Row:
+    """Return a cell's row."""
+    setting = json.dumps(cell.setting, sort_keys=True)
+    content = {**vars(cell), "key": cell.key, "setting": setting}
+    del content["files"]
+    return Row(**content, **vars(found), versions=versions(), seconds=seconds)
 
 
 @dataclass(frozen=True)
-class Task:
-    """Cells on one setting, which share its truth, and the files that they need."""
+class Task(ABC):
+    """Cells that are worked out in one go, in whatever process; each kind of work has its own.
+
+    Attributes
+    ----------
+    cells : tuple of Cell
+        Those that the store holds already are taken out before.
+    files : tuple of pairs
+        The files of one's own theorems that it needs.
+    """
 
     cells: tuple[Cell, ...]
-    files: tuple[tuple[str, str], ...] = ()
+    files: Files
+
+    @abstractmethod
+    def rows(self) -> list[Row]:
+        """Work the cells out, and return a row for each."""
 
 
 def rows_of(task: Task) -> list[Row]:
-    """Check the cells of a task; wherever it runs, with one thread of linear algebra.
-
-    An error that is neither bad input nor arithmetic is not caught: it says nothing of a cell.
-    """
-    with _ONE_AT_A_TIME, one_blas_thread():
+    """Work a task out; wherever it runs, with one thread, and with the files that it needs."""
+    with _ONE_AT_A_TIME, one_thread():
         _load(task.files)
-        setting: Setting | ValueError | None = None
-        rows = []
-        for cell in task.cells:
-            begun = time.perf_counter()
-            if setting is None:
-                setting = _setting(cell.setting)
-            found = _verdict(cell, setting)
-            rows.append(_row(cell, found, time.perf_counter() - begun))
-        return rows
+        return task.rows()
 
 
-def digest(files: Sequence[tuple[str, str]]) -> str:
+def own_files() -> Files:
+    """Return the files of one's own theorems that are loaded."""
+    return tuple(sorted(loaded_files().items()))
+
+
+def digest(files: Files) -> str:
     """Return what tells files by their content, empty for none."""
     return hashlib.sha256(json.dumps(list(files)).encode()).hexdigest()[:16] if files else ""
 
@@ -154,53 +201,3 @@ def _load(files: Sequence[tuple[str, str]]) -> None:
                 path = Path(folder) / f"{stem}.py"
                 path.write_text(text, encoding="utf-8")
                 load(path)
-
-
-def _setting(document: Mapping[str, Any]) -> Setting | ValueError:
-    try:
-        return setting_of(document)
-    except (ValueError, ArithmeticError, TypeError) as error:
-        return ValueError(str(error))
-
-
-def _verdict(cell: Cell, setting: Setting | ValueError) -> Verdict | str:
-    """Return the verdict, or why there is none."""
-    if isinstance(setting, ValueError):
-        return str(setting)
-    try:
-        sampling = Sampling(cell.replicas, cell.seed, ERROR_PROBABILITY)
-        return get(cell.statement, cell.reading).verdict(setting, sampling)
-    except (ValueError, ArithmeticError) as error:
-        return str(error)
-
-
-def _row(cell: Cell, found: Verdict | str, seconds: float) -> Row:
-    content = (
-        cell.key,
-        cell.statement,
-        cell.reading,
-        json.dumps(cell.setting, sort_keys=True),
-        cell.seed,
-        cell.replicas,
-    )
-    if isinstance(found, str):
-        return Row(*content, IMPOSSIBLE, "", None, None, None, None, found, "", versions(), seconds)
-    return Row(
-        *content,
-        found.outcome.name,
-        found.evidence.grade.name,
-        _number(found.truth),
-        _number(found.bound),
-        _number(found.ratio),
-        _number(found.evidence.error),
-        "; ".join(check.failure for check in found.failed),
-        found.detail,
-        versions(),
-        seconds,
-    )
-
-
-def _number(value: float) -> float | None:
-    """Return a float, None for NaN, which SQL does not have."""
-    value = float(value)
-    return None if value != value else value

@@ -37,7 +37,8 @@ from typing import Any
 
 from fltheory import validation
 from fltheory.engines.setting_file import SETTING_KEYS, argument_names, check_names
-from fltheory.sweep.cell import Cell, Task, digest
+from fltheory.sweep.cell import Cell, Files, digest
+from fltheory.sweep.checks import Checks
 from fltheory.theorems import Statement
 from fltheory.theorems.registry import registered
 
@@ -138,12 +139,12 @@ class Design:
         """How many cells there are, equal ones counted as often as they occur."""
         return len(self) * len(self.statements)
 
-    def task(self, number: int, files: tuple[tuple[str, str], ...] = ()) -> Task:
+    def task(self, number: int, files: Files = ()) -> Checks:
         """Return the cells on the setting of this number, below ``len(self)``."""
         document = self.document(number)
         seed, replicas = (document.pop(name) for name in _OPTIONS)
         of_files = digest(files)
-        return Task(
+        return Checks(
             tuple(
                 Cell(statement.id, statement.reading, document, seed, replicas, of_files)
                 for statement in self.statements

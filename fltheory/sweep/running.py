@@ -1,9 +1,9 @@
-"""Run a sweep: what its store does not hold yet, on any executor."""
+"""Work cells out that a store does not hold yet, a sweep's or any others, on any executor."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
@@ -15,22 +15,21 @@ from fltheory.parallel import (
     worker_processes,
 )
 from fltheory.progress import Progress
-from fltheory.sweep.cell import Cell, Row, Task, rows_of
+from fltheory.sweep.cell import Cell, Row, Task, own_files, rows_of
 from fltheory.sweep.design import Design
 from fltheory.sweep.store import Store
-from fltheory.theorems.registry import loaded_files
 
 _TRIES_ALONE = 2
 
 
 @dataclass
 class SweepRun:
-    """How a run of a sweep went.
+    """How a run of a sweep, or of any other tasks, went.
 
     Attributes
     ----------
     keys : set of str
-        The cells of the sweep that the store holds now.
+        Its cells that the store holds now.
     added : int
         How many of them this run has added.
     failures : list of pairs
@@ -40,6 +39,15 @@ class SweepRun:
     keys: set[str] = field(default_factory=set)
     added: int = 0
     failures: list[tuple[Cell, str]] = field(default_factory=list)
+
+    @property
+    def complaint(self) -> str:
+        """How many cells are missing, and why one of them is, in a line."""
+        cell, why = self.failures[0]
+        return (
+            f"{len(self.failures)} more could not be checked, and are tried again by the same "
+            f"command; one: {cell.statement} {cell.reading}: {why}"
+        )
 
 
 def sweep(
@@ -79,20 +87,49 @@ def sweep(
     StoreError
         If the store can no longer be written; it keeps what it has.
     """
-    return _Sweep(design, store, progress).run(processes, executor, in_flight)
+    files = own_files()
+    run = _Run(lambda number: design.task(number, files), design.n_cells, store, progress)
+    return run.through(len(design), processes, executor, in_flight)
 
 
-class _Sweep:
-    def __init__(self, design: Design, store: Store, progress: Progress | None) -> None:
-        self.design, self.store, self.progress = design, store, progress
-        self.files = tuple(sorted(loaded_files().items()))
+def work_out(
+    tasks: Sequence[Task],
+    store: Store,
+    *,
+    processes: int | None = None,
+    executor: Executor | None = None,
+    in_flight: int | None = None,
+    progress: Progress | None = None,
+) -> SweepRun:
+    """Do for any tasks what `sweep` does for those of a design."""
+    n_cells = sum(len(task.cells) for task in tasks)
+    run = _Run(tasks.__getitem__, n_cells, store, progress)
+    return run.through(len(tasks), processes, executor, in_flight)
+
+
+class _Run:
+    """Tasks by number, what they are kept in, and how far they are."""
+
+    def __init__(
+        self,
+        task: Callable[[int], Task],
+        n_cells: int,
+        store: Store,
+        progress: Progress | None,
+    ) -> None:
+        self.task, self.n_cells = task, n_cells
+        self.store, self.progress = store, progress
         self.found = SweepRun()
         self.passed = 0
 
-    def run(
-        self, processes: int | None, executor: Executor | None, in_flight: int | None
+    def through(
+        self,
+        n_tasks: int,
+        processes: int | None,
+        executor: Executor | None,
+        in_flight: int | None,
     ) -> SweepRun:
-        numbers = list(range(len(self.design)))
+        numbers = list(range(n_tasks))
         random.SystemRandom().shuffle(numbers)
         tasks = self._waiting(numbers)
         if executor is not None:
@@ -125,7 +162,7 @@ class _Sweep:
         """Yield settings with the cells that are not in the store, each cell once."""
         seen: set[str] = set()
         for number in numbers:
-            task = self.design.task(number, self.files)
+            task = self.task(number)
             cells = []
             for cell in task.cells:
                 key = cell.key
@@ -167,4 +204,4 @@ class _Sweep:
     def _tell(self, cells: int, text: str) -> None:
         self.passed += cells
         if self.progress is not None:
-            self.progress(self.passed, self.design.n_cells, text)
+            self.progress(self.passed, self.n_cells, text)

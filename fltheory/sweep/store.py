@@ -10,19 +10,25 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
 
-from fltheory.sweep.cell import Row
+from fltheory.sweep.cell import CHECK, Row
 
 APPLICATION = 0x666C7477
 """What an SQLite file of this package has as its application id."""
 
-FORMAT = 1
+FORMAT = 2
 """The version of the table, which an SQLite file has as its user version."""
 
 _TYPES = {"str": "TEXT", "int": "INTEGER", "float": "REAL"}
 _COLUMNS = tuple(field.name for field in fields(Row))
 _OPENING_SECONDS = 3.0
 _WRITING_SECONDS = 60.0
-_ADD = f"INSERT OR IGNORE INTO cells VALUES ({', '.join('?' * len(_COLUMNS))}, datetime('now'))"
+_NAMES = ", ".join(_COLUMNS)
+_ADD = (
+    f"INSERT OR IGNORE INTO cells ({_NAMES}, written) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))}, datetime('now'))"
+)
+# Columns that the first version of the table has not, and what they would be there.
+_SINCE_FIRST = {"kind": CHECK, "result": ""}
 
 
 class StoreError(ValueError):
@@ -46,7 +52,7 @@ class Store:
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
-        self.path = path
+        self.path, self._names = path, _NAMES
         with self._in_a_line():
             if path.is_dir() or not (create or path.is_file()):
                 kind = "a folder" if path.is_dir() else "which does not exist"
@@ -97,8 +103,15 @@ class Store:
     def rows(self) -> Iterator[tuple[Row, str]]:
         """Yield every row and when it was written, in the order of their keys."""
         with self._in_a_line():
-            for *values, written in self._connection.execute("SELECT * FROM cells ORDER BY key"):
+            asked = f"SELECT {self._names}, written FROM cells ORDER BY key"
+            for *values, written in self._connection.execute(asked):
                 yield Row(*values), written
+
+    def __getitem__(self, key: str) -> Row:
+        """Return the row of a cell that is there."""
+        with self._in_a_line():
+            asked = f"SELECT {self._names} FROM cells WHERE key = ?"
+            return Row(*self._connection.execute(asked, (key,)).fetchone())
 
     def outcomes(self, keys: Container[str]) -> Counter[str]:
         """Return how many rows of these cells have which outcome."""
@@ -124,7 +137,7 @@ class Store:
             application, found = APPLICATION, FORMAT
         if application != APPLICATION:
             raise StoreError(f"store must be a file of fltheory sweep, got {str(self.path)!r}")
-        if found != FORMAT:
+        if not 1 <= found <= FORMAT:
             raise StoreError(
                 f"store must be of version {FORMAT} or older, got version {found} in "
                 f"{str(self.path)!r}: a newer fltheory wrote it"
@@ -140,6 +153,22 @@ class Store:
             ask("PRAGMA journal_mode = WAL")
         ask("PRAGMA synchronous = NORMAL")
         ask(f"PRAGMA busy_timeout = {round(1000 * _WRITING_SECONDS)}")
+        if create and found < FORMAT:
+            self._bring_up_to_date()
+        elif found < FORMAT:
+            literals = {name: f"'{value}'" for name, value in _SINCE_FIRST.items()}
+            self._names = ", ".join(literals.get(name, name) for name in _COLUMNS)
+
+    def _bring_up_to_date(self) -> None:
+        """Give a table of the first version the columns that it has not, in one go."""
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        # Asked again: another command may have been first.
+        if run("PRAGMA user_version").fetchone()[0] < FORMAT:
+            for name, value in _SINCE_FIRST.items():
+                run(f"ALTER TABLE cells ADD COLUMN {name} TEXT NOT NULL DEFAULT '{value}'")
+            run(f"PRAGMA user_version = {FORMAT}")
+        run("COMMIT")
 
     def _make(self) -> None:
         """Make the table, and say whose it is, in one go."""

@@ -24,7 +24,8 @@ _OPTIONS = ("seed", "replicas")
 _FOUND = tuple(
     field.name
     for field in fields(Row)
-    if field.name not in ("key", "setting", "versions", "seconds", *_NAMES, *_OPTIONS)
+    if field.name
+    not in ("key", "kind", "setting", "versions", "seconds", "result", *_NAMES, *_OPTIONS)
 )
 _CLOCK = ("seconds", "written")
 # Longer signs before those that they begin with.
@@ -77,8 +78,8 @@ def read_results(
 ) -> pd.DataFrame:
     """Return the rows of a store as a table, one row a cell, sorted by what they are about.
 
-    Parts of the setting that are the same in all rows are left out. An uninterrupted sweep and one
-    that was killed and went on give the same table.
+    Their kind, and parts of the setting, are left out where they are the same in all rows. An
+    uninterrupted sweep and one that was killed and went on give the same table.
 
     Parameters
     ----------
@@ -102,9 +103,10 @@ def read_results(
     conditions = [Condition.read(text) for text in where]
     check_names("a store", [condition.column for condition in conditions], tuple(paths) or _NAMES)
     chosen = [e for e in entries if all(condition.holds(e) for condition in conditions)]
-    fixed = (*_NAMES, *_OPTIONS, *_FOUND, "versions", *_CLOCK, "key")
+    fixed = ("kind", *_NAMES, *_OPTIONS, *_FOUND, "versions", *_CLOCK, "key")
     varying = sorted(name for name in paths if name not in fixed and _differs(name, chosen))
-    order = [*_NAMES, *varying, *_OPTIONS]
+    kind = ["kind"] if _differs("kind", chosen) else []
+    order = [*kind, *_NAMES, *varying, *_OPTIONS]
     chosen.sort(key=lambda entry: [*(_rank(entry.get(name)) for name in order), entry["key"]])
     columns = [*order, *_FOUND, "versions", *(_CLOCK if clock else ())]
     return pd.DataFrame([[entry.get(name) for name in columns] for entry in chosen], None, columns)
@@ -135,6 +137,7 @@ def write_results(path: Path, table: pd.DataFrame) -> None:
 def _entry(row: Row, written: str) -> dict[str, Any]:
     """Return a row by column, its setting taken apart."""
     values = {field.name: getattr(row, field.name) for field in fields(Row)}
+    del values["result"]
     setting = json.loads(values.pop("setting"))
     return {**dict(_leaves(setting)), **values, "written": written}
 

@@ -105,7 +105,7 @@ def check_regimes(
         for statement, name in shared_settings_together(pairs):
             if progress is not None:
                 progress(len(cells), len(pairs), _label(statement.id, statement.reading, name))
-            cells[statement.id, statement.reading, name] = _checked(statement, name, sampling)
+            cells[statement.id, statement.reading, name] = check_regime(statement, name, sampling)
     else:
         groups = _groups_of_one_setting(pairs)
         if progress is not None and groups:
@@ -133,7 +133,8 @@ def _label(identifier: str, reading: str, name: str) -> str:
     return f"{identifier} {reading}: {name}"
 
 
-def _checked(statement: Statement, name: str, sampling: Sampling) -> Cell:
+def check_regime(statement: Statement, name: str, sampling: Sampling) -> Cell:
+    """Check a statement in one of its regimes, with as much sampling as that asks for."""
     regime = statement.regimes[name]
     drawn = replace(sampling, replicas=sampling.replicas * regime.effort)
     return cell_of(statement, name, *statement.verdict_and_curve(regime.setting, drawn))
@@ -160,7 +161,7 @@ def _groups_of_one_setting(pairs: Sequence[tuple[Statement, str]]) -> list[tuple
 
 def _all_checked(keys: Sequence[CellKey], sampling: Sampling) -> list[Cell]:
     return [
-        _checked(get(identifier, reading), name, sampling) for identifier, reading, name in keys
+        check_regime(get(identifier, reading), name, sampling) for identifier, reading, name in keys
     ]
 
 

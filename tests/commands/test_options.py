@@ -60,6 +60,7 @@ MEANINGS = {
     "--dissimilarity": ("Gamma, in units of", float),
     "--condition": ("L / mu", float),
     "--round-length": ("How long a round lasts", float),
+    "--store": ("A store to keep every cell in", Path),
     "--data": ("Folder of the data set's files", Path),
 }
 

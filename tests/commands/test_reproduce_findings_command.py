@@ -32,7 +32,7 @@ def test_findings_are_made_and_checked(
     assert fltheory_command("verify", *FEW, "--json", str(verdicts))[0] == 0
     with monkeypatch.context() as known:
         # Verdicts that are given are not made again.
-        known.delattr(module, "check_regimes")
+        known.delattr("fltheory.reproduce.findings_work.check_regime")
         known_too = ("--verdicts", str(verdicts))
         assert fltheory_command("reproduce", "findings", *options, *known_too, "--check")[0] == 0
     text = page.read_text()

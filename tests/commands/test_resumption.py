@@ -58,7 +58,13 @@ def test_results_are_kept_and_those_chosen_returned(tmp_path: Path) -> None:
 def test_what_is_kept_is_not_done_again(tmp_path: Path) -> None:
     out = tmp_path / "squares"
     out.write_text("2 -4\n")
-    assert through(squares, [1, 2], out) == [-4, 1]
+    assert through(squares, [1, 2], out) == [1, -4]
+
+
+def test_the_file_does_not_tell_the_order_in_which_results_came(tmp_path: Path) -> None:
+    out = tmp_path / "squares"
+    assert through(lambda chosen, plan, **all: squares([3, 1, 2], plan, **all), [1, 2, 3], out)
+    assert out.read_text() == "1 1\n2 4\n3 9\n"
 
 
 def test_an_interrupt_says_how_many_are_kept_and_the_rest_is_done_later(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def test_rows_are_kept_bit_for_bit_and_once(path: Path) -> None:
         assert "l" not in store
     with Store(path) as store:
         assert [row for row, _ in store.rows()] == [odd, ROW]
+        assert store["j"] == odd
         assert store.outcomes({"k"}) == {"HOLDS": 1}
         assert store.versions({"k", "j", "l"}) == {"v": 2}
 
@@ -74,14 +75,14 @@ def test_what_is_refused_is_left_as_it_was(tmp_path: Path) -> None:
     for path in (newer, damaged, cut):
         with Store(path, create=True) as store:
             store.add([replace(ROW, key=str(number), why="x" * 500) for number in range(100)])
-    sqlite_of(newer, "PRAGMA user_version = 2")
+    sqlite_of(newer, "PRAGMA user_version = 3")
     whole = damaged.read_bytes()
     damaged.write_bytes(whole[:5000] + b"\xff" * 9000 + whole[14000:])
     cut.write_bytes(whole[: len(whole) // 2])
     for path, message in (
         (text, "no file of fltheory sweep; nothing was written"),
         (foreign, "store must be a file of fltheory sweep"),
-        (newer, "must be of version 1 or older, got version 2 .* a newer fltheory wrote it"),
+        (newer, "must be of version 2 or older, got version 3 .* a newer fltheory wrote it"),
         (damaged, "damaged"),
         (cut, "damaged"),
     ):
@@ -126,3 +127,31 @@ def test_a_full_disk_keeps_what_was_written(path: Path) -> None:
         with pytest.raises(StoreError, match="disk is full; what was written before is kept"):
             store.add([replace(ROW, key=str(n), why="x" * 1000) for n in range(100)])
         assert len(store) == 1
+
+
+_FIRST = (
+    "CREATE TABLE cells (key TEXT PRIMARY KEY, statement TEXT NOT NULL, reading TEXT NOT NULL, "
+    "setting TEXT NOT NULL, seed INTEGER NOT NULL, replicas INTEGER NOT NULL, "
+    "outcome TEXT NOT NULL, evidence TEXT NOT NULL, truth REAL, bound REAL, ratio REAL, "
+    "error REAL, why TEXT NOT NULL, detail TEXT NOT NULL, versions TEXT NOT NULL, "
+    "seconds REAL NOT NULL, written TEXT NOT NULL)",
+    "INSERT INTO cells VALUES ('k', 'a/1', 'printed', '{}', 0, 2000, 'HOLDS', 'EXACT', 0.1, 1.0, "
+    "0.1, 0.0, '', '', 'v', 1.0, '2026-11-22 10:00:00')",
+    "PRAGMA application_id = 1718383735",
+    "PRAGMA user_version = 1",
+)
+
+
+def test_a_store_of_the_first_version_is_read_as_it_is_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "first.db"
+    sqlite_of(path, *_FIRST)
+    before = path.read_bytes()
+    with Store(path) as store:
+        assert list(store.rows()) == [(ROW, "2026-11-22 10:00:00")]
+        assert store["k"] == ROW
+    assert path.read_bytes() == before
+    other = replace(ROW, key="l", kind="search", result="[]")
+    for _ in range(2):
+        with Store(path, create=True) as store:
+            store.add([other])
+            assert [row for row, _ in store.rows()] == [ROW, other]

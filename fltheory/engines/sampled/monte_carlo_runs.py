@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import FIELDS, Trajectory
+from fltheory.parallel import sampling_threads
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -119,7 +119,7 @@ def _in_order(
     chunks: list[tuple[int, np.random.SeedSequence]],
 ) -> Iterator[_Summary]:
     """Yield each chunk's summary in order, a few chunks at a time."""
-    workers = min(len(chunks), len(os.sched_getaffinity(0)))
+    workers = min(len(chunks), sampling_threads())
     if workers <= 1:
         yield from map(run, chunks)
         return

@@ -55,7 +55,7 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
     try:
         document = json_of("verdicts must be an existing file", path)
         known = document["version"], document["made_by"]
-        cells = [_read_cell(entry) for entry in document["cells"]]
+        cells = [read_cell(entry) for entry in document["cells"]]
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ValueError(
             f"verdicts must be a file that fltheory verify wrote, got {str(path)!r}"
@@ -140,7 +140,7 @@ def _hypothesis(check: HypothesisCheck) -> dict[str, Any]:
     }
 
 
-def _read_cell(entry: Mapping[str, Any]) -> Cell:
+def read_cell(entry: Mapping[str, Any]) -> Cell:
     """Return the cell that `cell_document` made an entry of."""
     evidence = entry["evidence"]
     return cell_of(

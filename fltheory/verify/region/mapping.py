@@ -88,10 +88,7 @@ def map_region(
         For a claimed order, a parameter that does not exist or that the setting does not
         have, twice the same one, or a value out of range.
     """
-    if theorem.axes:
-        raise ValueError(f"theorem must be an inequality to be mapped, got {theorem.id}")
-    if x.name == y.name:
-        raise ValueError(f"y must be another parameter than x, got {y.name!r} twice")
+    check_map(theorem, x, y)
     rows: list[tuple[Verdict, ...]] = []
     total = len(x.values) * len(y.values)
     for down, y_value in enumerate(y.values):
@@ -100,13 +97,22 @@ def map_region(
             if progress is not None:
                 name = f"{x.name} = {x_value:g}, {y.name} = {y_value:g}"
                 progress(down * len(x.values) + across, total, name)
-            cell = _cell(setting, {x.name: x_value, y.name: y_value})
-            row.append(check(theorem, cell))
+            point = setting_at(setting, {x.name: x_value, y.name: y_value})
+            row.append(check(theorem, point))
         rows.append(tuple(row))
     return RegionMap(theorem.id, theorem.reading, x, y, tuple(rows))
 
 
-def _cell(setting: Setting | Family, values: Mapping[str, float]) -> Setting:
+def check_map(theorem: Statement, x: MapAxis, y: MapAxis) -> None:
+    """Raise ValueError for what is no inequality, and for one parameter on both axes."""
+    if theorem.axes:
+        raise ValueError(f"theorem must be an inequality to be mapped, got {theorem.id}")
+    if x.name == y.name:
+        raise ValueError(f"y must be another parameter than x, got {y.name!r} twice")
+
+
+def setting_at(setting: Setting | Family, values: Mapping[str, float]) -> Setting:
+    """Return the setting of a point: a family's, or one with some parameters varied."""
     if isinstance(setting, Family):
         return setting.setting(**values)
     for name, value in values.items():

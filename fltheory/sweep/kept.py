@@ -1,0 +1,55 @@
+"""Work of other commands than a sweep, whose results are the rows of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+
+from fltheory.progress import Progress
+from fltheory.sweep.cell import Row, Task
+from fltheory.sweep.running import work_out
+from fltheory.sweep.store import Store
+
+
+@dataclass
+class KeptWork:
+    """A store, how what it does not hold is worked out, and which cells were asked for.
+
+    Attributes
+    ----------
+    store : Store
+    processes : int, optional
+        As many as this process may use processors, by default; 1 runs in this one.
+    executor : concurrent.futures.Executor, optional
+        What runs the cells instead.
+    keys : set of str
+        The cells that `rows` has returned.
+    """
+
+    store: Store
+    processes: int | None = None
+    executor: Executor | None = None
+    keys: set[str] = field(default_factory=set)
+
+    def rows(self, tasks: Sequence[Task], progress: Progress | None = None) -> list[Row]:
+        """Return the rows of every cell, in order, after what is missing was worked out.
+
+        Raises
+        ------
+        ValueError
+            If a cell could not be worked out; the others are kept.
+        StoreError
+            If the store can no longer be written.
+        """
+        found = work_out(
+            tasks,
+            self.store,
+            processes=self.processes,
+            executor=self.executor,
+            progress=progress,
+        )
+        if found.failures:
+            raise ValueError(f"{len(found.keys)} cells are in {self.store.path}; {found.complaint}")
+        self.keys |= found.keys
+        return [self.store[cell.key] for task in tasks for cell in task.cells]
