@@ -51,6 +51,7 @@ from fltheory.verify.region.map_parameters import MapAxis
 from fltheory.verify.region.mapping import RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.methods.lyapunov import LyapunovProgram
+from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.rounds.program import Program
 from fltheory.worst_case.rounds.slack import slack_of
 from tests.verify.witnesses import GROUPS
@@ -201,7 +202,7 @@ def _worst_case() -> Iterator[object]:
     assert solution is not None
     yield from (solution, solution.multipliers, worst_case.worst_clients(bound))
     saga = participation.UniformSubset(2, 1)
-    played = worst_case.MemoryRound.of(algorithms.FedVarp(0.25, 1), saga)
+    played = MemoryRound.of(algorithms.FedVarp(0.25, 1), saga)
     memory = LyapunovProgram(played, clients)
     coordinate = memory.forms.coordinates()[0]
     found = memory.solution(0.99)

@@ -26,23 +26,24 @@ from fltheory.problems import QuadraticProblem
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.weights import for_setting, solve
 from fltheory.worst_case import (
-    AveragingRound,
     ClientClass,
-    Costs,
-    MemoryRound,
     SafariRound,
     SmoothClass,
     audit,
-    averaging_certificate,
-    best_averaging_bound,
     best_settings,
-    least_floor_weights,
     threshold,
 )
 from fltheory.worst_case.audits.audit import Audit, Parameter, judge
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
-from fltheory.worst_case.methods.averaging import AveragingBound
+from fltheory.worst_case.methods.averaging import (
+    AveragingBound,
+    averaging_certificate,
+    best_averaging_bound,
+    least_floor_weights,
+)
+from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
+from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.rounds.best_settings import SettingTried
 
 DOCS = Path(__file__).parents[1]
@@ -148,7 +149,7 @@ MEMORY: dict[str, tuple[MemoryRound, str, str, Fraction | None]] = {
     ),
 }  # fmt: skip
 NOISY = ClientClass(1, "1/10", "everywhere", sigma=1, server_sigma=4, dissimilarity=2)
-COSTS = Costs(communication=10, local_step="1/10", server_sample=4)
+COSTS = {"communication": 10, "local_step": "1/10", "server_sample": 4}
 QS = [Fraction(k, 40) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 40)]
 STEPS = [Fraction(1, d) for d in (1600, 800, 400, 200, 100, 66, 50, 40, 30, 20)]
 
@@ -363,7 +364,7 @@ def settings_table() -> str:
     head = f"| {' | '.join(names)} |\n{'|---' * len(names)}|"
     found = best_settings(
         NOISY,
-        COSTS,
+        **COSTS,
         eligible=9,
         excluded=1,
         participants=5,

@@ -17,7 +17,7 @@ def at(q):
     return replace(WITNESS, algorithm=replace(WITNESS.algorithm, q=q))
 
 
-curve = verify.sweep_curve(
+curve = verify.curve(
     theorems.get("sa-fl/5"),
     at,
     np.arange(1, 20, 2) / 20,
@@ -27,4 +27,5 @@ curve = verify.sweep_curve(
 TITLE = "four clients, two of them never there, 1,000 rounds"
 
 if __name__ == "__main__":
-    report.write_bound(curve, Path(sys.argv[1]), title=TITLE, log_x=False)
+    figure = report.bound_figure(curve, title=TITLE, log_x=False)
+    report.write_figure(figure, Path(sys.argv[1]))

@@ -15,6 +15,8 @@ from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import Comparison
 from fltheory.claims.curve_samples import (
     CurveSample,
+    Drawing,
+    Parts,
     along,
     at_values,
     judged_curve,
@@ -23,7 +25,7 @@ from fltheory.claims.curve_samples import (
     plain_curve,
     sampled_run,
 )
-from fltheory.claims.statement import Inequality, Parts, of_runs
+from fltheory.claims.statement import Inequality, of_runs
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable
@@ -185,48 +187,32 @@ class Theorem(Inequality):
         runs = [sampled_run(self, one, draws, seed) for one in settings]
         return at_values(self.quantity, runs, settings)
 
-    def curve_over_rounds(
-        self,
-        setting: Setting,
-        *,
-        points: int,
-        variable: str | None,
-        sampling: Sampling,
-        draws: int,
-        sampled_rounds: int | None,
-        parts: Parts | None,
-    ) -> BoundCurve:
-        """Follow both sides over the rounds of one run: see `rounds_curve`."""
-        shorter_ones = _shorter_settings(self, setting, points)
+    def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
+        """Follow both sides over the rounds of one run."""
+        setting = of_runs(self, setting)
+        shorter_ones = _shorter_settings(self, setting, drawing.points)
         settings = [one for one in shorter_ones if _speaks(self, one)]
         if not settings:
             raise ValueError(f"setting must be one of which {self.id} speaks, got {setting!r}")
-        whole = _Truths.of(self, setting, sampling, draws, len(settings), sampled_rounds)
+        whole = _Truths.of(self, setting, drawing, len(settings), drawing.sampled_rounds)
         judged = [beginning(whole.judged, one.rounds) for one in settings]
         values = [one.rounds for one in settings]
         drawn = None if whole.drawn is None else along(self.quantity, whole.drawn, settings)
-        name = variable or _name_of_rounds(self)
-        curve = _theorem_curve(self, name, values, settings, judged, drawn, parts)
+        name = drawing.variable or _name_of_rounds(self)
+        curve = _theorem_curve(self, name, values, settings, judged, drawn, drawing.parts)
         if whole.judged.sampling is None:
             return curve
         return replace(curve, truth=_beginning(self, setting, settings))
 
-    def quantity_over_rounds(
-        self,
-        setting: Setting,
-        *,
-        points: int,
-        variable: str | None,
-        sampling: Sampling,
-        draws: int,
-    ) -> BoundCurve:
-        """Follow its quantity over a run of which it need not speak: see `quantity_curve`."""
-        settings = _shorter_settings(self, setting, points)
+    def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
+        """Follow its quantity over the rounds of a run of which it need not speak."""
+        setting = of_runs(self, setting)
+        settings = _shorter_settings(self, setting, drawing.points)
         observe = () if self.quantity.field in FIELDS else tuple(self.observe(setting))
-        run = truth(setting, observe, sampling)
+        run = truth(setting, observe, drawing.sampling)
         sides: dict[str, Any]
         if run.sampling is None:
-            drawn = sampled_run(self, setting, draws, sampling.seed) if draws else None
+            drawn = drawing.run_of(self, setting)
             known = [left_side(self.quantity, beginning(run, one.rounds), one) for one in settings]
             values, errors = np.array(known).T
             sides = {"truth": values, "truth_error": errors}
@@ -237,7 +223,7 @@ class Theorem(Inequality):
             sides |= along(self.quantity, drawn, settings).fields()
         return BoundCurve(
             self.name,
-            variable or _name_of_rounds(self),
+            drawing.variable or _name_of_rounds(self),
             quantity_label(self.quantity),
             np.array([float(one.rounds) for one in settings]),
             np.full(len(settings), np.nan),
@@ -245,23 +231,17 @@ class Theorem(Inequality):
         )
 
     def curve_over(
-        self,
-        settings: Sequence[Any],
-        values: FloatArray,
-        *,
-        variable: str,
-        sampling: Sampling,
-        draws: int,
-        parts: Parts | None,
+        self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter: see `sweep_curve`."""
-        runs = [_Truths.of(self, one, sampling, draws, len(values)) for one in settings]
+        """Follow both sides over a parameter."""
+        runs = [_Truths.of(self, one, drawing, len(values)) for one in settings]
         samples = [run.drawn for run in runs if run.drawn is not None]
         drawn = None
         if len(samples) == len(runs):
             drawn = at_values(self.quantity, samples, settings)
         truths = [run.judged for run in runs]
-        return _theorem_curve(self, variable, values, settings, truths, drawn, parts)
+        name = drawing.variable or ""
+        return _theorem_curve(self, name, values, settings, truths, drawn, drawing.parts)
 
 
 def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> BoundCurve:
@@ -331,18 +311,18 @@ class _Truths:
         cls,
         theorem: Theorem,
         setting: Setting,
-        sampling: Sampling,
-        draws: int,
+        drawing: Drawing,
         values: int,
         rounds: int | None = None,
     ) -> _Truths:
         """Compute or else sample; a sample on which the verdict rests is the one drawn."""
-        share = replace(sampling, error_probability=sampling.error_probability / values)
+        share = replace(
+            drawing.sampling, error_probability=drawing.sampling.error_probability / values
+        )
         run = truth(setting, theorem.observe(setting), share)
         if run.sampling is not None:
             return cls(run, run)
-        drawn = sampled_run(theorem, setting, draws, sampling.seed, rounds) if draws else None
-        return cls(run, drawn)
+        return cls(run, drawing.run_of(theorem, setting, rounds))
 
 
 def _beginning(

@@ -10,8 +10,8 @@ import sympy as sp
 
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison
-from fltheory.claims.curve_samples import CurveSample, drawn_at, judged_curve, parts_of
-from fltheory.claims.statement import Inequality, Parts
+from fltheory.claims.curve_samples import CurveSample, Drawing, drawn_at, judged_curve, parts_of
+from fltheory.claims.statement import Inequality
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_at_point
@@ -103,20 +103,14 @@ class PointClaim(Inequality):
         return drawn_at(self.quantity.sample, settings, draws, seed)
 
     def curve_over(
-        self,
-        settings: Sequence[Any],
-        values: FloatArray,
-        *,
-        variable: str,
-        sampling: Sampling,
-        draws: int,
-        parts: Parts | None,
+        self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter: see `sweep_curve`."""
+        """Follow both sides over a parameter."""
         judged = [
-            self.compared(one, sampling).or_enclosed(self.id, self.enclosed, one)
+            self.compared(one, drawing.sampling).or_enclosed(self.id, self.enclosed, one)
             for one in settings
         ]
-        drawn = self.drawn_in(settings, draws, sampling.seed)
-        shown = parts_of(self, settings, parts)
-        return judged_curve(self.name, self.quantity, variable, values, judged, drawn, parts=shown)
+        drawn = self.drawn_in(settings, drawing.draws, drawing.sampling.seed)
+        shown = parts_of(self, settings, drawing.parts)
+        name = drawing.variable or ""
+        return judged_curve(self.name, self.quantity, name, values, judged, drawn, parts=shown)

@@ -23,6 +23,8 @@ from fltheory.grammar.quantities import BoundedQuantity
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
+Parts = Mapping[str, sp.Expr]
+
 FIGURE_ERROR_PROBABILITY = 1e-3
 
 
@@ -77,6 +79,38 @@ class _Judged(Protocol):
     def outcome(self) -> Outcome: ...
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """How a curve is drawn: see `fltheory.verify.curve`, whose arguments these are.
+
+    Attributes
+    ----------
+    sampling : Sampling
+        For truths that cannot be computed.
+    draws : int
+        Runs, or draws of the quantity, that are shown where the truth is computed; 0 for none.
+    variable : str or None
+    points : int
+    sampled_rounds : int or None
+    parts : mapping of str to sympy expression, or None
+    """
+
+    sampling: Sampling
+    draws: int
+    variable: str | None = None
+    points: int = 25
+    sampled_rounds: int | None = None
+    parts: Parts | None = None
+
+    def run_of(
+        self, theorem: _AboutARun, setting: Setting, rounds: int | None = None
+    ) -> Truth | None:
+        """Return a sample of a run to be shown, of so many rounds, if one is asked for."""
+        if not self.draws:
+            return None
+        return sampled_run(theorem, setting, self.draws, self.sampling.seed, rounds)
+
+
 def left_side(quantity: BoundedQuantity, truth: Truth, setting: Setting) -> tuple[float, float]:
     """Return a quantity on a run, and the half-width of the interval around it."""
     error = quantity.error(truth.error(quantity.field), setting)
@@ -128,7 +162,7 @@ def plain_curve(variable: str, values: Sequence[int], sides: Sequence[Comparison
 
 
 def parts_of(
-    statement: WithConstants, settings: Sequence[Setting], parts: Mapping[str, sp.Expr] | None
+    statement: WithConstants, settings: Sequence[Setting], parts: Parts | None
 ) -> Mapping[str, FloatArray]:
     """Return the values of named terms in each setting."""
     if not parts:

@@ -13,7 +13,7 @@ import sympy as sp
 
 from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import decided
-from fltheory.claims.curve_samples import drawn_at, of_errors
+from fltheory.claims.curve_samples import Drawing, drawn_at, of_errors
 from fltheory.claims.learning import NO_RUNS, LearningRegime, of_learning, point_hypotheses
 from fltheory.claims.statement import Basis
 from fltheory.derivations.derivation import Derivation
@@ -158,11 +158,9 @@ class DecayClaim(Basis):
         """
         return _verdict(self, of_learning(setting), sampling)
 
-    def curve_of_order(
-        self, setting: Setting | LearningSetting, *, sampling: Sampling, draws: int
-    ) -> BoundCurve:
-        """Follow it over the numbers of samples: see `order_curve`."""
-        return _curve(self, of_learning(setting), sampling, draw=draws > 0)
+    def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
+        """Follow it over the numbers of samples."""
+        return _curve(self, of_learning(setting), drawing.sampling, draw=drawing.draws > 0)
 
 
 @dataclass(frozen=True)

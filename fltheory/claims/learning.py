@@ -13,8 +13,8 @@ import sympy as sp
 
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import BOUND_ROUNDING, decided
-from fltheory.claims.curve_samples import drawn_at, judged_curve
-from fltheory.claims.statement import Basis, Parts
+from fltheory.claims.curve_samples import Drawing, drawn_at, judged_curve
+from fltheory.claims.statement import Basis
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import check_point_hypothesis, evaluate
@@ -162,21 +162,20 @@ class LearningClaim(Basis):
         )
 
     def curve_over(
-        self,
-        settings: Sequence[Any],
-        values: FloatArray,
-        *,
-        variable: str,
-        sampling: Sampling,
-        draws: int,
-        parts: Parts | None,
+        self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter: see `sweep_curve`."""
+        """Follow both sides over a parameter."""
         verdicts = [self._compared(one) for one in settings]
-        drawn = drawn_at(self.quantity.sample, settings, draws, sampling.seed)
+        drawn = drawn_at(self.quantity.sample, settings, drawing.draws, drawing.sampling.seed)
         name = _FROM_BELOW if self.relation.is_from_below else "bound"
         return judged_curve(
-            self.name, self.quantity, variable, values, verdicts, drawn, bound_name=name
+            self.name,
+            self.quantity,
+            drawing.variable or "",
+            values,
+            verdicts,
+            drawn,
+            bound_name=name,
         )
 
 

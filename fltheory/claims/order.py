@@ -15,7 +15,7 @@ import sympy as sp
 from fltheory import validation
 from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import BOUND_ROUNDING, Comparison, unmet
-from fltheory.claims.curve_samples import plain_curve, sides_of
+from fltheory.claims.curve_samples import Drawing, plain_curve, sides_of
 from fltheory.claims.statement import Inequality, Statement, of_runs
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
@@ -220,12 +220,10 @@ class RateClaim(Statement):
             for hypothesis in axis.hypotheses
         ]
 
-    def curve_of_order(
-        self, setting: Setting | LearningSetting, *, sampling: Sampling, draws: int
-    ) -> BoundCurve:
-        """Follow it over the variable that decides the verdict: see `order_curve`."""
+    def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
+        """Follow it over the variable that decides the verdict."""
         setting = of_runs(self, setting)
-        readings = self.readings(setting, sampling)
+        readings = self.readings(setting, drawing.sampling)
         reading = worst_of(readings)
         curve = BoundCurve(
             self.name,
@@ -237,9 +235,9 @@ class RateClaim(Statement):
             bound_name="claimed order",
             **sides_of(reading.comparisons),
         )
-        if curve.is_computed and draws:
+        if curve.is_computed and drawing.draws:
             settings = [reading.axis.schedule(setting, value) for value in reading.grid]
-            drawn = self.theorem.drawn_in(settings, draws, sampling.seed)
+            drawn = self.theorem.drawn_in(settings, drawing.draws, drawing.sampling.seed)
             curve = replace(curve, **({} if drawn is None else drawn.fields()))
         return self.with_claimed_line(curve, reading)
 

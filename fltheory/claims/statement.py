@@ -21,7 +21,7 @@ import sympy as sp
 
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison
-from fltheory.claims.curve_samples import CurveSample
+from fltheory.claims.curve_samples import CurveSample, Drawing
 from fltheory.claims.named_numbers import check_quantities
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
@@ -44,8 +44,6 @@ from fltheory.grammar.search_space import SearchSpace
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
-
-Parts = Mapping[str, sp.Expr]
 
 
 class Statement(ABC):
@@ -171,50 +169,21 @@ class Statement(ABC):
         """Return the quantities of a run that it is about; none if it is not about one."""
         return frozenset()
 
-    def curve_over_rounds(
-        self,
-        setting: Setting,
-        *,
-        points: int,
-        variable: str | None,
-        sampling: Sampling,
-        draws: int,
-        sampled_rounds: int | None,
-        parts: Parts | None,
-    ) -> BoundCurve:
-        """Follow both sides over the rounds of one run: see `rounds_curve`."""
-        raise ValueError(f"theorem must be an inequality over rounds, got {self.id}")
+    def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
+        """Follow both sides over the rounds of a run, or over the claim's own variable."""
+        raise ValueError(
+            f"statement must be an inequality over rounds, an order or a direction, got {self.id}"
+        )
 
-    def quantity_over_rounds(
-        self,
-        setting: Setting,
-        *,
-        points: int,
-        variable: str | None,
-        sampling: Sampling,
-        draws: int,
-    ) -> BoundCurve:
-        """Follow its quantity over a run of which it need not speak: see `quantity_curve`."""
-        raise ValueError(f"theorem must be an inequality over rounds, got {self.id}")
+    def curve_of_quantity(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
+        """Follow its quantity over the rounds of a run of which it need not speak."""
+        raise ValueError(f"statement must be an inequality over rounds, got {self.id}")
 
     def curve_over(
-        self,
-        settings: Sequence[Any],
-        values: FloatArray,
-        *,
-        variable: str,
-        sampling: Sampling,
-        draws: int,
-        parts: Parts | None,
+        self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
-        """Follow both sides over a parameter: see `sweep_curve`."""
-        raise ValueError(f"theorem must be an inequality about an algorithm, got {self.id}")
-
-    def curve_of_order(
-        self, setting: Setting | LearningSetting, *, sampling: Sampling, draws: int
-    ) -> BoundCurve:
-        """Follow a claimed order, or direction, over its variable: see `order_curve`."""
-        raise ValueError(f"claim must be about an order or a direction, got {self.id}")
+        """Follow both sides over a parameter."""
+        raise ValueError(f"statement must be an inequality about an algorithm, got {self.id}")
 
     @property
     def name(self) -> str:

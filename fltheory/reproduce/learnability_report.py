@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.table import Table
 
+from fltheory import verify
+from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.curve_samples import of_draws
 from fltheory.claims.statement import Statement
 from fltheory.learnability import FederatedSystem, impossibility
@@ -20,11 +22,10 @@ from fltheory.learnability.noiseless import NoiselessLaw
 from fltheory.learnability.noiseless_sample import sample_noiseless
 from fltheory.learnability.server_assisted import sample_server_assisted
 from fltheory.learnability.system import ServerAssistedSystem
-from fltheory.report.figures.bounds_figure import bounds_figure, panels_figure
+from fltheory.report.figures.bounds_figure import bound_figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
 from fltheory.theorems.pac.impossibility import draw_failures
-from fltheory.verify import BoundCurve, order_curve, sweep_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -190,7 +191,7 @@ def impossibility_figure(
         Of the sample.
     """
     claim = claim or get("pac/1", reading="derived")
-    plain = sweep_curve(
+    plain = verify.curve(
         claim,
         lambda n: FederatedSystem(M, int(n), m),
         _SIZES,
@@ -204,7 +205,7 @@ def impossibility_figure(
         "SA-FL, 10 samples at the server": _assisted(plain, M, m, lambda n: 10, replicas, rng),
         "SA-FL, $n$ samples at the server": _assisted(plain, M, m, lambda n: n, replicas, rng),
     }
-    return bounds_figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
+    return bound_figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
 
 
 def _assisted(
@@ -266,12 +267,12 @@ def server_data_figure(
     claim = claim or get("pac/2")
     names = regimes or _OF_THEOREM_2
     curves = {
-        text: order_curve(claim, claim.regimes[name].setting, replicas=replicas, seed=seed)
+        text: verify.curve(claim, claim.regimes[name].setting, replicas=replicas, seed=seed)
         for name, text in names.items()
     }
     # By default clients cover half of P's mass, as if half of them took part.
     levels = {} if regimes else {r"Theorem 1's floor $(1-\omega)/8$": 1 / 16}
-    return bounds_figure(curves, levels=levels)
+    return bound_figure(curves, levels=levels)
 
 
 def no_worse_figure(
@@ -289,10 +290,10 @@ def no_worse_figure(
     claim = claim or get("pac/3")
     panels: dict[str, dict[str, BoundCurve]] = {}
     for name, regime in claim.regimes.items():
-        curve = order_curve(claim, regime.setting, replicas=replicas, seed=seed)
+        curve = verify.curve(claim, regime.setting, replicas=replicas, seed=seed)
         alone = _server_alone(curve, regime.setting, np.random.default_rng([seed, len(panels)]))
         panels[name] = {"SA-FL": curve, "server alone": alone}
-    return panels_figure(panels)
+    return bound_figure(panels)
 
 
 def _server_alone(curve: BoundCurve, system: object, rng: np.random.Generator) -> BoundCurve:

@@ -5,13 +5,7 @@ from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.verify.certificates.certificate import certificate, read_certificate
 from fltheory.verify.check import check
-from fltheory.verify.curves import (
-    cases_curve,
-    order_curve,
-    quantity_curve,
-    rounds_curve,
-    sweep_curve,
-)
+from fltheory.verify.curves import curve
 from fltheory.verify.region.map_parameters import MapAxis, default_axis
 from fltheory.verify.region.mapping import map_region
 from fltheory.verify.runs import check_regimes
@@ -24,18 +18,14 @@ __all__ = [
     "Outcome",
     "Sampling",
     "Verdict",
-    "cases_curve",
     "certificate",
     "check",
     "check_regimes",
     "compare",
+    "curve",
     "default_axis",
     "falsify",
     "map_region",
-    "order_curve",
-    "quantity_curve",
     "read_certificate",
-    "rounds_curve",
-    "sweep_curve",
     "truth",
 ]

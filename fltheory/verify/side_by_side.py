@@ -15,8 +15,9 @@ from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.progress import Progress
 from fltheory.theorems.registry import registered
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
-from fltheory.worst_case.rounds.bound import best_bound, least_rate
-from fltheory.worst_case.rounds.client_class import ClientClass
+from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.one_round import OneRound
 
 _ORDER = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE)
 _SHARES = np.linspace(0.0, 1.0, 9)[1:-1]
@@ -152,15 +153,15 @@ def _provable(setting: Setting) -> tuple[float | None, str]:
             sigma=problem.sigma,
             server_sigma=problem.server_sigma,
         )
-        floor = best_bound(setting.algorithm, setting.participation, clients)
-        least = least_rate(setting.algorithm, setting.participation, clients)
+        a_round = OneRound.of(setting.algorithm, setting.participation)
+        floor, least = best_bound_of(a_round, clients), least_rate_of(a_round, clients)
     except (ValueError, AttributeError, ArithmeticError) as error:
         return None, str(error)
     distance = float(np.linalg.norm(setting.x0 - problem.x_star))
     found = [floor.after(setting.rounds, distance)]
     for share in _SHARES:
-        rate = least + share * (floor.rate - least)
-        bound = best_bound(setting.algorithm, setting.participation, clients, rate=rate)
+        rate = exact("rate", least + share * (floor.rate - least))
+        bound = best_bound_of(a_round, clients, rate)
         found.append(bound.after(setting.rounds, distance))
     return min(found), ""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory import theorems
+from fltheory import theorems, verify
 from fltheory.report import html_report
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.pages.paper_page import paper_page
@@ -18,9 +18,6 @@ from fltheory.verify import (
     check_regimes,
     falsify,
     map_region,
-    order_curve,
-    rounds_curve,
-    sweep_curve,
 )
 from tests.claims import never_rises
 
@@ -67,11 +64,11 @@ def test_what_makes_no_sense_for_it_is_refused_in_a_line() -> None:
     refusals: dict[str, Callable[[], object]] = {
         "a course is not one number": lambda: certificate(CLAIM, SETTING),
         "must be an inequality to be searched": lambda: falsify(CLAIM),
-        "must be an inequality over rounds": lambda: rounds_curve(CLAIM, SETTING),
-        "must be an inequality about an algorithm": lambda: sweep_curve(
+        "must be an inequality over rounds, an order": lambda: verify.curve(CLAIM, SETTING),
+        "must be an inequality over rounds, got": lambda: verify.curve(CLAIM, SETTING, bound=False),
+        "must be an inequality about an algorithm": lambda: verify.curve(
             CLAIM, never_rises.descent, [0.1], variable="eta"
         ),
-        "must be about an order or a direction": lambda: order_curve(CLAIM, SETTING),
     }
     for message, asked in refusals.items():
         with pytest.raises(ValueError, match=message):

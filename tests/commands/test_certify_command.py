@@ -9,7 +9,7 @@ import pytest
 from fltheory import worst_case
 from fltheory.algorithms import FedVarp, WeightedFedAvg
 from fltheory.participation import Bernoulli, UniformSubset
-from fltheory.worst_case import ClientClass, lyapunov_bound
+from fltheory.worst_case import ClientClass, best_bound
 
 KEPT = Path(__file__).parents[2] / "verification" / "certificates"
 
@@ -44,9 +44,13 @@ def test_certify_shows_what_is_proved_of_weighted_averaging(
 ) -> None:
     available = [0.9, 0.9, 0.2]
     algorithm = WeightedFedAvg((0.5, 0.5, 2.0), 0.1, 2)
-    played = worst_case.AveragingRound.of(algorithm, Bernoulli(available), [0.25, 0.25, 0.5])
-    bound = worst_case.best_averaging_bound(played, worst_case.ClientClass(1, "0.1"))
-    made, path = worst_case.averaging_certificate(bound), tmp_path / "proof.json"
+    bound = worst_case.best_bound(
+        algorithm,
+        Bernoulli(available),
+        worst_case.ClientClass(1, "0.1"),
+        target_weights=[0.25, 0.25, 0.5],
+    )
+    made, path = worst_case.certificate(bound), tmp_path / "proof.json"
     made.write(path)
     status, out, _ = fltheory_command("certify", str(path))
     assert status == 0
@@ -63,7 +67,7 @@ def test_certify_shows_the_rate_that_a_lyapunov_function_proves(
 ) -> None:
     path = tmp_path / "saga.json"
     saga = FedVarp(client_lr=0.25, local_steps=1)
-    made = lyapunov_bound(saga, UniformSubset(5, 1), ClientClass(1, "1/10"), rate="24/25")
+    made = best_bound(saga, UniformSubset(5, 1), ClientClass(1, "1/10"), rate="24/25")
     assert made.certificate is not None
     made.certificate.write(path)
     status, out, _ = fltheory_command("certify", str(path))

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from sampled_means import agrees
 
-from fltheory import theorems
+from fltheory import theorems, verify
 from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.verify import Outcome, check, order_curve
+from fltheory.verify import Outcome, check
 
 
 def test_a_claimed_order_goes_through_the_truth_of_the_last_decade() -> None:
     claim = theorems.get("fedar/1")
     setting = claim.regimes["unequal cycles"].setting
-    curve = order_curve(claim, setting, replicas=60)
+    curve = verify.curve(claim, setting, replicas=60)
     verdict = check(claim, setting)
     assert curve.outcomes == (verdict.outcome,) * 5 == (Outcome.UNDECIDED,) * 5
     assert curve.values.tolist() == [1, 10, 100, 300, 1000]
@@ -31,7 +31,7 @@ def test_a_claimed_order_goes_through_the_truth_of_the_last_decade() -> None:
 def test_of_a_direction_the_line_is_the_value_before() -> None:
     claim = theorems.get("fedar/average-inactivity")
     setting = claim.regimes["in rotation"].setting
-    curve = order_curve(claim, setting, replicas=0)
+    curve = verify.curve(claim, setting, replicas=0)
     assert curve.truth is not None
     assert np.isnan(curve.bound[0])
     assert curve.bound[1:].tolist() == curve.truth[:-1].tolist()
@@ -43,7 +43,7 @@ def test_of_a_direction_the_line_is_the_value_before() -> None:
 def test_without_noise_the_error_of_learning_is_its_law() -> None:
     claim = theorems.get("pac/2", "uniform in Q")
     system = claim.regimes["ten server samples"].setting
-    curve = order_curve(claim, system, replicas=2000)
+    curve = verify.curve(claim, system, replicas=2000)
     assert curve.truth is not None
     assert curve.sampled is not None
     assert curve.interval is not None
@@ -57,17 +57,13 @@ def test_without_noise_the_error_of_learning_is_its_law() -> None:
 def test_with_noise_verdict_and_intervals_rest_on_the_sample() -> None:
     claim = theorems.get("pac/3")
     regime = claim.regimes["clients' target apart"]
-    curve = order_curve(claim, regime.setting, replicas=50)
+    curve = verify.curve(claim, regime.setting, replicas=50)
     assert not curve.is_computed
     assert curve.replicas == 10
     assert curve.error_probability == 1e-9
     assert curve.verdict == check(claim, regime.setting, replicas=50).outcome.name
 
 
-def test_other_statements_are_refused() -> None:
-    theorem = theorems.get("sa-fl/5")
-    setting = theorem.regimes["q = 0"].setting
-    with pytest.raises(ValueError, match="claim must be about an order or a direction, got sa-fl"):
-        order_curve(theorem, setting)
+def test_settings_of_another_kind_are_refused() -> None:
     with pytest.raises(ValueError, match="setting must be a Setting for fedar/1"):
-        order_curve(theorems.get("fedar/1"), theorems.get("pac/2").regimes["clients only"].setting)
+        verify.curve(theorems.get("fedar/1"), theorems.get("pac/2").regimes["clients only"].setting)

@@ -10,8 +10,8 @@ from itertools import permutations, product
 import cvxpy as cp
 import numpy as np
 
-from fltheory.worst_case import AveragingRound, ClientClass
-from fltheory.worst_case.methods.averaging_round import AvailabilityGroup
+from fltheory.worst_case import ClientClass
+from fltheory.worst_case.methods.averaging_round import AvailabilityGroup, AveragingRound
 from tests.worst_case.full_program import Vectors
 
 Inner = Callable[[np.ndarray, np.ndarray], cp.Expression]

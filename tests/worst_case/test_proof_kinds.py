@@ -9,15 +9,9 @@ import pytest
 
 from fltheory.algorithms import FedVarp, WeightedFedAvg
 from fltheory.participation import Bernoulli, UniformSubset
-from fltheory.worst_case import (
-    AveragingRound,
-    ClientClass,
-    averaging_certificate,
-    best_averaging_bound,
-    certificate,
-    lyapunov_bound,
-    read_proof,
-)
+from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
+from fltheory.worst_case.methods.averaging import averaging_certificate, best_averaging_bound
+from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.proof_kinds import KINDS
 from fltheory.worst_case.rounds.bound import best_bound_of
@@ -38,7 +32,7 @@ def _of_averaging() -> ProofFile:
 
 def _of_memory() -> ProofFile:
     saga = FedVarp(client_lr=0.25, local_steps=1)
-    found = lyapunov_bound(saga, UniformSubset(5, 1), CLIENTS, rate="24/25").certificate
+    found = best_bound(saga, UniformSubset(5, 1), CLIENTS, rate="24/25").certificate
     assert found is not None
     return found
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fltheory.claims.bound_curve import at_most
+from fltheory.claims.bound_curve import BoundCurve, at_most
 from fltheory.report.figures.figure_axes import (
     PART_STYLES,
     blank,
@@ -20,9 +19,8 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
-from fltheory.report.figures.figure_file import write_figure
 from fltheory.validation import FloatArray
-from fltheory.verify import BoundCurve, Outcome
+from fltheory.verify import Outcome
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,49 +39,22 @@ _SAMPLED: Mapping[str, Any] = {
 _HALF_A_CASE = 0.3
 
 
-def bound_figure(
+def figure_of_one(
     curve: BoundCurve,
     *,
-    title: str = "",
-    log_x: bool = True,
-    points: Mapping[str, tuple[float, float]] | None = None,
-    levels: Mapping[str, float] | None = None,
+    title: str,
+    log_x: bool,
+    points: Mapping[str, tuple[float, float]],
+    levels: Mapping[str, float],
 ) -> Figure:
-    """Draw a statement's two sides over one variable, the verdict in the title.
-
-    Where the theorem does not apply the axis is hatched; where it is refuted, it is grey.
-
-    Parameters
-    ----------
-    curve : BoundCurve
-        From `fltheory.verify.rounds_curve`, `sweep_curve`, `cases_curve` or `order_curve`, of any
-        statement.
-    title : str, optional
-        A second line of the title.
-    log_x : bool
-        Whether the horizontal axis is logarithmic.
-    points : mapping of str to (x, y), optional
-        Named points to mark: a choice, say.
-    levels : mapping of str to float, optional
-        Named heights: a limit, say.
-
-    Examples
-    --------
-    >>> from fltheory import theorems
-    >>> from fltheory.verify import rounds_curve
-    >>> theorem = theorems.get("sa-fl/5", reading="derived")
-    >>> curve = rounds_curve(theorem, theorem.regimes["q small"].setting, replicas=50)
-    >>> figure = bound_figure(curve)
-    >>> figure.axes[0].get_title()
-    'sa-fl/5 (derived): HOLDS'
-    """
+    """Draw a statement's two sides over one variable, as `bound_figure` does."""
     figure, axes = blank()
     draw_curve(axes, curve)
-    draw_levels(axes, levels or {})
-    draw_points(axes, points or {})
+    draw_levels(axes, levels)
+    draw_points(axes, points)
     axes.set(xlabel=label(curve.variable), ylabel=label(curve.quantity))
     set_title(axes, curve.heading, curve.note, title)
-    more = [list((levels or {}).values()), [y for _, y in (points or {}).values()]]
+    more = [list(levels.values()), [y for _, y in points.values()]]
     set_scales(axes, curve.values, np.concatenate([heights(curve), *more]), log_x=log_x)
     legend_below(figure)
     return figure
@@ -147,17 +118,6 @@ def _without_width(curve: BoundCurve) -> str:
     if not np.isfinite(curve.interval[drawn]).all():
         return "; no bar: rare events were not seen"
     return ""
-
-
-def write_bound(curve: BoundCurve, path: Path, *, title: str = "", log_x: bool = True) -> None:
-    """Write `bound_figure` as PNG or SVG, by suffix; the same curve gives the same bytes.
-
-    Raises
-    ------
-    ValueError
-        For another suffix.
-    """
-    write_figure(lambda: bound_figure(curve, title=title, log_x=log_x), path)
 
 
 def _line(axes: Axes, curve: BoundCurve, values: FloatArray, *, label: str, **look: Any) -> None:

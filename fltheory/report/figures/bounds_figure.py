@@ -1,4 +1,4 @@
-"""Several curves on one axis: algorithms, populations or readings side by side."""
+"""A bound beside its truth; several on one axis, as algorithms or readings; or in panels."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fltheory.claims.bound_curve import at_most
-from fltheory.report.figures.bound_figure import heights
+from fltheory.claims.bound_curve import BoundCurve, at_most
+from fltheory.report.figures.bound_figure import figure_of_one, heights
 from fltheory.report.figures.figure_axes import (
     CURVE_STYLES,
     blank,
@@ -20,7 +20,6 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
-from fltheory.verify import BoundCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,28 +29,33 @@ _PANEL_WIDTH = 62
 _GREY = "#555555"
 
 
-def bounds_figure(
-    curves: Mapping[str, BoundCurve],
+def bound_figure(
+    shown: BoundCurve | Mapping[str, BoundCurve] | Mapping[str, Mapping[str, BoundCurve]],
     *,
     title: str = "",
     log_x: bool = True,
     points: Mapping[str, tuple[float, float]] | None = None,
     levels: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Draw several curves of one quantity, each with its truth, sample and bound.
+    """Draw truth, sample and bound of a statement over one variable, the verdict in the title.
 
-    A curve has a colour and a marker: its truth is a solid line, its sample are filled markers
-    with intervals, its bound is dashed with hollow markers. The title names each verdict.
+    Of one curve, where the theorem does not apply the axis is hatched; where it is refuted, it is
+    grey. Of several, each has a colour and a marker: its truth is a solid line, its sample are
+    filled markers with intervals, its bound is dashed with hollow markers.
 
     Parameters
     ----------
-    curves : mapping of str to BoundCurve
-        By the name in the legend; from `fltheory.verify.rounds_curve`, `quantity_curve`,
-        `sweep_curve` or `order_curve`.
+    shown : BoundCurve, mapping of str to BoundCurve, or of str to such mappings
+        From `fltheory.verify.curve`: one curve; several of one quantity, by the name in the legend;
+        or panels by their titles, one a setting, with curves of the same names.
     title : str, optional
-        A last line of the title.
-    log_x, points, levels
-        As for `bound_figure`.
+        A last line of the title; panels have their own.
+    log_x : bool
+        Whether the horizontal axis is logarithmic.
+    points : mapping of str to (x, y), optional
+        Named points to mark: a choice, say. Not in panels.
+    levels : mapping of str to float, optional
+        Named heights: a limit, say. Not in panels.
 
     Raises
     ------
@@ -60,19 +64,28 @@ def bounds_figure(
 
     Examples
     --------
-    >>> from fltheory import theorems
-    >>> from fltheory.verify import rounds_curve
+    >>> from fltheory import theorems, verify
     >>> curves = {}
     >>> for reading in ("printed", "derived"):
     ...     theorem = theorems.get("sa-fl/5", reading=reading)
     ...     setting = theorem.regimes["other units"].setting
-    ...     curves[reading] = rounds_curve(theorem, setting, points=3, replicas=0)
-    >>> print(bounds_figure(curves).axes[0].get_title())
+    ...     curves[reading] = verify.curve(theorem, setting, points=3, replicas=0)
+    >>> print(bound_figure(curves).axes[0].get_title())
     printed: sa-fl/5 (printed) HOLDS for $R$ <= 632, REFUTED at $R$ = 400,000; derived:
     sa-fl/5 (derived) HOLDS for $R$ <= 632, INAPPLICABLE at $R$ = 400,000
+    >>> bound_figure(curves["derived"]).axes[0].get_title()[:18]
+    'sa-fl/5 (derived):'
     """
-    if not curves:
-        raise ValueError("curves must be one or more, got none")
+    if isinstance(shown, BoundCurve):
+        return figure_of_one(
+            shown, title=title, log_x=log_x, points=points or {}, levels=levels or {}
+        )
+    if not shown:
+        raise ValueError("shown must be one curve or more, got none")
+    curves = {name: one for name, one in shown.items() if isinstance(one, BoundCurve)}
+    panels = {name: one for name, one in shown.items() if not isinstance(one, BoundCurve)}
+    if panels:
+        return _panels(panels, log_x=log_x)
     figure, axes = blank()
     _fill(axes, curves, log_x=log_x, points=points or {}, levels=levels or {})
     set_title(axes, _heading(curves), title)
@@ -81,24 +94,10 @@ def bounds_figure(
     return figure
 
 
-def panels_figure(panels: Mapping[str, Mapping[str, BoundCurve]], *, log_x: bool = True) -> Figure:
-    """Draw curves of the same names on several axes, one a setting, as `bounds_figure` does.
-
-    Parameters
-    ----------
-    panels : mapping of str to mapping of str to BoundCurve
-        A panel's title and its curves.
-    log_x : bool
-
-    Raises
-    ------
-    ValueError
-        For no panels.
-    """
+def _panels(panels: Mapping[str, Mapping[str, BoundCurve]], *, log_x: bool) -> Figure:
+    """Draw curves of the same names on several axes."""
     from matplotlib.figure import Figure
 
-    if not panels:
-        raise ValueError("panels must be one or more, got none")
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(5.2 * columns, 0.9 + 3.3 * rows), layout="constrained")

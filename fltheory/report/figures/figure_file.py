@@ -15,13 +15,26 @@ if TYPE_CHECKING:
 _SUFFIXES = (".png", ".svg")
 
 
-def write_figure(draw: Callable[[], Figure], path: Path) -> None:
+def write_figure(figure: Figure | Callable[[], Figure], path: Path) -> None:
     """Write a figure as PNG or SVG, by suffix; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    figure : Figure, or callable
+        One that is drawn, or what draws it.
+    path : Path
 
     Raises
     ------
     ValueError
         For another suffix; nothing is drawn then.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> write_figure(Figure(), Path("bound.pdf"))
+    Traceback (most recent call last):
+    ValueError: out must end in .png or .svg, got 'bound.pdf'
     """
     if path.suffix not in _SUFFIXES:
         raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
@@ -30,5 +43,6 @@ def write_figure(draw: Callable[[], Figure], path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": "fltheory"}
     with rc_context({"svg.hashsalt": "fltheory"}):
         content = BytesIO()
-        draw().savefig(content, format=path.suffix[1:], dpi=160, metadata=metadata)
+        drawn = figure() if callable(figure) else figure
+        drawn.savefig(content, format=path.suffix[1:], dpi=160, metadata=metadata)
     write_whole(path, content.getvalue())

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from rich.markup import escape
 from rich.table import Table
 
+from fltheory import verify
 from fltheory.algorithms import FedAU
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
@@ -18,11 +19,10 @@ from fltheory.fedau import BestCutoff
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
-from fltheory.report.figures.bound_figure import bound_figure
+from fltheory.report.figures.bounds_figure import bound_figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
 from fltheory.validation import FloatArray
-from fltheory.verify import sweep_curve
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +127,7 @@ def cutoff_figure(
 
     affordable = int(_MOST_DRAWN // (cutoffs.size * rounds * chances.size))
     drawn = min(replicas, affordable)
-    curve = sweep_curve(
+    curve = verify.curve(
         claim or get("fedau/3", reading="derived"),
         setting,
         cutoffs,

@@ -80,8 +80,8 @@ def weights_figure(
     found : OptimalWeights
     curve : BoundCurve, optional
         What a statement on the error says of these weights and others, its bound, truth and
-        sample: from `fltheory.verify.cases_curve` or `sweep_curve`. It is drawn beside the
-        weights, and the title names its verdict.
+        sample: from `fltheory.verify.curve`. It is drawn beside the weights, and
+        the title names its verdict.
     beside : bool
         Whether to leave empty axes, the figure's last, in the place of that curve.
     """

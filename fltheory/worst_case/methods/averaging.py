@@ -41,7 +41,7 @@ _LEAST = Fraction(1, 10**9)
 class AveragingBound:
     """``E||x+ - x*||^2 <= rate ||x - x*||^2 + heterogeneity dissimilarity^2``, for all clients.
 
-    As the solver found it; `averaging_certificate` makes a proof of it.
+    As the solver found it; `certificate` makes a proof of it.
 
     Attributes
     ----------

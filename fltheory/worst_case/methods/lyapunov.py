@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import fraction_text
-from fltheory.participation.base import Participation
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.methods.memory import (
@@ -177,73 +175,33 @@ class LyapunovBound:
         return rate**rounds * (start * squared + heterogeneity * level)
 
 
-def lyapunov_bound(
-    algorithm: Algorithm | Schedule,
-    participation: Participation,
-    client_class: ClientClass,
-    *,
-    rate: Any = None,
-    margin: float = 1e-4,
+def lyapunov_bound_of(
+    a_round: MemoryRound, clients: ClientClass, rate: Any = None, margin: Any = 1e-4
 ) -> LyapunovBound:
-    """Prove ``E||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` for a class.
+    """Return what is found of a method's rate, UNDECIDED if the checker accepts no function.
 
     Parameters
     ----------
-    algorithm : FedVarp, Scaffold or Mifa
-        With one local step; FedVARP with one client a round is SAGA.
-    participation : UniformSubset or, for MIFA, Bernoulli with one probability
-        Nobody is excluded.
-    client_class : ClientClass
+    a_round : MemoryRound
+    clients : ClientClass
         Without noise and with mu above 0; gradients at x* are bounded in either kind.
     rate : number, optional
         The rate to prove; by default the least for which a function is found.
-    margin : float
+    margin : number
         By which share 1 - rate may be smaller than the largest found.
-
-    Returns
-    -------
-    LyapunovBound
-        UNDECIDED if no function is found that the checker accepts.
-
-    Raises
-    ------
-    ValueError
-        For algorithms, participation and numbers that are not covered.
-
-    Examples
-    --------
-    SAGA at the step 1/(3L), for ten clients with mu = L/10. Its authors' rate is 0.975.
-
-    >>> from fltheory.algorithms import FedVarp
-    >>> from fltheory.participation import UniformSubset
-    >>> saga = FedVarp(client_lr=1.0, local_steps=1, server_lr=0.25)
-    >>> found = lyapunov_bound(saga, UniformSubset(10, 1), ClientClass(1, "1/10"))
-    >>> found.outcome.name, float(found.rate) < 0.975
-    ('PROVED', True)
     """
-    a_round = MemoryRound.of(algorithm, participation)
     given = None if rate is None else exact("rate", rate)
     if given is not None and given >= 1:
         raise ValueError(f"rate must be below 1, got {rate!r}")
     share = exact("margin", margin, above=0)
-    return lyapunov_bound_of(a_round, client_class, given, share)
-
-
-def lyapunov_bound_of(
-    a_round: MemoryRound,
-    clients: ClientClass,
-    rate: Fraction | None = None,
-    margin: Fraction = Fraction(1, 10_000),
-) -> LyapunovBound:
-    """Return what is found of a round; see `lyapunov_bound`."""
     program = LyapunovProgram(a_round, checked_class(clients))
-    least = None if rate is not None else program.least_rate()
+    least = None if given is not None else program.least_rate()
     tried = "functions quadratic in the model, the memory and its points, plus function values"
-    if rate is not None:
-        tried, made = f"{tried}; at a rate of {float(rate):.6g}", proved_rate(program, rate)
+    if given is not None:
+        tried, made = f"{tried}; at a rate of {float(given):.6g}", proved_rate(program, given)
     else:
         tried = f"{tried}; for 1 - rate from {program.slowest[-1]:.3g} on"
-        made = None if least is None else _least_proved(program, least, margin)
+        made = None if least is None else _least_proved(program, least, share)
     outcome = ClassOutcome.UNDECIDED if made is None else ClassOutcome.PROVED
     return LyapunovBound(a_round, clients, outcome, made, least, tried)
 

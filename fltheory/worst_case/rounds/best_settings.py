@@ -152,8 +152,10 @@ class BestSettings:
 
 def best_settings(
     client_class: ClientClass,
-    costs: Costs,
     *,
+    communication: Any,
+    local_step: Any = 0,
+    server_sample: Any = 0,
     eligible: int,
     excluded: int = 0,
     participants: int,
@@ -172,7 +174,12 @@ def best_settings(
     Parameters
     ----------
     client_class : ClientClass
-    costs : Costs
+    communication : number
+        What a round with clients costs, apart from what they compute; costs are in any unit.
+    local_step : number
+        What one local step of one client costs.
+    server_sample : number
+        What a step of the server's own costs, which takes one gradient.
     eligible, excluded, participants : int
         Clients who can be drawn and who cannot, and m.
     budget : number, optional
@@ -196,12 +203,13 @@ def best_settings(
     Everybody takes part in one step, and only the rate counts: ``step = 2/(L + mu)``.
 
     >>> found = best_settings(
-    ...     ClientClass(1, "1/10"), Costs(communication=1), eligible=4, participants=4,
+    ...     ClientClass(1, "1/10"), communication=1, eligible=4, participants=4,
     ...     local_steps=[1], q=[1],
     ... )
     >>> round(float(found.best.round.client_lr), 1), round(float(found.best.rate), 2)
     (1.8, 0.67)
     """
+    costs = Costs(communication=communication, local_step=local_step, server_sample=server_sample)
     all_paid, start = _given(budget, distance)
     found: list[SettingTried] = []
     for a_round in _rounds(eligible, excluded, participants, local_steps, q):

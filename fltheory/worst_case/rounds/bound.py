@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.participation.base import Participation
-from fltheory.worst_case.rounds.client_class import ClientClass, exact
+from fltheory.worst_case.rounds.client_class import ClientClass
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure, Steps
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import Slack, slack_of
@@ -112,69 +110,8 @@ class Bound:
         return power * start + self.residual * (1 - power) / (1 - self.rate)
 
 
-def best_bound(
-    algorithm: Algorithm | Schedule,
-    participation: Participation,
-    client_class: ClientClass,
-    *,
-    rate: Any = None,
-    every_n_clients: bool = False,
-) -> Bound:
-    """Return the best bound on a round that holds for all clients of a class.
-
-    By a semidefinite program whose size depends on the local steps alone, whatever the number of
-    clients: performance estimation (Drori and Teboulle 2014; Taylor, Hendrickx and Glineur 2017)
-    for local steps with partial participation. For heterogeneity at the optimum without noise it
-    is the supremum over all problems of the class; elsewhere it may be above that.
-
-    Parameters
-    ----------
-    algorithm : FedAvg or Safari
-        Its step sizes are taken as fractions.
-    participation : UniformSubset
-    client_class : ClientClass
-    rate : number, optional
-        The rate at which the residual is to be least. By default the rate of the least floor,
-        ``residual / (1 - rate)``; among equal floors the least rate.
-    every_n_clients : bool
-        Bound the round for every number of clients from the participants' on, at this share of
-        excluded ones.
-
-    Raises
-    ------
-    ValueError
-        For algorithms, participation and numbers that are not covered.
-    ArithmeticError
-        If no bound is found, as at a rate below the least one.
-
-    Examples
-    --------
-    Gradient descent: the rate is ``max(|1 - eta L|, |1 - eta mu|)^2``.
-
-    >>> from fltheory.algorithms import FedAvg
-    >>> from fltheory.participation import UniformSubset
-    >>> alone = FedAvg(client_lr=0.5, local_steps=1)
-    >>> round(best_bound(alone, UniformSubset(3, 3), ClientClass(1, "0.1")).rate, 9)
-    0.9025
-    """
-    a_round = OneRound.of(algorithm, participation)
-    if every_n_clients:
-        a_round = a_round.for_every_n_clients()
-    return best_bound_of(a_round, client_class, exact("rate", rate) if rate is not None else None)
-
-
-def least_rate(
-    algorithm: Algorithm | Schedule, participation: Participation, client_class: ClientClass
-) -> float:
-    """Return the infimum of all rates that can be proved, at whatever residual.
-
-    Parameters and errors are those of `best_bound`.
-    """
-    return least_rate_of(OneRound.of(algorithm, participation), client_class)
-
-
 def least_rate_of(a_round: OneRound, clients: ClientClass) -> float:
-    """Return the infimum of a round's rates; see `least_rate`."""
+    """Return the infimum of all rates that can be proved, at whatever residual."""
     return Solver.of(a_round, clients).best_speed()
 
 

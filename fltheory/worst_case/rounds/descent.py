@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import as_fraction
-from fltheory.participation.base import Participation
 from fltheory.worst_case.rounds.bound import Coefficients, Solver
 from fltheory.worst_case.rounds.certificate import Certificate, certified, raised_residual
-from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import DESCENT, AnyClass, DescentClaim
 from fltheory.worst_case.rounds.one_round import OneRound
 
@@ -25,7 +21,7 @@ from fltheory.worst_case.rounds.one_round import OneRound
 class DescentBound:
     """A bound on F after one round, for all clients of a class, as the solver found it.
 
-    `descent_certificate` makes a proof of it.
+    `certificate` makes a proof of it.
 
     Attributes
     ----------
@@ -83,61 +79,15 @@ class DescentBound:
         return start / (self.decrease * rounds) + self.floor
 
 
-def best_descent(
-    algorithm: Algorithm | Schedule,
-    participation: Participation,
-    client_class: AnyClass,
-    *,
-    decrease: Any = None,
-    every_n_clients: bool = False,
-) -> DescentBound:
-    """Return the best bound on F after a round that the descent lemma proves for all clients.
-
-    As `best_bound` of the distance, with clients by interpolation between their curvatures, and
-    F by its smoothness. It may be above the supremum over the class: what it does not prove is
-    not refuted.
-
-    Parameters
-    ----------
-    algorithm : FedAvg or Safari
-        Its step sizes are taken as fractions.
-    participation : UniformSubset
-    client_class : SmoothClass, or ClientClass of heterogeneity "everywhere"
-    decrease : number, optional
-        The decrease at which the residual is to be least. By default that of the least floor,
-        ``residual / decrease``; among equal floors the largest.
-    every_n_clients : bool
-        As in `best_bound`.
-
-    Raises
-    ------
-    ValueError
-        For algorithms, participation and numbers that are not covered.
-    ArithmeticError
-        If no bound is found, as at a decrease above the largest.
-
-    Examples
-    --------
-    Gradient descent: the decrease is ``eta (1 - L eta / 2)``.
-
-    >>> from fltheory.algorithms import FedAvg
-    >>> from fltheory.participation import UniformSubset
-    >>> from fltheory.worst_case import SmoothClass
-    >>> alone = FedAvg(client_lr=0.5, local_steps=1)
-    >>> round(best_descent(alone, UniformSubset(3, 3), SmoothClass(1)).decrease, 9)
-    0.375
-    """
-    a_round = OneRound.of(algorithm, participation)
-    if every_n_clients:
-        a_round = a_round.for_every_n_clients()
-    given = None if decrease is None else exact("decrease", decrease)
-    return best_descent_of(a_round, client_class, given)
-
-
 def best_descent_of(
     a_round: OneRound, clients: AnyClass, decrease: Fraction | None = None
 ) -> DescentBound:
-    """Return the best bound on F after a round at a decrease, or of the least floor."""
+    """Return the best bound on F after a round that the descent lemma proves for all clients.
+
+    At a decrease, or of the least floor. Clients enter by interpolation between their curvatures,
+    and F by its smoothness. It may be above the supremum over the class: what it does not prove
+    is not refuted.
+    """
     found = Solver.of(a_round, clients, DESCENT).best(decrease)
     return DescentBound(
         a_round,

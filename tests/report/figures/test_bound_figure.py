@@ -10,7 +10,7 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 
 from fltheory import theorems
-from fltheory.report import bound_figure, write_bound
+from fltheory.report import bound_figure, write_figure
 from fltheory.report.figures.figure_axes import label
 from fltheory.verify import BoundCurve, Outcome
 
@@ -163,8 +163,8 @@ def test_decades_that_a_line_crosses_stay() -> None:
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png"])
 def test_the_same_curve_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
     first, second = tmp_path / "a" / name, tmp_path / "b" / name
-    write_bound(CURVE, first)
-    write_bound(CURVE, second)
+    write_figure(bound_figure(CURVE), first)
+    write_figure(bound_figure(CURVE), second)
     assert first.read_bytes() == second.read_bytes()
     assert 1000 < first.stat().st_size < 150_000
 

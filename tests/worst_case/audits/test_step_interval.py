@@ -12,6 +12,7 @@ from fltheory import theorems, worst_case
 from fltheory.worst_case import ClientClass, SafariRound
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.proof import proof_checker
+from fltheory.worst_case.rounds.certificate import Certificate
 
 DERIVED = theorems.get("sa-fl/5", "derived")
 CLIENTS = ClientClass(1, "0.1", "everywhere", sigma=1)
@@ -19,13 +20,13 @@ SETTING = SafariRound(eligible=10, participants=4, local_steps=5, q="1/2", clien
 
 
 @pytest.fixture(scope="module")
-def made() -> worst_case.Certificate:
+def made() -> Certificate:
     found = worst_case.interval_certificate(DERIVED, CLIENTS, SETTING, first="1/400", last="1/40")
     assert found is not None
     return found
 
 
-def test_it_covers_the_interval_and_no_more(made: worst_case.Certificate) -> None:
+def test_it_covers_the_interval_and_no_more(made: Certificate) -> None:
     made.verify()
     assert made.covers(client_lr="1/400")
     assert made.covers(client_lr="1/77")
@@ -33,7 +34,7 @@ def test_it_covers_the_interval_and_no_more(made: worst_case.Certificate) -> Non
     assert not made.covers(client_lr="1/39")
 
 
-def test_its_bound_is_the_theorems_at_every_step(made: worst_case.Certificate) -> None:
+def test_its_bound_is_the_theorems_at_every_step(made: Certificate) -> None:
     for step in ("1/400", "1/100", "1/40"):
         played = replace(SETTING, client_lr=step).coupled(DERIVED, CLIENTS)
         claim = DISTANCE_FORM.claim(DERIVED, CLIENTS, played)
@@ -42,7 +43,7 @@ def test_its_bound_is_the_theorems_at_every_step(made: worst_case.Certificate) -
             assert value == getattr(claim, name)
 
 
-def test_a_lower_claim_is_refused(made: worst_case.Certificate) -> None:
+def test_a_lower_claim_is_refused(made: Certificate) -> None:
     document = json.loads(made.text)
     document["bound"]["heterogeneity"] = [
         str(Fraction(c) / 1000) for c in document["bound"]["heterogeneity"]
@@ -52,9 +53,7 @@ def test_a_lower_claim_is_refused(made: worst_case.Certificate) -> None:
 
 
 @pytest.mark.parametrize("name", ["server_noise", "noise", "heterogeneity"])
-def test_a_claim_is_checked_between_the_nodes_as_well(
-    made: worst_case.Certificate, name: str
-) -> None:
+def test_a_claim_is_checked_between_the_nodes_as_well(made: Certificate, name: str) -> None:
     """A coefficient that is large at all four nodes of a box, and negative between two of them.
 
     A multiple of ``-step (step - n_1) (step - n_2) (step - n_3)`` is added: nothing at
@@ -98,7 +97,7 @@ def test_bernstein_coefficients_are_those_of_a_cubic() -> None:
         assert found == [int(index == place) for place in range(4)]
 
 
-def test_boxes_that_leave_a_gap_are_refused(made: worst_case.Certificate) -> None:
+def test_boxes_that_leave_a_gap_are_refused(made: Certificate) -> None:
     document = json.loads(made.text)
     box = document["boxes"][0]
     other = json.loads(json.dumps(box))

@@ -16,16 +16,14 @@ from fltheory.algorithms import CAFed, FedAU, FedAvg, Mifa, Unbiased, WeightedFe
 from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import QuadraticProblem
-from fltheory.worst_case import (
-    AveragingRound,
-    ClientClass,
+from fltheory.worst_case import ClientClass, read_proof
+from fltheory.worst_case.methods.averaging import (
     averaging_certificate,
+    averaging_proved,
     best_averaging_bound,
     least_floor_weights,
-    read_proof,
 )
-from fltheory.worst_case.methods.averaging import averaging_proved
-from fltheory.worst_case.methods.averaging_round import AvailabilityGroup
+from fltheory.worst_case.methods.averaging_round import AvailabilityGroup, AveragingRound
 from fltheory.worst_case.methods.averaging_slack import weight_moments
 from fltheory.worst_case.proof import averaging_checker, checker_tools
 from tests.worst_case.full_averaging_program import least_averaging

@@ -20,17 +20,13 @@ from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
-from fltheory.worst_case import (
-    ClientClass,
-    MemoryRound,
-    lyapunov_bound,
-    read_proof,
-)
+from fltheory.worst_case import ClientClass, best_bound, read_proof
 from fltheory.worst_case.audits.audit import ClassOutcome
 from fltheory.worst_case.methods.lyapunov import (
     LyapunovBound,
     lyapunov_bound_of,
 )
+from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof import checker_tools, lyapunov_checker
 
 TEN = ClientClass(1, "1/10")
@@ -102,7 +98,7 @@ METHODS: dict[str, tuple[Algorithm, Participation, str]] = {
 
 @pytest.fixture(scope="module")
 def bounds() -> dict[str, LyapunovBound]:
-    return {name: lyapunov_bound(method, who, TEN) for name, (method, who, _) in METHODS.items()}
+    return {name: best_bound(method, who, TEN) for name, (method, who, _) in METHODS.items()}
 
 
 def _quadratics(rng: np.random.Generator, n_clients: int) -> tuple[QuadraticProblem, float]:
@@ -169,7 +165,7 @@ def test_no_piecewise_quadratic_clients_are_slower(
 def test_mifa_that_waits_is_not_slower_once_all_have_appeared() -> None:
     """Over all sets of three rounds, the first of which the last client appears in."""
     method, who = Mifa(0.25, 1), Bernoulli([0.5] * 3)
-    found, rng = lyapunov_bound(method, who, TEN), np.random.default_rng(2)
+    found, rng = best_bound(method, who, TEN), np.random.default_rng(2)
     assert found.outcome is ClassOutcome.PROVED
     assert found.heterogeneity == 0
     masks = [mask for _, mask in who.outcomes()]
@@ -197,12 +193,12 @@ def test_claims_below_the_least_rate_are_not_proved(
     least = bounds[name].least_rate
     assert least is not None
     faster = 1 - Fraction(1 - least) * Fraction(102, 100)
-    assert lyapunov_bound(method, who, TEN, rate=faster).outcome is ClassOutcome.UNDECIDED
+    assert best_bound(method, who, TEN, rate=faster).outcome is ClassOutcome.UNDECIDED
 
 
 def test_a_step_that_is_too_long_is_undecided() -> None:
     """Gradient descent of everybody at 3/L moves away."""
-    found = lyapunov_bound(FedVarp(3.0, 1), UniformSubset(3, 3), TEN)
+    found = best_bound(FedVarp(3.0, 1), UniformSubset(3, 3), TEN)
     assert found.outcome is ClassOutcome.UNDECIDED
     assert found.least_rate is None
     assert "quadratic in the model, the memory and its points" in found.tried

@@ -19,9 +19,9 @@ from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
-from fltheory.worst_case import ClientClass, MemoryRound, lyapunov_bound
-from fltheory.worst_case.methods.lyapunov import LyapunovProgram
-from fltheory.worst_case.methods.memory import MemoryForms
+from fltheory.worst_case import ClientClass
+from fltheory.worst_case.methods.lyapunov import LyapunovProgram, lyapunov_bound_of
+from fltheory.worst_case.methods.memory import MemoryForms, MemoryRound
 
 CLIENTS_OF = ClientClass(1, "0.1")
 METHODS: dict[str, tuple[Algorithm, Participation, str]] = {
@@ -295,7 +295,7 @@ def test_what_is_not_covered_is_refused_with_the_reason(
     algorithm: Algorithm, participation: Participation, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        lyapunov_bound(algorithm, participation, CLIENTS_OF)
+        MemoryRound.of(algorithm, participation)
 
 
 @pytest.mark.parametrize(
@@ -314,4 +314,4 @@ def test_bad_input_is_one_line(
     clients: ClientClass, options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        lyapunov_bound(FedVarp(0.1, 1), UniformSubset(3, 1), clients, **options)  # type: ignore[arg-type]
+        lyapunov_bound_of(MemoryRound.of(FedVarp(0.1, 1), UniformSubset(3, 1)), clients, **options)

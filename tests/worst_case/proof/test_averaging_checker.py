@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.worst_case import (
-    AveragingRound,
-    ClientClass,
-    averaging_certificate,
-    best_averaging_bound,
-)
-from fltheory.worst_case.methods.averaging_round import AvailabilityGroup
+from fltheory.worst_case import ClientClass
+from fltheory.worst_case.methods.averaging import averaging_certificate, best_averaging_bound
+from fltheory.worst_case.methods.averaging_round import AvailabilityGroup, AveragingRound
 from fltheory.worst_case.proof import averaging_checker
 from tests.worst_case.proof.mutants import mutant_of
 from tests.worst_case.proof.test_proof_checker import _random, _set, check_refused_text, form

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.worst_case import ClientClass, MemoryRound
+from fltheory.worst_case import ClientClass
 from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
+from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof import lyapunov_checker
 from tests.worst_case.proof.mutants import mutant_of
 

@@ -13,8 +13,8 @@ from fltheory.algorithms import Safari
 from fltheory.engines import Setting, exact
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.worst_case import ClientClass, Costs, best_settings
-from fltheory.worst_case.rounds.best_settings import BestSettings
+from fltheory.worst_case import ClientClass, best_settings
+from fltheory.worst_case.rounds.best_settings import BestSettings, Costs
 from fltheory.worst_case.rounds.bound import best_bound_of
 from tests.worst_case.settings import a_round
 
@@ -26,7 +26,9 @@ NOISY = ClientClass(1, "0.1", sigma=1, server_sigma=2, dissimilarity="1/2")
 def found() -> BestSettings:
     return best_settings(
         NOISY,
-        Costs(communication=5, local_step="1/10", server_sample=2),
+        communication=5,
+        local_step="1/10",
+        server_sample=2,
         eligible=5,
         excluded=1,
         participants=2,
@@ -39,9 +41,16 @@ def found() -> BestSettings:
 
 def test_the_fastest_step_of_gradient_descent() -> None:
     """At 2/(L + mu) its rate is ((L - mu)/(L + mu))^2; a round costs 3, so its cube root."""
-    costs = Costs(communication=1, local_step="1/2")
     clients = ClientClass(2, "0.2")
-    found = best_settings(clients, costs, eligible=4, participants=4, local_steps=[1], q=[1]).best
+    found = best_settings(
+        clients,
+        communication=1,
+        local_step="1/2",
+        eligible=4,
+        participants=4,
+        local_steps=[1],
+        q=[1],
+    ).best
     assert float(found.round.client_lr) == pytest.approx(2 / 2.2, rel=0.01)
     assert found.rate is not None
     assert (1.8 / 2.2) ** 2 <= float(found.rate) <= (1.8 / 2.2) ** 2 + 0.005
@@ -54,7 +63,8 @@ def test_the_server_alone_has_the_step_that_its_noise_wants() -> None:
     budget, distance, sigma = 60, 5.0, 2.0
     found = best_settings(
         ClientClass(1, "0.1", server_sigma=2),
-        Costs(communication=9, server_sample=2),
+        communication=9,
+        server_sample=2,
         eligible=3,
         participants=1,
         budget=budget,
@@ -131,7 +141,8 @@ def test_what_costs_more_is_done_less(communication: int, local_step: str, chose
     """
     found = best_settings(
         CLIENTS,
-        Costs(communication=communication, local_step=local_step),
+        communication=communication,
+        local_step=local_step,
         eligible=3,
         participants=3,
         local_steps=[1, 2],
@@ -147,7 +158,7 @@ def test_nothing_below_a_rate_of_one_is_nothing_proved() -> None:
     with pytest.raises(ArithmeticError, match="no q and K tried has a rate below 1"):
         best_settings(
             ClientClass(1, 0),
-            Costs(communication=1),
+            communication=1,
             eligible=3,
             participants=3,
             local_steps=[1],
@@ -171,7 +182,7 @@ def test_nothing_below_a_rate_of_one_is_nothing_proved() -> None:
 def test_bad_input_is_one_line(changed: dict[str, object], message: str) -> None:
     arguments = {"eligible": 3, "participants": 2, "q": [1], "local_steps": [1]} | changed
     with pytest.raises(ValueError, match=message):
-        best_settings(CLIENTS, Costs(communication=1), **arguments)  # type: ignore[arg-type]
+        best_settings(CLIENTS, communication=1, **arguments)  # type: ignore[arg-type]
 
 
 def test_costs_are_fractions() -> None:

@@ -11,7 +11,7 @@ import pytest
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.participation import UniformSubset
 from fltheory.worst_case import ClientClass, best_bound
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate, least_rate_of
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.program import Program, Solution
 from tests.worst_case.full_program import least_heterogeneity
@@ -31,13 +31,13 @@ def test_one_step_of_everybody_is_gradient_descent(seed: int) -> None:
         rate = max(abs(1 - step * L), abs(1 - step * mu)) ** 2
         assert bound.rate == pytest.approx(rate, abs=1e-9)
         assert bound.heterogeneity * L**2 == pytest.approx(0, abs=1e-6)
-        assert least_rate(FedAvg(step, 1), everybody, ClientClass(L, mu)) == pytest.approx(
-            rate, abs=1e-9
-        )
+        assert least_rate_of(
+            OneRound.of(FedAvg(step, 1), everybody), ClientClass(L, mu)
+        ) == pytest.approx(rate, abs=1e-9)
 
 
 def test_a_step_too_long_has_a_rate_above_one() -> None:
-    rate = least_rate(FedAvg(2.5, 1), UniformSubset(2, 2), ClientClass(1, "0.1"))
+    rate = least_rate_of(OneRound.of(FedAvg(2.5, 1), UniformSubset(2, 2)), ClientClass(1, "0.1"))
     assert rate == pytest.approx(2.25, abs=1e-9)
     bound = best_bound(FedAvg(2.5, 1), UniformSubset(2, 2), ClientClass(1, "0.1"))
     assert bound.rate == pytest.approx(2.25, rel=1e-5)

@@ -17,14 +17,7 @@ from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem, RippledProblem
-from fltheory.worst_case import (
-    ClientClass,
-    SafariRound,
-    SmoothClass,
-    audit,
-    best_descent,
-    descent_certificate,
-)
+from fltheory.worst_case import ClientClass, SafariRound, SmoothClass, audit, best_bound
 from fltheory.worst_case.audits.audit import ClassOutcome
 from fltheory.worst_case.audits.quadratic_witness import QuadraticWitness
 from fltheory.worst_case.audits.theorem_form import DESCENT_FORM
@@ -32,6 +25,7 @@ from fltheory.worst_case.rounds.certificate import proved
 from fltheory.worst_case.rounds.descent import (
     DescentBound,
     best_descent_of,
+    descent_certificate,
     largest_decrease_of,
     raised_descent,
 )
@@ -47,7 +41,7 @@ PLAYED = SafariRound(eligible=10, participants=4, local_steps=5, q="1/2", client
 @pytest.mark.parametrize("step", [0.1, 0.5, 1.0, 1.9])
 def test_one_step_of_everybody_is_gradient_descent(step: float) -> None:
     """F falls by ``eta (1 - L eta/2) ||grad F||^2`` at least, and no more is sure."""
-    bound = best_descent(FedAvg(step / 2, 1), UniformSubset(5, 5), SmoothClass(2))
+    bound = best_bound(FedAvg(step / 2, 1), UniformSubset(5, 5), SmoothClass(2))
     assert bound.decrease == pytest.approx(step / 2 * (1 - step / 2), abs=1e-8)
     assert bound.heterogeneity == pytest.approx(0, abs=1e-6)
 
@@ -56,7 +50,7 @@ def test_one_noisy_step_of_some() -> None:
     """K = 1 in closed form: half of L times the variance of the move, noise and sampling."""
     L, eta, own, q, m, n = 2, 0.1, 0.2, 0.25, 2, 6
     algorithm = Safari(q=q, client_lr=eta, assist_lr=own, local_steps=1)
-    bound = best_descent(algorithm, UniformSubset(n, m), SmoothClass(L, 3, 2))
+    bound = best_bound(algorithm, UniformSubset(n, m), SmoothClass(L, 3, 2))
     assert bound.noise == pytest.approx(L / 2 * q * eta**2 / m)
     assert bound.server_noise == pytest.approx(L / 2 * (1 - q) * own**2)
     spread = (n - m) / (m * (n - 1))
@@ -289,12 +283,12 @@ def test_a_sum_over_rounds_is_broken_by_clients_that_the_engine_runs() -> None:
 )
 def test_what_is_not_covered_is_refused(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        best_descent(*arguments)
+        best_bound(*arguments, measure="descent")
 
 
 def test_a_decrease_above_the_largest_has_no_bound() -> None:
     with pytest.raises(ArithmeticError, match=r"decrease of 0\.5; the largest decrease is 0\.375"):
-        best_descent(FedAvg(0.5, 1), UniformSubset(2, 2), SmoothClass(1), decrease="0.5")
+        best_bound(FedAvg(0.5, 1), UniformSubset(2, 2), SmoothClass(1), decrease="0.5")
 
 
 @pytest.mark.parametrize("value", [-1, "x", True, float("nan"), 0])

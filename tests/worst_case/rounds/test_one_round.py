@@ -66,7 +66,7 @@ def test_what_is_not_covered_is_refused_with_the_reason(
     algorithm: object, participation: object, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        best_bound(algorithm, participation, CLIENTS)  # type: ignore[arg-type]
+        OneRound.of(algorithm, participation)  # type: ignore[arg-type]
 
 
 def test_schedules_and_projections_are_refused() -> None:

@@ -1,0 +1,195 @@
+"""The best bound on an algorithm's rounds that can be proved for a class of clients, and its proof.
+
+What can be proved depends on the kind of a round: one of FedAvg or SAFARI with participants drawn
+uniformly, weighted averaging over those who are there, or a method with memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeAlias, get_args
+
+from numpy.typing import ArrayLike
+
+from fltheory import validation
+from fltheory.algorithms import FedVarp, Mifa, Scaffold
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.participation import Bernoulli
+from fltheory.participation.base import Participation
+from fltheory.worst_case.methods.averaging import (
+    AveragingBound,
+    averaging_certificate,
+    best_averaging_bound,
+    least_floor_weights,
+)
+from fltheory.worst_case.methods.averaging_round import AveragingRound
+from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
+from fltheory.worst_case.methods.memory import MemoryRound
+from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of
+from fltheory.worst_case.rounds.certificate import certificate as round_certificate
+from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, descent_certificate
+from fltheory.worst_case.rounds.measure import AnyClass
+from fltheory.worst_case.rounds.one_round import OneRound
+
+Measured: TypeAlias = Literal["distance", "descent"]
+AnyBound: TypeAlias = Bound | DescentBound | AveragingBound | LyapunovBound
+
+
+def best_bound(
+    algorithm: Algorithm | Schedule,
+    participation: Participation,
+    client_class: AnyClass,
+    *,
+    rate: Any = None,
+    decrease: Any = None,
+    measure: Measured | None = None,
+    target_weights: ArrayLike | None = None,
+    best_weights: bool = False,
+    every_n_clients: bool = False,
+) -> AnyBound:
+    """Return the best bound that holds for all clients of a class, as a solver finds it.
+
+    By semidefinite programs whose size does not depend on the number of clients: performance
+    estimation (Drori and Teboulle 2014; Taylor, Hendrickx and Glineur 2017) for local steps with
+    partial participation. `certificate` makes a proof of what is found.
+
+    - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and
+      so for all R by iteration. For heterogeneity at the optimum without noise it is the supremum
+      over all problems of the class; elsewhere it may be above that. For a `SmoothClass`, whose
+      clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``.
+    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same on the distance, where clients
+      are there independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad
+      F_i(x*)||^2``, of the objective ``F = sum alpha_i F_i``. The class must be without noise.
+    - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
+      ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
+      class must be without noise, with mu above 0.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Its step sizes are taken as fractions.
+    participation : UniformSubset or Bernoulli
+    client_class : ClientClass or SmoothClass
+    rate : number, optional
+        The rate at which the residual is to be least. By default the rate of the least floor,
+        ``residual / (1 - rate)``, among equal floors the least; of a method with memory the least.
+    decrease : number, optional
+        The same for the descent of F: by default that of the least floor, ``residual / decrease``,
+        among equal floors the largest.
+    measure : {"distance", "descent"}, optional
+        What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
+    target_weights : array, (N,), optional
+        alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
+    best_weights : bool
+        Weighted averaging with the weights, one for clients that are alike, of the least floor that
+        is found, among those of the algorithm's sum. The floor is proved for what is returned; that
+        no other weights have a smaller one is a local search's finding.
+    every_n_clients : bool
+        Bound the round for every number of clients from the participants' on, at this share of
+        excluded ones.
+
+    Returns
+    -------
+    Bound, DescentBound, AveragingBound or LyapunovBound
+        With its coefficients, ``floor``, and ``after(rounds, ...)``. A `LyapunovBound` has
+        the outcome UNDECIDED where no function is found that the checker accepts.
+
+    Raises
+    ------
+    ValueError
+        For algorithms, participation and numbers that are not covered.
+    ArithmeticError
+        If no bound is found, as at a rate below the least one.
+
+    Examples
+    --------
+    Gradient descent: the rate is ``max(|1 - eta L|, |1 - eta mu|)^2``, and clients that need not be
+    convex decrease F by ``eta (1 - L eta / 2)`` times the squared gradient.
+
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import Bernoulli, UniformSubset
+    >>> from fltheory.worst_case import ClientClass, SmoothClass
+    >>> alone, convex = FedAvg(client_lr=0.5, local_steps=1), ClientClass(1, "0.1")
+    >>> round(best_bound(alone, UniformSubset(3, 3), convex).rate, 9)
+    0.9025
+    >>> round(best_bound(alone, Bernoulli([1.0, 1.0]), convex).rate, 6)
+    0.9025
+    >>> round(best_bound(alone, UniformSubset(3, 3), SmoothClass(1)).decrease, 9)
+    0.375
+
+    SAGA at the step 1/(3L), for ten clients with mu = L/10. Its authors' rate is 0.975.
+
+    >>> saga = FedVarp(client_lr=1.0, local_steps=1, server_lr=0.25)
+    >>> found = best_bound(saga, UniformSubset(10, 1), convex)
+    >>> found.outcome.name, float(found.rate) < 0.975
+    ('PROVED', True)
+    """
+    if measure is None:
+        measure = "distance" if client_class.mu >= 0 and decrease is None else "descent"
+    validation.one_of("measure", measure, get_args(Measured))
+    other, speed = ("decrease", rate) if measure == "distance" else ("rate", decrease)
+    if (decrease if measure == "distance" else rate) is not None:
+        raise ValueError(f"{other} must not be given for a bound on the {measure}")
+    if isinstance(algorithm, FedVarp | Scaffold | Mifa):
+        return lyapunov_bound_of(MemoryRound.of(algorithm, participation), client_class, speed)
+    if isinstance(participation, Bernoulli):
+        averaged = AveragingRound.of(algorithm, participation, target_weights)
+        if best_weights:
+            averaged = least_floor_weights(averaged, client_class).round
+        return best_averaging_bound(averaged, client_class, rate=speed)
+    a_round = OneRound.of(algorithm, participation)
+    if every_n_clients:
+        a_round = a_round.for_every_n_clients()
+    given = None if speed is None else exact("rate" if measure == "distance" else "decrease", speed)
+    if measure == "descent":
+        return best_descent_of(a_round, client_class, given)
+    return best_bound_of(a_round, client_class, given)
+
+
+def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
+    """Return a proof in fractions of a bound that `best_bound` found, a little above it.
+
+    Parameters
+    ----------
+    bound : Bound, DescentBound, AveragingBound or LyapunovBound
+        The last has its proof already, or none.
+    margin : float
+        By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
+        decrease, where none was given. What is zero up to the solver's precision becomes 1e-9 of
+        the square of the steps' sum.
+
+    Raises
+    ------
+    ValueError
+        If the margin is not above 0.
+    ArithmeticError
+        If no proof is found that the checker accepts.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.worst_case import ClientClass
+    >>> bound = best_bound(FedAvg(0.5, 1), UniformSubset(3, 3), ClientClass(1, "0.1"))
+    >>> proof = certificate(bound)
+    >>> proof.verify()
+    >>> proof.lines[0]
+    'E||x+ - x*||^2 <= (0.9025) ||x - x*||^2 + (2.5e-10) sigma_*^2'
+    """
+    return _PROVERS[type(bound)](bound, margin)
+
+
+def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
+    if bound.certificate is None:
+        raise ArithmeticError(f"no proof was found: {bound.tried}")
+    return bound.certificate
+
+
+_PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
+    Bound: round_certificate,
+    DescentBound: descent_certificate,
+    AveragingBound: averaging_certificate,
+    LyapunovBound: _proof_of_memory,
+}
