@@ -28,9 +28,9 @@ from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
-from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, descent_certificate
-from fltheory.worst_case.rounds.measure import AnyClass
+from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound
 
 Measured: TypeAlias = Literal["distance", "descent"]
@@ -132,20 +132,42 @@ def best_bound(
     other, speed = ("decrease", rate) if measure == "distance" else ("rate", decrease)
     if (decrease if measure == "distance" else rate) is not None:
         raise ValueError(f"{other} must not be given for a bound on the {measure}")
-    if isinstance(algorithm, FedVarp | Scaffold | Mifa):
-        return lyapunov_bound_of(MemoryRound.of(algorithm, participation), client_class, speed)
+    remembers = isinstance(algorithm, FedVarp | Scaffold | Mifa)
+    if measure == "descent" and (remembers or isinstance(participation, Bernoulli)):
+        raise ValueError(
+            "client_class must be a ClientClass for a method with memory or weighted averaging, of "
+            f"which the distance to x* is bounded, not the descent of F; got {client_class!r}"
+        )
+    if remembers:
+        return lyapunov_bound_of(
+            MemoryRound.of(algorithm, participation), _convex(client_class), speed
+        )
     if isinstance(participation, Bernoulli):
         averaged = AveragingRound.of(algorithm, participation, target_weights)
         if best_weights:
-            averaged = least_floor_weights(averaged, client_class).round
-        return best_averaging_bound(averaged, client_class, rate=speed)
+            averaged = least_floor_weights(averaged, _convex(client_class)).round
+        return best_averaging_bound(averaged, _convex(client_class), rate=speed)
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
         a_round = a_round.for_every_n_clients()
-    given = None if speed is None else exact("rate" if measure == "distance" else "decrease", speed)
-    if measure == "descent":
-        return best_descent_of(a_round, client_class, given)
-    return best_bound_of(a_round, client_class, given)
+    return _of_one_round(a_round, client_class, measure, speed)
+
+
+def _of_one_round(
+    a_round: OneRound, clients: AnyClass, measure: Measured, speed: Any
+) -> Bound | DescentBound:
+    of_descent = measure == "descent"
+    given = None if speed is None else exact("decrease" if of_descent else "rate", speed)
+    if of_descent:
+        return best_descent_of(a_round, clients, given)
+    return best_bound_of(a_round, _convex(clients), given)
+
+
+def _convex(clients: AnyClass) -> ClientClass:
+    """Return a class of convex clients, which a bound on the distance to x* is for."""
+    DISTANCE.check(clients)
+    assert isinstance(clients, ClientClass)
+    return clients
 
 
 def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
