@@ -48,7 +48,9 @@ def _audit_lines(audit: Audit) -> Iterator[str]:
         yield f"  one round, without the condition on q: {_finding(audit.unconditional)}"
     for hypothesis, holds in audit.hypotheses.items():
         if holds is not True:
-            fate = "fails here" if holds is False else "depends on the run; no proof used it"
+            fate = (
+                "fails here" if holds is False else "not decided by these numbers; no proof used it"
+            )
             yield f"  hypothesis '{hypothesis}': {fate}"
     yield "  the paper's bound beside the best provable by one round:"
     yield from _comparison(audit)
@@ -76,7 +78,7 @@ def _verdict(audit: Audit) -> str:
     if audit.failed:
         verb = "fails" if len(audit.failed) == 1 else "fail"
         return f"INAPPLICABLE: {', '.join(audit.failed)} {verb}"
-    return "UNDECIDED: not proved without the hypotheses on the run"
+    return "UNDECIDED: not proved without the hypotheses that these numbers do not decide"
 
 
 def _finding(finding: Finding) -> str:

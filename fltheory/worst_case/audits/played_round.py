@@ -8,11 +8,15 @@ from fractions import Fraction
 from itertools import chain, product
 from typing import Any
 
+import numpy as np
 import sympy as sp
 
 from fltheory import validation
 from fltheory.claims.named_numbers import NUMBERS, formulas_of
 from fltheory.decimals import as_fraction
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Hypothesis, Theorem
 from fltheory.worst_case.audits.statement_numbers import (
     holds,
@@ -90,14 +94,16 @@ class SafariRound:
         ------
         ValueError
             If the theorem has no server's step and q is below 1, none of the clients' steps tried
-            meets its hypotheses, or it does not tie the server's step to them.
+            meets its hypotheses, it does not tie the server's step to them, or it says nothing
+            about such a round.
         """
         a_round = self._usual(theorem, clients)
         if self.client_lr is None:
             a_round = replace(a_round, client_lr=_largest_step(theorem, clients, a_round))
-        if self.assist_lr is not None or not _server_steps(theorem):
-            return a_round
-        return replace(a_round, assist_lr=_coupled_step(theorem, clients, a_round))
+        if self.assist_lr is None and _server_steps(theorem):
+            a_round = replace(a_round, assist_lr=_coupled_step(theorem, clients, a_round))
+        _check_speaks_of(theorem, a_round)
+        return a_round
 
     def _usual(self, theorem: Theorem, clients: AnyClass) -> OneRound:
         """Return the round, of the usual m and K where the hypotheses on those allow it."""
@@ -127,6 +133,26 @@ class SafariRound:
         asked = [h for h in theorem.hypotheses if names_in(theorem, h.condition) <= _ON_ROUNDS]
         # The first of those that meet the most of them.
         return max(rounds, key=lambda one: -len(_failing(theorem, asked, clients, one)))
+
+
+def _check_speaks_of(theorem: Theorem, a_round: OneRound) -> None:
+    """Refuse a round that a theorem says nothing about, whatever its bound would be there.
+
+    ``quantities`` may give a theorem on clients who come independently a bound for clients drawn
+    uniformly, too. Of which settings it speaks, its ``constants`` alone know.
+    """
+    eligible, excluded = int(a_round.n_eligible or 0), int(a_round.n_excluded or 0)
+    n_clients = eligible + excluded
+    optima = np.arange(2.0 * n_clients).reshape(n_clients, 2)
+    problem = QuadraticProblem(np.diag([0.5, 1.0]), optima, sigma=1.0, server_sigma=1.0)
+    drawn = UniformSubset(n_clients, a_round.participants, excluded=range(eligible, n_clients))
+    try:
+        theorem.constants(Setting(a_round.algorithm, problem, drawn, 2, [1.0, 1.0]))
+    except ValueError as error:
+        raise ValueError(
+            f"theorem must speak of {type(a_round.algorithm).__name__} with clients drawn "
+            f"uniformly, which is what is proved here, but {theorem.id} does not: {error}"
+        ) from error
 
 
 def _check_steps(local_steps: int) -> None:

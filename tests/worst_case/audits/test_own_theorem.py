@@ -6,15 +6,19 @@ max(|1 - eta L|, |1 - eta mu|)^2 (Polyak), and noise adds eta^2 sigma^2/N to it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 import sympy as sp
 
-from fltheory.engines import exact
+from fltheory.engines import Setting, exact
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
+from fltheory.grammar.regime import Regime
+from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.worst_case import ClientClass, SafariRound, audit
 from fltheory.worst_case.audits.audit import Audit, ClassOutcome
 from fltheory.worst_case.audits.quadratic_witness import QuadraticWitness
@@ -138,6 +142,28 @@ def test_hypotheses_of_the_round_are_checked() -> None:
     assert audit(MINE, NOISY, SafariRound(eligible=5, excluded=1)).failed == (
         "everybody takes part",
     )
+
+
+def test_a_theorem_on_other_participation_is_not_audited() -> None:
+    """Its quantities may well be numbers of clients drawn uniformly, too."""
+
+    def constants(setting: Setting) -> Mapping[sp.Symbol, Any]:
+        if not isinstance(setting.participation, Bernoulli):
+            raise ValueError(f"participation must be Bernoulli, got {setting.participation!r}")
+        size = setting.participation.marginals.sum()
+        return {**MINE.constants(replace(setting, participation=UniformSubset(4, 4))), m: size}
+
+    some = replace(PARTS["FAMILY"].setting(), participation=Bernoulli([0.5] * 4))
+    theorem = replace(
+        MINE,
+        hypotheses=MINE.hypotheses[:-1],
+        constants=constants,
+        regimes={"some come": Regime("p = 1/2", lambda: some)},
+    )
+    with pytest.raises(
+        ValueError, match=r"drawn uniformly.*my/1 does not: participation must be B"
+    ):
+        audit(theorem, NOISY, TEN)
 
 
 def test_an_unknown_hypothesis_is_left_open() -> None:
