@@ -1,6 +1,7 @@
 """From a log of who was online: which algorithm to use, and how far it ends from the optimum."""
 
-from fltheory.advice.advice import Advice, AlgorithmAdvice, Bias, advise
+from fltheory.advice.advice import Advice, advise
+from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias
 from fltheory.advice.gradients_file import read_gradients
 from fltheory.advice.measured_clients import MeasuredClients, measure_clients
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.advice.algorithm_advice import (
+    AlgorithmAdvice,
+    Bias,
+    Task,
+    advice_on,
+    bias_of,
+    grouped_limit_weights,
+    limit_weights,
+)
 from fltheory.advice.measured_clients import MeasuredClients
-from fltheory.advice.population import ClientPopulation, Distances
-from fltheory.advice.rounds import LogRounds, OnTheLog, along_the_process
-from fltheory.algorithms.contract import Algorithm, KnownLimit
-from fltheory.algorithms.needs import Needs
+from fltheory.advice.population import MOST_GROUPS, ClientPopulation
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.fedau import best_cutoff
 from fltheory.logs import AvailabilityLog
@@ -26,106 +32,13 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training
 
-# Steps that are tried, relative to the longest.
-_STEPS, _FIRST_TRIED = (1.0, 1 / 4, 1 / 16, 1 / 64), 2
 _NOTHING_TO_MEND = 1e-9
 _AS_GOOD = 1.05
-# Where the limit has a closed form, draws show sway and noise alone.
-_FEW_DRAWS, _DRAWS = 4, 16
 _WORTH_PROCESSES = 2**15
 _CURVATURES = 1
 _CUTOFF_CLIENTS, _CUTOFF_ROUNDS = 6, 1000
-
-
-@dataclass(frozen=True)
-class Bias:
-    """How far the mean model stays from the optimum, in units of ``||w_0 - w*||``.
-
-    Attributes
-    ----------
-    unrelated : float
-        Root mean square over optima that have nothing to do with who is there.
-    at_worst : float
-        The largest, over all optima at the given distance.
-    error : float
-        Standard error of both where the model was drawn; 0 in closed form, or on the log.
-    """
-
-    unrelated: float
-    at_worst: float
-    error: float = 0.0
-
-
-_NOWHERE = Bias(math.inf, math.inf)
-
-
-@dataclass(frozen=True, eq=False)
-class AlgorithmAdvice(ReadOnlyArrays):
-    """What is to be expected of one algorithm; infinite where it diverges at every step tried.
-
-    Attributes
-    ----------
-    name, title : str
-    options : mapping
-        Its hyper-parameters beside step sizes and facts.
-    needs : Needs
-    step : float
-        The step size, in units of 1/L.
-    closed_form : bool
-        Whether the bias of the process is the formula's.
-    process, drawn, log : Bias
-        Of the fitted process; of draws of it; and of the log, over and over.
-    whole : bool
-        Whether all rounds of the log were followed. If not, its bias is that of a part, in which
-        rare clients may be missing, and does not count.
-    sway, noise : float
-        What the coming and going of clients and gradients' noise add: root mean squares, the
-        larger of process and log.
-    errors : array
-        Root-mean-square error after each round of the log, from the start.
-    rounds : int or None
-        When the error comes, and stays, within the distance asked for.
-    """
-
-    name: str
-    title: str
-    options: Mapping[str, Any]
-    needs: Needs
-    step: float
-    closed_form: bool
-    whole: bool
-    process: Bias
-    drawn: Bias
-    log: Bias
-    sway: float
-    noise: float
-    errors: FloatArray
-    rounds: int | None
-
-    @property
-    def error(self) -> float:
-        """Root-mean-square error in the long run at the worst optima, the larger of the two."""
-        return self.error_if(1.0, 1.0)
-
-    def error_if(self, radius: float, noise: float) -> float:
-        """Return the error if optima were so many times as far apart, and gradients as noisy."""
-        bias = max(bias.at_worst for bias in self._counted)
-        return math.hypot(radius * bias, radius * self.sway, noise * self.noise)
-
-    @property
-    def usual_error(self) -> float:
-        """The same for optima unrelated to who is there."""
-        return math.hypot(max(bias.unrelated for bias in self._counted), self.sway, self.noise)
-
-    @property
-    def _counted(self) -> tuple[Bias, ...]:
-        return (self.process, self.log) if self.whole else (self.process,)
-
-    @property
-    def called(self) -> str:
-        """Title, with the cut-off where it has one."""
-        cutoff = self.options.get("cutoff")
-        return self.title if cutoff is None else f"{self.title} with cut-off {cutoff:g}"
+# What condition the advice is tried at, beside the one assumed.
+_STEEPER = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,12 +53,15 @@ class Advice(ReadOnlyArrays):
         The distance that rounds are counted to.
     measured : MeasuredClients or None
         Where clients' gradients were measured.
+    steeper : Advice or None
+        The same for clients whose curvatures differ more, with the same steps.
     """
 
     population: ClientPopulation
     algorithms: tuple[AlgorithmAdvice, ...]
     within: float
     measured: MeasuredClients | None = None
+    steeper: Advice | None = None
 
     def named(self, name: str) -> AlgorithmAdvice:
         """Return an algorithm's line by the name in the package's table."""
@@ -164,11 +80,16 @@ class Advice(ReadOnlyArrays):
     def best_if(self, radius: float, noise: float, *, frugal: bool = False) -> AlgorithmAdvice:
         """Return the best if optima were so many times as far apart, and gradients as noisy.
 
+        Errors are those late in the log, with what is left of the start, each algorithm at its
+        own best step for so many rounds. A step is then chosen by what algorithms are compared
+        by, so that a slightly other step changes the comparison slightly; without the start, a
+        shorter step would look better the shorter it is.
+
         Of the algorithms within 5% of the least error it is the one that needs least. Where plain
         FedAvg has neither bias nor sway there is nothing to mend: others differ in their step.
         """
         plain = self.named("fedavg")
-        if plain.error_if(1.0, 0.0) < _NOTHING_TO_MEND:
+        if max(plain.process.at_worst, plain.sway) < _NOTHING_TO_MEND:
             return plain
         able = [found for found in self.algorithms if not found.needs.server_data]
         if frugal:
@@ -182,7 +103,7 @@ class Advice(ReadOnlyArrays):
         """What clients never there cost any algorithm without server data."""
         population = self.population
         weights = population.among_all(population.distances.targets[population.ever])
-        return _bias(population.distances, weights)
+        return bias_of(population.distances, weights)
 
     @property
     def rare_below(self) -> float:
@@ -202,6 +123,35 @@ class Advice(ReadOnlyArrays):
         assert weights is not None
         return self.population.distances.parts(weights)
 
+    @cached_property
+    def grouping_error(self) -> float | None:
+        """What grouping does to biases, as a part of the largest; None where nothing is grouped.
+
+        It is known where the limit has a closed form, for groups as for all clients: the most
+        that any of these biases is off, unrelated or at worst.
+        """
+        population = self.population
+        if population.shown.size == population.ever.size:
+            return None
+        off, largest = [], []
+        for found in self.algorithms:
+            grouped = grouped_limit_weights(found.name, population, found.step, found.options)
+            if grouped is not None:
+                bias = bias_of(population.group_distances, grouped)
+                off.append(abs(bias.unrelated - found.process.unrelated))
+                off.append(abs(bias.at_worst - found.process.at_worst))
+                largest.append(found.process.at_worst)
+        return max(off) / max(largest)
+
+    def in_short(self) -> dict[str, Any]:
+        """Return what would be advised, and each algorithm's error."""
+        return {
+            "condition": self.population.training.condition,
+            "use": self.best.name,
+            "else": self.fallback.name,
+            "errors": {found.name: _number(found.error) for found in self.algorithms},
+        }
+
     def document(self) -> dict[str, Any]:
         """Return all figures, as JSON has them."""
         population, training = self.population, self.population.training
@@ -210,6 +160,7 @@ class Advice(ReadOnlyArrays):
             "clients": log.n_clients,
             "rounds": log.n_rounds,
             "groups": int(population.shown.size),
+            "grouping_error": self.grouping_error,
             "rounds_followed": len(population.recorded),
             "never_there": [log.clients[client] for client in population.never],
             "lost_target": float(population.importance[population.never].sum()),
@@ -224,6 +175,7 @@ class Advice(ReadOnlyArrays):
             "within": self.within,
             "use": self.best.name,
             "else": self.fallback.name,
+            "steeper": None if self.steeper is None else self.steeper.in_short(),
             "exclusion": vars(self.exclusion),
             "rare": {
                 "below": self.rare_below,
@@ -238,7 +190,7 @@ class Advice(ReadOnlyArrays):
                     "step": found.step,
                     "closed_form": found.closed_form,
                     **{name: _finite(vars(getattr(found, name))) for name in _PLACES},
-                    **_finite({"sway": found.sway, "noise": found.noise, "error": found.error}),
+                    **_finite({name: getattr(found, name) for name in _PARTS}),
                     "usual_error": _number(found.usual_error),
                     "end_error": _number(found.errors[-1]),
                     "rounds": found.rounds,
@@ -249,6 +201,7 @@ class Advice(ReadOnlyArrays):
 
 
 _PLACES = ("process", "drawn", "log")
+_PARTS = ("sway", "noise", "left", "error")
 
 
 def _number(value: float) -> float | None:
@@ -279,6 +232,7 @@ def advise(
     training: Training | None = None,
     measured: MeasuredClients | None = None,
     within: float = 0.1,
+    most_groups: int = MOST_GROUPS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Advice:
@@ -295,6 +249,8 @@ def advise(
         Where `training` is from measured gradients: the advice says so, with their intervals.
     within : float
         Distance from the optimum to count rounds to, in units of the start's.
+    most_groups : int
+        Rounds are followed with so many groups of clients at most: more take longer.
     seed : int
         For what is drawn: gradients' noise, the process, and curvatures if the condition is
         above 1.
@@ -306,20 +262,66 @@ def advise(
     ValueError
         For arguments out of range, or a log with nobody ever there.
     """
-    population = _population(log, sizes, training or Training(), seed)
     validation.positive("within", within)
+    validation.whole_number("most_groups", most_groups, at_least=1)
+    population = _population(log, sizes, training or Training(), seed, most_groups)
     if progress is not None:
         progress(0, 0, "looking for a cut-off")
     considered = _options(population.shown.size, _cutoff(population))
+    total = 2 * len(considered)
     # CA-Fed takes longest, so it begins first.
-    tasks = [(name, considered[name], population, within, seed) for name in reversed(considered)]
-    processes = None if population.recorded.size >= _WORTH_PROCESSES else 1
+    tasks = [
+        Task(name, considered[name], population, within, seed) for name in reversed(considered)
+    ]
     found: dict[str, AlgorithmAdvice] = {}
-    for one in as_they_come(_advice_on, tasks, processes):
+    for one in _followed(tasks):
         found[one.name] = one
         if progress is not None:
-            progress(len(found), len(considered), one.title)
-    return Advice(population, tuple(found[name] for name in considered), within, measured)
+            progress(len(found), total, one.title)
+    others = _steeper(population, measured, seed)
+    again: dict[str, AlgorithmAdvice] = {}
+    for one in _followed(
+        [
+            replace(task, population=others, step=found[task.name].step, always_drawn=False)
+            for task in tasks
+        ]
+    ):
+        again[one.name] = one
+        if progress is not None:
+            condition = others.training.condition
+            progress(total // 2 + len(again), total, f"{one.title}, condition {condition:g}")
+    return Advice(
+        population,
+        tuple(found[name] for name in considered),
+        within,
+        measured,
+        Advice(others, tuple(again[name] for name in considered), within),
+    )
+
+
+def _followed(tasks: Sequence[Task]) -> Iterator[AlgorithmAdvice]:
+    worth = tasks[0].population.recorded.size >= _WORTH_PROCESSES
+    return as_they_come(advice_on, tasks, None if worth else 1)
+
+
+def _steeper(
+    population: ClientPopulation, measured: MeasuredClients | None, seed: int
+) -> ClientPopulation:
+    """Return the clients with another condition: an interval's upper end, or ten times it."""
+    training = population.training
+    condition = _STEEPER * training.condition
+    known = None if measured is None else measured.condition
+    if known is not None and known.value == training.condition < known.high:
+        condition = known.high
+    return replace(
+        population,
+        curvatures=_curvatures(condition, population.log.n_clients, seed),
+        training=replace(training, condition=condition),
+    )
+
+
+def _curvatures(condition: float, count: int, seed: int) -> FloatArray:
+    return np.asarray(condition ** -np.random.default_rng([seed, _CURVATURES]).random(count))
 
 
 def _cutoff(population: ClientPopulation) -> float:
@@ -332,7 +334,11 @@ def _cutoff(population: ClientPopulation) -> float:
 
 
 def _population(
-    log: AvailabilityLog, sizes: ArrayLike | None, training: Training, seed: int
+    log: AvailabilityLog,
+    sizes: ArrayLike | None,
+    training: Training,
+    seed: int,
+    most_groups: int,
 ) -> ClientPopulation:
     count = log.n_clients
     raw = np.ones(count) if sizes is None else sizes
@@ -347,119 +353,5 @@ def _population(
     if log.n_rounds < 2:
         raise ValueError("log must have at least 2 rounds, got 1")
     alpha = size / size.max()
-    rng = np.random.default_rng([seed, _CURVATURES])
-    curvatures = training.condition ** -rng.random(count)
-    return ClientPopulation(log, alpha / alpha.sum(), curvatures, training)
-
-
-def _made(
-    name: str,
-    options: Mapping[str, Any],
-    population: ClientPopulation,
-    step: float,
-    facts: Mapping[str, Any],
-) -> Algorithm:
-    training = population.training
-    circumstances = {
-        "client_lr": step,
-        "assist_lr": step * training.local_steps,
-        "local_steps": training.local_steps,
-        **facts,
-    }
-    return ALGORITHMS[name].among(circumstances, **options)
-
-
-def _advice_on(
-    task: tuple[str, Mapping[str, Any], ClientPopulation, float, int],
-) -> AlgorithmAdvice:
-    name, options, population, within, seed = task
-
-    def made(step: float) -> Algorithm:
-        return _made(name, options, population, step, population.group_facts)
-
-    step, log = _best_step(
-        population.training.step, lambda step: LogRounds(made(step), population, seed)
-    )
-    algorithm = made(step)
-    known = isinstance(algorithm, KnownLimit)
-    draws = _FEW_DRAWS if known else _DRAWS
-    drawn = None if log is None else along_the_process(algorithm, population, step, seed, draws)
-    of_drawn = _NOWHERE if drawn is None else _drawn_bias(population.group_distances, drawn.weights)
-    limit = limit_weights(name, population, step, options)
-    process = of_drawn if limit is None else _bias(population.distances, limit)
-    return AlgorithmAdvice(
-        name=name,
-        title=ALGORITHMS[name].title,
-        options=options,
-        needs=Needs.of(algorithm, ALGORITHMS[name].facts_required, population.shown.size),
-        step=step,
-        closed_form=limit is not None,
-        whole=len(population.recorded) == population.log.n_rounds,
-        process=_NOWHERE if drawn is None else process,
-        drawn=of_drawn,
-        log=_NOWHERE if log is None else _bias(population.group_distances, log.weights),
-        sway=max(math.inf if run is None else run.sway for run in (log, drawn)),
-        noise=max(math.inf if run is None else run.noise for run in (log, drawn)),
-        errors=np.full(len(population.recorded), math.inf) if log is None else log.errors,
-        rounds=None if log is None else log.rounds_within(within),
-    )
-
-
-def limit_weights(
-    name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
-) -> FloatArray | None:
-    """Return the weights (N,) of all clients' optima in an algorithm's limit, if it knows them.
-
-    Parameters
-    ----------
-    name : str
-        In the package's table.
-    population : ClientPopulation
-    step : float
-        Of local SGD, in units of 1/L.
-    options : mapping
-        Its hyper-parameters beside step sizes and facts.
-    """
-    if not isinstance(ALGORITHMS[name].algorithm, KnownLimit):
-        return None
-    algorithm = _made(name, options, population, step, population.facts)
-    assert isinstance(algorithm, KnownLimit)
-    return population.among_all(algorithm.limit_pulls(population.chains, population.moves))
-
-
-def _best_step(
-    longest: float, follow: Callable[[float], LogRounds]
-) -> tuple[float, OnTheLog | None]:
-    """Return the step whose error is least late in the log, and its run.
-
-    From the second shortest, longer steps are tried as long as they are better, else shorter.
-    """
-    at = _FIRST_TRIED
-    best = follow(_STEPS[at] * longest)
-    for direction in (-1, 1):
-        before = at
-        while 0 <= at + direction < len(_STEPS):
-            run = follow(_STEPS[at + direction] * longest)
-            if run.late_error >= best.late_error:
-                break
-            at, best = at + direction, run
-        if at != before:
-            break
-    return _STEPS[at] * longest, best.on_the_log()
-
-
-def _bias(distances: Distances, weights: FloatArray) -> Bias:
-    return Bias(distances.unrelated(weights), distances.at_worst(weights))
-
-
-def _drawn_bias(distances: Distances, weights: FloatArray) -> Bias:
-    """Return the bias of draws (R, G), without what their scatter would add to a square."""
-    count = len(weights)
-    mean = weights.mean(axis=0)
-    scatter = float(distances.squares(weights - mean + distances.targets).sum()) / (count - 1)
-    square = float(distances.squares(mean).sum()) - scatter / count
-    return Bias(
-        distances.radius * math.sqrt(max(square, 0.0)),
-        distances.at_worst(mean),
-        distances.radius * math.sqrt(scatter / count),
-    )
+    curvatures = _curvatures(training.condition, count, seed)
+    return ClientPopulation(log, alpha / alpha.sum(), curvatures, training, most_groups)

@@ -8,7 +8,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fltheory.advice.advice import Advice, AlgorithmAdvice
+from fltheory.advice.advice import Advice
+from fltheory.advice.algorithm_advice import AlgorithmAdvice
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.progress import Progress
 from fltheory.read_only import ReadOnlyArrays

@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 
-_NOISES = 8
+# Few would leave to chance which algorithm is less noisy: 32 squares' mean is right to a quarter,
+# and averages over rounds do the rest.
+_NOISES = 32
 
 
 class OrthogonalClients:

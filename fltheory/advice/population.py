@@ -17,7 +17,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training
 
-_MOST_GROUPS = 200
+MOST_GROUPS = 200
 _MOST_ENTRIES = 2**18
 _MOST_ROUNDS = 4096
 
@@ -80,10 +80,11 @@ class ClientPopulation(ReadOnlyArrays):
         Of the clients' losses, in units of L.
     training : Training
         Noise, dissimilarity and local steps.
+    most_groups : int
 
     Notes
     -----
-    Rounds are followed with at most 200 groups of clients: those ever there in the order of
+    Rounds are followed with so many groups of clients at most: those ever there in the order of
     availability, cut into groups of nearly equal numbers, each represented by its middle client
     and counted as much as all of it. Limits in closed form are those of all clients.
     """
@@ -92,6 +93,7 @@ class ClientPopulation(ReadOnlyArrays):
     importance: FloatArray
     curvatures: FloatArray
     training: Training
+    most_groups: int = MOST_GROUPS
 
     @cached_property
     def ever(self) -> ClientIndices:
@@ -135,11 +137,18 @@ class ClientPopulation(ReadOnlyArrays):
         """Return the share of its way that each of those ever there goes."""
         return np.asarray(1 - (1 - lr * self.curvatures[self.ever]) ** steps)
 
+    def group_moves(self, steps: int, lr: float) -> FloatArray:
+        """Return the share of its way that each group goes."""
+        return self.moves(steps, lr)[self.shown]
+
     @cached_property
     def groups(self) -> list[ClientIndices]:
         """Members of each group that is ever there, places among those ever there."""
         order = np.argsort(self.chains.availability, kind="stable")
-        return [np.sort(part) for part in np.array_split(order, min(order.size, _MOST_GROUPS))]
+        # Algorithms that know no sizes count groups alike: they must be, so of 201 clients there
+        # are 101 groups of two or one, not 199 of one and a pair.
+        size = -(-order.size // self.most_groups)
+        return [np.sort(part) for part in np.array_split(order, -(-order.size // size))]
 
     @cached_property
     def shown(self) -> ClientIndices:

@@ -35,12 +35,15 @@ class OnTheLog(ReadOnlyArrays):
     sway, noise : float
         What the coming and going of clients, and gradients' noise, move the model about that
         mean: root mean squares over the second pass.
+    left : float
+        What is left of the start over the first pass's last quarter, root mean square.
     """
 
     errors: FloatArray
     weights: FloatArray
     sway: float
     noise: float
+    left: float
 
     def rounds_within(self, distance: float) -> int | None:
         """Return after how many rounds the error stays within a distance; None if never."""
@@ -96,8 +99,7 @@ class LogRounds:
         """Root-mean-square error over the last quarter of the record; infinite if it diverges."""
         if self._first is None:
             return math.inf
-        errors = self._first.errors
-        return float(np.sqrt((errors[-max(1, errors.size // 4) :] ** 2).mean()))
+        return _late(self._first.errors)
 
     def on_the_log(self) -> OnTheLog | None:
         """Return what both passes show; None if the algorithm diverges."""
@@ -112,6 +114,7 @@ class LogRounds:
             weights=mean,
             sway=distances.radius * math.sqrt(float(about_mean)),
             noise=again.noise,
+            left=_late(self._first.starts),
         )
 
     def _pass(self) -> _Pass | None:
@@ -131,16 +134,22 @@ class LogRounds:
         noise = self._population.training.noise**2 * noises.mean() * self._population.thinning
         away = (1 - starts) * (settled - distances.targets)
         squares = starts[:, 0] ** 2 + distances.radius**2 * (away**2 @ distances.spread)
-        return _Pass(settled, np.sqrt(squares + noise), math.sqrt(noise))
+        return _Pass(settled, np.sqrt(squares + noise), starts[:, 0], math.sqrt(noise))
 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """A record's rounds: models less start (rounds, G), errors (rounds,), and rms noise."""
+    """A record's rounds: models less start (rounds, G), errors and starts, and rms noise."""
 
     models: FloatArray
     errors: FloatArray
+    starts: FloatArray
     noise: float
+
+
+def _late(values: FloatArray) -> float:
+    """Return the root mean square over the last quarter."""
+    return float(np.sqrt((values[-max(1, values.size // 4) :] ** 2).mean()))
 
 
 def along_the_process(

@@ -46,6 +46,9 @@ def command(
     within: Annotated[
         float, typer.Option(help="Distance to count rounds to, in units of the start's.")
     ] = 0.1,
+    groups: Annotated[
+        int, typer.Option(help="Clients are followed in so many groups at most: more take longer.")
+    ] = 200,
     seed: Seed = 0,
     json: Annotated[
         Path | None, typer.Option(help="Write the advice as JSON to this file.")
@@ -97,6 +100,7 @@ def command(
             training=training,
             measured=measured,
             within=within,
+            most_groups=groups,
             seed=seed,
             progress=advance,
         )

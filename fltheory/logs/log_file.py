@@ -388,8 +388,10 @@ def _seconds(column: pd.Series) -> FloatArray:
     """Return dates as seconds since 1970, NaN where a text is no date."""
     import pandas as pd
 
+    # pandas takes these for the moment of reading.
+    of_reading = column.astype(str).str.strip().str.lower().isin(("now", "today"))
     try:
-        dates = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+        dates = pd.to_datetime(column.mask(of_reading), format="ISO8601", utc=True, errors="coerce")
         since = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
     except pd.errors.OutOfBoundsDatetime as error:
         reason = str(error).partition(",")[0]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pytest
 
 from fltheory.advice import Advice, Bias, advise
-from fltheory.advice.rounds import along_the_process
+from fltheory.advice.rounds import LogRounds, along_the_process
 from fltheory.algorithms import CAFed
+from fltheory.algorithms.table import ALGORITHMS
 from fltheory.logs import AvailabilityLog
 from fltheory.weights import Training
 from tests.advice import plain_rounds
@@ -173,3 +174,72 @@ def test_what_gives_no_advice_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         advise(AvailabilityLog.from_masks(masks), sizes)
+
+
+def test_an_error_has_what_is_left_of_the_start(found: Advice) -> None:
+    mifa = found.named("mifa")
+    alone = replace(mifa, process=Bias(0.0, 0.0), log=Bias(0.0, 0.0), sway=0.0, noise=0.0)
+    assert alone.error == alone.usual_error == mifa.left > 0
+    # After 400 rounds of s, (1 - s)^t over the last hundred; MIFA's starts late, by its absences.
+    fedavg = found.named("fedavg")
+    rounds = np.arange(301, 401)
+    expected = math.sqrt(((1 - fedavg.step) ** (2 * rounds)).mean())
+    assert fedavg.left == pytest.approx(expected, rel=0.1)
+
+
+def test_no_step_beside_the_best_is_better(found: Advice, log: AvailabilityLog) -> None:
+    for name in ("fedavg", "mifa"):
+        advice = found.named(name)
+        errors = {}
+        for step in (advice.step / 2, advice.step, advice.step * 2):
+            algorithm = ALGORITHMS[name].among(
+                {
+                    "client_lr": step,
+                    "assist_lr": step,
+                    "local_steps": 1,
+                    **found.population.group_facts,
+                },
+                **advice.options,
+            )
+            errors[step] = LogRounds(algorithm, found.population, 0).late_error
+        assert min(errors, key=errors.__getitem__) == advice.step
+
+
+def test_a_larger_condition_is_tried_with_the_same_steps(found: Advice) -> None:
+    steeper = found.steeper
+    assert steeper is not None
+    assert steeper.population.training.condition == 10
+    assert [a.step for a in steeper.algorithms] == [a.step for a in found.algorithms]
+    # Targets are in proportion to importance and curvature, which FedAvg's weights are not.
+    curvatures = steeper.population.curvatures
+    assert curvatures.min() < 0.5 < curvatures.max() <= 1
+    targets = SIZES * curvatures / (SIZES @ curvatures)
+    assert steeper.population.distances.targets == pytest.approx(targets)
+    again = steeper.named("mifa")
+    assert again.process.unrelated != pytest.approx(found.named("mifa").process.unrelated)
+
+
+def test_what_grouping_costs_is_known_where_limits_are() -> None:
+    # Eight coins in four pairs alike, and four coins in their place: mean weights given that
+    # somebody is there, of FedAvg and of AdaFed, are summed over who may be there.
+    half = np.random.default_rng(3).random((200, 4)) < [0.1, 0.4, 0.6, 0.8]
+    alike = AvailabilityLog.from_masks(np.repeat(half, 2, axis=1))
+    assert advise(alike).grouping_error is None
+    found = advise(alike, most_groups=4)
+    assert found.population.shown.size == 4
+
+    def at_worst(pi: np.ndarray, each: np.ndarray) -> float:
+        there = np.array(list(product((0.0, 1.0), repeat=pi.size)))[1:]
+        chances = np.where(there == 1, pi, 1 - pi).prod(axis=1)
+        weights = chances @ (there * each / (there @ each)[:, None])
+        off = weights / weights.sum() * pi.size
+        # Equal targets: the sum of distances from the median, over the number.
+        return float(np.abs(off - np.median(off)).mean())
+
+    shares = half.mean(axis=0)
+    pairs = np.repeat(shares, 2)
+    fedavg, adafed = at_worst(pairs, np.ones(8)), at_worst(pairs, 1 / pairs)
+    assert found.named("fedavg").process.at_worst == pytest.approx(fedavg)
+    assert found.named("adafed").process.at_worst == pytest.approx(adafed)
+    off = (at_worst(shares, np.ones(4)) - fedavg, at_worst(shares, 1 / shares) - adafed)
+    assert found.grouping_error == pytest.approx(max(map(abs, off)) / fedavg)

@@ -27,7 +27,7 @@ def _use(advice: Advice) -> str:
     if not math.isfinite(best.error):
         return "No algorithm settles at any step size that was tried."
     ends = (
-        f"its error in the long run is {best.usual_error:.2g} if what clients want has nothing to "
+        f"its error late in the log is {best.usual_error:.2g} if what clients want has nothing to "
         f"do with when they are online, and about {best.error:.2g} at worst"
     )
     if best is fallback:
@@ -171,11 +171,14 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
         if total_size is None
         else f"sizes divided by their sum, {total_size:g}"
     )
-    followed = (
-        f"{population.shown.size} groups stand for {population.ever.size} clients and "
-        if population.shown.size < population.ever.size
-        else ""
-    )
+    followed, grouping = "", list[str]()
+    if advice.grouping_error is not None:
+        followed = f"{population.shown.size} groups stand for {population.ever.size} clients and "
+        grouping.append(
+            "groups: each has the availability of its middle client, which would change biases "
+            f"with a closed form by up to {100 * advice.grouping_error:.2g}% of the largest; those "
+            "above are of all clients"
+        )
     last = len(population.recorded)
     rounds = (
         f"all {last} rounds"
@@ -192,11 +195,12 @@ def assumptions(advice: Advice, total_size: float | None) -> str:
             f"{followed}{rounds}, over and over",
             "bias: root mean square over optima in unrelated directions; at worst: over all "
             "optima; ~ drawn, else in closed form",
+            *grouping,
             "sway, noise: what coming and going, and gradients, move the model about its mean; "
-            "error: all three, bias at its worst",
+            "error: all three, bias at its worst, and what is left of the start late in the log",
             f"assumed: quadratic clients, {training.local_steps} local steps; dissimilarity "
             f"{training.dissimilarity:g}, noise {training.noise:g}, condition "
-            f"{training.condition:g}; of steps 1, 1/4, 1/16, 1/64 of {training.step:.3g}/L the one "
+            f"{training.condition:g}; of steps 1, 1/2, ..., 1/64 of {training.step:.3g}/L the one "
             "with the least error late in the log",
             f"if unsure: {_sensitivity(advice)}",
         )
@@ -234,11 +238,26 @@ def _sensitivity(advice: Advice) -> str:
                 what += [f"noise {noisy * training.noise:.2g}"] * (noisy != 1)
                 other.setdefault(found.called, []).append(" with ".join(what))
     scale = "bias and sway grow with the root of dissimilarity, noise with noise"
-    if not other:
-        over = "a tenth and ten times of either" if advice.measured is None else "their intervals"
-        return f"{scale}; the advice is the same for {over}"
+    over = "a tenth and ten times of either" if advice.measured is None else "their intervals"
     told = "; ".join(f"{name} for {', '.join(cases)}" for name, cases in other.items())
-    return f"{scale}; another would be {told}"
+    unlike = f"another would be {told}" if other else f"the advice is the same for {over}"
+    return f"{scale}; {unlike}{_if_steeper(advice)}"
+
+
+def _if_steeper(advice: Advice) -> str:
+    """Say what would be advised if curvatures differed more."""
+    steeper, best = advice.steeper, advice.best
+    if steeper is None:
+        return ""
+    condition = steeper.population.training.condition
+    again = steeper.named(best.name)
+    then = f"its error {_number(again.error)} instead of {_number(best.error)}"
+    if steeper.best.name == best.name:
+        return f"; with condition {condition:.3g} the same, {then}"
+    return (
+        f"; with condition {condition:.3g} {steeper.best.called}, as {best.called} has {then} "
+        f"and {steeper.best.called} {_number(steeper.best.error)}"
+    )
 
 
 def _times(advice: Advice, name: str) -> tuple[float, ...]:
