@@ -21,7 +21,8 @@ import numpy as np
 from cases import clients
 from measure import CASE, machine, peak
 
-from fltheory.algorithms import Algorithm, FedAvg, FedVarp, Harmonic, Safari, Scheduled
+from fltheory.algorithms import FedAvg, FedVarp, Harmonic, Safari, Scheduled
+from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, monte_carlo, paths, stationary
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.progress import shown_progress

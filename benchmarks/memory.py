@@ -8,7 +8,8 @@ import numpy as np
 from cases import clients
 from measure import in_fresh_processes, report
 
-from fltheory.algorithms import Algorithm, FedVarp, Scaffold
+from fltheory.algorithms import FedVarp, Scaffold
+from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.participation import Bernoulli, Participation, UniformSubset
 

@@ -17,12 +17,12 @@ from fractions import Fraction
 import numpy as np
 
 from fltheory import algorithms
-from fltheory.algorithms import Algorithm
-from fltheory.algorithms.contract import Schedule
-from fltheory.engines import NotAffineError, Setting, Trajectory, exact, paths, stationary
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.engines import Setting, exact, paths, stationary
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import RATIONAL
 from fltheory.engines.enclosure.enclosed import ExactRun
-from fltheory.engines.trajectory import FIELDS
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation import (
     AtMost,
     Bernoulli,

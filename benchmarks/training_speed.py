@@ -16,7 +16,8 @@ from measure import in_fresh_processes, in_turn, report
 from torch import nn
 
 from fltheory.hardware import LocalTraining, TorchClients
-from fltheory.hardware.training import read_experiment, train
+from fltheory.hardware.training import read_experiment
+from fltheory.hardware.training.run import train
 
 TABLE = Path(__file__).parent.parent / "experiments" / "sa-fl-table1.toml"
 IMAGES, TESTS, SIDE, CLASSES = 60_000, 10_000, 28, 10

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from measure import in_fresh_processes, report
 
-from fltheory.weights import solve
-from fltheory.weights.optimum import Choice
+from fltheory.weights.optimum import Choice, solve
 from fltheory.weights.trade_off import TradeOff
 
 MANY, MOST = 10_000, 1_000_000

@@ -18,7 +18,7 @@ from fltheory.engines.fedau_weights.weight_error import (
 from fltheory.progress import Progress, within
 from fltheory.validation import FloatArray
 
-__all__ = ["best_cutoff", "weight_errors"]
+__all__ = ["best_cutoff"]
 
 _NEVER_REACHED = 1e-12
 _REFINED_BY = 1.25

@@ -24,7 +24,7 @@ from fltheory.participation import (
 )
 from fltheory.problems import QuadraticProblem, quadratic
 
-__all__ = ["bernoullis", "quadratic_problems", "settings", "uniform_subsets"]
+__all__ = ["quadratic_problems", "settings"]
 
 SMALLEST_STEP = 1e-4
 

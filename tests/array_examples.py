@@ -41,7 +41,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.reproduce.fedar_shapley import Contribution
-from fltheory.testing import QuadraticClient
+from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
@@ -61,7 +61,7 @@ NOISY = QuadraticProblem(
 )
 QUIET = QuadraticProblem(np.eye(2), NOISY.optima, target_weights=[0.25, 0.75])
 CHAINS = MarkovOnOff([0.5, 0.8], 0.5)
-UNIFORM = as_population(learnability.Source(learnability.uniform(0, 1), "1/2"))
+UNIFORM = as_population(learnability.Source.uniform(0, 1, "1/2"))
 
 
 def examples() -> Iterator[object]:
@@ -125,10 +125,10 @@ def _algorithms_and_weights() -> Iterator[object]:
     yield algorithms.Unbiased(half, half, 0.1, 1)
     yield algorithms.AdaFed(half, 0.5, 0.1, 1)
     trade_off = weights.for_setting(NOISY, CHAINS, [0.1] * 5, local_steps=1, x0=[1.0, 1.0])
-    yield from (trade_off, weights.solve(trade_off, "newton"), weights.solve(trade_off, "cvxpy"))
+    yield from (trade_off, weights.optimal(trade_off), weights.optimal(trade_off, method="cvxpy"))
     yield weights.for_clients(("ann", "bob"), half)
-    yield weights.optimal_for_convergence([0.9, 0.1], a=1.0, b=0.9)
-    yield weights.optimal_in_total_variation([0.9, 0.1], half, a=1.0, b=0.9, bias=1.0)
+    yield weights.optimal([0.9, 0.1], a=1.0, b=0.9, objective="convergence")
+    yield weights.optimal([0.9, 0.1], half, a=1.0, b=0.9, bias=1.0, objective="total variation")
 
 
 def _runs() -> Iterator[object]:

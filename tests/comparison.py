@@ -9,7 +9,6 @@ from oracles import random_problem
 
 from fltheory.algorithms import (
     AdaFed,
-    Algorithm,
     AveragedIterate,
     CAFed,
     ClusterFedVarp,
@@ -33,7 +32,7 @@ from fltheory.algorithms import (
     WarmStarted,
     WeightedFedAvg,
 )
-from fltheory.algorithms.contract import Schedule
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.algorithms.table import ALGORITHMS as TABLE
 from fltheory.participation import (

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fltheory.algorithms import Algorithm
-from fltheory.algorithms.contract import CLIENTS
+from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem

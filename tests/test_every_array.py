@@ -15,6 +15,7 @@ import pytest
 import fltheory
 from fltheory import algorithms, engines, participation, problems, theorems
 from fltheory.engines import Setting
+from fltheory.engines.trajectory import Trajectory
 from fltheory.weights.trade_off import TradeOff
 from tests.array_examples import examples
 from tests.arrays import arrays_in, can_be_written_to
@@ -205,7 +206,7 @@ FEATURES, LABELS = [[[0.0], [1.0]], [[2.0], [3.0]]], [[0, 1], [1, 0]]
             (HALF, HALF),
         ),
         (lambda p, w, a: TradeOff(p, w, a=a, b=1.0, bias=1.0), (HALF, HALF, HALF)),
-        (engines.Trajectory, (HALF, HALF, HALF, {"more": np.ones(2)})),
+        (Trajectory, (HALF, HALF, HALF, {"more": np.ones(2)})),
         (
             lambda x0: engines.Setting(
                 algorithms.FedAvg(0.1, 1),

@@ -11,7 +11,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from fltheory.testing import QuadraticClient, run_of
+from fltheory.testing import run_of
+from fltheory.testing.conformance.cases.clients import QuadraticClient
 
 ROOT = Path(__file__).parent.parent
 HOME = ROOT / "benchmarks" / "others_code"

@@ -9,7 +9,7 @@ import pytest
 
 from fltheory.learnability import impossibility
 from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
-from fltheory.theorems import ids
+from fltheory.theorems.registry import ids
 from fltheory.verify.baseline import read_baseline
 
 ROOT = Path(__file__).parent.parent

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from fltheory.testing import each_cell, rows_of
+from fltheory.claims.statement import Statement
+from fltheory.testing import each_cell
+from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import Statement, registered
+from fltheory.theorems import registered
 from fltheory.verify.baseline import Baseline
 
 PAPER = "ca-fed"

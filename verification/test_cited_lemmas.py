@@ -18,9 +18,10 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.testing import each_cell, rows_of
+from fltheory.claims.statement import Statement
+from fltheory.testing import each_cell
+from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import Statement
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
 from fltheory.theorems.cited_lemmas.drift_tightness import (
     excess_for_all_smooth,

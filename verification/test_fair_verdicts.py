@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation
@@ -49,7 +50,7 @@ def test_every_refuted_regime_and_certificate_has_its_reason(recorded_verdicts: 
     ids=lambda item: getattr(item, "id", None) or getattr(item, "change", ""),
 )
 def test_the_reading_that_mends_a_fault_is_not_refuted_there(
-    statement: theorems.Statement, fault: Refutation, recorded_verdicts: Baseline
+    statement: Statement, fault: Refutation, recorded_verdicts: Baseline
 ) -> None:
     mended = theorems.get(statement.id, fault.reading)
     for regime in fault.regimes:
@@ -103,7 +104,7 @@ def test_every_certificate_is_of_a_natural_setting(name: str) -> None:
     ("statement", "fault"), FAULTS, ids=lambda item: getattr(item, "id", None) or item.weight.label
 )
 def test_every_fault_has_a_natural_witness_or_says_that_none_is_known(
-    statement: theorems.Statement, fault: Refutation
+    statement: Statement, fault: Refutation
 ) -> None:
     assert fault.natural_witness
     if fault.natural in fault.regimes:
@@ -113,11 +114,11 @@ def test_every_fault_has_a_natural_witness_or_says_that_none_is_known(
         assert fault.certificates or fault.natural.startswith("none found in ")
 
 
-def _faults_of_ca_fed() -> dict[str, theorems.Statement]:
+def _faults_of_ca_fed() -> dict[str, Statement]:
     """Return Theorem 2 with a single fault mended, by the certificate that shows the fault."""
     printed = theorems.get("ca-fed/2")
 
-    def changed(changes: dict[sp.Symbol, sp.Expr]) -> theorems.Statement:
+    def changed(changes: dict[sp.Symbol, sp.Expr]) -> Statement:
         definitions = {s: e.xreplace(changes) for s, e in printed.definitions.items()}
         return replace(printed, definitions=definitions, derivation=None)
 

@@ -17,10 +17,12 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
+from fltheory.claims.statement import Statement
 from fltheory.problems import QuadraticProblem
-from fltheory.testing import each_cell, rows_of
+from fltheory.testing import each_cell
+from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import RateAxis, Statement
+from fltheory.theorems import RateAxis
 from fltheory.theorems.fedar import statements as fedar
 from fltheory.theorems.fedar.setting import fedar_constants
 from fltheory.verify import Outcome, check

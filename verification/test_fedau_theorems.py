@@ -6,10 +6,12 @@ import math
 
 import pytest
 
+from fltheory.claims.statement import Statement
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
-from fltheory.testing import each_cell, rows_of
+from fltheory.testing import each_cell
+from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import Statement, registered
+from fltheory.theorems import registered
 from fltheory.verify import Outcome
 from fltheory.verify.baseline import Baseline
 

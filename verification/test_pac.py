@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Grade
-from fltheory.testing import each_cell, rows_of
+from fltheory.testing import each_cell
+from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import Statement
 from fltheory.verify.baseline import Baseline
 
 PAPER = "pac"

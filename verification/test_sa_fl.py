@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fltheory.claims.statement import Statement
 from fltheory.testing import each_cell
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import Statement, registered
+from fltheory.theorems import registered
 from fltheory.verify.baseline import Baseline
 
 PAPER = "sa-fl"

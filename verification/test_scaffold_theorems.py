@@ -14,12 +14,14 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import Scaffold
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting, exact, stationary
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import quadratic
-from fltheory.testing import each_cell, rows_of
+from fltheory.testing import each_cell
+from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
-from fltheory.theorems import Statement, Theorem, registered
+from fltheory.theorems import Theorem, registered
 from fltheory.theorems.scaffold import statements as scaffold_theorems
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline

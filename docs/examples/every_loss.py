@@ -24,7 +24,7 @@ from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.report.figures.figure_file import write_figure
-from fltheory.weights import for_setting, solve
+from fltheory.weights import for_setting, optimal
 from fltheory.worst_case import (
     ClientClass,
     SafariRound,
@@ -243,7 +243,7 @@ def of_ca_fed(rounds: int) -> float:
     trade_off = for_setting(
         problem, chain, [STEP] * rounds, local_steps=LOCAL_STEPS, x0=[10.0, 0.0], total=TOTAL
     )
-    return float(solve(trade_off).q[5:].sum() / TOTAL)
+    return float(optimal(trade_off).q[5:].sum() / TOTAL)
 
 
 def table_of_weights() -> tuple[str, dict[str, tuple[float, AveragingBound]]]:

@@ -27,5 +27,5 @@ curve = verify.curve(
 TITLE = "four clients, two of them never there, 1,000 rounds"
 
 if __name__ == "__main__":
-    figure = report.bound_figure(curve, title=TITLE, log_x=False)
+    figure = report.figure(curve, title=TITLE, log_x=False)
     report.write_figure(figure, Path(sys.argv[1]))

@@ -95,7 +95,8 @@ def train_on_digits(
             f"log must have at most {_MOST_CLIENTS} clients to be checked on the digits, as there "
             f"are 1437 images, got {count}"
         )
-    from fltheory.hardware.training import experiment, measure
+    from fltheory.hardware.training import measure
+    from fltheory.hardware.training.table import experiment
 
     compared = to_compare(advice)
     document = _document(advice, compared, log, round_length)

@@ -4,7 +4,6 @@ from fltheory.algorithms.adafed import AdaFed
 from fltheory.algorithms.averaged_iterate import AveragedIterate
 from fltheory.algorithms.ca_fed import CAFed
 from fltheory.algorithms.cluster_fedvarp import ClusterFedVarp
-from fltheory.algorithms.contract import Algorithm, Clients
 from fltheory.algorithms.f3ast import F3ast
 from fltheory.algorithms.fedar import FedAR
 from fltheory.algorithms.fedau import FedAU
@@ -28,11 +27,9 @@ from fltheory.algorithms.weighted_fedavg import WeightedFedAvg
 
 __all__ = [
     "AdaFed",
-    "Algorithm",
     "AveragedIterate",
     "CAFed",
     "CappedLinear",
-    "Clients",
     "ClusterFedVarp",
     "Constant",
     "F3ast",

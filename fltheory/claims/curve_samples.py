@@ -12,9 +12,9 @@ import sympy as sp
 
 from fltheory.claims.bound_curve import BoundCurve, LabelledQuantity, quantity_label
 from fltheory.claims.comparison import Comparison
-from fltheory.engines import Setting, Trajectory, monte_carlo
+from fltheory.engines import Setting, monte_carlo
 from fltheory.engines.observables import Observable
-from fltheory.engines.trajectory import FIELDS
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.evidence.evaluation import WithConstants, evaluate, theorem_values
 from fltheory.evidence.shorter_runs import shorter
 from fltheory.evidence.truths import Sampling, Truth

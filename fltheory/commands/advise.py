@@ -76,7 +76,8 @@ def command(
         check_table,
         sentences,
     )
-    from fltheory.weights import Training, read_sizes
+    from fltheory.weights import Training
+    from fltheory.weights.sizes_file import read_sizes
     from fltheory.whole_file import write_whole
 
     check_figures(figure=figure)

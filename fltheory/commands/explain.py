@@ -11,7 +11,7 @@ from fltheory.commands.selection import in_readings, the_id
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement
+    from fltheory.claims.statement import Statement
 
 
 def command(

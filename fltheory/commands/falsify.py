@@ -14,8 +14,8 @@ from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
+    from fltheory.claims.statement import Statement
     from fltheory.engines.setting import Setting
-    from fltheory.theorems import Statement
     from fltheory.verify.safari.witness import Witness
 
 
@@ -50,7 +50,7 @@ def command(
             raise ValueError("reading and out must be left out beside --repairs")
         search_repairs(theorem, budget, seed)
         return
-    from fltheory import theorems as registry
+    from fltheory.theorems import registry
 
     statement = registry.get(theorem, reading)
     if statement.axes:
@@ -65,13 +65,12 @@ def command(
 def _falsify_inequality(
     statement: Statement, budget: int | None, seed: int, out: Path | None
 ) -> None:
-    from fltheory.report import falsification_text
     from fltheory.verify import falsify as search
     from fltheory.verify.safari.witness import Witness
 
     with shown_progress() as advance:
         found = search(statement, budget, seed, progress=advance)
-    print(falsification_text(found))
+    print(found)
     witness = found.witness
     if witness is None:
         if out is not None:
@@ -92,8 +91,8 @@ def _falsify_inequality(
 
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
     """Show what the repaired statement survives, and which of its mends it needs."""
-    from fltheory import theorems as registry
     from fltheory.report.terminal.survival_text import survival_text
+    from fltheory.theorems import registry
     from fltheory.verify.search.survival import survival
 
     if "repaired" not in registry.readings(theorem):

@@ -15,8 +15,9 @@ from fltheory.commands.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
+    from fltheory.claims.statement import Statement
     from fltheory.engines import Setting
-    from fltheory.theorems import Family, Statement
+    from fltheory.theorems import Family
 
 _USUAL_REGIME = "biased minority excluded"
 
@@ -50,11 +51,11 @@ def command(
     store: StoreFile = None,
 ) -> None:
     """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
-    from fltheory import theorems as registry
     from fltheory.report.figures.region_figure import region_heading, region_table, write_region
     from fltheory.sweep.kept_map import map_into
-    from fltheory.verify import default_axis, map_region
-    from fltheory.verify.region.map_parameters import default_axis_names
+    from fltheory.theorems import registry
+    from fltheory.verify import map_region
+    from fltheory.verify.region.map_parameters import default_axis, default_axis_names
 
     check_figures(out=out)
     theorem = the_id(theorem)
@@ -80,7 +81,7 @@ def command(
 
 def _mapped_reading(theorem: str) -> str:
     """Return the first reading that is no claimed order, the printed one if all are."""
-    from fltheory import theorems as registry
+    from fltheory.theorems import registry
 
     known = registry.readings(theorem)
     return next((one for one in known if not registry.get(theorem, one).axes), "printed")

@@ -15,7 +15,8 @@ from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement, Theorem
+    from fltheory.claims.statement import Statement
+    from fltheory.theorems import Theorem
 
 
 def command(

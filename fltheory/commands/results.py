@@ -34,7 +34,8 @@ def command(
     ] = None,
 ) -> None:
     """Show the results of sweeps, some or all, and write them as a table."""
-    from fltheory.sweep import read_results, write_results
+    from fltheory.sweep import read_results
+    from fltheory.sweep.table import write_results
 
     check_places(".csv", ".parquet", out=out)
     table = read_results(store, where=where or (), clock=clock)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement
+    from fltheory.claims.statement import Statement
 
 
 def the_id(typed: str) -> str:
@@ -17,7 +17,7 @@ def the_id(typed: str) -> str:
     ValueError
         If no id begins so, or several do; the message lists them.
     """
-    from fltheory import theorems as registry
+    from fltheory.theorems import registry
 
     begun = list(dict.fromkeys(statement.id for statement in registry.registered(typed)))
     if typed in begun or len(begun) == 1:
@@ -27,7 +27,7 @@ def the_id(typed: str) -> str:
 
 def in_readings(theorem: str, reading: str | None) -> list[Statement]:
     """Return a theorem in the reading that was asked for, or in all of them."""
-    from fltheory import theorems as registry
+    from fltheory.theorems import registry
 
     readings = registry.readings(theorem) if reading is None else (reading,)
     return [registry.get(theorem, name) for name in readings]
@@ -41,7 +41,7 @@ def registered_in(reading: str | None, beginnings: Sequence[str] | None) -> tupl
     ValueError
         If no id begins so, or none of those statements has the reading.
     """
-    from fltheory import theorems as registry
+    from fltheory.theorems import registry
 
     named = registry.registered(*beginnings or ())
     found = tuple(one for one in named if reading in (None, one.reading))

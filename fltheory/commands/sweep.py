@@ -14,7 +14,8 @@ from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
-    from fltheory.sweep import Store, SweepRun
+    from fltheory.sweep import Store
+    from fltheory.sweep.running import SweepRun
 
 
 def command(

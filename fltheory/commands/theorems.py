@@ -11,7 +11,7 @@ def command(theorems: TheoremIds = None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from fltheory import theorems as registry
+    from fltheory.theorems import registry
 
     table = Table()
     for heading in ("theorem", "kind", "readings", "regimes", "title", "source"):

@@ -26,7 +26,7 @@ from fltheory.progress import shown_progress
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fltheory.theorems import Statement
+    from fltheory.claims.statement import Statement
     from fltheory.verify.baseline import Baseline
     from fltheory.verify.runs import Cell
 

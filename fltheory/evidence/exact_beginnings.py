@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fltheory.engines import NotAffineError, Setting, Trajectory, paths
+from fltheory.engines import Setting, paths
+from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.trajectory import Trajectory
 
 
 def exact_beginning(setting: Setting) -> Trajectory | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fltheory.engines import Trajectory
-from fltheory.engines.trajectory import FIELDS, RoundArrays
+from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory
 from fltheory.evidence.truths import Truth
 from fltheory.validation import FloatArray
 

@@ -9,11 +9,12 @@ from functools import lru_cache
 import numpy as np
 
 from fltheory import validation
-from fltheory.engines import NotAffineError, Setting, Trajectory, exact, monte_carlo, paths
+from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.observables import Observable
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges
-from fltheory.engines.trajectory import FIELDS
+from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.evidence.intervals import mean_within
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.validation import FloatArray

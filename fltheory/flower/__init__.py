@@ -10,34 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fltheory.flower.algorithm_strategy import AlgorithmStrategy
-    from fltheory.flower.exact_clients import gradient_descent_app
-    from fltheory.flower.in_process_grid import InProcessGrid
-    from fltheory.flower.layout import Layout
-    from fltheory.flower.legacy import numpy_client_app
-    from fltheory.flower.local_clients import GradientClient, LocalClient, local_client_app
+    from fltheory.flower.local_clients import local_client_app
     from fltheory.flower.strategy_runs import run_of
 
 __all__ = [
     "AlgorithmStrategy",
-    "GradientClient",
-    "InProcessGrid",
-    "Layout",
-    "LocalClient",
-    "gradient_descent_app",
     "local_client_app",
-    "numpy_client_app",
     "run_of",
 ]
 
 _HOMES = {
     "AlgorithmStrategy": "algorithm_strategy",
-    "GradientClient": "local_clients",
-    "Layout": "layout",
-    "LocalClient": "local_clients",
     "local_client_app": "local_clients",
-    "InProcessGrid": "in_process_grid",
-    "gradient_descent_app": "exact_clients",
-    "numpy_client_app": "legacy",
     "run_of": "strategy_runs",
 }
 

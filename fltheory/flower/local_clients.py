@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
@@ -90,7 +90,7 @@ class GradientClient:
         return float(self._known.loss(x))
 
 
-def local_client_app(client_of: Callable[[int], LocalClient]) -> ClientApp:
+def local_client_app(client_of: Callable[[int], LocalClient | LossClient]) -> ClientApp:
     """Return the ClientApp that answers an `AlgorithmStrategy`.
 
     ``train`` takes as many local steps as the config's ``local-steps`` says, with step size
@@ -102,7 +102,8 @@ def local_client_app(client_of: Callable[[int], LocalClient]) -> ClientApp:
     ----------
     client_of : callable
         From the ``partition-id`` of the node (``--node-config 'partition-id=0'``; simulations
-        set it) to its `LocalClient`. Called for every message: hold what is slow to load.
+        set it) to its `LocalClient`, or to what is known by its gradient: with ``gradient(x)``,
+        ``loss(x)`` and ``n_samples``. Called for every message: hold what is slow to load.
     """
     app = ClientApp()
 
@@ -140,12 +141,15 @@ def local_client_app(client_of: Callable[[int], LocalClient]) -> ClientApp:
 
 
 def _read(
-    message: Message, context: Context, client_of: Callable[[int], LocalClient]
+    message: Message, context: Context, client_of: Callable[[int], LocalClient | LossClient]
 ) -> tuple[LocalClient, Any, Layout, FloatArray]:
     """Return the client, the server's config, and the model with its layout."""
     arrays = message.content.array_records["arrays"]
     layout = Layout.of(arrays)
-    client = client_of(_number(context))
+    found = client_of(_number(context))
+    client = cast(LocalClient, found)
+    if not hasattr(found, "local_sgd"):
+        client = GradientClient(found)
     return client, message.content.config_records["config"], layout, layout.flat(arrays)
 
 

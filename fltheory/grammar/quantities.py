@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from sympy.parsing.sympy_parser import parse_expr
 
 from fltheory import validation
-from fltheory.engines import Setting, Trajectory
+from fltheory.engines import Setting
+from fltheory.engines.trajectory import Trajectory
 from fltheory.grammar.fields import must_be, symbol
 from fltheory.grammar.units import Unit
 from fltheory.validation import FloatArray

@@ -9,22 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fltheory.hardware.client_losses import client_loss, flat_parameters, module_at
+    from fltheory.hardware.client_losses import client_loss, module_at
     from fltheory.hardware.gradient_file import write_gradients
     from fltheory.hardware.local_training import LocalTraining, ServerData
     from fltheory.hardware.torch_clients import TorchClients
-    from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
-    from fltheory.hardware.torch_runs import run_on_torch
 
 __all__ = [
     "LocalTraining",
     "ServerData",
     "TorchClients",
-    "TorchQuadraticClients",
     "client_loss",
-    "flat_parameters",
     "module_at",
-    "run_on_torch",
     "write_gradients",
 ]
 
@@ -32,11 +27,8 @@ _HOMES = {
     "LocalTraining": "local_training",
     "ServerData": "local_training",
     "TorchClients": "torch_clients",
-    "TorchQuadraticClients": "torch_quadratic_clients",
     "client_loss": "client_losses",
-    "flat_parameters": "client_losses",
     "module_at": "client_losses",
-    "run_on_torch": "torch_runs",
     "write_gradients": "gradient_file",
 }
 

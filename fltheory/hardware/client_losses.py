@@ -24,17 +24,6 @@ def module_at(x: Any) -> nn.Module:
     return module
 
 
-def flat_parameters(module: nn.Module) -> np.ndarray:
-    """Return a module's parameters as one array (d,).
-
-    Examples
-    --------
-    >>> flat_parameters(module_at([1.0, 2.0])).tolist()
-    [1.0, 2.0]
-    """
-    return parameters_to_vector(module.parameters()).detach().cpu().numpy().copy()
-
-
 def client_loss(client: Any, module: nn.Module) -> Tensor:
     """Return a client's loss at a module's parameters; ``backward()`` gives its exact gradient.
 

@@ -2,8 +2,7 @@
 
 from fltheory.learnability.challenge import challenge
 from fltheory.learnability.impossibility import impossibility
-from fltheory.learnability.marginal import uniform
-from fltheory.learnability.population import Source, mixture
+from fltheory.learnability.population import Source
 from fltheory.learnability.system import FederatedSystem
 
-__all__ = ["FederatedSystem", "Source", "challenge", "impossibility", "mixture", "uniform"]
+__all__ = ["FederatedSystem", "Source", "challenge", "impossibility"]

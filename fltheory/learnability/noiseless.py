@@ -45,9 +45,9 @@ class NoiselessLaw(ReadOnlyArrays):
 
     Examples
     --------
-    >>> from fltheory.learnability import Source, uniform
+    >>> from fltheory.learnability import Source
     >>> from fltheory.learnability.population import as_population
-    >>> p = as_population(Source(uniform(0, 1), Fraction(1, 2)))
+    >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
     >>> NoiselessLaw(p, [(p, 2)]).survival(Fraction(1, 4))
     Fraction(7, 8)
     """

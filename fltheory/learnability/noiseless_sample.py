@@ -36,9 +36,9 @@ def sample_noiseless(
     --------
     >>> import numpy as np
     >>> from fractions import Fraction
-    >>> from fltheory.learnability import Source, uniform
+    >>> from fltheory.learnability import Source
     >>> from fltheory.learnability.population import as_population
-    >>> p = as_population(Source(uniform(0, 1), Fraction(1, 2)))
+    >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
     >>> bool(sample_noiseless(p, [(p, 10**6)], 5, np.random.default_rng(0)).max() < 1e-4)
     True
     """

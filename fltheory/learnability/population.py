@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.learnability.marginal import Marginal, Rational, check_weights, rational
+from fltheory.learnability.marginal import Marginal, Rational, check_weights, rational, uniform
 from fltheory.validation import FloatArray
 
 Number: TypeAlias = Fraction | float
@@ -71,6 +71,25 @@ class Source:
                 f"scale must be above 0 and keep the margin scale |x - t*|^{self.kappa} at most 1 "
                 f"up to the distance {reach}, got {scale}"
             )
+
+    @classmethod
+    def uniform(
+        cls,
+        low: Rational,
+        high: Rational,
+        target: Rational,
+        *,
+        beta: Rational = 1,
+        scale: Rational = 1,
+    ) -> Source:
+        """Return a source whose points are uniform on an interval.
+
+        Examples
+        --------
+        >>> Source.uniform(0, 1, "1/2").excess("3/4")
+        Fraction(1, 4)
+        """
+        return cls(uniform(low, high), target, beta=beta, scale=scale)
 
     @property
     def kappa(self) -> Fraction:

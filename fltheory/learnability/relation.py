@@ -60,10 +60,10 @@ def relate(target: Population, training: Population) -> Relation:
 
     Examples
     --------
-    >>> from fltheory.learnability import Source, uniform
+    >>> from fltheory.learnability import Source
     >>> from fltheory.learnability.population import as_population
-    >>> p = as_population(Source(uniform(0, 1), Fraction(1, 2)))
-    >>> q = as_population(Source(uniform(0, Fraction(1, 2)), Fraction(1, 2)))
+    >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
+    >>> q = as_population(Source.uniform(0, Fraction(1, 2), Fraction(1, 2)))
     >>> relate(p, q).broken_at  # Q ends at the target: it cannot tell 1/2 from 1
     Fraction(1, 1)
     """

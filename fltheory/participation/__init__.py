@@ -4,7 +4,6 @@ from fltheory.participation.at_most import AtMost
 from fltheory.participation.base import Participation
 from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.chains import FiniteChain
-from fltheory.participation.count_chain import count_chain
 from fltheory.participation.cyclic import Cyclic
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.trace import Trace
@@ -21,5 +20,4 @@ __all__ = [
     "Trace",
     "UniformSubset",
     "WaitingSubset",
-    "count_chain",
 ]

@@ -19,7 +19,8 @@ from itertools import islice, product
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms import AdaFed, Algorithm, CAFed, F3ast, ServerMomentum, Unbiased
+from fltheory.algorithms import AdaFed, CAFed, F3ast, ServerMomentum, Unbiased
+from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.clients.logistic_clients import LogisticClients
 from fltheory.engines.simulation import simulate
 from fltheory.parallel import rest_as_they_come

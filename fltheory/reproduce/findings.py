@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
+from fltheory.claims.statement import Statement
+from fltheory.claims.statement_units import unit_flags
 from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
@@ -26,8 +28,9 @@ from fltheory.reproduce.findings_work import (
 )
 from fltheory.sweep.cell import Row, rows_of
 from fltheory.sweep.kept import KeptWork
-from fltheory.theorems import Statement, get, ids, readings, unit_flags
+from fltheory.theorems import get
 from fltheory.theorems.correction import correction
+from fltheory.theorems.registry import ids, readings
 from fltheory.verify import Outcome, read_certificate
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.runs import Cell

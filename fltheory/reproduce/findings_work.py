@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.report.files.verdict_file import cell_document, read_cell
 from fltheory.report.terminal.refutation_text import (
-    falsification_effort,
     rate_falsification_text,
 )
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
 from fltheory.sweep.checks import found_of
-from fltheory.theorems import Statement, get
+from fltheory.theorems import get
 from fltheory.verify import falsify
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, check_regime
 from fltheory.verify.runs import Cell as Checked
@@ -164,7 +164,7 @@ def _searched_for_safari(statement: Statement, budget: int) -> Found:
         fate = _REFUTED if order.speaks_against else _NOT_REFUTED
         return _said(fate, rate_falsification_text(order).splitlines())
     found = falsify(statement, budget)
-    line = f"{found.theorem} ({found.reading}): {falsification_effort(found)}"
+    line = f"{found.theorem} ({found.reading}): {found.effort}"
     return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
 
 

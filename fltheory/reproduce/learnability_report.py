@@ -22,7 +22,7 @@ from fltheory.learnability.noiseless import NoiselessLaw
 from fltheory.learnability.noiseless_sample import sample_noiseless
 from fltheory.learnability.server_assisted import sample_server_assisted
 from fltheory.learnability.system import ServerAssistedSystem
-from fltheory.report.figures.bounds_figure import bound_figure
+from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
 from fltheory.theorems.pac.impossibility import draw_failures
@@ -205,7 +205,7 @@ def impossibility_figure(
         "SA-FL, 10 samples at the server": _assisted(plain, M, m, lambda n: 10, replicas, rng),
         "SA-FL, $n$ samples at the server": _assisted(plain, M, m, lambda n: n, replicas, rng),
     }
-    return bound_figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
+    return figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
 
 
 def _assisted(
@@ -272,7 +272,7 @@ def server_data_figure(
     }
     # By default clients cover half of P's mass, as if half of them took part.
     levels = {} if regimes else {r"Theorem 1's floor $(1-\omega)/8$": 1 / 16}
-    return bound_figure(curves, levels=levels)
+    return figure(curves, levels=levels)
 
 
 def no_worse_figure(
@@ -293,7 +293,7 @@ def no_worse_figure(
         curve = verify.curve(claim, regime.setting, replicas=replicas, seed=seed)
         alone = _server_alone(curve, regime.setting, np.random.default_rng([seed, len(panels)]))
         panels[name] = {"SA-FL": curve, "server alone": alone}
-    return bound_figure(panels)
+    return figure(panels)
 
 
 def _server_alone(curve: BoundCurve, system: object, rng: np.random.Generator) -> BoundCurve:

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from typing import TypeAlias, cast
 
 from fltheory import validation
+from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
 from fltheory.parallel import rest_as_they_come
@@ -22,7 +23,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
 from fltheory.sweep.kept import KeptWork
-from fltheory.theorems import Statement, Theorem, get, registered
+from fltheory.theorems import Theorem, get, registered
 from fltheory.verify.check import check
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
 from fltheory.verify.safari.instance_search import InstanceSearch

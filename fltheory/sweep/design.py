@@ -36,10 +36,10 @@ from pathlib import Path
 from typing import Any
 
 from fltheory import validation
+from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import SETTING_KEYS, argument_names, check_names
 from fltheory.sweep.cell import Cell, Files, digest
 from fltheory.sweep.checks import Checks
-from fltheory.theorems import Statement
 from fltheory.theorems.registry import registered
 
 _DRAWN = "random"

@@ -6,6 +6,7 @@ import math
 from itertools import product
 from typing import Any
 
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.setting_file import setting_document
 from fltheory.evidence.verdict import Evidence, Grade, Outcome, Verdict
@@ -13,7 +14,7 @@ from fltheory.progress import Progress
 from fltheory.sweep.cell import Cell, Row, digest, own_files
 from fltheory.sweep.checks import IMPOSSIBLE, Checks
 from fltheory.sweep.kept import KeptWork
-from fltheory.theorems import Family, Statement
+from fltheory.theorems import Family
 from fltheory.theorems.registry import get
 from fltheory.verify.region.map_parameters import MapAxis
 from fltheory.verify.region.mapping import RegionMap, check_map, setting_at

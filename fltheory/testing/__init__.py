@@ -10,45 +10,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fltheory.testing.cells import each_cell, rows_of
+from fltheory.testing.cells import each_cell
 
 if TYPE_CHECKING:
-    from fltheory.testing.conformance.cases.clients import QuadraticClient
     from fltheory.testing.conformance.own_runs import run_of
-    from fltheory.testing.conformance.pytest_laws import LawCheck, conformance_laws
-    from fltheory.testing.conformance.report import (
-        ConformanceError,
-        ConformanceReport,
-        Finding,
-        Outcome,
-    )
-    from fltheory.testing.conformance.specifications import conformance_algorithms
+    from fltheory.testing.conformance.pytest_laws import conformance_laws
     from fltheory.testing.conformance.suite import check_algorithm
 
 __all__ = [
-    "ConformanceError",
-    "ConformanceReport",
-    "Finding",
-    "LawCheck",
-    "Outcome",
-    "QuadraticClient",
     "check_algorithm",
-    "conformance_algorithms",
     "conformance_laws",
     "each_cell",
-    "rows_of",
     "run_of",
 ]
 
 _HOMES = {
-    "ConformanceError": "report",
-    "ConformanceReport": "report",
-    "Finding": "report",
-    "Outcome": "report",
-    "QuadraticClient": "cases.clients",
-    "LawCheck": "pytest_laws",
     "check_algorithm": "suite",
-    "conformance_algorithms": "specifications",
     "conformance_laws": "pytest_laws",
     "run_of": "own_runs",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fltheory.theorems import Statement
+    from fltheory.claims.statement import Statement
     from fltheory.verify.baseline import Baseline, Record
     from fltheory.verify.runs import Cell, CellKey
 

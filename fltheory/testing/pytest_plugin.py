@@ -23,9 +23,9 @@ import pytest
 from fltheory.testing import cells
 
 if TYPE_CHECKING:
+    from fltheory.claims.statement import Statement
     from fltheory.engines import Setting
     from fltheory.learnability.system import LearningSetting
-    from fltheory.theorems import Statement
     from fltheory.verify import Verdict
     from fltheory.verify.baseline import Baseline, Record
     from fltheory.verify.runs import Cell, CellKey
@@ -264,7 +264,6 @@ class SearchItem(_StatementItem):
 
     def runtest(self) -> None:
         """Search; what the record knows as refuted need not be found again."""
-        from fltheory.report import falsification_text
         from fltheory.verify import falsify
 
         one = self.statement
@@ -276,7 +275,7 @@ class SearchItem(_StatementItem):
         except ValueError as error:
             pytest.skip(str(error))
         found = falsify(inequality, self.config.stash[_PLAN].budget)
-        text = falsification_text(found)
+        text = str(found)
         if found.witness is not None:
             raise DepartureError(text)
         self.add_report_section("call", "search", text)

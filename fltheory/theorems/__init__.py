@@ -4,13 +4,11 @@ from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.direction import DirectionClaim
 from fltheory.claims.order import RateAxis, RateClaim
-from fltheory.claims.statement import Statement
-from fltheory.claims.statement_units import unit_flags
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange, RoundSymbol
 from fltheory.grammar.regime import Regime
-from fltheory.theorems.registry import get, ids, load, readings, register, registered
+from fltheory.theorems.registry import get, load, registered
 
 __all__ = [
     "BoundedQuantity",
@@ -25,13 +23,8 @@ __all__ = [
     "Regime",
     "RoundRange",
     "RoundSymbol",
-    "Statement",
     "Theorem",
     "get",
-    "ids",
     "load",
-    "readings",
-    "register",
     "registered",
-    "unit_flags",
 ]

@@ -169,15 +169,35 @@ def loaded_files() -> dict[str, str]:
     return dict(_LOADED)
 
 
-def load(path: Path) -> tuple[Statement, ...]:
-    """Run a Python file, register its ``STATEMENTS`` and return them.
+def load(source: Path | Iterable[Statement]) -> tuple[Statement, ...]:
+    """Register statements of your own, for as long as this process runs, and return them.
+
+    Those registered here before give way to later ones of the same id and reading.
+
+    Parameters
+    ----------
+    source : Path, or statements
+        A Python file is run for its ``STATEMENTS``.
 
     Raises
     ------
     ValueError
-        If there is no such file, it does not define ``STATEMENTS``, these are not statements,
-        or an id is taken.
+        If there is no such file, it does not define ``STATEMENTS``, these are not statements, an
+        id and reading are those of a paper's statement or given twice, or a symbol has no meaning;
+        nothing is registered then.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> load(Path("nowhere.py"))
+    Traceback (most recent call last):
+    ValueError: file of theorems must exist, got 'nowhere.py'
     """
+    if not isinstance(source, Path):
+        given = tuple(source)
+        register(given)
+        return given
+    path = source
     found = _statements_in(path)
     try:
         register(found)

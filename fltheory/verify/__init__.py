@@ -1,19 +1,17 @@
 """Verdicts: is a statement true on a setting, and on what evidence."""
 
-from fltheory.claims.bound_curve import BoundCurve
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.verify.certificates.certificate import certificate, read_certificate
 from fltheory.verify.check import check
 from fltheory.verify.curves import curve
-from fltheory.verify.region.map_parameters import MapAxis, default_axis
+from fltheory.verify.region.map_parameters import MapAxis
 from fltheory.verify.region.mapping import map_region
 from fltheory.verify.runs import check_regimes
 from fltheory.verify.search.falsification import falsify
 from fltheory.verify.side_by_side import compare
 
 __all__ = [
-    "BoundCurve",
     "MapAxis",
     "Outcome",
     "Sampling",
@@ -23,7 +21,6 @@ __all__ = [
     "check_regimes",
     "compare",
     "curve",
-    "default_axis",
     "falsify",
     "map_region",
     "read_certificate",

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, cast
 import sympy as sp
 
 from fltheory.claims.comparison import Comparison
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.measured.measured_problem import MeasuredProblem
 from fltheory.engines.measured.measured_run import Bracket
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.truths import Sampling, Truth
 from fltheory.evidence.verdict import Grade, HypothesisCheck, Outcome
-from fltheory.theorems import Statement, Theorem
+from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl.symbols import L
 
 if TYPE_CHECKING:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fltheory import validation
 from fltheory.validation import FloatArray
 from fltheory.weights import convergence, newton, total_variation
 from fltheory.weights.result import Method, OptimalWeights
 from fltheory.weights.trade_off import TradeOff
 
 Choice = Literal["auto", "newton", "cvxpy"]
+Objective = Literal["chi2", "convergence", "total variation"]
 
 _EXACT_RESIDUAL = 1e-9
 _CONIC_RESIDUAL = 1e-8
@@ -21,13 +24,14 @@ _LARGEST_GAP = 1e-4
 
 
 def optimal(
-    availability: ArrayLike,
-    target_weights: ArrayLike,
+    availability: ArrayLike | TradeOff,
+    target_weights: ArrayLike | None = None,
     *,
-    a: ArrayLike,
-    b: float,
-    bias: float,
+    a: ArrayLike = 1.0,
+    b: float = 0.0,
+    bias: float = 0.0,
     total: float = 1.0,
+    objective: Objective = "chi2",
     method: Choice = "auto",
 ) -> OptimalWeights:
     """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * chi2(alpha || p)`` over q.
@@ -41,21 +45,34 @@ def optimal(
     sum is ``1/2 sum_k (a_k/pi_k^2) p_k^2 / s + b s + bias (sum_k alpha_k^2 / p_k - 1)``. So
     there is one minimum, and ``q = p / (pi s)``.
 
+    Two other objectives: fast *convergence* alone (Appendix D), in closed form, ``q_k = (lambda*
+    pi_k - theta*)+ / a_k``, equation (27), where clients may get no weight at all. The paper calls
+    both multipliers positive. theta* is so exactly if ``b > 1/2 q'Aq``, and otherwise no client is
+    left out and, where ``a`` is in proportion to pi as in Theorem 2, the *less* available ones get
+    the larger weights, against guideline A. And the bias in *total variation*, ``bias * d_TV(alpha,
+    p)^2``: the bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held
+    fixed as if Gamma' did not depend on q; convex in p, solved by cvxpy.
+
     Parameters
     ----------
-    availability : array, (N,)
-        pi, the long-run share of rounds in which a client is there; above 0.
-    target_weights : array, (N,)
-        alpha, the importance of the clients; sums to one.
+    availability : array, (N,), or TradeOff
+        pi, the long-run share of rounds in which a client is there; above 0. Or the whole problem,
+        from `for_setting`, say, in place of all that follows but ``method``.
+    target_weights : array, (N,), optional
+        alpha, the importance of the clients; sums to one. Equal by default.
     a : array, (N,), or float
-        Diagonal of Sigma, ``sigma_k^2 pi_k sum_t eta_t^2`` in Theorem 2.
+        Diagonal of Sigma, ``sigma_k^2 pi_k sum_t eta_t^2`` in Theorem 2; positive for the two
+        other objectives.
     b : float
         upsilon in Theorem 2.
     bias : float
-        Price of the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``.
+        Price of the divergence ``chi2 = sum_k (alpha_k - p_k)^2 / p_k``, or of the squared total
+        variation; none by default.
     total : float
         Q, the sum of the weights.
+    objective : {"chi2", "convergence", "total variation"}
     method : {"auto", "newton", "cvxpy"}
+        For "chi2".
         "newton" is exact to rounding and takes O(N) memory and time; "cvxpy" is an independent
         conic solver, asked again about the point it found until the residual is at most 1e-8;
         where it stays above, with rare clients and a ``bias`` of some 1e-6 or less, that is an
@@ -67,7 +84,10 @@ def optimal(
     -------
     OptimalWeights
         Its ``kkt_residual`` is the largest ``|min(N p_k, d_k / t_k)|``, with d_k the
-        Lagrangian's slope in p_k and t_k the sum of the sizes of its terms.
+        Lagrangian's slope in p_k and t_k the sum of the sizes of its terms. In total variation it
+        is a bound on the relative distance of the objective from its minimum, by a tangent from
+        below, at most 1e-4: of first order in the solver's error and the excess of second, so the
+        latter is far smaller.
 
     Raises
     ------
@@ -86,9 +106,18 @@ def optimal(
     >>> fast = optimal([1.0, 0.5], [0.5, 0.5], a=1.0, b=4.0, bias=0.0)
     >>> fast.q.round(3).tolist()
     [1.0, 0.0]
+    >>> fastest = optimal([0.9, 0.8, 0.1], a=1.0, b=0.9, objective="convergence")
+    >>> fastest.q.round(3).tolist()
+    [0.567, 0.433, 0.0]
     """
-    problem = TradeOff(availability, target_weights, a=a, b=b, bias=bias, total=total)
-    return solve(problem, method)
+    validation.one_of("objective", objective, get_args(Objective))
+    if isinstance(availability, TradeOff):
+        return _OBJECTIVES[objective](availability, method)
+    size = np.size(availability)
+    alpha = np.full(size, 1.0 / max(size, 1)) if target_weights is None else target_weights
+    price = 0.0 if objective == "convergence" else bias
+    problem = TradeOff(availability, alpha, a=a, b=b, bias=price, total=total)
+    return _OBJECTIVES[objective](problem, method)
 
 
 def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
@@ -109,60 +138,34 @@ def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
     return _checked(problem, p, problem.bias_error(p), residual, "newton", _EXACT_RESIDUAL)
 
 
-def optimal_for_convergence(
-    availability: ArrayLike, *, a: ArrayLike, b: float, total: float = 1.0
-) -> OptimalWeights:
-    """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q)`` alone (Appendix D), in closed form.
-
-    ``q_k = (lambda* pi_k - theta*)+ / a_k``, equation (27); clients may get no weight at all.
-    The paper calls both multipliers positive. theta* is so exactly if ``b > 1/2 q'Aq``, and
-    otherwise no client is left out and, where ``a`` is in proportion to pi as in Theorem 2,
-    the *less* available ones get the larger weights, against guideline A.
-
-    Parameters, errors and the residual are those of `optimal`; ``a`` must be positive.
-
-    Examples
-    --------
-    >>> optimal_for_convergence([0.9, 0.8, 0.1], a=1.0, b=0.9).q.round(3).tolist()
-    [0.567, 0.433, 0.0]
-    """
-    size = np.size(availability)
-    problem = TradeOff(
-        availability, np.full(size, 1.0 / max(size, 1)), a=a, b=b, bias=0.0, total=total
-    )
+def _for_convergence(problem: TradeOff) -> OptimalWeights:
     return _judged(problem, convergence.importance(problem), "closed form", _EXACT_RESIDUAL)
 
 
-def optimal_in_total_variation(
-    availability: ArrayLike,
-    target_weights: ArrayLike,
-    *,
-    a: ArrayLike,
-    b: float,
-    bias: float,
-    total: float = 1.0,
-) -> OptimalWeights:
-    """Minimise ``(1/2 sum_k a_k q_k^2 + b) / (pi'q) + bias * d_TV(alpha, p)^2``.
-
-    The bound of Theorem 3, equation (13), with ``bias = 4 kappa^2 Gamma' sum_t eta_t`` held
-    fixed as if Gamma' did not depend on q: convex in p, solved by cvxpy. Parameters and
-    errors are those of `optimal`, but ``a`` must be positive.
-
-    Returns
-    -------
-    OptimalWeights
-        Its ``kkt_residual`` is a bound on the relative distance of the objective from its
-        minimum, by a tangent from below; at most 1e-4. It is of first
-        order in the solver's error and the excess of second, so the latter is far smaller.
-    """
-    fixed = TradeOff(availability, target_weights, a=a, b=b, bias=0.0, total=total)
-    problem = TradeOff(fixed.availability, fixed.target_weights, a=a, b=b, bias=bias, total=total)
+def _in_total_variation(problem: TradeOff) -> OptimalWeights:
+    """Minimise with the bias in total variation: convex in p."""
     from fltheory.weights import conic
 
+    # Without the price of bias: its errors and multipliers are what the rest comes to.
+    without = TradeOff(
+        problem.availability,
+        problem.target_weights,
+        a=problem.a,
+        b=problem.b,
+        bias=0.0,
+        total=problem.total,
+    )
     p = conic.total_variation_importance(problem)
     gap = total_variation.relative_gap(problem, p)
     bias_error = problem.bias * total_variation.distance(problem, p) ** 2
-    return _checked(fixed, p, bias_error, gap, "cvxpy", _LARGEST_GAP)
+    return _checked(without, p, bias_error, gap, "cvxpy", _LARGEST_GAP)
+
+
+_OBJECTIVES: Mapping[str, Callable[[TradeOff, Choice], OptimalWeights]] = {
+    "chi2": solve,
+    "convergence": lambda problem, _: _for_convergence(problem),
+    "total variation": lambda problem, _: _in_total_variation(problem),
+}
 
 
 def _judged(problem: TradeOff, p: FloatArray, method: Method, limit: float) -> OptimalWeights:

@@ -7,7 +7,6 @@ to fractions, are a proof that a checker of its own verifies.
 
 from fltheory.worst_case.audits.audit import audit, threshold
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.audits.step_interval import interval_certificate
 from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.best_bounds import best_bound, certificate
 from fltheory.worst_case.proof_kinds import read_proof
@@ -22,7 +21,6 @@ __all__ = [
     "best_bound",
     "best_settings",
     "certificate",
-    "interval_certificate",
     "read_proof",
     "threshold",
     "worst_clients",

@@ -10,7 +10,8 @@ import pytest
 
 from fltheory.algorithms import FedAU, FedAvg, Unbiased, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import NotAffineError, Setting, exact, monte_carlo
+from fltheory.engines import Setting, exact, monte_carlo
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.fedau_weights.weight_error import weight_error
@@ -134,7 +135,7 @@ def test_no_exact_moments_with_weights_from_the_past() -> None:
 
 def test_torch_gives_the_same() -> None:
     torch = pytest.importorskip("torch")
-    from fltheory.hardware import TorchQuadraticClients
+    from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
 
     algorithm = FedAU(0.1, 2, cutoff=3, server_lr=1.5)
     presence = [[0, 1], [1, 0], [0, 0], [0, 1], [0, 0], [1, 1]]

@@ -9,7 +9,6 @@ import pytest
 
 from fltheory.algorithms import (
     AdaFed,
-    Algorithm,
     ClusterFedVarp,
     F3ast,
     FedAR,
@@ -21,7 +20,7 @@ from fltheory.algorithms import (
     Scaffold,
     Unbiased,
 )
-from fltheory.algorithms.contract import State
+from fltheory.algorithms.contract import Algorithm, State
 from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.engines.clients.noise import GaussianNoise, Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import Algorithm
-from fltheory.algorithms.contract import CLIENTS, State
+from fltheory.algorithms.contract import CLIENTS, Algorithm, State
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
@@ -272,7 +271,7 @@ def never_seen(make: Make) -> None:
 
 def torch_agrees(make: Make) -> None:
     torch = pytest.importorskip("torch", reason="torch is an optional extra")
-    from fltheory.hardware import TorchQuadraticClients
+    from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
 
     algorithm = make(N)
     run = Run.drawn(algorithm)

@@ -9,7 +9,8 @@ import pytest
 
 from fltheory.algorithms import Constant, Harmonic, LocalSgd, WeightedFedAvg
 from fltheory.algorithms.local_sgd import _mixing
-from fltheory.engines import Setting, Trajectory, exact, monte_carlo, paths
+from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.engines.trajectory import Trajectory
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import Algorithm, ClusterFedVarp, FedAR, FedVarp, Mifa, Scaffold
-from fltheory.algorithms.contract import CLIENTS
-from fltheory.engines import NotAffineError, Setting, exact, monte_carlo, stationary
+from fltheory.algorithms import ClusterFedVarp, FedAR, FedVarp, Mifa, Scaffold
+from fltheory.algorithms.contract import CLIENTS, Algorithm
+from fltheory.engines import Setting, exact, monte_carlo, stationary
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fltheory import theorems, verify
-from fltheory.report import html_report
+from fltheory import verify
+from fltheory.claims.statement_units import unit_flags
 from fltheory.report.files.made_by import MadeBy
+from fltheory.report.html.html_report import html_report
 from fltheory.report.pages.paper_page import paper_page
 from fltheory.verify import (
     certificate,
@@ -78,7 +79,7 @@ def test_what_makes_no_sense_for_it_is_refused_in_a_line() -> None:
 def test_its_units_are_not_checked_and_its_map_is_drawn() -> None:
     from fltheory.verify import MapAxis
 
-    assert theorems.unit_flags(CLAIM) == ()
+    assert unit_flags(CLAIM) == ()
     axes = MapAxis("rounds", (1, 2)), MapAxis("algorithm.client_lr", (0.5, 3.0))
     region = map_region(CLAIM, SETTING, *axes)
     assert [[verdict.outcome.name for verdict in row] for row in region.verdicts] == [

@@ -39,9 +39,9 @@ def test_a_certificate_of_another_bound_is_refused(tmp_path) -> None:
     path = tmp_path / "found.json"
     assert FALSE.family is not None
     write_certificate(path, certificate(FALSE, FALSE.family.setting()))
-    theorems.register([FALSE])
+    theorems.load([FALSE])
     assert read_certificate(path).truth > read_certificate(path).bound
-    theorems.register([SLIP])
+    theorems.load([SLIP])
     with pytest.raises(ValueError, match=TOLD):
         read_certificate(path)
 

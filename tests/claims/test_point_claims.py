@@ -9,20 +9,14 @@ import pytest
 import sympy as sp
 
 from fltheory.algorithms import FedAvg
+from fltheory.claims.statement_units import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.theorems import (
-    Hypothesis,
-    PointClaim,
-    PointQuantity,
-    RateAxis,
-    RateClaim,
-    unit_flags,
-)
+from fltheory.theorems import Hypothesis, PointClaim, PointQuantity, RateAxis, RateClaim
 from fltheory.verify import Outcome, check
 from fltheory.verify.safari.rate_falsification import falsify_rate
 

@@ -11,7 +11,8 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg
-from fltheory.engines import Setting, Trajectory
+from fltheory.engines import Setting
+from fltheory.engines.trajectory import Trajectory
 from fltheory.grammar.quantities import reduced
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -25,6 +26,7 @@ from fltheory.theorems import (
     RoundSymbol,
     Theorem,
 )
+from fltheory.theorems.registry import readings
 from fltheory.verify import check
 from tests.theorems import own
 
@@ -205,7 +207,7 @@ def test_bad_theorems(changed: dict[str, Any], message: str) -> None:
     ],
 )
 def test_bad_claims(identifier: str, changed: dict[str, Any], message: str) -> None:
-    claim: Any = theorems.get(identifier, theorems.readings(identifier)[0])
+    claim: Any = theorems.get(identifier, readings(identifier)[0])
     with pytest.raises(ValueError, match=message):
         replace(claim, **changed)
 

@@ -45,7 +45,7 @@ def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("own_theorems_forgotten")
 def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> None:
     """Where asked for, and where it cannot be certified; on it the theorem is refuted again."""
-    theorems.register(own.STATEMENTS)
+    theorems.load(own.STATEMENTS)
     for name in ("found.toml", "found.json"):
         place = tmp_path / name
         kept = place.with_suffix(".toml")

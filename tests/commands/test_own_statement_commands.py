@@ -18,7 +18,7 @@ Command = Callable[..., tuple[int, str, str]]
 def test_the_templates_theorem_is_proved_and_its_proof_certified(
     fltheory_command: Command, tmp_path: Path
 ) -> None:
-    theorems.register([MINE])
+    theorems.load([MINE])
     path = tmp_path / "proof.json"
     status, out, _ = fltheory_command("prove", "my/1", "--q", "1", "--out", str(path))
     assert status == 0
@@ -30,14 +30,14 @@ def test_the_templates_theorem_is_proved_and_its_proof_certified(
 
 
 def test_a_hypothesis_that_fails_on_the_round_is_named(fltheory_command: Command) -> None:
-    theorems.register([MINE])
+    theorems.load([MINE])
     status, out, _ = fltheory_command("prove", "my/1", "--local-steps", "2")
     assert status == 0
     assert out.startswith("my/1 (printed): INAPPLICABLE: one local step fails\n")
 
 
 def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) -> None:
-    theorems.register([MINE])
+    theorems.load([MINE])
     out = str(tmp_path / "power.json")
     options = ("--every", "20", "--budget", "20", "--out", out)
     status, text, err = fltheory_command("reproduce", "power", "my/1", *options)
@@ -57,7 +57,7 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
 def test_what_is_missing_is_said_in_one_line(
     fltheory_command: Command, command: tuple[str, ...], message: str
 ) -> None:
-    theorems.register([replace(MINE, regimes={}, family=None, quantities={})])
+    theorems.load([replace(MINE, regimes={}, family=None, quantities={})])
     status, out, err = fltheory_command(*command)
     assert (status, out) == (2, "")
     assert err.startswith(f"fltheory: {message}")

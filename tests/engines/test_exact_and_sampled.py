@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import fltheory.algorithms
-from fltheory.engines import NotAffineError, Setting, Trajectory, exact, monte_carlo, paths
+from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
+from fltheory.engines.trajectory import Trajectory
 from tests.comparison import ALGORITHMS, PROBLEM, PROCESSES, X0
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
@@ -89,7 +91,6 @@ def test_the_table_has_every_algorithm() -> None:
     public = (getattr(fltheory.algorithms, name) for name in fltheory.algorithms.__all__)
     runnable = {kind for kind in public if hasattr(kind, "round") or hasattr(kind, "at")}
     runnable -= {
-        fltheory.algorithms.Algorithm,
         fltheory.algorithms.Constant,
         fltheory.algorithms.Harmonic,
     }

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fltheory import algorithms
-from fltheory.engines import NotAffineError, Setting, exact, monte_carlo, paths, stationary
+from fltheory.engines import Setting, exact, monte_carlo, paths, stationary
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.verify import truth

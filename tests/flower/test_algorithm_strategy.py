@@ -14,19 +14,15 @@ from exact_quadratics import Floats, Quadratic, clients, trace
 from flwr.app import ArrayRecord, Error, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fltheory.algorithms import Algorithm, FedAvg, Safari, Scaffold
+from fltheory.algorithms import FedAvg, Safari, Scaffold
+from fltheory.algorithms.contract import Algorithm
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines.simulation import simulate
-from fltheory.flower import (
-    AlgorithmStrategy,
-    GradientClient,
-    InProcessGrid,
-    Layout,
-    gradient_descent_app,
-    local_client_app,
-    run_of,
-)
-from fltheory.flower.in_process_grid import as_server
+from fltheory.flower import AlgorithmStrategy, local_client_app, run_of
+from fltheory.flower.exact_clients import gradient_descent_app
+from fltheory.flower.in_process_grid import InProcessGrid, as_server
+from fltheory.flower.layout import Layout
+from fltheory.flower.local_clients import GradientClient
 from fltheory.flower.nodes import LOG, Nodes
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, Trace
 

@@ -16,7 +16,8 @@ from flwr.simulation import run_simulation
 from ray import cloudpickle
 from test_algorithm_strategy import X0, N, here, of_table, server_gradient_of
 
-from fltheory.flower import AlgorithmStrategy, GradientClient, local_client_app
+from fltheory.flower import AlgorithmStrategy, local_client_app
+from fltheory.flower.local_clients import GradientClient
 from fltheory.participation import MarkovOnOff
 
 ROUNDS = 8

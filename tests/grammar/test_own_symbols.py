@@ -66,7 +66,7 @@ def test_a_slip_is_one_line_with_its_place(
 def test_no_meanings_at_all_are_told_when_it_is_registered(template) -> None:
     plain = replace(template, id="my/2", meanings={})
     with pytest.raises(ValueError, match="must say what D_0, K, L, N, R, eta_c, m, mu, sigma is"):
-        theorems.register([plain])
+        theorems.load([plain])
 
 
 @pytest.mark.usefixtures("own_theorems_forgotten")

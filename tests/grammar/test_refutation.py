@@ -9,6 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.theorems.registry import ids
 from tests.theorems import own
 
 FAULT = Refutation("(3) needs K > 1, as in Eq. (2).", Weight.GAP, "K > 1", regimes=("usual",))
@@ -50,7 +51,7 @@ def test_what_mends_a_statement_is_another_reading() -> None:
 def test_only_results_of_a_paper_count_as_theorems() -> None:
     results = {kind for kind in StatementKind if kind.is_result}
     assert {str(kind) for kind in results} == {"theorem", "corollary", "lemma"}
-    of = {identifier: theorems.get(identifier).kind for identifier in theorems.ids()}
+    of = {identifier: theorems.get(identifier).kind for identifier in ids()}
     assert of["fedar/assumption-7"] is StatementKind.ASSUMPTION
     assert of["pac/1-guessing"] is of["pac/1-equivalence"] is StatementKind.SKETCH
     assert of["fedau/3-step"] is of["pac/1-sum"] is StatementKind.STEP

@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from fltheory.hardware import client_loss, flat_parameters, module_at  # noqa: E402
+from fltheory.hardware import client_loss, module_at  # noqa: E402
 from fltheory.testing import check_algorithm  # noqa: E402
 
 LAWS = ["returns-models", "by-hand", "uneven-participation", "no-data", "server-lr"]
@@ -28,7 +28,8 @@ def fedavg(x0: Any, clients: Any, trace: Any, **given: Any) -> np.ndarray:
                 client_loss(clients[k], module).backward()
                 optimizer.step()
             weight = clients[k].n_samples if given["weighting"] == "n_samples" else 1
-            change = change + weight * (flat_parameters(module) - x)
+            after = torch.nn.utils.parameters_to_vector(module.parameters())
+            change = change + weight * (after.detach().numpy() - x)
             total += weight
         models.append(x + given["server_lr"] * change / total if total else x)
     return np.array(models)

@@ -84,8 +84,7 @@ ALGORITHMS = [
     WarmStarted(Scaffold(0.05, 3)),
 ]
 NOT_ALGORITHMS = {
-    *("Algorithm", "CappedLinear", "Clients", "Constant", "Harmonic", "InactivityWeight"),
-    *("Schedule", "State", "StepSizes"),
+    *("CappedLinear", "Constant", "Harmonic"),
 }
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fltheory.learnability import Source, uniform
+from fltheory.learnability import Source
 from fltheory.learnability.arrays import disagreement_at, excess_at
-from fltheory.learnability.marginal import Marginal
+from fltheory.learnability.marginal import Marginal, uniform
 from fltheory.learnability.population import Population
 
 STEPS = Marginal((0, "1/4", "1/2", 1), ("1/2", "1/8", "3/8"))

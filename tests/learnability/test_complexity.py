@@ -6,8 +6,9 @@ import math
 
 import pytest
 
-from fltheory.learnability import Source, uniform
+from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
+from fltheory.learnability.marginal import uniform
 from fltheory.learnability.noiseless import NoiselessLaw
 from fltheory.learnability.population import as_population
 

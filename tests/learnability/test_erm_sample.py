@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from fltheory.learnability import Source, mixture, uniform
+from fltheory.learnability import Source
 from fltheory.learnability.arrays import excess_at
 from fltheory.learnability.erm_sample import _Side, _Walks, sample_erm
-from fltheory.learnability.marginal import Marginal
+from fltheory.learnability.marginal import Marginal, uniform
 from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.population import Population, as_population
+from fltheory.learnability.population import Population, as_population, mixture
 from fltheory.learnability.server_assisted import draw, worst_minimiser
 
 HALF = Fraction(1, 2)

@@ -9,9 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability import Source, uniform
+from fltheory.learnability import Source
 from fltheory.learnability.erm_sample import sample_erm
 from fltheory.learnability.grid_law import GridLaw
+from fltheory.learnability.marginal import uniform
 from fltheory.learnability.population import Population, as_population
 
 HALF = Fraction(1, 2)

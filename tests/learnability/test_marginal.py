@@ -7,8 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability import uniform
-from fltheory.learnability.marginal import Marginal
+from fltheory.learnability.marginal import Marginal, uniform
 
 STEPS = Marginal((0, 1, 3, 4), ("1/2", 0, "1/2"))
 

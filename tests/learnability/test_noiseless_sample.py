@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.learnability import Source, uniform
-from fltheory.learnability.marginal import Marginal
+from fltheory.learnability import Source
+from fltheory.learnability.marginal import Marginal, uniform
 from fltheory.learnability.noiseless import NoiselessLaw
 from fltheory.learnability.noiseless_sample import sample_noiseless
 from fltheory.learnability.population import as_population

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fltheory.learnability import Source, mixture, uniform
+from fltheory.learnability import Source
 from fltheory.learnability.arrays import excess_at
-from fltheory.learnability.marginal import Marginal
-from fltheory.learnability.population import Population, as_population
+from fltheory.learnability.marginal import Marginal, uniform
+from fltheory.learnability.population import Population, as_population, mixture
 from fltheory.learnability.relation import alpha_bounds, bernstein_constant, relate
 
 HALF = Fraction(1, 2)

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from fltheory.learnability import Source, uniform
+from fltheory.learnability import Source
+from fltheory.learnability.marginal import uniform
 from fltheory.learnability.noiseless import NoiselessLaw
 from fltheory.learnability.population import Population, as_population
 from fltheory.learnability.server_assisted import (

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from fltheory.learnability import FederatedSystem, Source, uniform
+from fltheory.learnability import FederatedSystem, Source
 from fltheory.learnability.complexity import cited_complexity
+from fltheory.learnability.marginal import uniform
 from fltheory.learnability.population import as_population
 from fltheory.learnability.system import (
     ServerAssistedSystem,

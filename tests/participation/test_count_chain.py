@@ -8,7 +8,8 @@ import pytest
 from fltheory.algorithms import FedAvg, WeightedFedAvg
 from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.trajectory import FIELDS
-from fltheory.participation import MarkovOnOff, count_chain
+from fltheory.participation import MarkovOnOff
+from fltheory.participation.count_chain import count_chain
 from fltheory.problems import QuadraticProblem
 
 GROUPS = [[0, 2, 4], [1, 3], [5]]

@@ -11,6 +11,7 @@ from typing import Any
 import sympy as sp
 
 from fltheory import theorems
+from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.refutation import Refutation, StatementKind
@@ -18,7 +19,7 @@ from fltheory.grammar.units import PURE
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.html.html_report import certificates_in
 from fltheory.report.html.report_view import CertificateView
-from fltheory.theorems import Hypothesis, PointQuantity, Regime, Statement
+from fltheory.theorems import Hypothesis, PointQuantity, Regime
 from fltheory.verify import Outcome, Verdict, check_regimes
 from fltheory.verify.runs import Cell
 from tests.fewer_regimes import with_regimes

@@ -16,12 +16,13 @@ from markupsafe import Markup
 from fltheory import theorems
 from fltheory.claims.decay import DecayClaim
 from fltheory.claims.learning import LearningClaim
+from fltheory.claims.statement import Statement
 from fltheory.grammar.printed_form import printed_latex, printed_lines
 from fltheory.report.html.mathml import mathml, typeset
 from fltheory.report.html.report_view import Reading
 from fltheory.report.pages.paper_page import paper_page
 from fltheory.report.terminal.explanation import explanation
-from fltheory.theorems import DirectionClaim, RateClaim, Statement
+from fltheory.theorems import DirectionClaim, RateClaim
 
 STATEMENTS = theorems.registered()
 IN_MATHML = {"<=": "≤", "<": "<", ">=": "≥", ">": ">", "= O": "=O", "goes with": "goeswith"}

@@ -17,8 +17,8 @@ from fltheory.sweep import Store
 from fltheory.sweep.kept import KeptWork
 from fltheory.sweep.kept_map import map_into
 from fltheory.theorems.registry import registered
-from fltheory.verify import MapAxis, default_axis, map_region
-from fltheory.verify.region.map_parameters import default_axis_names
+from fltheory.verify import MapAxis, map_region
+from fltheory.verify.region.map_parameters import default_axis, default_axis_names
 
 Q, ROUNDS = MapAxis("q", (0.05, 0.9)), MapAxis("rounds", (1.0, 30.0))
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.sweep import Store, StoreError
+from fltheory.sweep import Store
 from fltheory.sweep.cell import Row
+from fltheory.sweep.store import StoreError
 
 ROW = Row(
     "k", "a/1", "printed", "{}", 0, 2000, "HOLDS", "EXACT", 0.1, 1.0, 0.1, 0.0, "", "", "v", 1.0

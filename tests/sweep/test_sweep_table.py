@@ -10,9 +10,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fltheory.sweep import Store, read_results, write_results
+from fltheory.sweep import Store, read_results
 from fltheory.sweep.cell import Row
-from fltheory.sweep.table import Condition
+from fltheory.sweep.table import Condition, write_results
 
 ROW = Row("k", "a/1", "printed", "{}", 0, 9, "HOLDS", "EXACT", 0.1, 1.0, 0.1, 0.0, "", "", "v", 2.5)
 

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from fltheory import theorems
-from fltheory.testing import each_cell, rows_of
-from fltheory.testing.cells import failure, lines, properties, records, reported
+from fltheory.testing import each_cell
+from fltheory.testing.cells import failure, lines, properties, records, reported, rows_of
 from fltheory.verify import Outcome
 from fltheory.verify.baseline import record_of
 from tests.verify.cells import cell

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import Algorithm, CappedLinear, FedAR, FedNova, FedProx
-from fltheory.algorithms.contract import CLIENTS
+from fltheory.algorithms import CappedLinear, FedAR, FedNova, FedProx
+from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients

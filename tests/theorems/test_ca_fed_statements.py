@@ -17,6 +17,7 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
+from fltheory.claims.statement_units import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
@@ -218,7 +219,7 @@ FLAGGED = {
 
 
 def test_units_of_the_printed_bound() -> None:
-    flags = {flag.place: str(flag) for flag in theorems.unit_flags(ca_fed.THEOREM_2)}
+    flags = {flag.place: str(flag) for flag in unit_flags(ca_fed.THEOREM_2)}
     assert set(flags) == set(FLAGGED)
     for place, part in FLAGGED.items():
         assert part in flags[place]
@@ -236,7 +237,7 @@ def test_units_of_the_printed_bound() -> None:
     ],
 )
 def test_units_of_the_others_fit(identifier: str, reading: str) -> None:
-    assert theorems.unit_flags(theorems.get(identifier, reading)) == ()
+    assert unit_flags(theorems.get(identifier, reading)) == ()
 
 
 def test_a_setting_of_another_kind_is_named() -> None:

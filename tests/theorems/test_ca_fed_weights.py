@@ -17,7 +17,7 @@ from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.ca_fed.weights import convexity_ratio, summand_curvature_ratio
 from fltheory.validation import FloatArray
 from fltheory.verify import Outcome, check
-from fltheory.weights import optimal_for_convergence
+from fltheory.weights import optimal
 from fltheory.weights.convergence import fastest
 
 
@@ -121,8 +121,8 @@ def test_a_segment_on_which_the_claim_fails() -> None:
 
 def test_order_of_optimal_weights_turns_with_theta() -> None:
     pi = np.array([0.9, 0.5, 0.3])
-    calm = optimal_for_convergence(pi, a=pi, b=0.5)
-    noisy = optimal_for_convergence(pi, a=pi, b=0.0)
+    calm = optimal(pi, a=pi, b=0.5, objective="convergence")
+    noisy = optimal(pi, a=pi, b=0.0, objective="convergence")
     assert calm.total_multiplier > 0
     assert (np.diff(calm.q) <= 0).all()
     assert noisy.total_multiplier < 0
@@ -132,7 +132,7 @@ def test_order_of_optimal_weights_turns_with_theta() -> None:
 def test_weights_of_27_are_not_affine_in_availability() -> None:
     """q_k = (lambda - theta/pi_k)/(sigma^2 sum eta^2): affine in 1/pi_k."""
     pi = np.array([0.9, 0.7, 0.5])
-    found = optimal_for_convergence(pi, a=pi, b=0.35)
+    found = optimal(pi, a=pi, b=0.35, objective="convergence")
     assert (found.q > 0).all()
     slopes = np.diff(found.q) / np.diff(pi)
     inverse = np.diff(found.q) / np.diff(1 / pi)

@@ -9,6 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg
+from fltheory.claims.statement_units import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import UniformSubset
@@ -77,4 +78,4 @@ def test_the_unrolled_constant_bounds_its_recursion() -> None:
 
 @pytest.mark.parametrize("claim", cited_lemmas.STATEMENTS, ids=lambda s: f"{s.id} {s.reading}")
 def test_units_fit(claim) -> None:
-    assert theorems.unit_flags(claim) == ()
+    assert unit_flags(claim) == ()

@@ -11,12 +11,12 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import FedAU, FedAvg, WeightedFedAvg
+from fltheory.claims.statement_units import unit_flags
 from fltheory.engines import Setting, stationary
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
-from fltheory.theorems import unit_flags
 from fltheory.theorems.fedau import statements as fedau
 from fltheory.verify import Outcome, check
 

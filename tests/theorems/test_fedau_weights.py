@@ -13,6 +13,7 @@ from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.fedau.weights import counted, last_line
+from fltheory.theorems.registry import readings
 from fltheory.verify import Outcome, check
 
 P, K, T = np.array([0.2, 0.6]), 4, 50
@@ -62,7 +63,7 @@ def test_lines_of_the_proof() -> None:
 @pytest.mark.parametrize("identifier", ["fedau/3-rounds", "fedau/3-step"])
 @pytest.mark.parametrize("reading", ["printed", "derived"])
 def test_the_worst_round_and_client(identifier: str, reading: str) -> None:
-    if reading not in theorems.readings(identifier):
+    if reading not in readings(identifier):
         return
     errors = weight_error(P, K, T).values
     first = K if reading == "derived" else 1

@@ -3,6 +3,7 @@
 import pytest
 
 from fltheory import theorems
+from fltheory.theorems.registry import ids, readings
 
 WHOLE = ("printed", "derived", "repaired")
 TIGHT = ("printed", "derived", "tight")
@@ -57,10 +58,10 @@ READINGS = {
 
 
 def test_every_statement_has_its_readings() -> None:
-    assert theorems.ids() == tuple(READINGS)
-    for identifier, readings in READINGS.items():
-        assert theorems.readings(identifier) == readings
-        for reading in theorems.readings(identifier):
+    assert ids() == tuple(READINGS)
+    for identifier, expected in READINGS.items():
+        assert readings(identifier) == expected
+        for reading in readings(identifier):
             statement = theorems.get(identifier, reading=reading)
             assert (statement.id, statement.reading) == (identifier, reading)
 

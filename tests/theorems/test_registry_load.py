@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
+from fltheory.theorems.registry import ids
 from tests.theorems import own
 
 FILE = Path(own.__file__)
@@ -20,25 +21,25 @@ def test_a_file_registers_its_statements() -> None:
     loaded = theorems.load(FILE)
     assert [statement.id for statement in loaded] == ["own/true", "own/false"]
     assert theorems.get("own/true") is loaded[0]
-    assert theorems.ids()[-2:] == ("own/true", "own/false")
+    assert ids()[-2:] == ("own/true", "own/false")
 
 
 def test_a_later_statement_takes_the_place_of_an_earlier_one_of_your_own() -> None:
     theorems.load(FILE)
     other = replace(own.TRUE, title="another")
-    theorems.register([other])
+    theorems.load([other])
     assert theorems.get("own/true") is other
 
 
 def test_an_id_is_not_given_twice() -> None:
     with pytest.raises(ValueError, match=r"id must be one that no other theorem has.*own/true"):
-        theorems.register([own.FALSE, own.TRUE, replace(own.TRUE, title="another")])
-    assert "own/false" not in theorems.ids()
+        theorems.load([own.FALSE, own.TRUE, replace(own.TRUE, title="another")])
+    assert "own/false" not in ids()
 
 
 def test_a_paper_theorem_cannot_be_replaced() -> None:
     with pytest.raises(ValueError, match=r"got 'sa-fl/5' \(printed\) again"):
-        theorems.register([replace(own.TRUE, id="sa-fl/5")])
+        theorems.load([replace(own.TRUE, id="sa-fl/5")])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fltheory import theorems
 from fltheory.algorithms import FedAvg, Scaffold, WarmStarted
+from fltheory.claims.statement_units import unit_flags
 from fltheory.derivations import derivation_check
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation, check_step
@@ -95,7 +96,7 @@ def test_a_warm_start_does_not_count_as_a_round() -> None:
 
 @pytest.mark.parametrize("statement", scaffold.STATEMENTS, ids=lambda s: f"{s.id} {s.reading}")
 def test_units_fit(statement) -> None:
-    assert theorems.unit_flags(statement) == ()
+    assert unit_flags(statement) == ()
 
 
 @pytest.mark.parametrize(

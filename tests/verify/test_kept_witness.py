@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_is_refuted_again_with_both_sides_and_hypotheses(folder: Path) -> None:
-    theorems.register(own.STATEMENTS)
+    theorems.load(own.STATEMENTS)
     witness = read_kept_witness(folder / "found.toml")
     assert witness.refutes
     assert witness.verdict.truth == pytest.approx(0.25**5)
@@ -42,7 +42,7 @@ def test_it_is_refuted_again_with_both_sides_and_hypotheses(folder: Path) -> Non
 
 
 def test_a_mended_theorem_is_refuted_no_more(folder: Path) -> None:
-    theorems.register([replace(own.TRUE, id="own/false")])
+    theorems.load([replace(own.TRUE, id="own/false")])
     witness = read_kept_witness(folder / "found.toml")
     assert not witness.refutes
     assert kept_witness_text(witness).startswith(
@@ -62,7 +62,7 @@ def test_what_is_no_witness_is_refused(folder: Path) -> None:
 
 
 def test_the_report_shows_it_with_its_grade(folder: Path) -> None:
-    theorems.register(own.STATEMENTS)
+    theorems.load(own.STATEMENTS)
     (view,) = kept_in(folder, theorems.registered("own/false"))
     assert kept_in(folder, theorems.registered("own/true")) == ()
     page = html_report([own.FALSE], [], (), case()[3], [view])

@@ -14,6 +14,7 @@ from fltheory.engines.measured.measured_run import Bracket, MeasuredRun
 from fltheory.engines.trajectory import Trajectory, round_arrays
 from fltheory.participation import UniformSubset
 from fltheory.problems import MultinomialProblem
+from fltheory.theorems.registry import readings
 from fltheory.verify import Outcome
 from fltheory.verify.on_hardware import check_on_hardware
 
@@ -172,7 +173,7 @@ def test_all_readings_apply_the_same_constants():
     run = made_up()
     sigma, sigma_G, mu = 0.5, 1.0, run.problem.mu
     price = 4 * Q * sigma_G**2 / mu**2 + 2 * Q * run.algorithm.client_lr * sigma**2 / (mu * SIZE)
-    for reading in theorems.readings("sa-fl/5"):
+    for reading in readings("sa-fl/5"):
         found = check_on_hardware(theorems.get("sa-fl/5", reading), run)
         assert (found.theorem, found.reading) == ("sa-fl/5", reading)
         expected = bound(run, sigma, 0.25, sigma_G, run.problem.L)

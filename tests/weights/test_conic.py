@@ -22,8 +22,8 @@ def problem_of(n_clients: int, bias: float, b: float, rarest: float) -> TradeOff
 @pytest.mark.parametrize(("n_clients", "b"), [(2, 0.0), (2, 1e4), (24, 1e-4)])
 def test_it_keeps_its_promise_at_every_scale(n_clients: int, b: float, bias: float) -> None:
     problem = problem_of(n_clients, bias, b, 1.0)
-    found = weights.solve(problem, "cvxpy")
-    newton = weights.solve(problem, "newton")
+    found = weights.optimal(problem, method="cvxpy")
+    newton = weights.optimal(problem, method="newton")
     assert found.kkt_residual <= 1e-8
     assert abs(found.error / newton.error - 1) <= 1e-8
 
@@ -47,7 +47,7 @@ def test_another_solver_finds_nothing_better(n_clients: int, bias: float) -> Non
         constraints={"type": "eq", "fun": lambda q: q.sum() - 1},
         options={"ftol": 1e-15, "maxiter": 1000},
     )
-    found = weights.solve(problem, "cvxpy")
+    found = weights.optimal(problem, method="cvxpy")
     assert error(found.q) <= other.fun * (1 + 1e-12)
     assert error(found.q) == pytest.approx(other.fun, rel=1e-6)
     np.testing.assert_allclose(found.q, other.x, atol=1e-3)
@@ -57,4 +57,4 @@ def test_what_it_cannot_do_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without refinement the first program is 1e-5 off."""
     monkeypatch.setattr(conic, "_MOST_REFINEMENTS", 0)
     with pytest.raises(ArithmeticError, match=r"found by cvxpy .* at most 1e-08"):
-        weights.solve(problem_of(24, 1e12, 1.0, 1.0), "cvxpy")
+        weights.optimal(problem_of(24, 1e12, 1.0, 1.0), method="cvxpy")

@@ -30,7 +30,7 @@ def test_without_offset_more_weight_for_the_less_available() -> None:
     q = lambda - theta / pi with sum q = 1 and sum pi q^2 = 2 lambda pi'q. Of the two stationary
     points, (1/3, 2/3) is the one in range: pi'q = 1/2, sum pi q^2 = 2/9, lambda = 2/9.
     """
-    found = weights.optimal_for_convergence([1.0, 0.25], a=[1.0, 0.25], b=0.0)
+    found = weights.optimal([1.0, 0.25], a=[1.0, 0.25], b=0.0, objective="convergence")
     np.testing.assert_allclose(found.q, [1 / 3, 2 / 3], rtol=1e-13)
     assert found.optimization_error == pytest.approx(2 / 9, rel=1e-13)
     assert found.availability_multiplier == pytest.approx(2 / 9, rel=1e-13)
@@ -41,16 +41,16 @@ def test_without_offset_more_weight_for_the_less_available() -> None:
 def test_curvatures_that_hardly_count_leave_all_to_the_most_available(scale: float) -> None:
     """As a vanishes (1/2 q'Aq + b) / (pi'q) is b / (pi'q): q is all on the largest pi."""
     pi = np.array([0.7, 0.9, 0.5, 0.3])
-    found = weights.optimal_for_convergence(pi, a=scale * pi, b=400.0)
+    found = weights.optimal(pi, a=scale * pi, b=400.0, objective="convergence")
     np.testing.assert_allclose(found.q, [0.0, 1.0, 0.0, 0.0], atol=1e-12)
-    shared = weights.optimal_for_convergence([0.3, 0.9, 0.9], a=scale, b=400.0)
+    shared = weights.optimal([0.3, 0.9, 0.9], a=scale, b=400.0, objective="convergence")
     np.testing.assert_allclose(shared.q, [0.0, 0.5, 0.5], atol=1e-12)
 
 
 @given(problems())
 def test_the_form_of_equation_27(problem) -> None:
     """q_k = (lambda pi_k - theta)+ / a_k, and lambda is the minimum itself."""
-    found = weights.optimal_for_convergence(**problem)
+    found = weights.optimal(**problem, objective="convergence")
     right = found.availability_multiplier * problem["availability"] - found.total_multiplier
     scale = np.abs(found.availability_multiplier * problem["availability"]) + abs(
         found.total_multiplier
@@ -69,7 +69,7 @@ def test_guideline_a_needs_a_large_enough_offset(problem) -> None:
     With a in proportion to pi as in Theorem 2, the weights then rise with availability, as the
     guideline says; if not, they fall.
     """
-    found = weights.optimal_for_convergence(**problem)
+    found = weights.optimal(**problem, objective="convergence")
     quadratic = 0.5 * float(problem["a"] @ found.q**2)
     if abs(problem["b"] - quadratic) < 1e-6 * (problem["b"] + quadratic):
         return
@@ -85,7 +85,7 @@ def test_guideline_a_needs_a_large_enough_offset(problem) -> None:
 
 @given(problems(), st.integers(0, 1000))
 def test_no_random_weights_are_better(problem, seed: int) -> None:
-    found = weights.optimal_for_convergence(**problem)
+    found = weights.optimal(**problem, objective="convergence")
     rng = np.random.default_rng(seed)
     for _ in range(20):
         other = found.q + found.q.mean() * 10 ** rng.uniform(-5, 0) * rng.random(found.q.size)
@@ -102,7 +102,7 @@ def test_no_random_weights_are_better(problem, seed: int) -> None:
 def test_an_independent_solver_agrees(b: float) -> None:
     rng = np.random.default_rng(3)
     pi, a = rng.uniform(0.05, 1, 200), rng.uniform(50, 200, 200)
-    found = weights.optimal_for_convergence(pi, a=a, b=b)
+    found = weights.optimal(pi, a=a, b=b, objective="convergence")
     conic = weights.optimal(pi, np.full(200, 1 / 200), a=a, b=b, bias=0.0, method="cvxpy")
     assert conic.error == pytest.approx(found.error, rel=1e-8)
     assert weights.optimal(pi, np.full(200, 1 / 200), a=a, b=b, bias=0.0).error == found.error
@@ -111,7 +111,7 @@ def test_an_independent_solver_agrees(b: float) -> None:
 def test_a_vanishing_bias_is_the_limit_of_small_ones() -> None:
     """The bias left out costs at most bias * chi2 at the optimum that has it."""
     pi, alpha = np.array([0.9, 0.5, 0.3]), np.array([0.2, 0.3, 0.5])
-    none = weights.optimal_for_convergence(pi, a=1.0, b=0.1)
+    none = weights.optimal(pi, a=1.0, b=0.1, objective="convergence")
     for bias in (1e-3, 1e-6, 1e-9):
         some = weights.optimal(pi, alpha, a=1.0, b=0.1, bias=bias)
         assert none.error <= some.optimization_error * (1 + 1e-14)
@@ -128,4 +128,4 @@ def test_a_vanishing_bias_is_the_limit_of_small_ones() -> None:
 )
 def test_bad_input_is_named(arguments, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        weights.optimal_for_convergence(arguments[0], a=arguments[1], b=1.0)
+        weights.optimal(arguments[0], a=arguments[1], b=1.0, objective="convergence")

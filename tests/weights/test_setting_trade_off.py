@@ -7,7 +7,8 @@ import pytest
 
 from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.problems import QuadraticProblem
-from fltheory.weights import for_setting, solve
+from fltheory.weights import for_setting
+from fltheory.weights.optimum import solve
 
 CLIENTS = QuadraticProblem(
     np.diag([2.0, 0.5]), [[-1.0, 0.0], [1.0, 0.0]], sigma=3.0, target_weights=[0.25, 0.75]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.weights import read_sizes
+from fltheory.weights.sizes_file import read_sizes
 
 CLIENTS = ("ann", "bob", "cid, jr")
 

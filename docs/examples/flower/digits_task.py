@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from flwr.app import ArrayRecord, MetricRecord
 
-from fltheory.flower import Layout, local_client_app
+from fltheory.flower import local_client_app
+from fltheory.flower.layout import Layout
 from fltheory.hardware.datasets import load
 from fltheory.hardware.local_training import LocalTraining
 from fltheory.hardware.models import build

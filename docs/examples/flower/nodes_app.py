@@ -11,7 +11,7 @@ from flwr.app import ArrayRecord, Context, MetricRecord
 from flwr.serverapp import Grid, ServerApp
 
 from fltheory.algorithms import Scaffold
-from fltheory.flower import AlgorithmStrategy, GradientClient, local_client_app
+from fltheory.flower import AlgorithmStrategy, local_client_app
 from fltheory.hardware.datasets import load
 from fltheory.validation import FloatArray
 
@@ -44,11 +44,11 @@ class Softmax:
         return (self._inputs.T @ push).reshape(-1) / self.n_samples + 1e-4 * x
 
 
-def client(number: int) -> GradientClient:
+def client(number: int) -> Softmax:
     """Return the client of a node: the even digits, or the odd ones."""
     train = load("digits").train
     mine = train.labels % 2 == number
-    return GradientClient(Softmax(train.images[mine], train.labels[mine]))
+    return Softmax(train.images[mine], train.labels[mine])
 
 
 def accuracy(server_round: int, arrays: ArrayRecord) -> MetricRecord:

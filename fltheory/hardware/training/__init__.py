@@ -8,7 +8,6 @@ except ImportError as error:
     ) from error
 
 from fltheory.hardware.training.measure import measure
-from fltheory.hardware.training.run import train
-from fltheory.hardware.training.table import experiment, read_experiment
+from fltheory.hardware.training.table import read_experiment
 
-__all__ = ["experiment", "measure", "read_experiment", "train"]
+__all__ = ["measure", "read_experiment"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.algorithms import Algorithm, F3ast
-from fltheory.algorithms.contract import Schedule
+from fltheory.algorithms import F3ast
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.algorithms.table import Listed, listed
 from fltheory.hardware.training.strict import made
 from fltheory.logs.played_log import PlayedLog

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fltheory.algorithms import Algorithm, Harmonic, Scheduled, ServerMomentum
-from fltheory.algorithms.contract import Schedule
+from fltheory.algorithms import Harmonic, Scheduled, ServerMomentum
+from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.hardware import models
 from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData

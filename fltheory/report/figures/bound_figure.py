@@ -47,7 +47,7 @@ def figure_of_one(
     points: Mapping[str, tuple[float, float]],
     levels: Mapping[str, float],
 ) -> Figure:
-    """Draw a statement's two sides over one variable, as `bound_figure` does."""
+    """Draw a statement's two sides over one variable, as `figure` does."""
     figure, axes = blank()
     draw_curve(axes, curve)
     draw_levels(axes, levels)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from fltheory.logs import LogDescription
+    from fltheory.logs.description import LogDescription
 
 _MOST_ROWS = 400
 _MOST_COLUMNS = 600

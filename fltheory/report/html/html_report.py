@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.refutation import Weight
@@ -30,7 +31,6 @@ from fltheory.report.html.report_view import (
 )
 from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.report.terminal.verdict_table import what_is_refuted
-from fltheory.theorems import Statement
 from fltheory.verify import Outcome, check, read_certificate
 from fltheory.verify.certificates.certificate_checker import parsed
 from fltheory.verify.kept_witness import read_kept_witness

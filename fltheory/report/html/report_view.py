@@ -16,6 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from fltheory.claims.statement import Statement
 from fltheory.decimals import fraction_text
 from fltheory.evidence.verdict import Grade, HypothesisCheck
 from fltheory.grammar.refutation import Refutation
@@ -23,7 +24,6 @@ from fltheory.report.html.mathml import symbol, typeset, typeset_assertion
 from fltheory.report.html.sparkline import sparkline
 from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.report.terminal.verdict_table import ratio_text, remark
-from fltheory.theorems import Statement
 from fltheory.verify import Outcome
 from fltheory.verify.runs import Cell
 

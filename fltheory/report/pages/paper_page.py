@@ -9,10 +9,11 @@ from itertools import takewhile
 
 import sympy as sp
 
+from fltheory.claims.statement import Statement
 from fltheory.grammar.assertion import Assertion
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import related_latex
-from fltheory.theorems import Hypothesis, Statement
+from fltheory.theorems import Hypothesis
 from fltheory.verify.baseline import Baseline
 
 _READINGS: Mapping[str, str] = {

@@ -19,7 +19,7 @@ from fltheory.fedau import BestCutoff
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 from fltheory.progress import Progress
-from fltheory.report.figures.bounds_figure import bound_figure
+from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
 from fltheory.validation import FloatArray
@@ -135,7 +135,7 @@ def cutoff_figure(
         replicas=drawn if drawn >= _FEWEST_DRAWN else 0,
     )
     names = ("best", r"$\log_c T$", "50")
-    return bound_figure(
+    return figure(
         curve,
         title=f"T = {rounds}",
         points={

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import sympy as sp
 
+from fltheory.claims.statement import Statement
+from fltheory.claims.statement_units import unit_flags
 from fltheory.derivations.derivation import (
     Derivation,
     Equal,
@@ -17,7 +19,6 @@ from fltheory.derivations.derivation import (
 )
 from fltheory.derivations.derivation_check import check_derivation
 from fltheory.progress import Progress
-from fltheory.theorems import Statement, unit_flags
 
 _NAME_OF_DIFFERENCE: Mapping[type, str] = {
     Equal: "left side less right side",

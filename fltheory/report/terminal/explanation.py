@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 import sympy as sp
 
+from fltheory.claims.statement import Statement
 from fltheory.grammar.printed_form import printed_lines, printed_text
-from fltheory.theorems import Statement
 from fltheory.verify import Outcome
 
 

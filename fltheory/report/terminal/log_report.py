@@ -8,7 +8,7 @@ import numpy as np
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from fltheory.logs import LogDescription
+    from fltheory.logs.description import LogDescription
     from fltheory.validation import FloatArray
 
 _NAMES_SHOWN = 5

@@ -9,30 +9,6 @@ from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.kept_witness import KeptWitness
 from fltheory.verify.safari.rate_falsification import RateFalsification
-from fltheory.verify.search.falsification import Falsification
-
-
-def falsification_effort(found: Falsification) -> str:
-    """Return how many settings were tried, how many applied, and the largest ratio."""
-    return (
-        f"{found.settings_tried} settings tried, {found.settings_applicable} of them met every "
-        f"hypothesis, largest truth/bound {found.best_ratio:.4g}"
-    )
-
-
-def falsification_text(found: Falsification) -> str:
-    """Return the witness, or how hard it was looked for."""
-    effort = falsification_effort(found)
-    name = f"{found.theorem} ({found.reading})"
-    if found.witness is None:
-        return f"{name}: no refutation found; {effort}"
-    lines = [f"{name}: REFUTED; {effort}", *_indented(found.witness.lines)]
-    for one in found.natural:
-        lines.append(f"  fault alone, mended by {one.fault.about} [{one.fault.source}]:")
-        lines.append(f"    {one.line}")
-        if one.witness is not None and one.witness != found.witness:
-            lines += [f"      {line}" for line in one.witness.lines]
-    return "\n".join(lines)
 
 
 def rate_falsification_text(found: RateFalsification) -> str:

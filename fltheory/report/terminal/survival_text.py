@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fltheory.report.terminal.refutation_text import falsification_text
 from fltheory.verify.search.survival import Survival
 
 
@@ -15,7 +14,7 @@ def survival_text(survival: Survival) -> str:
 
 def _lines(survival: Survival) -> Iterator[str]:
     found = survival.search
-    yield falsification_text(found)
+    yield str(found)
     if found.witness is None:
         yield f"{found.theorem} ({found.reading}) survives the search, which is not a proof"
     for mend, without in survival.without:

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from fltheory.claims.statement import Statement
 from fltheory.grammar.refutation import Weight
-from fltheory.theorems import Statement
 from fltheory.verify import Outcome, Verdict
 from fltheory.verify.runs import Cell
 

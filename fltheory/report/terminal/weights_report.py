@@ -9,11 +9,11 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
+from fltheory.claims.bound_curve import BoundCurve
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.validation import FloatArray
-from fltheory.verify import BoundCurve
 from fltheory.weights.client_weights import ClientWeights
 from fltheory.weights.optimum import solve
 from fltheory.weights.result import OptimalWeights

@@ -32,7 +32,7 @@ from fltheory.theorems.ca_fed.symbols import (
 )
 from fltheory.theorems.ca_fed.symbols import theta as theta_star
 from fltheory.validation import FloatArray
-from fltheory.weights import optimal_for_convergence
+from fltheory.weights import optimal
 from fltheory.weights.convergence import fastest
 
 _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
@@ -66,7 +66,7 @@ def _fastest(s: CaFedSetting) -> tuple[Any, Any] | None:
     if is_exact(s.pi):
         q = fastest(s.pi, a, b, s.total)
         return q, (b - (a * q**2).sum() / 2) / s.total
-    found = optimal_for_convergence(s.pi, a=a, b=b, total=s.total)
+    found = optimal(s.pi, a=a, b=b, total=s.total, objective="convergence")
     return found.q, found.total_multiplier
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from fltheory.claims.learning import LearningRegime
-from fltheory.learnability import Source, uniform
-from fltheory.learnability.marginal import Marginal
+from fltheory.learnability import Source
+from fltheory.learnability.marginal import Marginal, uniform
 from fltheory.learnability.population import Population, as_population
 from fltheory.learnability.system import (
     DisagreementCase,

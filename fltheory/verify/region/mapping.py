@@ -9,11 +9,12 @@ from functools import cached_property
 
 import numpy as np
 
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
-from fltheory.theorems import Family, Statement
+from fltheory.theorems import Family
 from fltheory.validation import FloatArray
 from fltheory.verify.check import check
 from fltheory.verify.region.map_parameters import MapAxis, varied

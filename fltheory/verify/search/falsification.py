@@ -56,6 +56,27 @@ class Falsification:
     best: Found | None
     natural: tuple[NaturalWitness, ...] = ()
 
+    @property
+    def effort(self) -> str:
+        """How many settings were tried, how many applied, and the largest ratio."""
+        return (
+            f"{self.settings_tried} settings tried, {self.settings_applicable} of them met every "
+            f"hypothesis, largest truth/bound {self.best_ratio:.4g}"
+        )
+
+    def __str__(self) -> str:
+        """Return the witness, or how hard the search looked."""
+        name = f"{self.theorem} ({self.reading})"
+        if self.witness is None:
+            return f"{name}: no refutation found; {self.effort}"
+        lines = [f"{name}: REFUTED; {self.effort}", *(f"  {line}" for line in self.witness.lines)]
+        for one in self.natural:
+            lines.append(f"  fault alone, mended by {one.fault.about} [{one.fault.source}]:")
+            lines.append(f"    {one.line}")
+            if one.witness is not None and one.witness != self.witness:
+                lines += [f"      {line}" for line in one.witness.lines]
+        return "\n".join(lines)
+
 
 class _Search(Protocol):
     """A search that keeps count and the best."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from fltheory.claims.statement import Statement
 from fltheory.grammar.repair import Mend
 from fltheory.progress import Progress, within
-from fltheory.theorems import Statement
 from fltheory.verify.search.falsification import DEFAULT_BUDGET, Falsification, falsify
 
 

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import sympy as sp
 
 from fltheory.claims.named_numbers import NUMBERS
+from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
-from fltheory.theorems import BoundedQuantity, Statement, Theorem
+from fltheory.theorems import BoundedQuantity, Theorem
 from fltheory.worst_case.audits.quadratic_descent import (
     quadratic_descent_witness,
     quadratic_gradient_witness,

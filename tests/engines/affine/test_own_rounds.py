@@ -9,7 +9,8 @@ import pytest
 from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
-from fltheory.engines import NotAffineError, Setting, exact, paths
+from fltheory.engines import Setting, exact, paths
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 

@@ -13,7 +13,8 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
-from fltheory.engines import NotAffineError, Setting, exact, monte_carlo
+from fltheory.engines import Setting, exact, monte_carlo
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.observables import BiasedExcessLoss
 from fltheory.participation import MarkovOnOff

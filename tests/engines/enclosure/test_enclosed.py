@@ -11,7 +11,6 @@ from oracles import random_problem
 
 from fltheory.algorithms import (
     AdaFed,
-    Algorithm,
     AveragedIterate,
     ClusterFedVarp,
     Constant,
@@ -34,8 +33,9 @@ from fltheory.algorithms import (
     WarmStarted,
     WeightedFedAvg,
 )
-from fltheory.algorithms.contract import Schedule
-from fltheory.engines import NotAffineError, Setting, exact, paths, stationary
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.engines import Setting, exact, paths, stationary
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import RATIONAL, Balls, InexactRoundError
 from fltheory.engines.enclosure import enclosed
 from fltheory.engines.enclosure.enclosed import ExactRun, NotEnclosedError, enclosed_limits

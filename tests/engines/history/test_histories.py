@@ -11,7 +11,8 @@ import pytest
 from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, FedNova, FedProx, Mifa, Scaffold
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
 from fltheory.algorithms.inactivity_weights import CappedLinear
-from fltheory.engines import NotAffineError, Setting, exact, monte_carlo, paths
+from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.history.histories import ChainChances, IndependentChances, chances_of, follow
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.evidence.truths import Sampling, truth

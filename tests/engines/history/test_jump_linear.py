@@ -28,7 +28,8 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import in_round
-from fltheory.engines import NotAffineError, Setting, exact, monte_carlo
+from fltheory.engines import Setting, exact, monte_carlo
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.engines.trajectory import FIELDS

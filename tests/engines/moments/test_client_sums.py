@@ -17,7 +17,6 @@ from oracles import random_problem
 
 from fltheory.algorithms import (
     AdaFed,
-    Algorithm,
     AveragedIterate,
     ClusterFedVarp,
     FedAvg,
@@ -32,9 +31,10 @@ from fltheory.algorithms import (
     Unbiased,
     WeightedFedAvg,
 )
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, in_round
-from fltheory.engines import NotAffineError, Setting, exact, stationary
+from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Algorithm, in_round
+from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.affine import probing
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.state_layout import StateLayout

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from oracles import random_problem
 
-from fltheory.algorithms import Algorithm, FedVarp, Mifa, Scaffold
+from fltheory.algorithms import FedVarp, Mifa, Scaffold
+from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth, gains

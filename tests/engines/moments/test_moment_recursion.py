@@ -21,9 +21,11 @@ from oracles import (
 )
 
 from fltheory.algorithms import FedAvg, Safari
-from fltheory.engines import NotAffineError, Setting, Trajectory, exact
+from fltheory.engines import Setting, exact
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.moments import moment_recursion
 from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
+from fltheory.engines.trajectory import Trajectory
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex, quadratic
 

@@ -8,7 +8,6 @@ from oracles import random_problem
 
 from fltheory.algorithms import (
     AdaFed,
-    Algorithm,
     ClusterFedVarp,
     FedAvg,
     FedAvgIS,
@@ -17,8 +16,10 @@ from fltheory.algorithms import (
     Safari,
     Scaffold,
 )
-from fltheory.engines import NotAffineError, Setting, exact, stationary
+from fltheory.algorithms.contract import Algorithm
+from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.affine import probing, random_affine_map
+from fltheory.engines.affine.forms import NotAffineError
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
 from tests.engines.affine.test_probing import MeetingBonus, MeetingNoise, PairBonus

@@ -18,7 +18,8 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory import cli  # noqa: E402
-from fltheory.hardware.training import measure, read_experiment, train  # noqa: E402
+from fltheory.hardware.training import measure, read_experiment  # noqa: E402
+from fltheory.hardware.training.run import train  # noqa: E402
 from fltheory.hardware.training.settings import run_settings  # noqa: E402
 
 ROOT = Path(__file__).parents[3]

@@ -10,7 +10,8 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training import experiment, read_experiment  # noqa: E402
+from fltheory.hardware.training import read_experiment  # noqa: E402
+from fltheory.hardware.training.table import experiment  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ROOT = Path(__file__).parents[3]

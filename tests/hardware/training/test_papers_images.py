@@ -15,8 +15,9 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory.hardware.datasets import DATA_FOLDER, load  # noqa: E402
-from fltheory.hardware.training import measure, read_experiment, train  # noqa: E402
+from fltheory.hardware.training import measure, read_experiment  # noqa: E402
 from fltheory.hardware.training.prepared import prepared  # noqa: E402
+from fltheory.hardware.training.run import train  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 FOLDER = Path(os.environ.get(DATA_FOLDER, ROOT / "data"))

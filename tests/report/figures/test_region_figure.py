@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fltheory.report import region_figure
+from fltheory.report import figure
 from fltheory.report.figures.region_figure import region_heading, region_table, write_region
 from fltheory.verify import MapAxis, Outcome
 from fltheory.verify.region.mapping import RegionMap
@@ -41,7 +41,7 @@ def test_the_heading_tells_the_shares_and_the_letters() -> None:
 
 
 def test_the_figure_shows_every_cell() -> None:
-    (axes,) = region_figure(REGION).axes
+    (axes,) = figure(REGION).axes
     texts = [text.get_text() for text in axes.texts]
     assert texts == ["H\n+2.0", "R\n-1.0", "·\n+0.3", "?\n"]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("q", "rounds")
@@ -64,5 +64,5 @@ def test_other_suffixes_are_refused(tmp_path: Path) -> None:
 
 
 def test_axes_can_bear_the_symbols_of_the_paper() -> None:
-    (axes,) = region_figure(REGION, x_label="$q$", y_label="$R$").axes
+    (axes,) = figure(REGION, x_label="$q$", y_label="$R$").axes
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("$q$", "$R$")

@@ -18,13 +18,13 @@ import pytest
 from fltheory import theorems
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
-from fltheory.report import write_verdicts
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.files.verdict_file import (
     CSV_COLUMNS,
     read_verdicts,
     verdict_csv,
     verdict_document,
+    write_verdicts,
 )
 from fltheory.verify import Outcome, check_regimes
 from tests.fewer_regimes import with_regimes

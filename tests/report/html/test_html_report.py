@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 
 from fltheory import theorems
-from fltheory.report import html_report
-from fltheory.report.html.html_report import certificates_in, headline
+from fltheory.report.html.html_report import certificates_in, headline, html_report
 from fltheory.report.html.report_view import theorems_of
 from tests.report.report_cases import ATTACK, WITNESSES, case
 

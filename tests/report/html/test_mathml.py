@@ -9,6 +9,7 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.claims.decay import DecayClaim
+from fltheory.claims.statement import Statement
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.report.html.mathml import mathml, symbol, typeset, typeset_assertion
 
@@ -80,7 +81,7 @@ def test_names_are_escaped() -> None:
 @pytest.mark.parametrize(
     "statement", theorems.registered(), ids=lambda item: f"{item.id}-{item.reading}"
 )
-def test_every_registered_formula_is_typeset(statement: theorems.Statement) -> None:
+def test_every_registered_formula_is_typeset(statement: Statement) -> None:
     theorem = getattr(statement, "theorem", statement)
     claimed = theorem.order if isinstance(theorem, DecayClaim) else theorem.bound
     expressions = [claimed, *theorem.definitions.values()]

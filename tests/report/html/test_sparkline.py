@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from fltheory.claims.bound_curve import BoundCurve
 from fltheory.report.html.sparkline import description, sparkline
-from fltheory.verify import BoundCurve
 
 NONE = (0.0, 0.0, 0.0)
 

@@ -10,6 +10,7 @@ import sympy as sp
 from rich.console import Console
 
 from fltheory import theorems
+from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
 from fltheory.report import summary
@@ -68,7 +69,7 @@ def test_summary_counts_every_cell() -> None:
 @pytest.mark.parametrize(
     "statement", theorems.registered(), ids=lambda item: f"{item.id}-{item.reading}"
 )
-def test_explanation_holds_everything(statement: theorems.Statement) -> None:
+def test_explanation_holds_everything(statement: Statement) -> None:
     text = explanation(statement)
     theorem = getattr(statement, "theorem", statement)
     expected = [statement.id, statement.reading, statement.title, statement.source, statement.note]

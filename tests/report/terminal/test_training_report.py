@@ -14,10 +14,10 @@ from fltheory.report.terminal.training_report import training_page, training_sum
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training import experiment  # noqa: E402
 from fltheory.hardware.training.curve import Curve  # noqa: E402
 from fltheory.hardware.training.measure import Measured  # noqa: E402
 from fltheory.hardware.training.run import Finished  # noqa: E402
+from fltheory.hardware.training.table import experiment  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ABOUT = {"data": "digits", "torch": "2"}

@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fltheory.testing import check_algorithm, conformance_algorithms
+from fltheory.testing import check_algorithm
 from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance.specifications import conformance_algorithms
 from fltheory.testing.conformance.suite import laws_of
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "conformance.md").read_text("utf-8")

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.testing import ConformanceError, Outcome, check_algorithm, run_of
+from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.laws.table import LAWS
+from fltheory.testing.conformance.report import ConformanceError, Outcome
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from fltheory.testing.conformance.suite import laws_of
 from tests.testing.conformance.wrong_runs import run_with_slip

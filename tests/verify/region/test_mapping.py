@@ -16,8 +16,8 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import nonconvex
 from fltheory.theorems import BoundedQuantity, Hypothesis, RoundRange
 from fltheory.theorems.sa_fl import statements as sa_fl
-from fltheory.verify import MapAxis, Outcome, default_axis, map_region
-from fltheory.verify.region.map_parameters import parameters, varied
+from fltheory.verify import MapAxis, Outcome, map_region
+from fltheory.verify.region.map_parameters import default_axis, parameters, varied
 
 BASE = theorems.get("sa-fl/5").regimes["biased minority excluded"].setting
 

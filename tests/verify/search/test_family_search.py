@@ -10,7 +10,6 @@ import pytest
 import sympy as sp
 
 from fltheory.engines import Setting
-from fltheory.report import falsification_text
 from fltheory.verify import Outcome, check, falsify, map_region
 from fltheory.verify.region.map_parameters import default_axis
 from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
@@ -25,7 +24,7 @@ def test_a_false_factor_is_refuted_by_a_simple_setting() -> None:
     assert 1.1 < values["step"] < 2
     assert values["distance"] == 1
     assert check(own.FALSE, found.witness.setting()).outcome is Outcome.REFUTED
-    text = falsification_text(found)
+    text = str(found)
     assert text.startswith("own/false (printed): REFUTED; 60 settings tried")
     truth, bound = (values["step"] - 1) ** (2 * values["rounds"]), 0.1 ** (2 * values["rounds"])
     assert f"truth {truth:.6g} > bound {bound:.6g} (float64 evidence)" in text

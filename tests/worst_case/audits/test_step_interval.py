@@ -8,8 +8,9 @@ from fractions import Fraction
 
 import pytest
 
-from fltheory import theorems, worst_case
+from fltheory import theorems
 from fltheory.worst_case import ClientClass, SafariRound
+from fltheory.worst_case.audits.step_interval import interval_certificate
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.proof import proof_checker
 from fltheory.worst_case.rounds.certificate import Certificate
@@ -21,7 +22,7 @@ SETTING = SafariRound(eligible=10, participants=4, local_steps=5, q="1/2", clien
 
 @pytest.fixture(scope="module")
 def made() -> Certificate:
-    found = worst_case.interval_certificate(DERIVED, CLIENTS, SETTING, first="1/400", last="1/40")
+    found = interval_certificate(DERIVED, CLIENTS, SETTING, first="1/400", last="1/40")
     assert found is not None
     return found
 
@@ -111,12 +112,10 @@ def test_what_is_false_somewhere_is_not_proved() -> None:
     """With an excluded client and q = 1/2 the inequality is refuted at every step."""
     clients = ClientClass(1, "0.1", "everywhere")
     one_excluded = replace(SETTING, eligible=9, excluded=1)
-    found = worst_case.interval_certificate(
-        DERIVED, clients, one_excluded, first="1/410", last="1/400"
-    )
+    found = interval_certificate(DERIVED, clients, one_excluded, first="1/410", last="1/400")
     assert found is None
 
 
 def test_an_empty_interval_is_refused() -> None:
     with pytest.raises(ValueError, match="first must be below last = 1/40"):
-        worst_case.interval_certificate(DERIVED, CLIENTS, SETTING, first="1/40", last="1/40")
+        interval_certificate(DERIVED, CLIENTS, SETTING, first="1/40", last="1/40")

@@ -3,11 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.testing import ConformanceReport, check_algorithm, run_of
+from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.laws.table import LAWS
 from fltheory.testing.conformance.likely_causes.diagnosis import ALIKE
+from fltheory.testing.conformance.report import ConformanceReport
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
 from tests.testing.conformance.wrong_runs import run_with_slip
 

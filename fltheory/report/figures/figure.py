@@ -20,6 +20,8 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
+from fltheory.report.figures.region_figure import region_figure
+from fltheory.verify.region.mapping import RegionMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,25 +31,32 @@ _PANEL_WIDTH = 62
 _GREY = "#555555"
 
 
-def bound_figure(
-    shown: BoundCurve | Mapping[str, BoundCurve] | Mapping[str, Mapping[str, BoundCurve]],
+def figure(
+    shown: BoundCurve
+    | Mapping[str, BoundCurve]
+    | Mapping[str, Mapping[str, BoundCurve]]
+    | RegionMap,
     *,
     title: str = "",
     log_x: bool = True,
     points: Mapping[str, tuple[float, float]] | None = None,
     levels: Mapping[str, float] | None = None,
+    x_label: str = "",
+    y_label: str = "",
 ) -> Figure:
-    """Draw truth, sample and bound of a statement over one variable, the verdict in the title.
+    """Draw truth, sample and bound of a statement over one variable, or a map over two.
 
-    Of one curve, where the theorem does not apply the axis is hatched; where it is refuted, it is
-    grey. Of several, each has a colour and a marker: its truth is a solid line, its sample are
-    filled markers with intervals, its bound is dashed with hollow markers.
+    The title has the verdicts. Of one curve, where the theorem does not apply the axis is hatched;
+    where it is refuted, it is grey. Of several, each has a colour and a marker: its truth is a
+    solid line, its sample are filled markers with intervals, its bound is dashed with hollow
+    markers. Of a map, cells are coloured by verdict, with its letter and log10(bound/truth).
 
     Parameters
     ----------
-    shown : BoundCurve, mapping of str to BoundCurve, or of str to such mappings
+    shown : BoundCurve, mapping of str to BoundCurve, or of str to such mappings; or RegionMap
         From `fltheory.verify.curve`: one curve; several of one quantity, by the name in the legend;
-        or panels by their titles, one a setting, with curves of the same names.
+        or panels by their titles, one a setting, with curves of the same names. Or a map from
+        `fltheory.verify.map_region`.
     title : str, optional
         A last line of the title; panels have their own.
     log_x : bool
@@ -56,6 +65,8 @@ def bound_figure(
         Named points to mark: a choice, say. Not in panels.
     levels : mapping of str to float, optional
         Named heights: a limit, say. Not in panels.
+    x_label, y_label : str, optional
+        What the axes of a map are called, mathematics between dollars; their names by default.
 
     Raises
     ------
@@ -70,12 +81,14 @@ def bound_figure(
     ...     theorem = theorems.get("sa-fl/5", reading=reading)
     ...     setting = theorem.regimes["other units"].setting
     ...     curves[reading] = verify.curve(theorem, setting, points=3, replicas=0)
-    >>> print(bound_figure(curves).axes[0].get_title())
+    >>> print(figure(curves).axes[0].get_title())
     printed: sa-fl/5 (printed) HOLDS for $R$ <= 632, REFUTED at $R$ = 400,000; derived:
     sa-fl/5 (derived) HOLDS for $R$ <= 632, INAPPLICABLE at $R$ = 400,000
-    >>> bound_figure(curves["derived"]).axes[0].get_title()[:18]
+    >>> figure(curves["derived"]).axes[0].get_title()[:18]
     'sa-fl/5 (derived):'
     """
+    if isinstance(shown, RegionMap):
+        return region_figure(shown, x_label=x_label, y_label=y_label)
     if isinstance(shown, BoundCurve):
         return figure_of_one(
             shown, title=title, log_x=log_x, points=points or {}, levels=levels or {}
@@ -86,12 +99,12 @@ def bound_figure(
     panels = {name: one for name, one in shown.items() if not isinstance(one, BoundCurve)}
     if panels:
         return _panels(panels, log_x=log_x)
-    figure, axes = blank()
+    drawn, axes = blank()
     _fill(axes, curves, log_x=log_x, points=points or {}, levels=levels or {})
     set_title(axes, _heading(curves), title)
     extra = axes.get_legend_handles_labels()[0]
-    legend_below(figure, [*_names(curves), *extra, *_kinds(curves.values())])
-    return figure
+    legend_below(drawn, [*_names(curves), *extra, *_kinds(curves.values())])
+    return drawn
 
 
 def _panels(panels: Mapping[str, Mapping[str, BoundCurve]], *, log_x: bool) -> Figure:

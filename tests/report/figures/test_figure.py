@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fltheory.report import bound_figure
-from fltheory.verify import BoundCurve, Outcome
+from fltheory.claims.bound_curve import BoundCurve
+from fltheory.report import figure
+from fltheory.verify import Outcome
 
 X = np.array([1.0, 10.0, 100.0])
 ONE = BoundCurve(
@@ -42,7 +43,7 @@ def texts(figure) -> list[str]:
 
 
 def test_each_curve_has_its_truth_sample_and_bound_in_its_colour() -> None:
-    (axes,) = bound_figure({"a": ONE, "b": SILENT}).axes
+    (axes,) = figure({"a": ONE, "b": SILENT}).axes
     truth, sampled, _, _, bound, *others = axes.lines
     assert sampled.get_color() == truth.get_color() == bound.get_color()
     np.testing.assert_array_equal(truth.get_ydata(), 1 / X)
@@ -56,19 +57,19 @@ def test_each_curve_has_its_truth_sample_and_bound_in_its_colour() -> None:
 
 
 def test_the_title_names_every_verdict() -> None:
-    figure = bound_figure({"a": ONE, "b": SILENT, "c": SAMPLED}, title="more")
-    assert figure.axes[0].get_title().replace("\n", " ") == (
+    drawn = figure({"a": ONE, "b": SILENT, "c": SAMPLED}, title="more")
+    assert drawn.axes[0].get_title().replace("\n", " ") == (
         "t/1 (printed): a HOLDS; c REFUTED; no claim on b "
         "(sampled where no line is drawn, wrong with probability at most 1e-9) more"
     )
     other = replace(ONE, name="t/2 (derived)")
-    title = bound_figure({"a": ONE, "b": other}).axes[0].get_title()
+    title = figure({"a": ONE, "b": other}).axes[0].get_title()
     assert title == "a: t/1 (printed) HOLDS; b: t/2 (derived) HOLDS"
-    assert bound_figure({"b": SILENT}).axes[0].get_title() == "no claim"
+    assert figure({"b": SILENT}).axes[0].get_title() == "no claim"
 
 
 def test_the_legend_says_what_the_marks_are() -> None:
-    shown = texts(bound_figure({"a": ONE, "c": SAMPLED}, levels={"floor": 0.5}))
+    shown = texts(figure({"a": ONE, "c": SAMPLED}, levels={"floor": 0.5}))
     assert shown[:3] == ["a", "c", "floor"]
     assert "line: exact truth" in shown
     assert any("7 to 50 runs" in text and "at most 0.001" in text for text in shown)
@@ -76,14 +77,14 @@ def test_the_legend_says_what_the_marks_are() -> None:
 
 
 def test_panels_share_a_legend() -> None:
-    figure = bound_figure({"first": {"a": ONE}, "second": {"a": SAMPLED}, "third": {"a": ONE}})
-    titles = [axes.get_title().replace("\n", " ") for axes in figure.axes]
+    drawn = figure({"first": {"a": ONE}, "second": {"a": SAMPLED}, "third": {"a": ONE}})
+    titles = [axes.get_title().replace("\n", " ") for axes in drawn.axes]
     assert titles[0] == "first t/1 (printed): HOLDS"
     assert titles[1].endswith("REFUTED (sampled, wrong with probability at most 1e-9)")
-    assert len(figure.axes) == 3
-    assert texts(figure).count("a") == 1
+    assert len(drawn.axes) == 3
+    assert texts(drawn).count("a") == 1
 
 
 def test_nothing_to_draw_is_refused() -> None:
     with pytest.raises(ValueError, match="shown must be one curve or more, got none"):
-        bound_figure({})
+        figure({})
