@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from importlib import import_module
 from typing import NoReturn
@@ -65,8 +65,15 @@ FAMILIES = {
 }
 
 
-def assembled() -> typer.Typer:
-    """Return the command line with all its commands."""
+def assembled(typed: Collection[str] | None = None) -> typer.Typer:
+    """Return the command line with all its commands.
+
+    Parameters
+    ----------
+    typed : collection of str, optional
+        The words after ``fltheory``. Commands that are not in it have no options then, only their place in the
+        help: to read the options of all takes longer than to show the help.
+    """
     root = typer.Typer(
         add_completion=False,
         no_args_is_help=True,
@@ -87,12 +94,22 @@ def assembled() -> typer.Typer:
                 context_settings=getattr(module, "CONTEXT", None),
                 epilog=f"For example: fltheory {words} {arguments}".rstrip(),
             )
-            (add() if family else add(rich_help_panel=panel))(module.command)
+            is_typed = typed is None or words.split()[0] in typed
+            command = module.command if is_typed else _without_options(module.command)
+            (add() if family else add(rich_help_panel=panel))(command)
         for name in dict.fromkeys(words.split()[0] for words in commands):
             if name in families:
                 root.add_typer(families[name], name=name, rich_help_panel=panel)
     add_hidden(root)
     return root
+
+
+def _without_options(command: Callable[..., None]) -> Callable[[], None]:
+    def shown_only() -> None:
+        raise AssertionError(f"{command.__module__} was not typed")
+
+    shown_only.__doc__ = command.__doc__
+    return shown_only
 
 
 def module_name(words: str) -> str:
@@ -134,4 +151,4 @@ def with_loads_first(arguments: Sequence[str]) -> list[str]:
 def main() -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
     sys.argv[1:] = with_options_of_now(with_loads_first(sys.argv[1:]))
-    exit_status.run(app)
+    exit_status.run(assembled(sys.argv[1:]))

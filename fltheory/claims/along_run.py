@@ -92,14 +92,37 @@ class Theorem(Inequality):
     units : mapping
         The unit of each symbol; none where units are not to be checked.
     quantities : mapping
-        Which number of a setting each symbol is, as a formula in those that the checker of
-        certificates works out itself (``certificate_checker.py``): ``{D: "sqrt(excess_loss)"}``.
+        Which number of a setting each symbol is, as a formula in those below, which the checker of
+        certificates works out itself: ``{D: "sqrt(excess_loss)"}``.
     derivation : Derivation, optional
         The last steps of the proof of this very reading.
     family : Family, optional
         Settings to search for a refutation and to map the theorem over.
     search_space : SearchSpace, optional
         Settings with a search of their own, where the theorem speaks of those.
+
+    Notes
+    -----
+    ``quantities`` are formulas with ``sqrt``, ``log``, ``Min`` and ``Max`` in these numbers of a
+    setting:
+
+    - problem: ``L``, ``mu``, ``sigma``, ``server_sigma``, ``sigma_G``, ``n_clients``, and
+      ``Gamma``, max_k F_k(x*) - F_k*;
+    - start: ``squared_distance``, ||x_0 - x*||^2, and ``excess_loss``, F(x_0) - F*;
+    - algorithm: ``client_lr``, ``server_lr``, ``assist_lr``, ``local_steps``, ``q``, ``cutoff``,
+      ``option``, ``is_warm``, and ``rounds``;
+    - participation: ``participants`` (expected in a round), ``least_availability`` and
+      ``largest_availability`` (a client's probability to take part), ``distance_from_uniform``,
+      ``has_memory`` (1 if rounds depend on the past, else 0), ``dependence``, and of chains
+      ``chain_states``, ``chain_rate``, ``chain_factor``, ``chain_onset``;
+    - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
+      ``mean_squared_weight``, and of the biased objective ``biased_squared_distance``,
+      ``biased_Gamma``; ``weight_convexity``, ``weight_error_ratio``, ``chance_of_absence``;
+    - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
+      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``;
+    - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
+      ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
+      ``largest_gradient``, ``largest_loss_change``.
     """
 
     id: str

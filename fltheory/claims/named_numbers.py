@@ -21,6 +21,7 @@ from fltheory.engines import Setting
 from fltheory.evidence.evaluation import WithConstants, check_constants
 from fltheory.grammar.regime import Regime
 from fltheory.participation import UniformSubset
+from fltheory.participation.uniformity import mean_size
 from fltheory.problems import QuadraticProblem
 
 _ROUNDING = 1e-6
@@ -36,6 +37,8 @@ _OTHERS = (
     "sigma_G",
     "squared_distance",
     "excess_loss",
+    "least_availability",
+    "largest_availability",
 )
 NUMBERS: Mapping[str, sp.Symbol] = (
     {name: sp.Symbol(name, positive=True, integer=True) for name in _WHOLE}
@@ -140,7 +143,9 @@ def _numbers_in(setting: Setting) -> dict[str, float]:
     found = {
         "rounds": setting.rounds,
         "n_clients": problem.n_clients,
-        "participants": getattr(participation, "size", None),
+        "participants": mean_size(participation),
+        "least_availability": participation.marginals.min(),
+        "largest_availability": participation.marginals.max(),
         "squared_distance": float(start @ start),
         "excess_loss": float(problem.excess_loss(setting.x0)),
         **{key: getattr(problem, key) for key in ("L", "mu", "sigma", "server_sigma", "sigma_G")},

@@ -15,7 +15,8 @@ import sympy as sp
 
 _NAMES = """
     L mu sigma server_sigma sigma_G Gamma n_clients rounds local_steps client_lr server_lr
-    assist_lr q option cutoff is_warm participants distance_from_uniform has_memory dependence
+    assist_lr q option cutoff is_warm participants least_availability largest_availability
+    distance_from_uniform has_memory dependence
     squared_distance excess_loss control_gap total_weight least_weight mean_weight
     mean_squared_weight biased_squared_distance biased_Gamma chain_states chain_rate chain_factor
     chain_onset start_distance radius reach_of_optima reach_of_minimisers reach_of_start
@@ -122,5 +123,5 @@ def _check_formula(name: str, symbol: sp.Symbol, text: str) -> None:
         near = _nearest(unknown, NUMBERS_OF_SETTINGS | _FUNCTIONS)
         raise ValueError(
             f"{name} must be numbers of a setting that certificates know, got {unknown!r} for "
-            f"{symbol}{near}"
+            f"{symbol}{near}; help(fltheory.theorems.Theorem) lists them"
         )

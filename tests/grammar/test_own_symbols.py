@@ -32,6 +32,12 @@ def test_numbers_are_those_that_the_checker_works_out() -> None:
     assert set(certificate_checker._NUMBERS) == NUMBERS_OF_SETTINGS
 
 
+def test_the_reference_lists_every_number() -> None:
+    listed = (theorems.Theorem.__doc__ or "").partition("Notes")[2]
+    missing = {name for name in NUMBERS_OF_SETTINGS if f"``{name}``" not in listed}
+    assert missing == set()
+
+
 @pytest.mark.parametrize(
     ("line", "changed", "said"),
     [

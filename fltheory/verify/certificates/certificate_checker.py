@@ -2007,6 +2007,8 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
     "cutoff": lambda k, b: k.parameter("cutoff"),
     "is_warm": lambda k, b: Fraction(int(k.w.method.is_warm)),
     "participants": _mean_size,
+    "least_availability": lambda k, b: min(_availability(k.w)),
+    "largest_availability": lambda k, b: max(_availability(k.w)),
     "distance_from_uniform": _distance_from_uniform,
     "has_memory": lambda k, b: Fraction(int(not k.w.law.is_independent)),
     "dependence": _dependence,

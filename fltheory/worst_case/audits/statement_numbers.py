@@ -71,6 +71,9 @@ def numbers_of(clients: AnyClass, a_round: OneRound) -> dict[str, Fraction]:
     }
     if a_round.n_clients is not None:
         numbers["n_clients"] = Fraction(a_round.n_clients)
+        chance = Fraction(a_round.participants, int(a_round.n_eligible or 1))
+        numbers["largest_availability"] = chance
+        numbers["least_availability"] = chance if a_round.excluded_share == 0 else Fraction(0)
     return numbers
 
 

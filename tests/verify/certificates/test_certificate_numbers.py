@@ -338,6 +338,9 @@ def test_participation_by_hand() -> None:
     excluded = setting("Scaffold", "one of two")
     assert number("participants", excluded) == 1
     assert number("distance_from_uniform", excluded) == F(1, 3)
+    # One of two is drawn, and the third never is.
+    assert number("least_availability", excluded) == 0
+    assert number("largest_availability", excluded) == F(1, 2)
     assert number("has_memory", setting("Scaffold", "independent")) == 0
     independent = setting("Scaffold", "independent")
     assert number("participants", independent) == F(11, 6)
@@ -350,6 +353,8 @@ def test_participation_by_hand() -> None:
     # |nu| max(pi, 1 - pi): 1/2 x 1/2 and 1/4 x 2/3
     assert number("dependence", on_off) == F(1, 4)
     assert number("chain_states", on_off) == 4
+    assert number("least_availability", on_off) == F(1, 3)
+    assert number("largest_availability", on_off) == 1
     assert number("chain_rate", on_off) == F(3, 4)
     assert number("chain_factor", on_off) == F(1, 2) + 1 + F(2, 3)
     assert number("chain_onset", on_off) == 0
