@@ -1,8 +1,10 @@
-"""Where commands print their tables."""
+"""Where commands print their tables and drawings, and what fits there."""
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,3 +18,13 @@ def table_console() -> Console:
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
+
+
+def can_be_shown(lines: Sequence[str]) -> bool:
+    """Whether what is drawn over several lines fits a terminal, and has letters that it knows."""
+    try:
+        "".join(lines).encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    width = shutil.get_terminal_size().columns
+    return not sys.stdout.isatty() or all(len(line) <= width for line in lines)

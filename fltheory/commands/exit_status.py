@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
+import shutil
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from fltheory.commands.narrow_lines import NarrowLines, narrowed
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -18,6 +22,8 @@ INTERRUPTED = 130
 UNHEARD = 141
 _LONGEST = 700
 _NOTHING = "nothing was written"
+# An ellipsis is what tables put in the place of letters that they have no room for.
+_ALIKE = {"\N{HORIZONTAL ELLIPSIS}": "~", "\N{MIDDLE DOT}": ".", "\N{MULTIPLICATION SIGN}": "x"}
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -26,21 +32,54 @@ class Interrupted(Exception):  # noqa: N818
 
 def exit_interrupted(kept: str = _NOTHING) -> NoReturn:
     """End with the status of an interrupt, and say what is kept."""
-    print(f"fltheory: interrupted, {kept}", file=sys.stderr)
+    _tell(f"interrupted, {kept}")
     sys.exit(INTERRUPTED)
 
 
 def exit_unheard() -> NoReturn:
     """End with the status of a program whose output nobody reads any more, and say nothing."""
-    # What is still to be written, when Python ends, goes nowhere.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_the_rest()
     sys.exit(UNHEARD)
 
 
+def _drop_the_rest() -> None:
+    """Have what is still to be written, when Python ends, go nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_streams() -> None:
+    """End in a line where there is no output at all (``>&-``), before any work is done for it."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        _tell("the output must be open, got a closed one")
+        sys.exit(BAD_INPUT)
+
+
+def _tell(message: str) -> None:
+    """Write the one line of an error, on a terminal broken at spaces."""
+    line = f"fltheory: {message}"
+    if sys.stderr.isatty():
+        line = narrowed(line, shutil.get_terminal_size().columns)
+    with suppress(OSError):  # nobody reads it any more
+        print(line, file=sys.stderr)
+
+
 def _write_what_can_be_written(stream: Any) -> None:
-    """Have letters that a stream's encoding lacks written as their numbers."""
+    """Have letters that a stream's encoding lacks written as others, or as their numbers."""
     if hasattr(stream, "reconfigure") and not str(stream.encoding).lower().startswith("utf"):
-        stream.reconfigure(errors="backslashreplace")
+        codecs.register_error("fltheory", _like)
+        stream.reconfigure(errors="fltheory")
+
+
+def _like(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Return what stands for letters that cannot be written; in tables it must be as wide."""
+    if isinstance(error, UnicodeEncodeError):
+        letters = error.object[error.start : error.end]
+        if all(letter in _ALIKE for letter in letters):
+            return "".join(map(_ALIKE.__getitem__, letters)), error.end
+    return codecs.backslashreplace_errors(error)
 
 
 def _what_is_full(error: OSError | MemoryError) -> str:
@@ -57,8 +96,16 @@ def _status_of(app: Typer) -> Any:
 
     for stream in (sys.stdout, sys.stderr):
         _write_what_can_be_written(stream)
+    if sys.stdout.isatty():
+        sys.stdout = NarrowLines(sys.stdout)
     command = typer.main.get_command(app)
-    status = command(prog_name="fltheory", standalone_mode=False)
+    try:
+        status = command(prog_name="fltheory", standalone_mode=False)
+    except SystemExit as stop:
+        # So Typer ends where nobody reads the output any more.
+        if isinstance(stop.__context__, BrokenPipeError):
+            raise stop.__context__ from None
+        raise
     # Whether the output could be written is known now, not when Python ends.
     sys.stdout.flush()
     return status
@@ -68,13 +115,14 @@ def run(app: Typer) -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
     import typer
 
+    _check_streams()
     usage_error = _usage_error()
     try:
         status = _status_of(app)
     except (ValueError, usage_error) as error:
         message = error.format_message() if isinstance(error, usage_error) else str(error)
         if message:
-            print(f"fltheory: {_cut(message)}", file=sys.stderr)
+            _tell(_cut(message))
         sys.exit(BAD_INPUT)
     except Interrupted as interrupted:
         exit_interrupted(str(interrupted))
@@ -96,11 +144,12 @@ def _exit_by(error: Exception) -> NoReturn:
         exit_unheard()
     place = _place_in_a_loaded_file(error)
     if isinstance(error, OSError | MemoryError) and place is None:
-        print(f"fltheory: {_what_is_full(error)}", file=sys.stderr)
+        _tell(_what_is_full(error))
+        _drop_the_rest()
         sys.exit(BAD_INPUT)
     if place is None:
         raise error
-    print(f"fltheory: {place}: {type(error).__name__}: {error}", file=sys.stderr)
+    _tell(f"{place}: {type(error).__name__}: {error}")
     sys.exit(BAD_INPUT)
 
 

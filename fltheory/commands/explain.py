@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.console import can_be_shown
 from fltheory.commands.options import Reading, TheoremId
 from fltheory.commands.selection import in_readings, the_id
 from fltheory.progress import shown_progress
@@ -47,7 +48,7 @@ def command(
 
     for statement in in_readings(theorem, reading):
         recorded = None if now else recorded_outcomes(statement)
-        print(explanation(statement))
+        print(explanation(statement, can_be_shown))
         shown = (
             where_it_applies(_computed_now(statement))
             if recorded is None

@@ -87,13 +87,14 @@ def broken(*arguments, **options):
 
 def made_files(folder: Path) -> None:
     """Write every file of the corpus."""
-    _good(folder)
+    good_files(folder)
     _bad(folder)
     _deep(folder)
     _too_large(folder)
 
 
-def _good(folder: Path) -> None:
+def good_files(folder: Path) -> None:
+    """Write those that commands take."""
     texts = {
         "log.csv": LOG,
         "trade-off.toml": TRADE_OFF,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import sympy as sp
 
@@ -11,13 +12,22 @@ from fltheory.claims.statement import Statement
 from fltheory.grammar.printed_form import printed_lines, printed_text
 from fltheory.verify import Outcome
 
-
-def explanation(statement: Statement) -> str:
-    """Return what a statement says in one reading: sides, hypotheses, symbols, source."""
-    return "\n".join(_lines(statement))
+Fits: TypeAlias = Callable[[Sequence[str]], bool]
 
 
-def _lines(statement: Statement) -> Iterator[str]:
+def explanation(statement: Statement, fits: Fits = lambda lines: True) -> str:
+    """Return what a statement says in one reading: sides, hypotheses, symbols, source.
+
+    Parameters
+    ----------
+    statement : Statement
+    fits : callable
+        Whether a formula that is drawn over these lines can be shown; it is one line of text else.
+    """
+    return "\n".join(_lines(statement, fits))
+
+
+def _lines(statement: Statement, fits: Fits) -> Iterator[str]:
     yield f"{statement.id}, {statement.reading} reading of a {statement.kind}"
     yield f"  {statement.title}"
     yield f"  Source: {statement.source}"
@@ -26,15 +36,15 @@ def _lines(statement: Statement) -> Iterator[str]:
     rests_on_another = basis is not statement
     if rests_on_another:
         yield f"Claim, under the hypotheses of {basis.id} ({basis.reading}):"
-        yield from _assertions(statement)
+        yield from _assertions(statement, fits)
         yield ""
     yield "Statement"
-    yield from _assertions(basis)
+    yield from _assertions(basis, fits)
     yield ""
     yield "Hypotheses"
     for hypothesis in basis.hypotheses:
         yield f"  {hypothesis.name}   [{hypothesis.source}]"
-        yield from _indented(hypothesis.condition, 4)
+        yield from _indented(hypothesis.condition, 4, fits)
     yield ""
     yield "Symbols"
     for symbol, expression in basis.definitions.items():
@@ -78,11 +88,11 @@ def meanings_in_use(statement: Statement) -> Iterator[tuple[sp.Symbol, str]]:
             yield symbol, meaning
 
 
-def _assertions(statement: Statement) -> Iterator[str]:
+def _assertions(statement: Statement, fits: Fits) -> Iterator[str]:
     for assertion in statement.assertions:
         if assertion.variable is None:
             yield f"  {assertion.left} {assertion.relation}"
-            yield from _indented(assertion.right, 4)
+            yield from _indented(assertion.right, 4, fits)
         else:
             yield f"  {assertion.text}"
         for hypothesis in assertion.hypotheses:
@@ -90,9 +100,9 @@ def _assertions(statement: Statement) -> Iterator[str]:
             yield f"    if {hypothesis.name}: {condition}   [{hypothesis.source}]"
 
 
-def _indented(expression: sp.Basic, spaces: int) -> Iterator[str]:
-    for line in printed_lines(expression):
-        yield " " * spaces + line
+def _indented(expression: sp.Basic, spaces: int, fits: Fits) -> Iterator[str]:
+    lines = [" " * spaces + line for line in printed_lines(expression)]
+    yield from lines if fits(lines) else [" " * spaces + printed_text(expression)]
 
 
 def where_it_applies(outcomes: Mapping[str, str], how: str = "computed now") -> str:
