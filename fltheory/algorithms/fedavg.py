@@ -28,8 +28,9 @@ class FedAvg:
     """Federated averaging over whoever takes part in a round.
 
     ``x <- x + server_lr / |S| sum_{i in S} (y_K^i - x)`` after ``local_steps`` steps of
-    local SGD. The weights are uniform over the participants, whatever the target weights. For
-    those of McMahan et al., ``n_k`` over the sum of n over the participants, there is
+    local SGD; where nobody takes part, x stays. The weights are uniform over the participants,
+    whatever the target weights. For those of McMahan et al., ``n_k`` over the sum of n over the
+    participants, there is
     ``FedProx(client_lr, local_steps, proximal=0, client_weights=n)``.
 
     Parameters
