@@ -71,8 +71,8 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
     Parameters
     ----------
     typed : collection of str, optional
-        The words after ``fltheory``. Commands that are not in it have no options then, only their place in the
-        help: to read the options of all takes longer than to show the help.
+        The words after ``fltheory``. Commands that are not among them have no options then, only
+        their place in the help: to read the options of all takes longer than to show the help.
     """
     root = typer.Typer(
         add_completion=False,
