@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import fltheory
+import fltheory.theorems
+from fltheory.claims.statement import Statement
 
 ROOT = Path(fltheory.__file__).parent
 FLOORS = {
@@ -129,6 +131,41 @@ def _file(imported: str, names: Container[str]) -> str | None:
     """Return the file that an imported name is, or is defined in, if it is one of the package's."""
     candidates = (imported, imported.rpartition(".")[0])
     return next((name for name in candidates if name in names), None)
+
+
+def kinds_of_claims() -> set[str]:
+    """Return the names of all classes of statements but the base of all."""
+    found: set[str] = set()
+    below = [Statement]
+    while below:
+        kinds = below.pop().__subclasses__()
+        found |= {kind.__name__ for kind in kinds if kind.__module__.startswith("fltheory.")}
+        below += kinds
+    return found
+
+
+def kinds_asked_in(source: str, kinds: Container[str]) -> set[str]:
+    """Return the kinds of claims that ``isinstance`` or ``match`` is asked about."""
+    asked: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+            asked |= {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+        elif isinstance(node, ast.MatchClass):
+            asked |= {part.id for part in ast.walk(node.cls) if isinstance(part, ast.Name)}
+    return {name for name in asked if name in kinds}
+
+
+def test_nobody_outside_the_claims_asks_which_kind_one_is() -> None:
+    kinds = kinds_of_claims()
+    assert {"Theorem", "RateClaim", "DecayClaim", "Inequality"} <= kinds
+    assert kinds_asked_in("isinstance(one, Theorem | RateClaim)", kinds) == {"Theorem", "RateClaim"}
+    asked = {
+        str(path.relative_to(ROOT)): found
+        for path in FILES
+        if unit_of(path) != "claims"
+        and (found := kinds_asked_in(path.read_text(encoding="utf-8"), kinds))
+    }
+    assert not asked
 
 
 OPTIONAL = {"torch": "hardware", "flwr": "flower", "distributed": "sweep"}

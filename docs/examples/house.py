@@ -20,7 +20,9 @@ GROUND = {
     "exact_or_float",
     "parallel",
     "progress",
+    "read_file",
     "read_only",
+    "user_file",
     "validation",
     "whole_file",
 }

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
+import numpy as np
+
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray, shown
 
@@ -60,9 +62,13 @@ class Clients(Protocol):
         """Return ``sum_i weights_i (y_K^i - x)`` over those present, shape (replicas, dim).
 
         The same law as summing `local_sgd`, for algorithms that need no client's own
-        change: a backend may then draw the noise of the sum at once.
+        change: a backend may then draw the noise of the sum at once. A backend on NumPy
+        that subclasses this contract gets the plain sum.
         """
-        ...
+        change = self.local_sgd(
+            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
+        )
+        return np.einsum("ri,ria->ra", weights, change)
 
     def loss(self, x: Array, who: Array) -> Array:
         """Return ``F_i(x)`` of each client, (replicas, n_clients), zero where absent."""

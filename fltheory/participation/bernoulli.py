@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -15,14 +14,12 @@ from fltheory import validation
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
 from fltheory.participation.exact_law import ExactLaw, independent_law
-from fltheory.participation.inclusions import Inclusions, check_paired, of_available
-from fltheory.participation.independent_clients import pairs_present, sets_present, weighted_pairs
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.participation.independent_clients import IndependentClients, sets_present
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Bernoulli(ReadOnlyArrays):
+class Bernoulli(IndependentClients):
     """Client n takes part with probability p_n, independently of all else (FedAU, A4).
 
     Parameters
@@ -56,30 +53,6 @@ class Bernoulli(ReadOnlyArrays):
     def independent(self) -> bool:
         """True: every round draws afresh."""
         return True
-
-    @property
-    def n_clients(self) -> int:
-        """N, all clients."""
-        return int(self.availability.size)
-
-    @property
-    def marginals(self) -> FloatArray:
-        """(N,) probability that a client takes part."""
-        return self.availability
-
-    @cached_property
-    def pair_inclusions(self) -> FloatArray:
-        """(N, N) probability that two clients take part together."""
-        check_paired(self.n_clients)
-        return pairs_present(self.availability)
-
-    def inclusions(self, weight: FloatArray) -> Inclusions:
-        """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,)."""
-        return of_available(self.availability, weight)
-
-    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
-        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
-        return weighted_pairs(self.availability, weight, weight)
 
     @property
     def fixed_size(self) -> int | None:

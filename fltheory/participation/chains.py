@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.decimals import normalised
 from fltheory.participation import chain_structure
-from fltheory.participation.base import Masks, Participation
+from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.exact_law import ExactLaw, chain_law
 from fltheory.read_only import ReadOnlyArrays, read_only
@@ -360,16 +360,3 @@ def _thresholds(laws: FloatArray) -> FloatArray:
     last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
     thresholds[np.arange(laws.shape[1]) >= last[:, None]] = 1.0
     return thresholds
-
-
-class MarkovParticipation(Participation, Protocol):
-    """Participants that follow an irreducible, aperiodic chain: CA-Fed's Assumption 1."""
-
-    @property
-    def mixing(self) -> Mixing:
-        """lambda_2(P), lambda(P), C_P and T_P of CA-Fed's equation (5)."""
-        ...
-
-    def as_chain(self) -> FiniteChain:
-        """Return the chain with its transition matrix, the sets of its states, and its start."""
-        ...

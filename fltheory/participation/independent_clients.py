@@ -3,14 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 
 from fltheory.participation.base import Masks
-from fltheory.participation.inclusions import check_paired
+from fltheory.participation.inclusions import Inclusions, check_paired, of_available
 from fltheory.participation.like_clients import LikeClients
 from fltheory.participation.subsets import between
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
+
+
+class IndependentClients(ReadOnlyArrays):
+    """What is alike of processes in whose every round clients are there independently.
+
+    Attributes
+    ----------
+    availability : array, (N,)
+        The probability that a client is there, in the long run.
+    """
+
+    availability: FloatArray
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.availability.size)
+
+    @property
+    def marginals(self) -> FloatArray:
+        """(N,) probability that a client takes part."""
+        return self.availability
+
+    @cached_property
+    def pair_inclusions(self) -> FloatArray:
+        """(N, N) probability that two clients take part together."""
+        check_paired(self.n_clients)
+        return pairs_present(self.availability)
+
+    def inclusions(self, weight: FloatArray) -> Inclusions:
+        """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,)."""
+        return of_available(self.availability, weight)
+
+    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
+        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
+        return weighted_pairs(self.availability, weight, weight)
 
 
 def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:

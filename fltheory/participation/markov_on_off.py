@@ -18,10 +18,8 @@ from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.chains import FiniteChain, ProductStates, States
 from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.inclusions import Inclusions, check_paired, of_available
-from fltheory.participation.independent_clients import pairs_present, sets_present, weighted_pairs
+from fltheory.participation.independent_clients import IndependentClients, sets_present
 from fltheory.participation.subsets import between
-from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
@@ -30,7 +28,7 @@ _ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovOnOff(ReadOnlyArrays):
+class MarkovOnOff(IndependentClients):
     """N independent chains: a client that is there stays with probability nu + (1 - nu) pi.
 
     One that is not there comes with probability ``(1 - nu) pi``, so that pi is the stationary
@@ -94,11 +92,6 @@ class MarkovOnOff(ReadOnlyArrays):
         return f"MarkovOnOff({self.n_clients} clients)"
 
     @property
-    def n_clients(self) -> int:
-        """N, all clients."""
-        return int(self.availability.size)
-
-    @property
     def stays(self) -> FloatArray:
         """(N,) probability that a client that is there is so in the next round."""
         return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
@@ -131,25 +124,6 @@ class MarkovOnOff(ReadOnlyArrays):
         second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))
         factor = exact_or_float.number(np.maximum(self.availability, 1 - self.availability).sum())
         return Mixing(second, (second + 1) / 2, factor, 0)
-
-    @property
-    def marginals(self) -> FloatArray:
-        """(N,) stationary probability that a client is there."""
-        return self.availability
-
-    @cached_property
-    def pair_inclusions(self) -> FloatArray:
-        """(N, N) stationary probability that two clients are there together."""
-        check_paired(self.n_clients)
-        return pairs_present(self.availability)
-
-    def inclusions(self, weight: FloatArray) -> Inclusions:
-        """Return the stationary moments of ``1{i there} weight[|S|]``, for ``weight`` (N + 1,)."""
-        return of_available(self.availability, weight)
-
-    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
-        """Return the stationary ``E[1{i and j there} weight[|S|]]``, for ``weight`` (N + 1,)."""
-        return weighted_pairs(self.availability, weight, weight)
 
     @property
     def fixed_size(self) -> int | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from fltheory import validation
+from fltheory.algorithms.contract import Clients
 from fltheory.participation.base import Masks
 from fltheory.problems.logistic_problem import LogisticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
 
-class LogisticClients:
+class LogisticClients(Clients):
     """The Clients contract on a `LogisticProblem`, in NumPy, all participants at once.
 
     A step draws a batch from the client's own samples, with replacement, so that its mean
@@ -79,23 +80,6 @@ class LogisticClients:
         change = np.zeros((*who.shape, x.shape[1]))
         change[rows, clients] = y - start
         return change
-
-    def summed_local_sgd(
-        self,
-        x: FloatArray,
-        who: Masks,
-        weights: FloatArray,
-        *,
-        steps: int,
-        lr: float,
-        correction: FloatArray | None = None,
-        proximal: float = 0,
-    ) -> FloatArray:
-        """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        change = self.local_sgd(
-            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
-        )
-        return np.einsum("ri,ria->ra", weights, change)
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:
         """Return each client's loss on a batch at its replica's model, zero where absent.

@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 
+from fltheory.algorithms.contract import Clients
 from fltheory.engines.clients.noise import NoiseSource
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem
 from fltheory.validation import FloatArray
 
 
-class SteppedClients:
+class SteppedClients(Clients):
     """The Clients contract on any `Problem`, in NumPy, step by step.
 
     Parameters
@@ -44,23 +45,6 @@ class SteppedClients:
         change = np.zeros((*who.shape, x.shape[1]))
         change[who], _ = self._run(x, who, steps, lr, correction, proximal)
         return change
-
-    def summed_local_sgd(
-        self,
-        x: FloatArray,
-        who: Masks,
-        weights: FloatArray,
-        *,
-        steps: int,
-        lr: float,
-        correction: FloatArray | None = None,
-        proximal: float = 0,
-    ) -> FloatArray:
-        """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        change = self.local_sgd(
-            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
-        )
-        return np.einsum("ri,ria->ra", weights, change)
 
     def summed_local_gradients(
         self, x: FloatArray, who: Masks, weights: FloatArray, *, steps: int, lr: float
