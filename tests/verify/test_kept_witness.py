@@ -56,7 +56,7 @@ def test_a_mended_theorem_is_refuted_no_more(folder: Path) -> None:
 
 def test_a_statement_whose_quantities_are_not_its_constants_is_refused(folder: Path) -> None:
     slip = {own.ETA: "server_lr"}
-    theorems.register([replace(own.FALSE, id="own/false", quantities=slip)])
+    theorems.load([replace(own.FALSE, id="own/false", quantities=slip)])
     with pytest.raises(ValueError, match="quantities of own/false must be what its constants are"):
         read_kept_witness(folder / "found.toml")
 
