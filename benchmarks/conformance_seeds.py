@@ -1,6 +1,6 @@
 """Right implementations of the gallery under many seeds of `check_algorithm`: none may fail.
 
-    python benchmarks/conformance_seeds.py --seeds 200 [NAME ...]
+    python benchmarks/conformance_seeds.py --seeds 200 [--processes 2] [NAME ...]
 
 Cases are drawn anew for each seed. It prints how long each algorithm takes, and any failure.
 """
@@ -35,11 +35,12 @@ def main() -> int:
     parser.add_argument("names", nargs="*", default=list(GALLERY))
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=2)
     arguments = parser.parse_args()
     pairs = product(arguments.names, range(arguments.first, arguments.first + arguments.seeds))
     seconds: dict[str, float] = {}
     failures = []
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(arguments.processes) as pool:
         for name, taken, said in pool.map(failure, *zip(*pairs, strict=True), chunksize=5):
             seconds[name] = seconds.get(name, 0.0) + taken
             if said:

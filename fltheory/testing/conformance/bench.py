@@ -17,6 +17,8 @@ from fltheory.validation import FloatArray
 
 _MOST_TRIED = 160
 _LONGEST_SEARCH = 1.5
+# Single precision keeps 6e-8 of a number; a few steps and differences lose some of that.
+_SINGLE = 3e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,12 @@ class Comparison:
         rows = np.flatnonzero(wrong.any(axis=1))
         return int(rows[0]) if rows.size else None
 
+    @property
+    def nearly(self) -> bool:
+        """Whether all models agree to the digits that single precision keeps."""
+        size = np.abs(self.expected).max(initial=0.0)
+        return bool(np.abs(self.expected - self.actual).max(initial=0.0) <= _SINGLE * size)
+
 
 @dataclass(eq=False)
 class Bench:
@@ -55,11 +63,14 @@ class Bench:
     guarded : GuardedRun
     rtol : float
         How far models may differ, relative to the largest number in a case.
+    narrowed : dict
+        Which of the slips that explain a failure explain all other cases, once it is known.
     """
 
     specification: Specification
     guarded: GuardedRun
     rtol: float
+    narrowed: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = field(default_factory=dict)
     _ours: dict[tuple[object, ...], FloatArray] = field(default_factory=dict)
 
     def actual(self, case: Case) -> FloatArray:

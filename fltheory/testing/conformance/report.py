@@ -141,6 +141,11 @@ class ConformanceReport:
         if len(self.failures) > 3:
             others = ", ".join(one.law for one in self.failures[3:])
             lines += ["", f"also {len(self.failures) - 3} more: {others}"]
+            lines += [
+                f"{one.law} breaks, for instance, where {one.hint}"
+                for one in self.failures[3:]
+                if one.hint
+            ]
         for finding in self.findings:
             if finding.outcome is Outcome.EXPECTED:
                 lines += ["", f"{finding.law} failed as declared: {finding.reason}"]

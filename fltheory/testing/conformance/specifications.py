@@ -242,7 +242,8 @@ def _ca_fed(rng: np.random.Generator, n: int, fixed: Options) -> Options:
         "kappa_bar": float(rng.uniform(0.2, 2.0)),
         "availability": _chances(rng, n) if oracle else None,
         "correlation": tuple(rng.uniform(-0.3, 0.9, n).tolist()) if oracle else None,
-        "known_minima": (0.0,) * n if rng.random() < 0.3 else None,
+        # An oracle's minima need not be the clients' own, which are all 0.
+        "known_minima": tuple((-rng.random(n)).tolist()) if rng.random() < 0.3 else None,
         "prior": (float(rng.uniform(0.5, 4)), float(rng.uniform(0.5, 4))),
     }
 

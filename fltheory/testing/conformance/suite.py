@@ -29,6 +29,10 @@ from fltheory.testing.conformance.report import (
 from fltheory.testing.conformance.specifications import specification
 
 RTOL = 1e-9
+ROUNDED = (
+    "numbers are rounded on the way, to single precision for instance (see rtol=), or something "
+    "small is added"
+)
 _FINEST = 1e-14
 _TOLERANCES = (
     "from 1e-14, below which rounding alone tells right implementations apart, to 0.01, above "
@@ -245,7 +249,7 @@ class Inspection:
             Outcome.FAILED,
             text,
             causes=causes,
-            hint="" if causes else law.hint,
+            hint="" if causes else ROUNDED if comparison.nearly else law.hint,
             round=row,
             expected=tuple(comparison.expected[row].tolist()),
             actual=tuple(comparison.actual[row].tolist()),

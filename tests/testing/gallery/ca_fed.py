@@ -30,6 +30,12 @@ FAULTS = {
     "share not divided out": Fault(
         "the losses of those kept are not divided by their share", r"renormali|share|divi"
     ),
+    "sum to one": Fault(
+        "the weights alpha/pi of those kept are divided by their sum", r"normali|sum to|sum of"
+    ),
+    "correlation without prior": Fault(
+        "lambda_hat is of bare frequencies, where pi_hat has its prior", r"correlation.*prior"
+    ),
     "threshold ignored": Fault("any exclusion that lowers epsilon is made", r"threshold"),
     "smoothing reversed": Fault("beta is the share of the old loss", r"smoothing|beta"),
     "losses not smoothed": Fault("the present loss is taken as it is", r"smooth"),
@@ -93,6 +99,8 @@ def run(
         reported |= who
         known = trace[:t] if fault == "a round late" else trace[: t + 1]
         pi, lambdas = _estimates(known, n, (0.0, 0.0) if fault == "no prior" else prior)
+        if fault == "correlation without prior":
+            lambdas = _estimates(known, n, (0.0, 0.0))[1]
         if availability is not None:
             pi = np.broadcast_to(np.asarray(availability, dtype=float), (n,))
             lambdas = np.broadcast_to(np.asarray(correlation, dtype=float), (n,))
@@ -113,6 +121,8 @@ def run(
         weights = alpha * pi if fault == "multiplied" else alpha / np.maximum(pi, 1e-9)
         if fault == "renormalised":
             weights = weights / alpha[kept].sum()
+        elif fault == "sum to one":
+            weights = weights / weights[kept].sum()
         move = np.zeros_like(x)
         for k in np.flatnonzero(who & (kept | (fault == "excluded train"))):
             move = move + weights[k] * (descend(clients[k], x, client_lr, local_steps) - x)

@@ -16,6 +16,10 @@ FAULTS = {
     "least urgent": Fault(
         "the clients of smallest alpha/r are chosen", r"largest|smallest|urgen|order|chosen"
     ),
+    "rate squared": Fault(
+        "clients are chosen by alpha/r^2, where the descent goes by alpha^2/r^2",
+        r"r\^2|squar",
+    ),
     "divided by size": Fault("the update is divided by the number of chosen clients", r"size|divi"),
     "with replacement": Fault(
         "the most urgent client is drawn again and again until there are `size`",
@@ -81,7 +85,8 @@ def run(
     models = [x]
     for who in trace:
         used = rate if learned else (1 - beta) * rate + beta * who
-        order = sorted(np.flatnonzero(who), key=lambda k: -alpha[k] / used[k])
+        power = 2 if fault == "rate squared" else 1
+        order = sorted(np.flatnonzero(who), key=lambda k: -alpha[k] / used[k] ** power)
         if fault == "least urgent":
             order = order[::-1]
         elif last_of_equals:

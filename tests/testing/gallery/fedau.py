@@ -58,6 +58,10 @@ FAULTS = {
         "the weights are divided by their sum over those present",
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to|renormal",
     ),
+    "a round late": Fault(
+        "omega counts intervals up to the round before last", r"late|round before|stale"
+    ),
+    "median": Fault("omega is the median of the intervals, not their mean", r"median"),
     "by size": Fault(
         "updates are weighted by the clients' data",
         r"n_samples|data siz|by (their|its|the) data|weigh\w* by|plain mean|uniform",
@@ -85,7 +89,7 @@ def run(
     omega = np.full(n, 0.0 if fault == "starts at zero" else 1.0)
     ended, age = np.full(n, 1.0 if fault == "start counts" else 0.0), np.zeros(n)
     sizes = np.array([c.n_samples for c in clients], dtype=float)
-    seen = np.zeros(n, dtype=bool)
+    seen, lengths, used = np.zeros(n, dtype=bool), [[] for _ in range(n)], np.ones(n)
     models = [x]
 
     def advance(who: np.ndarray) -> None:
@@ -103,13 +107,18 @@ def run(
             omega[i] = (omega[i] * ended[i] + length) / (ended[i] + 1)
             if fault == "last interval":
                 omega[i] = length
+            lengths[i].append(length)
+            if fault == "median":
+                omega[i] = np.median(lengths[i])
             ended[i] += 1
             age[i] = 0
 
     for who in trace:
         if fault == "this round included":
             advance(who)
-        weights = np.where(who, 1 / np.maximum(omega, 1e-9) if fault == "inverse" else omega, 0.0)
+        used, older = omega.copy(), used
+        now = older if fault == "a round late" else used
+        weights = np.where(who, 1 / np.maximum(now, 1e-9) if fault == "inverse" else now, 0.0)
         weights = weights / n
         if fault == "over those present":
             weights = weights * n / max(who.sum(), 1)

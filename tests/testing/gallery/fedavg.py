@@ -92,6 +92,10 @@ FAULTS = {
     "step size decays": Fault(
         "the local step size falls with the round, client_lr / t", r"client_lr|step size"
     ),
+    "lone client skipped": Fault(
+        "a round in which a single client answers is skipped: at least two are wanted",
+        r"single|alone|lone",
+    ),
     "row off by one": Fault(
         "round t reads row t - 1 of the trace, the first one the last row",
         r"round before|off by one",
@@ -128,6 +132,8 @@ def run(
         weights = shares(sizes, present)
         if fault == "over everybody":
             weights = {i: sizes[i] / sum(sizes) for i in present}
+        if fault == "lone client skipped" and len(present) == 1:
+            weights = {}
         start = old if fault == "stale model" else x
         total = np.zeros_like(x)
         answers = list(weights)

@@ -34,6 +34,9 @@ FAULTS = {
         "tau_eff is that of the round before, as it is renewed after the step",
         r"round before|stale|previous",
     ),
+    "cut to a whole number": Fault(
+        "tau_eff is cut to a whole number of steps", r"whole number|round(ed)? (down|off)|cut"
+    ),
     "tau squared": Fault(
         "changes are divided by tau_i at the client and at the server again",
         r"normali[sz]|tau_i|twice",
@@ -72,6 +75,8 @@ def run(
             effective = sum(n * tau[i] for i, n in enumerate(sizes)) / sum(sizes)
         elif p and fault == "p of everybody":
             effective = effective / max(sum(p.values()), 1e-300)
+        elif fault == "cut to a whole number":
+            effective = int(effective + 1e-9)
         elif fault == "no tau_eff":
             effective = 1
         if p and fault == "tau_eff of the last round":

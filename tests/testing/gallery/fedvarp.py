@@ -22,6 +22,10 @@ FAULTS = {
         "the memory's mean is over clients that have ever come",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi|never|seen",
     ),
+    "mean of those seen before": Fault(
+        "the memory's mean is over clients that came in an earlier round",
+        r"by N\b|by all|N_t|over all|number of (clients|participants)|never|seen|earlier",
+    ),
     "mean of the new memory": Fault(
         "the memory's mean is taken after the participants have renewed theirs",
         r"before|after|new memory|old memory",
@@ -76,6 +80,7 @@ def run(
         if fault == "memory at the first update":
             for i in present[~seen[present]]:
                 y[i] = fresh[i]
+        earlier = max(seen.sum(), 1)
         seen |= who
         kept = server_lr if fault == "server step remembered" else 1.0
         new = np.array([kept * fresh[i] if i in fresh else y[i] for i in range(n)])
@@ -91,6 +96,7 @@ def run(
             v = v + {
                 "mean of those present": old[present].mean(axis=0) if len(present) else 0,
                 "mean of those seen": old.sum(axis=0) / max(seen.sum(), 1),
+                "mean of those seen before": old.sum(axis=0) / earlier,
                 "mean of the new memory": new.mean(axis=0),
                 "mean of the absent": old[~who].sum(axis=0) / n,
             }.get(fault, old.mean(axis=0))

@@ -89,6 +89,10 @@ ADAFED_FAULTS = {
         "the weights are divided by the sum of alpha/pi over all clients",
         r"all clients|those present|renormali|normali[sz]|absent|over everybody|sum to",
     ),
+    "divided by targets": Fault(
+        "the weights alpha/pi are divided by the sum of alpha over those present",
+        r"sum of the target weights|of alpha",
+    ),
     "sum of the last round": Fault(
         "the weights are divided by their sum in the round before",
         r"round before|previous|stale",
@@ -125,6 +129,7 @@ def adafed(
             weights, total = weights / (total or weights.sum()), weights.sum()
         elif who.any() and fault != "not normalised":
             over = ratios if fault == "normalised over everybody" else weights
+            over = alpha[who] if fault == "divided by targets" else over
             weights = weights / over.sum()
         move = np.zeros_like(x)
         for i in np.flatnonzero(who):

@@ -73,6 +73,9 @@ FAULTS = {
     ),
     "c stays zero": Fault("the server never updates c", r"never|stays|not (updated|renewed)"),
     "server step on c": Fault("the server's step size scales the change of c, too", r"server_lr"),
+    "server step on c_i": Fault(
+        "the client keeps its control times the server's step size", r"server_lr"
+    ),
     "summed": Fault(
         "the changes of c_i are averaged over |S| and then multiplied by |S|^2/N",
         r"by N\b|by all|N_t|number of (clients|participants)|\|S\||those present|divi",
@@ -141,7 +144,7 @@ def run(
             change_of_c = change_of_c + gain
             if fault == "c of the last answer":
                 change_of_c = gain
-            c_i[i] = new
+            c_i[i] = server_lr * new if fault == "server step on c_i" else new
             if fault == "renewed in between":
                 seen = seen + gain / n
         x = x + server_lr * move

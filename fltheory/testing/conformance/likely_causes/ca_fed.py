@@ -28,6 +28,7 @@ CA_SLIPS = {
     "no availability": "weights are not divided by the availability",
     "times availability": "weights are multiplied by the availability, not divided by it",
     "renormalised": "weights are renormalised over those who train",
+    "renormalised over kept": "weights are renormalised over those who are not excluded",
     "excluded shared": "weights are divided by the share of alpha that is left",
     "excluded train": "excluded clients train, too",
     "exclusion late": "those excluded are the ones of the round before",
@@ -56,6 +57,7 @@ CA_SLIPS = {
     "before the round": "the availability is estimated without the present round: a round late",
     "availability of mean": "all clients share the mean availability",
     "correlation of prior": "the correlation is estimated without the prior",
+    "correlation of prior, 0 unseen": "the correlation is estimated without the prior",
     "divided by N": "the update is divided by N",
     "no targets": "target weights are not used in the update",
     "oracle ignored": "the availability and correlation that are given are not used",
@@ -88,6 +90,7 @@ def ca_fed(rounds: Rounds) -> None:
         weights = targets * pi ** powers.get(rounds.slip, -1.0)
         total = {
             "renormalised": float(weights[train].sum()) or 1.0,
+            "renormalised over kept": float(weights[sorted(kept)].sum()) or 1.0,
             "excluded shared": float(alpha[sorted(kept)].sum()) or 1.0,
             "divided by N": float(n),
         }.get(rounds.slip, 1.0)
@@ -118,6 +121,13 @@ def _gaps(rounds: Rounds, loss: FloatArray, least: FloatArray) -> FloatArray:
     return np.where(np.isnan(loss), 0.0, loss - minima)
 
 
+def _prior(rounds: Rounds) -> tuple[float, float]:
+    first, second = option_of(rounds, "prior", (1.0, 1.0))
+    if rounds.has("no prior at all"):
+        return 0.0, 0.0
+    return (second, first) if rounds.has("prior swapped") else (first, second)
+
+
 def _facts(rounds: Rounds, history: list[list[bool]]) -> tuple[FloatArray, FloatArray]:
     """Return pi and lambda: an oracle's, or estimates."""
     n, given = rounds.n, rounds.options
@@ -125,19 +135,15 @@ def _facts(rounds: Rounds, history: list[list[bool]]) -> tuple[FloatArray, Float
         pi = per_client(given["availability"], n)
         correlation = per_client(given["correlation"], n)
     else:
-        first, second = option_of(rounds, "prior", (1.0, 1.0))
-        if rounds.has("prior swapped"):
-            first, second = second, first
-        if rounds.has("no prior at all"):
-            first = second = 0.0
+        first, second = _prior(rounds)
         seen = np.array(history, dtype=np.float64).reshape(-1, n)
         there, away = seen.sum(axis=0), (1 - seen).sum(axis=0)
         pi = (there + first) / (there + away + first + second)
         if rounds.has("no prior"):
             pi = np.maximum(there, 1) / len(seen)
         now, then = seen[1:], seen[:-1]
-        if rounds.has("correlation of prior"):
-            first = second = 1e-9
+        if rounds.slip.startswith("correlation of prior"):
+            first = second = 0.0 if rounds.slip.endswith("unseen") else 1e-9
         tiny = 1e-300
         stays = ((now * then).sum(axis=0) + first) / np.maximum(
             then.sum(axis=0) + first + second, tiny

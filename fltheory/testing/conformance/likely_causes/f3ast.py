@@ -28,6 +28,7 @@ F3_SLIPS = {
     "by rate": "clients are chosen by their rate alone",
     "by data": "clients are chosen by data size",
     "by first power": "clients are chosen by alpha^2 / r, not by alpha^2 / r^2",
+    "by rate squared": "clients are chosen by alpha / r^2, not by alpha^2 / r^2",
     "by new rate": "clients are chosen by the rate after its renewal",
     "by old rate": "clients are chosen by the availability itself, not by the smoothed rate",
     "least urgent": "the clients that matter least are chosen",
@@ -119,6 +120,7 @@ def _chosen(
         "by rate": -rate,
         "by data": rounds.sizes,
         "by first power": alpha**2 / rate,
+        "by rate squared": alpha / rate**2,
         "least urgent": -alpha / rate,
         "by index": -np.arange(rounds.n),
     }.get(rounds.slip, alpha / rate)

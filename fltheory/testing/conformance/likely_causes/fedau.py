@@ -23,6 +23,8 @@ AU_SLIPS = {
     "omega zero": "omega starts at 0 instead of 1",
     "omega waits": "omega is 1 until two intervals have ended",
     "omega last": "omega is the last interval, not their mean",
+    "omega median": "omega is the median of the intervals, not their mean",
+    "omega late": "omega is that of the round before: a round late",
     "omega over t": "omega is rounds over participations, without intervals",
     "omega with the first 1": "the first 1 of omega counts as an interval of its own",
     "omega moving": "omega is a moving average, not the mean of all intervals",
@@ -52,6 +54,7 @@ def fedau(rounds: Rounds) -> None:
     intervals: list[list[float]] = [[1.0] if rounds.has("omega with the first 1") else []
                                     for _ in range(n)]  # fmt: skip
     age, joined = np.zeros(n), np.zeros(n)
+    late = np.ones(n)
     for t, who in enumerate(rounds.present(), start=1):
         before = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
         if who or not rounds.has("empty keeps"):
@@ -66,6 +69,8 @@ def fedau(rounds: Rounds) -> None:
         omega = np.array(after if rounds.has("omega of now") else before)
         if rounds.has("omega over t"):
             omega = np.where(joined > 0, t / np.maximum(joined, 1), 1.0)
+        if rounds.has("omega late"):
+            late, omega = omega, late
         if rounds.has("omega shared"):
             omega = np.full(n, omega.mean())
         rounds.move(_omega_sum(rounds, who, omega))
@@ -93,6 +98,8 @@ def _omega(rounds: Rounds, ended: list[float], age: float, first: float) -> floa
         ended = [*ended, age]
     if not ended or (rounds.has("omega waits") and len(ended) < 2):
         return first
+    if rounds.has("omega median"):
+        return float(np.median(ended))
     if rounds.has("omega last"):
         return ended[-1]
     if rounds.has("omega moving"):

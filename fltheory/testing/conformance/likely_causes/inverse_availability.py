@@ -69,6 +69,7 @@ ADAFED_SLIPS = {
     "divided by N": "weights are divided by N, too",
     "by data": "data sizes stand for the target weights",
     "target twice": "target weights are applied twice",
+    "over alpha": "weights are divided by the sum of the target weights present, not of alpha / pi",
     "over count": "divides by the number present instead of renormalising",
 }
 
@@ -96,6 +97,7 @@ def adafed(rounds: Rounds) -> None:
             "not renormalised": 1.0,
             "over all": float(raw.sum()),
             "divided by N": total * rounds.n,
+            "over alpha": float(alpha[who].sum()),
             "over count": float(len(who)),
         }.get(rounds.slip, total)
         changes = {k: rounds.change(k) for k in who}

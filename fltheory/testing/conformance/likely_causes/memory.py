@@ -13,6 +13,8 @@ from fltheory.validation import FloatArray
 VARP_SLIPS = {
     "y mean over S": "the memory's mean is over those present, not over all N",
     "y mean over seen": "the memory's mean is over those seen so far, not over all N",
+    "y mean over seen before": "the memory's mean is over those seen in earlier rounds, not over "
+    "all N",
     "y sum": "the memory is added up instead of averaged over N",
     "y after": "the memory's mean is taken after its renewal",
     "no y mean": "the memory's mean is left out",
@@ -50,6 +52,7 @@ def fedvarp(rounds: Rounds) -> None:
             early = who if rounds.has("y renewed first") else [k for k in who if k not in seen]
             for k in early:
                 y[k] = changes[k]
+        earlier = len(seen)
         seen |= set(who)
         against = older if rounds.has("y of the round before") else y
         surprises = {
@@ -57,7 +60,7 @@ def fedvarp(rounds: Rounds) -> None:
             for slot, (k, change) in zip(slots, changes.items(), strict=True)
         }
         fresh = _memory_after(rounds, y, dict(zip(slots, changes.values(), strict=True)))
-        mean = _memory_mean(rounds, fresh if rounds.has("y after") else y, who, len(seen))
+        mean = _memory_mean(rounds, fresh if rounds.has("y after") else y, who, len(seen), earlier)
         surprise = averaged(rounds, surprises, by_size=False)
         if rounds.has("surprise over N"):
             surprise = surprise * len(who) / n
@@ -85,7 +88,9 @@ def _memory_after(rounds: Rounds, y: FloatArray, changes: dict[int, FloatArray])
     return fresh
 
 
-def _memory_mean(rounds: Rounds, y: FloatArray, who: list[int], seen: int) -> FloatArray:
+def _memory_mean(
+    rounds: Rounds, y: FloatArray, who: list[int], seen: int, earlier: int
+) -> FloatArray:
     if rounds.has("no y mean"):
         return np.zeros(rounds.dim)
     if rounds.has("y mean of the absent"):
@@ -95,7 +100,11 @@ def _memory_mean(rounds: Rounds, y: FloatArray, who: list[int], seen: int) -> Fl
         return np.asarray(rounds.sizes @ y / max(rounds.sizes.sum(), 1.0))
     if rounds.has("y mean over S"):
         return np.asarray(y[who].mean(axis=0)) if who else np.zeros(rounds.dim)
-    divisor = {"y mean over seen": max(seen, 1), "y sum": 1}.get(rounds.slip, rounds.n)
+    divisor = {
+        "y mean over seen": max(seen, 1),
+        "y mean over seen before": max(earlier, 1),
+        "y sum": 1,
+    }.get(rounds.slip, rounds.n)
     return np.asarray(y.sum(axis=0) / divisor) * (-1 if rounds.has("y sign") else 1)
 
 

@@ -56,6 +56,8 @@ GENERAL: Slips = {
     "last only": "only the last of those present counts: models overwrite each other",
     "empty is zero": "in a round without participants the model becomes 0, the empty sum",
     "empty means everybody": "in a round without participants everybody takes part",
+    "alone skipped": "a round with a single client of several is skipped: a minimum of two",
+    "few skipped": "rounds with less than half of the clients are skipped",
     "recorded before": "models are recorded before their round, not after: off by one",
     "model rounded": "models are rounded to single precision on the way: float32 (see rtol=)",
     "server momentum 0.9": "the server adds momentum (0.9) to its steps",
@@ -132,11 +134,18 @@ class Rounds:
             if falls is not None:
                 self.eta = self.case.client_lr / t**falls
             begun, self._end, self._asked = self.x, None, False
-            yield {"first only": who[:1], "last only": who[-1:]}.get(self.slip, who)
+            yield self._heard(who)
             if self.has("model rounded"):
                 self.x = self.x.astype(np.float32).astype(np.float64)
             self.before = begun
             self.models.append(begun if self.has("recorded before") else self.x)
+
+    def _heard(self, who: list[int]) -> list[int]:
+        if self.has("alone skipped") and len(who) == 1 < self.n:
+            return []
+        if self.has("few skipped") and 2 * len(who) < self.n:
+            return []
+        return {"first only": who[:1], "last only": who[-1:]}.get(self.slip, who)
 
     def _trace(self) -> np.ndarray:
         trace = self.case.trace

@@ -48,6 +48,7 @@ SCAFFOLD_SLIPS = {
     "absent follow c": "absent clients' controls are set to the server's",
     "c scaled": "the server's control is multiplied by |S|/N once more",
     "c with server_lr": "the server's control is renewed with server_lr, too",
+    "c_i with server_lr": "clients' controls are kept with server_lr in them",
     "c_i swapped": "controls are kept by the place in the round, not by the client",
     "c_i shared": "all clients share one control",
     "c over seen": "the server's control is divided by the clients seen so far, not by N",
@@ -109,6 +110,8 @@ def _slipped_controls(rounds: Rounds, c_i: FloatArray, who: list[int], c: FloatA
         c_i[away] = c
     if rounds.has("c_i never"):
         c_i[:] = 0
+    if rounds.has("c_i with server_lr"):
+        c_i[who] *= rounds.case.server_lr
 
 
 def _slot(rounds: Rounds, place: int, k: int) -> int:

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fltheory.testing import Finding, check_algorithm, run_of
+from fltheory.testing.conformance.likely_causes.diagnosis import ALIKE, ELSEWHERE
+from tests.testing.conformance.wrong_runs import run_with_slip
+
+
+def _first(run: Any, name: str, *laws: str) -> Finding:
+    report = check_algorithm(run, name, laws=laws or None, raises=False, stop_at_first=True)
+    return report.failures[0]
+
+
+@pytest.mark.parametrize("slip", ["correlation of prior", "absolute correlation"])
+def test_orders_that_seldom_matter_are_told_apart(slip: str) -> None:
+    """On most cases CA-Fed's order makes no difference: these gave three causes, two of them wrong.
+
+    Both faults change the order alone, so that all others that do fit whatever shows no order.
+    """
+    finding = _first(run_with_slip("ca-fed", slip), "ca-fed", "usual-slips")
+    said = {
+        "correlation of prior": "the correlation is estimated without the prior",
+        "absolute correlation": "the modulus of the correlation orders, not its signed value",
+    }
+    assert finding.causes == (said[slip],)
+
+
+def test_what_is_the_same_by_algebra_is_named_together() -> None:
+    """Surprises over N and the old mean are the mean of the renewed memory."""
+    finding = _first(run_with_slip("fedvarp", "surprise over N"), "fedvarp")
+    assert len(finding.causes) == 2
+    assert finding.causes[1].startswith(ALIKE)
+
+
+def _largest_with_data(
+    x0: Any, clients: Any, trace: Any, *, local_steps: Any, server_lr: float, **given: Any
+) -> Any:
+    """FedNova with the most steps among those who have data, not among all who are present."""
+    counts = trace & (np.array([client.n_samples for client in clients]) > 0)
+    models = [np.array(x0)]
+    for row in counts:
+        sizes = np.array([client.n_samples for client in clients]) * row
+        if not row.any():
+            models.append(models[-1])
+            continue
+        mean = float(sizes @ np.array(local_steps)) / sizes.sum()
+        rate = server_lr * max(np.array(local_steps)[row]) / mean
+        options = {"local_steps": local_steps, "server_lr": rate, **given}
+        models.append(run_of("fednova")(models[-1], clients, row[None], **options)[-1])
+    return np.array(models)
+
+
+def test_a_slip_that_differs_where_nobody_has_data_is_named_with_that_said() -> None:
+    finding = _first(_largest_with_data, "fednova")
+    assert finding.causes == (f"tau_eff is the largest number of steps{ELSEWHERE}",)
+
+
+def test_single_precision_is_told_where_no_slip_is() -> None:
+    """The last digits of float32 are no weight, origin or axis, whatever law they break."""
+
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        models = run_of("scaffold")(x0.astype(np.float32), clients, trace, **given)
+        return models.astype(np.float32)
+
+    report = check_algorithm(run, "scaffold", raises=False)
+    assert report.failures[0].law == "starts-at-x0"
+    assert all("to single precision" in finding.hint for finding in report.failures)
+
+
+def test_hints_of_later_failures_are_told() -> None:
+    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+        """Weight decay, of no usual strength."""
+        models = run_of("fedavg")(x0, clients, trace, **given)
+        return x0 + 0.999 * (models - x0) - 1e-3 * (np.arange(len(models)) > 0)[:, None] * x0
+
+    report = check_algorithm(run, "fedavg", raises=False)
+    assert "translation breaks, for instance, where something is pulled to zero" in report.text
