@@ -1,6 +1,7 @@
 """Right implementations of the gallery under many seeds of `check_algorithm`: none may fail.
 
-    python benchmarks/conformance_seeds.py --seeds 200 [--processes 2] [NAME ...]
+    python benchmarks/conformance_seeds.py --seeds 200 [--processes 2] [--laws LAW ...]
+        [NAME ...]
 
 Cases are drawn anew for each seed. It prints how long each algorithm takes, and any failure.
 """
@@ -11,6 +12,7 @@ import argparse
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -20,10 +22,10 @@ from fltheory.testing import check_algorithm
 from tests.testing.gallery import GALLERY
 
 
-def failure(name: str, seed: int) -> tuple[str, float, str]:
+def failure(laws: list[str] | None, name: str, seed: int) -> tuple[str, float, str]:
     """Return the algorithm, the seconds taken, and what failed, if anything."""
     begun = time.perf_counter()
-    report = check_algorithm(GALLERY[name].run, name, seed=seed, raises=False)
+    report = check_algorithm(GALLERY[name].run, name, seed=seed, laws=laws, raises=False)
     bad = [f"{f.law}: {f.message}" for f in report.findings if not f.outcome.good]
     said = f"{name}, seed {seed}: " + "\n".join(bad) if bad else ""
     return name, time.perf_counter() - begun, said
@@ -36,12 +38,15 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--laws", nargs="+", help="these alone; all by default")
     arguments = parser.parse_args()
     pairs = product(arguments.names, range(arguments.first, arguments.first + arguments.seeds))
     seconds: dict[str, float] = {}
     failures = []
     with ProcessPoolExecutor(arguments.processes) as pool:
-        for name, taken, said in pool.map(failure, *zip(*pairs, strict=True), chunksize=5):
+        for name, taken, said in pool.map(
+            partial(failure, arguments.laws), *zip(*pairs, strict=True), chunksize=5
+        ):
             seconds[name] = seconds.get(name, 0.0) + taken
             if said:
                 failures.append(said)

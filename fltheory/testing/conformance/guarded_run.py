@@ -49,6 +49,8 @@ class GuardedRun:
         Cases and their models, by `Case.key`: a case is run once.
     asked_absent : int
         Gradients that were asked of clients while they were never present: information.
+    coarse : str
+        The kind of numbers that models are, where it is less than double precision.
     """
 
     run: Run
@@ -56,6 +58,7 @@ class GuardedRun:
     calls: int = 0
     known: dict[tuple[object, ...], tuple[Case, FloatArray]] = field(default_factory=dict)
     asked_absent: int = 0
+    coarse: str = ""
 
     def models(self, case: Case) -> FloatArray:
         """Return the models after every round, (rounds + 1, d).
@@ -91,7 +94,11 @@ class GuardedRun:
             raise Misconduct("changes its inputs", message, case)
         never = ~case.trace.any(axis=0)
         self.asked_absent += sum(len(clients[k].gradients) for k in np.flatnonzero(never))
-        return _checked_models(given, case)
+        models = _checked_models(given, case)
+        kind = np.asarray(given).dtype
+        if kind.kind == "f" and kind.itemsize < models.itemsize:
+            self.coarse = kind.name
+        return models
 
 
 def _raised(error: BaseException, case: Case) -> Misconduct:
@@ -160,6 +167,8 @@ def _checked_models(given: Any, case: Case) -> FloatArray:
         if kind in "cSU":
             what = "complex numbers" if kind == "c" else "text"
             raise TypeError(f"models must be real numbers, not {what}")
+        if kind in "biu":
+            raise TypeError("models must be floating-point numbers, not whole ones or truth values")
         models = np.array(given, dtype=np.float64)
     except Exception as error:
         raise Misconduct(

@@ -62,6 +62,9 @@ def _moved(case: Case) -> Iterator[tuple[Case, FloatArray]]:
             if "prior" in options:
                 first, second = options["prior"]
                 options["prior"] = (first * (1 + sign * _NUDGE), second)
+            if "threshold" in options:
+                # Where all that is compared is exactly 0, nothing else tells a tie.
+                options["threshold"] = options["threshold"] + sign * _NUDGE
             yield replace(case, x0=case.x0 * (1 + sign * _NUDGE), options=options), nudges
 
 

@@ -249,7 +249,7 @@ class Inspection:
             Outcome.FAILED,
             text,
             causes=causes,
-            hint="" if causes else ROUNDED if comparison.nearly else law.hint,
+            hint="" if causes else ROUNDED if law.rounding and comparison.nearly else law.hint,
             round=row,
             expected=tuple(comparison.expected[row].tolist()),
             actual=tuple(comparison.actual[row].tolist()),
@@ -267,6 +267,8 @@ def declared(finding: Finding, reason: str | None) -> Finding:
 
 def _notes(guarded: GuardedRun, lasts: float) -> tuple[str, ...]:
     notes = []
+    if guarded.coarse:
+        notes.append(f"run returns {guarded.coarse}, which few digits fit in (see rtol=)")
     if guarded.asked_absent:
         notes.append(
             f"{guarded.asked_absent} gradients were asked of clients in runs in which they were "

@@ -67,6 +67,8 @@ def test_a_changed_list_of_clients_is_told() -> None:
         (lambda models: "models", "got str"),
         (lambda models: (row for row in models), "got generator"),
         (lambda models: models + 1e-3j, "real numbers, not complex numbers"),
+        (lambda models: models.astype(int), "floating-point numbers, not whole ones"),
+        (lambda models: models.astype(bool), "floating-point numbers, not whole ones"),
         (lambda models: models.astype(str), "real numbers, not text"),
         (lambda models: np.full(models.shape, object()), "got ndarray that is none"),
         (lambda models: [[1.0], [1.0, 2.0]], "got list that is none"),
@@ -146,7 +148,18 @@ def test_chance_is_told() -> None:
         models[1:] += 1e-6 * rng.standard_normal()
         return models
 
-    assert "deterministic" in _told(run)
+    text = _told(run)
+    assert "deterministic" in text
+    assert "something random without a seed" in text
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_less_than_double_precision_is_told(kind: type) -> None:
+    run = lambda *args, **given: right(*args, **given).astype(kind)  # noqa: E731
+    report = check_algorithm(run, "fedavg", raises=False)
+    assert not report.conforms
+    assert f"note: run returns {np.dtype(kind).name}" in report.text
+    assert "run returns float" not in check_algorithm(right, "fedavg", laws=["by-hand"]).text
 
 
 def test_state_kept_between_calls_is_told() -> None:

@@ -90,3 +90,13 @@ def test_ties_that_do_not_matter_are_steady() -> None:
     one = tied.ordered([2])
     assert SPECIFICATIONS["ca-fed"].steady(one)
     assert SPECIFICATIONS["fedavg"].steady(replace(tied, options={"weighting": "uniform"}))
+
+
+def test_a_client_at_its_minimum_ties_where_neither_threshold_nor_bias_counts() -> None:
+    """Without it epsilon stays what it was: 0, or as much as rounding makes of it."""
+    case = _tried((0.1, 0.2, 0.3, 0.4))
+    # Losses are 18, 12.5, 8 and 2. Client 2 goes, then client 3, and those left have no gap.
+    known = {"known_minima": (18.0, 12.5, 0.0, 0.0), "availability": (0.6, 0.7, 0.8, 0.5)}
+    free = {**(case.options or {}), **known, "kappa_bar": 0.0}
+    assert not SPECIFICATIONS["ca-fed"].steady(replace(case, options={**free, "threshold": 0.0}))
+    assert SPECIFICATIONS["ca-fed"].steady(replace(case, options={**free, "threshold": 0.1}))

@@ -81,7 +81,9 @@ def at_the_ends(make: CaseMaker) -> Iterator[Trial]:
         # Rounds are few: weights of hundreds make models grow by as much in each.
         rounds = 10 if chooses else 6
         case = make.case(case_maker.uneven, n=n, dim=1, rounds=rounds, options=wanted)
-        yield Trial(case, _against_ours)
+        # With kappa_bar and threshold 0, clients that are at their minima go or stay by rounding.
+        if make.specification.steady(case):
+            yield Trial(case, _against_ours)
 
 
 def _against_ours(bench: Bench, case: Case) -> Comparison:

@@ -39,6 +39,8 @@ class Law:
         What breaks it, one of many, for where nothing more is known.
     applies : callable
         Whether the law is about an algorithm.
+    rounding : bool
+        Whether rounded numbers break it.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Law:
     trials: Trials
     hint: str = ""
     applies: Callable[[Specification], bool] = lambda one: True
+    rounding: bool = True
 
 
 def _models(bench: Bench, case: Case) -> Comparison:
@@ -241,6 +244,7 @@ _LAWS = (
         "the same arguments give the same models, whatever was run in between",
         _is_deterministic,
         "something random without a seed, or state that is kept from one call to the next",
+        rounding=False,
     ),
     Law(
         "heeds-the-trace",

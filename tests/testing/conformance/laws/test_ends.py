@@ -8,6 +8,7 @@ import pytest
 from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.laws.ends import ends_of
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
+from tests.testing.gallery import GALLERY
 
 LAW = "options-at-their-ends"
 
@@ -65,6 +66,12 @@ def test_an_option_with_bounds_of_its_own_is_told(name: str, changed: dict[str, 
 def test_the_package_s_own_pass_with_many_seeds(name: str) -> None:
     for seed in range(3):
         assert check_algorithm(run_of(name), name, seed=seed, laws=[LAW]).conforms
+
+
+@pytest.mark.parametrize("seed", [15, 18])
+def test_rounding_decides_no_tie(seed: int) -> None:
+    """Without threshold and bias, a client at its minimum changes epsilon by exactly nothing."""
+    check_algorithm(GALLERY["ca-fed"].run, "ca-fed", seed=seed, laws=[LAW])
 
 
 def test_ends_are_within_what_an_algorithm_takes() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.testing import Finding, check_algorithm, run_of
+from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.likely_causes.diagnosis import ALIKE, ELSEWHERE
+from fltheory.testing.conformance.report import Finding
 from tests.testing.conformance.wrong_runs import run_with_slip
 
 
