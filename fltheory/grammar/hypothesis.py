@@ -54,5 +54,7 @@ class Hypothesis:
 
     @cached_property
     def text(self) -> str:
-        """The condition as SymPy writes it, which takes longer than many a check of it."""
+        """The condition in a line; to write it takes longer than many a check of it."""
+        if isinstance(self.condition, sp.Eq):  # SymPy writes Eq(a, b)
+            return f"{self.condition.lhs} = {self.condition.rhs}"
         return str(self.condition)

@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import sympy as sp
 from sympy.core.relational import Relational
+from sympy.printing.latex import LatexPrinter
+from sympy.printing.pretty.pretty import PrettyPrinter
 from sympy.printing.pretty.stringpict import prettyForm
 
 Formula = TypeVar("Formula", bound=sp.Basic)
@@ -55,18 +57,52 @@ def printed_form(formula: sp.Basic) -> sp.Basic | None:
 
 
 def printed_latex(formula: sp.Basic) -> str:
-    """Return the LaTeX of a formula, in the order in which it is written where that is known."""
+    r"""Return the LaTeX of a formula, in the order in which it is written where that is known.
+
+    Examples
+    --------
+    >>> eta, mu = sp.symbols("eta mu", positive=True)
+    >>> print(printed_latex(1 - eta * mu))
+    1 - \eta \mu
+    """
     form = printed_form(formula)
-    return str(sp.latex(formula) if form is None else sp.latex(form, order="none"))
+    return str(_latex(formula) if form is None else sp.latex(form, order="none"))
 
 
 def printed_lines(formula: sp.Basic) -> list[str]:
     """Return a formula drawn over several lines, in the order in which it is written if known."""
     form = printed_form(formula)
-    drawn = formula if form is None else form
-    order = None if form is None else "none"
-    text = sp.pretty(drawn, order=order, use_unicode=True, wrap_line=False)
+    if form is None:
+        text = str(_drawn(formula))
+    else:
+        text = sp.pretty(form, order="none", use_unicode=True, wrap_line=False)
     return [line.rstrip() for line in text.splitlines()]
+
+
+def ordered_terms(formula: sp.Basic) -> list[Any]:
+    """Return the terms of a sum whose order nobody told: ``1 - eta mu``, not ``-eta mu + 1``."""
+    if not isinstance(formula, sp.Add):
+        return [formula]
+    return sorted(formula.as_ordered_terms(), key=lambda term: term.could_extract_minus_sign())
+
+
+class _PositiveFirst:
+    def _as_ordered_terms(self, expr: sp.Add, order: Any = None) -> list[Any]:
+        return ordered_terms(expr)
+
+
+class _Latex(_PositiveFirst, LatexPrinter):
+    pass
+
+
+class _Pretty(_PositiveFirst, PrettyPrinter):
+    pass
+
+
+_latex: Callable[[sp.Basic], Any] = _Latex().doprint  # type: ignore[no-untyped-call]
+_drawn: Callable[[sp.Basic], Any] = _Pretty(  # type: ignore[no-untyped-call]
+    {"use_unicode": True, "wrap_line": False}
+).doprint
 
 
 def printed_text(formula: sp.Basic) -> str:

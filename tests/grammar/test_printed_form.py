@@ -117,6 +117,14 @@ def test_order_and_shape_are_kept_in_text(formula, text: str) -> None:
     assert printed_text(as_printed(formula)) == text
 
 
+def test_a_sum_in_an_order_that_nobody_told_begins_with_a_positive_term() -> None:
+    # An author's own formula, which SymPy draws as (-b x + 1)^2/(-a + c).
+    own = (1 - b * x) ** 2 / (c - a)
+    assert printed_latex(own) == r"\frac{\left(1 - b x\right)^{2}}{c - a}"
+    assert "".join(printed_lines(own)).replace(" ", "") == "2(1-b⋅x)──────────c-a"
+    assert printed_latex(-a - b) == "- a - b"
+
+
 def test_text_of_a_formula_without_a_form_is_that_of_sympy() -> None:
     assert printed_text(13 * c + 11 * a) == str(13 * c + 11 * a)
     assert printed_text(sp.Eq(13 * c, 11 * a)) == "13*c = 11*a"

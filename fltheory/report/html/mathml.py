@@ -14,7 +14,7 @@ import sympy as sp
 from markupsafe import Markup
 
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.grammar.printed_form import printed_form, printed_latex
+from fltheory.grammar.printed_form import ordered_terms, printed_form, printed_latex
 
 _NAMESPACE = "{http://www.w3.org/1998/Math/MathML}"
 _PRESENTATION = (
@@ -164,10 +164,11 @@ def _pieces(expression: sp.Basic) -> Iterator[str]:
 
 def _summands(expression: sp.Basic, order: str | None) -> list[str]:
     """Return the LaTeX of each summand, all but the first with their sign in front."""
-    if not isinstance(expression, sp.Add):
-        return [sp.latex(expression, order=order)]
-    terms = expression.as_ordered_terms() if order is None else expression.args
-    first, *rest = (sp.latex(term, order=order) for term in terms)
+    if order is None:
+        first, *rest = map(printed_latex, ordered_terms(expression))
+    else:
+        terms = expression.args if isinstance(expression, sp.Add) else (expression,)
+        first, *rest = (sp.latex(term, order=order) for term in terms)
     return [first, *(_signed(term) for term in rest)]
 
 

@@ -11,7 +11,7 @@ from fltheory import theorems
 from fltheory.claims.decay import DecayClaim
 from fltheory.claims.statement import Statement
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.report.html.mathml import mathml, symbol, typeset, typeset_assertion
+from fltheory.report.html.mathml import mathml, related_latex, symbol, typeset, typeset_assertion
 
 x, eta_c = sp.symbols("x eta_c", positive=True)
 
@@ -91,3 +91,10 @@ def test_every_registered_formula_is_typeset(statement: Statement) -> None:
     latex = getattr(theorem.quantity, "latex", "")
     pieces += [mathml(latex, "")] if latex else []
     assert all(ElementTree.fromstring(piece).tag == "math" for piece in pieces)
+
+
+def test_summands_in_an_order_that_nobody_told_begin_with_a_positive_one() -> None:
+    a, b, x = sp.symbols("a b x", positive=True)
+    right = 7 - b * x + a**2
+    found = related_latex(Assertion("y", "", Relation.AT_MOST, right))
+    assert [" ".join(one.split()) for one in found] == [r"{} \leq a^{2}", "{} + 7", "{} - b x"]
