@@ -3,13 +3,12 @@
 from fltheory.advice.advice import Advice, advise
 from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias
 from fltheory.advice.gradients_file import read_gradients
-from fltheory.advice.measured_clients import MeasuredClients, measure_clients
+from fltheory.advice.measured_clients import measure_clients
 
 __all__ = [
     "Advice",
     "AlgorithmAdvice",
     "Bias",
-    "MeasuredClients",
     "advise",
     "measure_clients",
     "read_gradients",

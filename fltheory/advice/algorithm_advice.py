@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Bias:
     at_worst : float
         The largest, over all optima at the given distance.
     error : float
-        Standard error of both where the model was drawn; 0 in closed form, or on the log.
+        Standard error of both where the model was drawn, or a round's branch; else 0.
     """
 
     unrelated: float
@@ -187,7 +187,7 @@ def advice_on(task: Task) -> AlgorithmAdvice:
         whole=len(population.recorded) == population.log.n_rounds,
         process=process if runs else _NOWHERE,
         drawn=of_drawn,
-        log=_NOWHERE if log is None else bias_of(population.group_distances, log.weights),
+        log=_NOWHERE if log is None else _bias_along(population.group_distances, log),
         sway=max((run.sway for run in runs), default=math.inf),
         noise=max((run.noise for run in runs), default=math.inf),
         left=math.inf if log is None else log.left,
@@ -270,6 +270,10 @@ def _best_step(
 def bias_of(distances: Distances, weights: FloatArray) -> Bias:
     """Return how far weights are off."""
     return Bias(distances.unrelated(weights), distances.at_worst(weights))
+
+
+def _bias_along(distances: Distances, log: OnTheLog) -> Bias:
+    return replace(bias_of(distances, log.weights), error=log.error)
 
 
 def _drawn_bias(distances: Distances, weights: FloatArray) -> Bias:

@@ -19,6 +19,7 @@ from fltheory.validation import FloatArray
 _DIVERGED = 1e6
 _FEWEST, _MOST = 400, 2000
 _TIME_CONSTANTS = 16
+_DRAWN_PASSES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +32,10 @@ class OnTheLog(ReadOnlyArrays):
         Root-mean-square distance from the optimum after each of the record's rounds, over
         directions of optima and start and over gradients' noise.
     weights : array, (G,)
-        The mean model of the second pass, as weights of the groups' optima.
+        The mean model of the second pass, as weights of the groups' optima. Where branches are
+        drawn, the mean of eight passes from the second on.
+    error : float
+        The standard error of these weights, as a distance; 0 where nothing is drawn.
     sway, noise : float
         What the coming and going of clients, and gradients' noise, move the model about that
         mean: root mean squares over the second pass.
@@ -41,6 +45,7 @@ class OnTheLog(ReadOnlyArrays):
 
     errors: FloatArray
     weights: FloatArray
+    error: float
     sway: float
     noise: float
     left: float
@@ -92,6 +97,7 @@ class LogRounds:
             branch_rng=rng,
         )
         self._states = islice(states, 1, None)
+        self._passes = 1 if len(algorithm.branches) == 1 else _DRAWN_PASSES
         self._first = self._pass()
 
     @property
@@ -102,16 +108,24 @@ class LogRounds:
         return _late(self._first.errors)
 
     def on_the_log(self) -> OnTheLog | None:
-        """Return what both passes show; None if the algorithm diverges."""
+        """Return what all passes show; None if the algorithm diverges."""
         again = None if self._first is None else self._pass()
         if self._first is None or again is None:
             return None
         distances = self._population.group_distances
-        mean = again.models.mean(axis=0)
-        about_mean = ((again.models - mean) ** 2).mean(axis=0) @ distances.spread
+        about_mean = again.models.var(axis=0) @ distances.spread
+        means = [again.models.mean(axis=0)]
+        for _ in range(self._passes - 1):
+            further = self._pass()
+            if further is None:
+                return None
+            means.append(further.models.mean(axis=0))
+        # Where nothing is drawn one pass is like another.
+        variance = float(np.var(means, axis=0) @ distances.spread) / max(len(means) - 1, 1)
         return OnTheLog(
             errors=self._first.errors,
-            weights=mean,
+            weights=np.mean(means, axis=0),
+            error=distances.radius * math.sqrt(variance),
             sway=distances.radius * math.sqrt(float(about_mean)),
             noise=again.noise,
             left=_late(self._first.starts),
@@ -152,6 +166,11 @@ def _late(values: FloatArray) -> float:
     return float(np.sqrt((values[-max(1, values.size // 4) :] ** 2).mean()))
 
 
+def settling_rounds(step: float) -> int:
+    """Return for how many rounds a draw of the process settles, and is then followed."""
+    return min(max(_FEWEST, math.ceil(_TIME_CONSTANTS / step)), _MOST) // 2
+
+
 def along_the_process(
     algorithm: Algorithm, population: ClientPopulation, step: float, seed: int, draws: int
 ) -> AlongTheProcess | None:
@@ -169,7 +188,7 @@ def along_the_process(
     """
     clients, distances = population.clients(seed), population.group_distances
     rng = np.random.default_rng(seed + 1)
-    half = min(max(_FEWEST, math.ceil(_TIME_CONSTANTS / step)), _MOST) // 2
+    half = settling_rounds(step)
     states = simulate(
         algorithm,
         clients,

@@ -22,7 +22,7 @@ from fltheory.commands.written_files import check_figures, check_places, draw, t
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:
-    from fltheory.advice import MeasuredClients
+    from fltheory.advice.measured_clients import MeasuredClients
     from fltheory.logs import AvailabilityLog
     from fltheory.validation import FloatArray
 

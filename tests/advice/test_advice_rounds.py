@@ -8,6 +8,7 @@ import pytest
 from fltheory.advice.population import ClientPopulation
 from fltheory.advice.rounds import LogRounds, along_the_process
 from fltheory.algorithms import FedAvg
+from fltheory.algorithms.table import ALGORITHMS
 from fltheory.logs import AvailabilityLog
 from fltheory.weights import Training
 
@@ -53,3 +54,19 @@ def test_what_diverges_is_none() -> None:
     runs = LogRounds(FedAvg(3.0, 1), population(np.ones((60, 3))), 0)
     assert runs.late_error == np.inf
     assert runs.on_the_log() is None
+
+
+def test_drawn_branches_are_followed_until_chance_is_small() -> None:
+    # With one client always there and a server whose target is half of it, every other round.
+    masks = np.tile([True, False], (40, 1))
+    told = ALGORITHMS["safari"].among(
+        {"client_lr": STEP, "assist_lr": STEP, "local_steps": 1}, **ALGORITHMS["safari"].example(1)
+    )
+    found = LogRounds(told, population(masks), 0).on_the_log()
+    assert found is not None
+    assert found.error > 0
+    # Half the time towards (1, 0), half towards (1/2, 1/2).
+    assert found.weights == pytest.approx([0.75, 0.25], abs=4 * found.error)
+    again = LogRounds(FedAvg(STEP, 1), population(masks), 0).on_the_log()
+    assert again is not None
+    assert again.error == 0

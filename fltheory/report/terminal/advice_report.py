@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from fltheory.advice import Advice, Bias, MeasuredClients
+    from fltheory.advice import Advice, Bias
+    from fltheory.advice.measured_clients import MeasuredClients
     from fltheory.advice.on_digits import Trained
 
 _NAMES_SHOWN = 3
@@ -118,7 +119,8 @@ def advice_table(advice: Advice) -> Table:
             f"{found.step:.3g}",
             mark + _uncertain(found.process),
             mark + _number(found.process.at_worst),
-            *map(_number, (found.log.unrelated, found.log.at_worst, found.sway, found.noise)),
+            _uncertain(found.log),
+            *map(_number, (found.log.at_worst, found.sway, found.noise)),
             _number(found.error),
             "never" if found.rounds is None else str(found.rounds),
         )
