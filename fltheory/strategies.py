@@ -48,6 +48,13 @@ def quadratic_problems(
     max_clients, max_dim : int
     max_condition : float
         Largest L/mu.
+
+    Examples
+    --------
+    >>> from hypothesis import given
+    >>> @given(quadratic_problems(max_condition=10.0))
+    ... def test_curvature_is_within_its_limits(problem):
+    ...     assert problem.mu <= problem.L <= 10.1 * problem.mu
     """
     n_clients, dim = draw(st.integers(1, max_clients)), draw(st.integers(1, max_dim))
     L = draw(_scales(0.01, 100.0))

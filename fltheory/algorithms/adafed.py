@@ -21,6 +21,11 @@ class AdaFed(InverseAvailability):
     published code, the only form of it at hand (Tan et al., 2022, was not); differs from
     Tan et al. in what that code leaves out, their choice of which present clients train:
     here all do. Dividing by a random sum biases it.
+
+    Examples
+    --------
+    >>> AdaFed([0.5, 0.5], [0.9, 0.3], client_lr=0.1, local_steps=5).server_lr
+    1.0
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:

@@ -51,6 +51,12 @@ class AveragedIterate:
     Notes
     -----
     CA-Fed, below equation (12).
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> AveragedIterate(FedAvg(client_lr=0.1, local_steps=5))
+    AveragedIterate(algorithm=FedAvg(client_lr=0.1, local_steps=5, server_lr=1.0), weights=None)
     """
 
     algorithm: Algorithm | Schedule

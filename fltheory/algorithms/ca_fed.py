@@ -80,6 +80,11 @@ class CAFed(ReadOnlyArrays):
     - lambda_hat is the signed second eigenvalue, as lambda_k in Section V-A, not its modulus.
     - Of equal lambda or pi, the client of lower index is tried first.
     - A round in which nobody is present changes availability estimates alone.
+
+    Examples
+    --------
+    >>> CAFed([0.5, 0.5], client_lr=0.1, local_steps=5, server_lr=1.0).loss_smoothing
+    0.2
     """
 
     target_weights: FloatArray

@@ -47,6 +47,11 @@ class ClusterFedVarp:
     ValueError
         If ``clusters`` are not whole numbers from 0 without a gap, a step size is not positive
         or ``local_steps`` is below 1; by `init`, if there is not one cluster for each client.
+
+    Examples
+    --------
+    >>> ClusterFedVarp((0, 0, 1), client_lr=0.1, local_steps=5)
+    ClusterFedVarp(clusters=(0, 0, 1), client_lr=0.1, local_steps=5, server_lr=1.0)
     """
 
     clusters: tuple[int, ...]

@@ -60,6 +60,11 @@ class F3ast(ReadOnlyArrays):
     ------
     ValueError
         If a parameter is out of its range, or the arrays do not fit together.
+
+    Examples
+    --------
+    >>> F3ast([0.5, 0.25, 0.25], size=2, client_lr=0.1, local_steps=5).size
+    2
     """
 
     target_weights: FloatArray

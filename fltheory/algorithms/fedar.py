@@ -75,6 +75,12 @@ class FedAR:
     ValueError
         If ``weight`` breaks its contract (the message names the clause), ``cutoff`` is
         negative, a step size is not positive or ``local_steps`` is below 1.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import CappedLinear
+    >>> FedAR(client_lr=0.1, local_steps=5, weight=CappedLinear(growth=0.1), cutoff=50).weight
+    CappedLinear(growth=0.1, largest=2.0)
     """
 
     client_lr: float

@@ -48,6 +48,11 @@ class FedAU:
     ------
     ValueError
         If a step size is not positive, or ``local_steps`` or ``cutoff`` is below 1.
+
+    Examples
+    --------
+    >>> FedAU(client_lr=0.1, local_steps=5, cutoff=50)
+    FedAU(client_lr=0.1, local_steps=5, cutoff=50, server_lr=1.0)
     """
 
     client_lr: float

@@ -46,6 +46,11 @@ class FedAvg:
     ------
     ValueError
         If a step size is not positive or ``local_steps`` is below 1.
+
+    Examples
+    --------
+    >>> FedAvg(client_lr=0.1, local_steps=5)
+    FedAvg(client_lr=0.1, local_steps=5, server_lr=1.0)
     """
 
     client_lr: float

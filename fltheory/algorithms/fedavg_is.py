@@ -48,6 +48,11 @@ class FedAvgIS:
     ValueError
         For an availability outside (0, 1], a step size that is not positive or ``local_steps``
         below 1; by `init`, if there is not one availability for each client.
+
+    Examples
+    --------
+    >>> FedAvgIS((0.9, 0.3), client_lr=0.1, local_steps=5)
+    FedAvgIS(availability=(0.9, 0.3), client_lr=0.1, local_steps=5, server_lr=1.0)
     """
 
     availability: tuple[float, ...]

@@ -49,6 +49,11 @@ class FedNova:
     ValueError
         For weights that are negative or all zero, a step size that is not positive or a number of
         steps below 1; by `init`, if there are not as many of either as clients.
+
+    Examples
+    --------
+    >>> FedNova(client_lr=0.1, local_steps=(5, 20), client_weights=(30, 10))
+    FedNova(client_lr=0.1, local_steps=(5, 20), client_weights=(30.0, 10.0), server_lr=1.0)
     """
 
     client_lr: float

@@ -45,6 +45,11 @@ class FedProx:
         For weights that are negative or all zero, a negative ``proximal``, a step size that is
         not positive or ``local_steps`` below 1; by `init`, if there are not as many weights as
         clients.
+
+    Examples
+    --------
+    >>> FedProx(client_lr=0.1, local_steps=5, proximal=0.01)
+    FedProx(client_lr=0.1, local_steps=5, proximal=0.01, client_weights=None, server_lr=1.0)
     """
 
     client_lr: float

@@ -49,6 +49,11 @@ class FedVarp:
     ------
     ValueError
         If a step size is not positive or ``local_steps`` is below 1.
+
+    Examples
+    --------
+    >>> FedVarp(client_lr=0.1, local_steps=5)
+    FedVarp(client_lr=0.1, local_steps=5, server_lr=1.0)
     """
 
     client_lr: float

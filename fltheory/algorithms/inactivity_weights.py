@@ -64,6 +64,11 @@ class CappedLinear:
     ------
     ValueError
         For other values.
+
+    Examples
+    --------
+    >>> CappedLinear(growth=0.5, largest=2.0)(np.array([0.0, 1.0, 4.0])).tolist()
+    [1.0, 1.5, 2.0]
     """
 
     growth: float = 0.05

@@ -61,6 +61,11 @@ class Mifa:
     ------
     ValueError
         If a step size is not positive, ``local_steps`` is below 1 or ``start`` does not exist.
+
+    Examples
+    --------
+    >>> Mifa(client_lr=0.1, local_steps=5, start="zero")
+    Mifa(client_lr=0.1, local_steps=5, start='zero', server_lr=1.0)
     """
 
     client_lr: float

@@ -34,6 +34,13 @@ class Projected:
     ------
     ValueError
         For what is no algorithm, or no ball.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.problems import Ball
+    >>> Projected(FedAvg(client_lr=0.1, local_steps=5), Ball([0.0, 0.0], radius=2.0)).onto.radius
+    2.0
     """
 
     algorithm: Algorithm | Schedule

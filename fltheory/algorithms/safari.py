@@ -36,6 +36,11 @@ class Safari:
     ValueError
         If ``q`` is not a probability, a step size is not positive or ``local_steps`` is
         below 1.
+
+    Examples
+    --------
+    >>> Safari(q=0.5, client_lr=0.025, assist_lr=0.05, local_steps=5)
+    Safari(q=0.5, client_lr=0.025, assist_lr=0.05, local_steps=5)
     """
 
     q: float

@@ -60,6 +60,11 @@ class Scaffold:
     ------
     ValueError
         If a step size is not positive, ``local_steps`` is below 1 or ``option`` does not exist.
+
+    Examples
+    --------
+    >>> Scaffold(client_lr=0.1, local_steps=5)
+    Scaffold(client_lr=0.1, local_steps=5, option=2, server_lr=1.0)
     """
 
     client_lr: float

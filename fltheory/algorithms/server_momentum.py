@@ -30,6 +30,12 @@ class ServerMomentum:
     ------
     ValueError
         If ``momentum`` is out of range.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> ServerMomentum(FedAvg(client_lr=0.1, local_steps=5), momentum=0.9)
+    ServerMomentum(algorithm=FedAvg(client_lr=0.1, local_steps=5, server_lr=1.0), momentum=0.9)
     """
 
     algorithm: Algorithm

@@ -39,6 +39,11 @@ class Constant:
     ------
     ValueError
         If ``value`` is not positive.
+
+    Examples
+    --------
+    >>> Constant(0.1).at(100)
+    0.1
     """
 
     value: float
@@ -66,6 +71,11 @@ class Harmonic:
     ------
     ValueError
         For other values.
+
+    Examples
+    --------
+    >>> Harmonic(1.0, offset=1.0).at(4)
+    0.2
     """
 
     scale: float

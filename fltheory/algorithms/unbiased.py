@@ -17,6 +17,11 @@ class Unbiased(InverseAvailability):
     Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients,
     which is what Section V-A calls Unbiased; differs in taking W to be the whole space, so
     that nothing is projected.
+
+    Examples
+    --------
+    >>> Unbiased([0.5, 0.5], [0.9, 0.3], client_lr=0.1, local_steps=5).server_lr
+    1.0
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:

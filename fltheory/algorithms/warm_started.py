@@ -30,6 +30,12 @@ class WarmStarted:
     ------
     ValueError
         For another algorithm.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import Scaffold
+    >>> WarmStarted(Scaffold(client_lr=0.1, local_steps=5))
+    WarmStarted(scaffold=Scaffold(client_lr=0.1, local_steps=5, option=2, server_lr=1.0))
     """
 
     scaffold: Scaffold

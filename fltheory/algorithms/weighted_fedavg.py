@@ -50,6 +50,11 @@ class WeightedFedAvg:
         For weights that are negative, not finite or all zero, a step size that is not
         positive or ``local_steps`` below 1; by `init`, if there are not as many weights as
         clients.
+
+    Examples
+    --------
+    >>> WeightedFedAvg((0.5, 1.5), client_lr=0.1, local_steps=5)
+    WeightedFedAvg(aggregation_weights=(0.5, 1.5), client_lr=0.1, local_steps=5, server_lr=1.0)
     """
 
     aggregation_weights: tuple[float, ...]

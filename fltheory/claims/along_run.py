@@ -123,6 +123,35 @@ class Theorem(Inequality):
     - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
       ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
       ``largest_gradient``, ``largest_loss_change``.
+
+    Examples
+    --------
+    Gradient descent on x^2/2, with less than is true:
+
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.problems import QuadraticProblem
+    >>> from fltheory.theorems import RoundRange
+    >>> from fltheory.verify import check
+    >>> eta, R, D = sp.symbols("eta R D", positive=True)
+    >>> descent = Theorem(
+    ...     id="own/descent",
+    ...     reading="printed",
+    ...     title="Gradient descent",
+    ...     source="a textbook",
+    ...     quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "||x_R||^2", ""),
+    ...     bound=(1 - eta) ** R * D,
+    ...     hypotheses=(Hypothesis("a short step", sp.Le(eta, 1), "there"),),
+    ...     meanings={eta: "step size", R: "rounds", D: "||x_0||^2"},
+    ...     constants=lambda run: {
+    ...         eta: run.algorithm.client_lr, R: run.rounds, D: float(run.x0[0]) ** 2
+    ...     },
+    ... )
+    >>> bowl, alone = QuadraticProblem([[1.0]], [[0.0]]), UniformSubset(1, 1)
+    >>> check(descent, Setting(FedAvg(0.5, 1), bowl, alone, 5, [1.0])).outcome.name
+    'HOLDS'
+    >>> check(descent, Setting(FedAvg(1.5, 1), bowl, alone, 5, [1.0])).outcome.name
+    'INAPPLICABLE'
     """
 
     id: str

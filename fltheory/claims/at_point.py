@@ -39,6 +39,13 @@ class PointClaim(Inequality):
 
     Where it is claimed at every point of a set, its quantity and bound are taken at the worst
     point, so that one check settles them all. Attributes are those of `Theorem`.
+
+    Examples
+    --------
+    >>> from fltheory.theorems import get
+    >>> claim = get("ca-fed/1")
+    >>> claim.quantity.text
+    'F(w) - F* at the w where the bound is tightest'
     """
 
     id: str

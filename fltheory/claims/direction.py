@@ -23,6 +23,13 @@ class DirectionClaim(RateClaim):
 
     It has one axis; of its ``order`` only the direction is claimed, up where it grows with the
     variable's values and down where it falls.
+
+    Examples
+    --------
+    >>> from fltheory.theorems import registered
+    >>> claims = [claim for claim in registered() if isinstance(claim, DirectionClaim)]
+    >>> sorted({claim.id for claim in claims})[:1]
+    ['fedar/average-inactivity']
     """
 
     why_not_certified: ClassVar[str] = "a direction compares runs, and a certificate holds one"

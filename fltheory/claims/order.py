@@ -54,6 +54,13 @@ class RateAxis:
         The setting with the variable at a value, and all that the statement ties to it.
     hypotheses : tuple of Hypothesis
         Conditions of this claim alone.
+
+    Examples
+    --------
+    >>> from fltheory.theorems import get
+    >>> axis = get("sa-fl/corollary-1").axes[0]
+    >>> axis.variable, axis.order
+    (R, 1/sqrt(R))
     """
 
     variable: sp.Symbol

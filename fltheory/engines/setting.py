@@ -34,6 +34,17 @@ class Setting(ReadOnlyArrays):
     ValueError
         If the parts do not fit: numbers of clients that differ, a wrong shape of ``x0``,
         NaN, or fewer than one round.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.engines import exact
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.problems import QuadraticProblem
+    >>> clients = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> setting = Setting(FedAvg(0.5, 1), clients, UniformSubset(2, 2), rounds=2, x0=[4.0])
+    >>> exact(setting).squared_distance.tolist()
+    [16.0, 4.0, 1.0]
     """
 
     algorithm: Algorithm | Schedule

@@ -149,6 +149,17 @@ def write_setting(path: Path, setting: Setting, refutes: Refutes | None = None) 
     ValueError
         For what is no setting, or if a part cannot be written: a function among its arguments, a
         problem made of samples, or a class that is in no loaded file.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from fltheory import theorems
+    >>> setting = theorems.get("sa-fl/5").regimes["q = 0"].setting
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "setting.toml"
+    ...     write_setting(path, setting)
+    ...     read_setting(path).rounds == setting.rounds
+    True
     """
     document = setting_document(checked_setting(setting))
     if refutes is not None:

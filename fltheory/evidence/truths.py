@@ -47,6 +47,11 @@ class Sampling:
     ------
     ValueError
         For fewer than 2 replicas, a negative seed, or what is no probability.
+
+    Examples
+    --------
+    >>> Sampling(replicas=500)
+    Sampling(replicas=500, seed=0, error_probability=1e-09)
     """
 
     replicas: int = 2000

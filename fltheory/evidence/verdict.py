@@ -14,7 +14,13 @@ SLOPE_IS_MISSED = 0.25
 
 
 class Outcome(Enum):
-    """The four verdicts; the value is what each means."""
+    """The four verdicts; the value is what each means.
+
+    Examples
+    --------
+    >>> Outcome.HOLDS.value
+    'every hypothesis is met and truth <= bound'
+    """
 
     HOLDS = "every hypothesis is met and truth <= bound"
     REFUTED = "every hypothesis is met and truth > bound"
@@ -145,6 +151,14 @@ class Verdict:
         More about a claimed order, or both sides as fractions.
     relation : Relation
         How the truth is claimed to compare with the bound; for an order both are slopes.
+
+    Examples
+    --------
+    >>> from fltheory import theorems, verify
+    >>> theorem = theorems.get("sa-fl/5", reading="derived")
+    >>> verdict = verify.check(theorem, theorem.regimes["q = 0"].setting)
+    >>> verdict.outcome.name, verdict.truth <= verdict.bound
+    ('HOLDS', True)
     """
 
     theorem: str

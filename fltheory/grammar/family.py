@@ -41,6 +41,11 @@ class Parameter:
     ------
     ValueError
         For an empty range, a default outside it, or a logarithm of what is not positive.
+
+    Examples
+    --------
+    >>> Parameter("q", 0.01, 1.0, 0.5, "probability of a clients' round").inside(2.0)
+    1.0
     """
 
     name: str

@@ -30,6 +30,12 @@ class Hypothesis:
     ValueError
         If ``name`` is empty, or ``condition`` is no relation, as when SymPy has found it always
         true or false.
+
+    Examples
+    --------
+    >>> eta, L = sp.symbols("eta L", positive=True)
+    >>> Hypothesis("a short step", sp.Le(eta, 1 / L), "Theorem 1").text
+    'eta <= 1/L'
     """
 
     name: str

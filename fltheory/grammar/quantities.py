@@ -31,6 +31,11 @@ class RoundRange:
     ------
     ValueError
         Unless ``first`` is a whole number of at least 0 and ``beyond_last`` one of at most 0.
+
+    Examples
+    --------
+    >>> RoundRange(0, -1).text
+    'r = 0 .. R-1'
     """
 
     first: int
@@ -119,6 +124,14 @@ class BoundedQuantity:
     ValueError
         For an unknown reduction, ``every`` (a quantity is one number), weights of anything but a
         mean, an empty name of a field, or rounds that are no `RoundRange`.
+
+    Examples
+    --------
+    >>> distance = BoundedQuantity(
+    ...     "squared_distance", "last", RoundRange(0, 0), "E||x_R - x*||^2", latex=""
+    ... )
+    >>> distance.rounds.text
+    'r = 0 .. R'
     """
 
     field: str
@@ -248,6 +261,13 @@ class PointQuantity:
         Which number of a setting it is, as a formula in those of the checker of certificates.
     looseness : Looseness, optional
         For a claim about all points of a set, which is checked where it is nearest to failing.
+
+    Examples
+    --------
+    >>> from fltheory.grammar.units import Unit
+    >>> rate = PointQuantity(lambda setting: (setting.algorithm.client_lr, 0.0), "eta_c", Unit())
+    >>> rate.text
+    'eta_c'
     """
 
     value: Callable[[Setting], tuple[float, float]]

@@ -24,6 +24,13 @@ class Regime:
         Makes the setting.
     effort : int
         How many times as many replicas are drawn here, where a verdict is sampled, as elsewhere.
+
+    Examples
+    --------
+    >>> from fltheory.theorems import get
+    >>> alone = Regime("the server alone", lambda: get("sa-fl/5").regimes["q = 0"].setting)
+    >>> alone.setting.algorithm.q
+    0.0
     """
 
     about: str

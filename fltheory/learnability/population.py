@@ -45,6 +45,11 @@ class Source:
     ------
     ValueError
         For numbers out of range, or a margin above 1 somewhere on the support.
+
+    Examples
+    --------
+    >>> Source.uniform(0, 1, target="1/2", beta="1/2", scale=2).kappa
+    Fraction(1, 1)
     """
 
     marginal: Marginal

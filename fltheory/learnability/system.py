@@ -29,6 +29,11 @@ class FederatedSystem:
     ------
     ValueError
         Unless omega = m/M is inside (0, 1) and n is at least 1.
+
+    Examples
+    --------
+    >>> FederatedSystem(M=10, n=100, m=5)
+    FederatedSystem(M=10, n=100, m=5, agree_somewhere=True)
     """
 
     M: int

@@ -28,6 +28,11 @@ class Ball(ReadOnlyArrays):
     ------
     ValueError
         If the centre is not a finite vector or the radius is not positive.
+
+    Examples
+    --------
+    >>> Ball([0.0, 0.0], radius=2.0).radius
+    2.0
     """
 
     centre: FloatArray

@@ -206,6 +206,12 @@ def nonconvex(
     ------
     ValueError
         For arguments out of range, or ``sigma_G > 0`` with a single client.
+
+    Examples
+    --------
+    >>> rippled = nonconvex(4, 2, L=2.0, sigma_G=1.0)
+    >>> round(rippled.L, 12), round(rippled.sigma_G, 12)
+    (2.0, 1.0)
     """
     n_clients = validation.whole_number("n_clients", n_clients, at_least=1)
     dim = validation.whole_number("dim", dim, at_least=1)

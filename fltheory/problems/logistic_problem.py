@@ -41,6 +41,12 @@ class LogisticProblem(SampleProblem):
     ValueError
         For arrays that do not fit together, a client without data, other labels or a ridge
         that is not positive.
+
+    Examples
+    --------
+    >>> found = LogisticProblem([[[1.0], [-1.0]]], [[1, 0]], ridge=0.1)
+    >>> float(found.x_star[0]) > 0, found.n_clients
+    (True, 1)
     """
 
     samples: FloatArray

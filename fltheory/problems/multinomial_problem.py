@@ -35,6 +35,12 @@ class MultinomialProblem(MultinomialLosses):
     ValueError
         For arrays that do not fit together, a client without data, labels that are no classes or
         a ridge that is not positive.
+
+    Examples
+    --------
+    >>> found = MultinomialProblem([[[1.0], [-1.0]]], [[1, 0]], n_classes=2, ridge=0.1)
+    >>> found.n_clients, found.dim
+    (1, 4)
     """
 
     @cached_property

@@ -41,6 +41,14 @@ class RippledProblem(TiltedProblem):
     ------
     ValueError
         For wrong shapes, NaN, constants out of range, or tilts that do not cancel.
+
+    Examples
+    --------
+    >>> rippled = RippledProblem(
+    ...     [[1.0], [-1.0]], curvature=0.1, amplitude=0.25, frequency=2.0, x_star=[0.0]
+    ... )
+    >>> rippled.L, rippled.sigma_G
+    (1.1, 1.0)
     """
 
     tilts: FloatArray

@@ -57,6 +57,11 @@ def registered(*beginnings: str) -> tuple[Statement, ...]:
     ------
     ValueError
         If no id begins so; the message lists the near ones.
+
+    Examples
+    --------
+    >>> [statement.reading for statement in registered("sa-fl/5")]
+    ['printed', 'derived', 'repaired']
     """
     if not beginnings:
         return tuple(_BY_NAME.values())
@@ -114,6 +119,11 @@ def get(identifier: str, reading: str = "printed") -> Statement:
     ------
     ValueError
         For an unknown id or reading; the message lists those that exist.
+
+    Examples
+    --------
+    >>> get("sa-fl/5", reading="derived").name
+    'sa-fl/5 (derived)'
     """
     known = readings(identifier)
     if reading not in known:

@@ -96,6 +96,13 @@ def check_regimes(
     ValueError
         If a statement's ``quantities`` are not what its ``constants`` are, or a constant is no
         number.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> cells = check_regimes([theorems.get("pac/1")])
+    >>> cells[0].regime, cells[0].verdict.outcome.name
+    ('two clients with one sample', 'HOLDS')
     """
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
     _check_quantities(statements, len(pairs), progress)

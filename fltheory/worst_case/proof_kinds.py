@@ -26,6 +26,11 @@ def read_proof(path: Path) -> ProofFile | None:
     ------
     ValueError
         If it is a proof with a field that is not what it must be.
+
+    Examples
+    --------
+    >>> read_proof(Path("nowhere.json")) is None
+    True
     """
     most = max(one.most_characters for one in KINDS.values())
     try:

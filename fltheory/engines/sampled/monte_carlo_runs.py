@@ -68,6 +68,17 @@ def monte_carlo(
     ------
     ValueError
         For arguments that do not fit together.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.engines import Setting
+    >>> from fltheory.participation import UniformSubset
+    >>> from fltheory.problems import QuadraticProblem
+    >>> clients = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> setting = Setting(FedAvg(0.5, 1), clients, UniformSubset(2, 2), rounds=2, x0=[4.0])
+    >>> monte_carlo(setting, replicas=10, seed=0).squared_distance.tolist()
+    [16.0, 4.0, 1.0]
     """
     replicas = validation.whole_number("replicas", replicas, at_least=2)
     seed = validation.seed_number("seed", seed)

@@ -71,7 +71,14 @@ def ratio_text(verdict: Verdict) -> str:
 
 
 def summary(cells: Sequence[Cell]) -> str:
-    """Return how often each verdict was given, in a line."""
+    """Return how often each verdict was given, in a line.
+
+    Examples
+    --------
+    >>> from fltheory import theorems, verify
+    >>> summary(verify.check_regimes([theorems.get("pac/1")]))
+    '6 cells: 5 HOLDS, 1 INAPPLICABLE'
+    """
     counts = dict.fromkeys(Outcome, 0)
     for cell in cells:
         counts[cell.verdict.outcome] += 1

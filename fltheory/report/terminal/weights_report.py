@@ -84,6 +84,12 @@ def weights_figure(
         the title names its verdict.
     beside : bool
         Whether to leave empty axes, the figure's last, in the place of that curve.
+
+    Examples
+    --------
+    >>> problem = TradeOff([1.0, 0.5], [0.5, 0.5], a=1.0, b=4.0, bias=1e6)
+    >>> len(weights_figure(problem, solve(problem)).axes)
+    3
     """
     from matplotlib.figure import Figure
 

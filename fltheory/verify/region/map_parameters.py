@@ -18,7 +18,13 @@ from fltheory.verify.search.setting_numbers import Number, numbers_of, with_numb
 
 @dataclass(frozen=True)
 class MapAxis:
-    """A parameter of a setting and the values it takes, in increasing order."""
+    """A parameter of a setting and the values it takes, in increasing order.
+
+    Examples
+    --------
+    >>> MapAxis("q", (0.1, 0.5, 0.9))
+    MapAxis(name='q', values=(0.1, 0.5, 0.9))
+    """
 
     name: str
     values: tuple[float, ...]

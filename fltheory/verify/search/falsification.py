@@ -146,6 +146,12 @@ def falsify(
     ValueError
         For a claimed order, which no single setting can refute, a claim about learning, a budget
         below 1, no setting to go out from, or quantities that are not what the constants are.
+
+    Examples
+    --------
+    >>> found = falsify("sa-fl/5", budget=200)
+    >>> found.settings_tried
+    200
     """
     theorem = statement_of(theorem)
     claim = theorem.for_search()

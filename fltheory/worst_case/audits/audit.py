@@ -171,6 +171,16 @@ def audit(
     -----
     The time is a solver's, and grows with a high power of the local steps: 7 s for 15 of them,
     2.5 minutes for 40. Beyond 60, the most that the checker takes, a round is refused at once.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> from fltheory.worst_case import ClientClass
+    >>> clients = ClientClass(1, "1/10", "everywhere")
+    >>> alone = SafariRound(eligible=4, participants=4, local_steps=1)
+    >>> found = audit(theorems.get("sa-fl/5", "derived"), clients, alone)
+    >>> found.one_round.outcome.name
+    'PROVED'
     """
     form = form_of(theorem)
     form.check(theorem, client_class)
@@ -341,6 +351,17 @@ def threshold(
     ------
     ValueError
         For what `audit` refuses, or ``first`` not below ``last``.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> from fltheory.worst_case import ClientClass
+    >>> clients = ClientClass(1, "1/10", "everywhere")
+    >>> alone = SafariRound(eligible=4, participants=4, local_steps=1)
+    >>> derived = theorems.get("sa-fl/5", "derived")
+    >>> found = threshold(derived, clients, alone, "q", first=0, last="1/8", precision="1/8")
+    >>> found.proved
+    Fraction(1, 8)
     """
     validation.one_of("parameter", parameter, get_args(Parameter))
     form = form_of(theorem)

@@ -55,6 +55,11 @@ class SafariRound:
     ------
     ValueError
         For numbers that are no fractions or out of range.
+
+    Examples
+    --------
+    >>> SafariRound(eligible=8, excluded=2, q="1/2").q
+    Fraction(1, 2)
     """
 
     _: KW_ONLY

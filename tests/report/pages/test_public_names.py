@@ -55,6 +55,28 @@ def test_a_user_can_look_over_them() -> None:
     assert sum(len(names) for names in public_names().values()) <= 130
 
 
+def test_who_is_without_an_example_is_known() -> None:
+    """What takes files, images or long runs is shown by the pages; nothing else joins it."""
+    without = {
+        f"{package}.{name}"
+        for package, names in public_names().items()
+        if not package.startswith(("hardware", "flower"))
+        for name in names
+        if ">>>" not in (inspect.getdoc(getattr(getattr(fltheory, package), name)) or "")
+    }
+    assert without <= {
+        "learnability.challenge",
+        "logs.write_log",
+        "participation.Participation",
+        "problems.Problem",
+        "verify.certificate",
+        "verify.map_region",
+        "verify.read_certificate",
+        "worst_case.worst_clients",
+        *(f"sweep.{name}" for name in ("Store", "read_results", "read_sweep", "sweep")),
+    }
+
+
 def test_names_are_those_of_the_module() -> None:
     for package in ("algorithms", "fedau", "problems", "report", "theorems", "verify", "weights"):
         module = importlib.import_module(f"fltheory.{package}")
