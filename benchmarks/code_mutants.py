@@ -125,10 +125,14 @@ class Budget:
         items[:] = sorted(shuffled, key=lambda item: order[item.path])
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Pass over a test for which no time is left."""
-        used = self._used.get(item.path, 0.0) >= SECONDS_A_FILE
-        return True if used or time.process_time() >= SECONDS else None
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        """Skip a test for which no time is left.
+
+        One that were passed over before its setup would leave the last one's file open, which
+        pytest takes for an error in the next file: a kill that no test made.
+        """
+        if self._used.get(item.path, 0.0) >= SECONDS_A_FILE or time.process_time() >= SECONDS:
+            pytest.skip("no time left")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
