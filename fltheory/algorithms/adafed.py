@@ -15,12 +15,31 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False, init=False)
 class AdaFed(InverseAvailability):
-    """`InverseAvailability` with weights that sum to one over those present.
+    """Weights target over availability, normalised to sum to one over those present.
 
+    ``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)`` with
     ``w_k = (alpha_k / pi_k) / sum_{h in S} alpha_h / pi_h``. Follows the AdaFed of CA-Fed's
     published code, the only form of it at hand (Tan et al., 2022, was not); differs from
     Tan et al. in what that code leaves out, their choice of which present clients train:
-    here all do. Dividing by a random sum biases it.
+    here all do. Dividing by a random sum makes it biased.
+
+    Parameters
+    ----------
+    target_weights : array, (N,)
+        alpha, positive with sum 1.
+    availability : array, (N,), or float
+        pi, the stationary probability that a client is present, in (0, 1].
+    client_lr : float
+        eta, the step size of local SGD.
+    local_steps : int
+        E, the local SGD steps in a round.
+    server_lr : float
+        eta_s, the factor on the weighted update.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or the arrays do not fit together.
 
     Examples
     --------

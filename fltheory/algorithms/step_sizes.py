@@ -33,7 +33,11 @@ def checked_step_sizes(name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Constant:
-    """``eta_t = value``.
+    """The same step size in every round, ``eta_t = value``.
+
+    Parameters
+    ----------
+    value : float
 
     Raises
     ------

@@ -12,11 +12,31 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False, init=False)
 class Unbiased(InverseAvailability):
-    """`InverseAvailability` with ``q_k = alpha_k / pi_k`` itself, not normalised.
+    """Weights target over availability: ``x <- x + server_lr sum_{k in S} q_k (y_E^k - x)``.
+
+    ``q_k = alpha_k / pi_k`` is not normalised; a round in which nobody is present changes nothing.
 
     Follows CA-Fed's equations (2) and (3) with the weights of guideline C for all clients,
     which is what Section V-A calls Unbiased; differs in taking W to be the whole space, so
     that nothing is projected.
+
+    Parameters
+    ----------
+    target_weights : array, (N,)
+        alpha, positive with sum 1.
+    availability : array, (N,), or float
+        pi, the stationary probability that a client is present, in (0, 1].
+    client_lr : float
+        eta, the step size of local SGD.
+    local_steps : int
+        E, the local SGD steps in a round.
+    server_lr : float
+        eta_s, the factor on the weighted update.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, or the arrays do not fit together.
 
     Examples
     --------

@@ -24,6 +24,11 @@ _NO_PULL = 1e-100  # against a largest curvature of one, on the unit sphere
 class Ball(ReadOnlyArrays):
     """The points within ``radius`` of ``centre``.
 
+    Parameters
+    ----------
+    centre : array, (d,)
+    radius : float
+
     Raises
     ------
     ValueError
