@@ -37,7 +37,7 @@ def command(
     from fltheory.reproduce.power_report import power_page, power_summary, read_judged, write_judged
     from fltheory.whole_file import write_whole
 
-    check_places(out=out, page=page)
+    check_places(out=out, page=page, store=store)
     statements = registry.registered(*theorems or ())
     mutated = _mutated(statements, theorems)
     plan = Plan(usual_budget(mutated) if budget is None else budget, seed, every)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import fltheory.verify
 from fltheory import cli
 from fltheory.sweep import Store
 from fltheory.theorems import registered, registry
 from fltheory.verify import MapAxis
+from fltheory.verify.region import map_parameters
 from tests.fewer_regimes import with_regimes
 from tests.sweep.killed import killed_after
 
@@ -23,7 +23,7 @@ FEW = ("sa-fl/4", "sa-fl/5")
 @pytest.fixture
 def mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
     few = {"q": MapAxis("q", (0.05, 0.3, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
-    monkeypatch.setattr(fltheory.verify, "default_axis", lambda setting, name: few[name])
+    monkeypatch.setattr(map_parameters, "default_axis", lambda setting, name: few[name])
     return "map", "sa-fl/5", "--reading", "derived", "--out", tmp_path / "result.svg"
 
 
