@@ -9,6 +9,7 @@ import pytest
 
 import fltheory.verify
 from fltheory import theorems
+from fltheory.theorems import registry
 from fltheory.verify import check
 from tests.fewer_regimes import with_regimes
 
@@ -18,7 +19,7 @@ def two_quick_cells(monkeypatch) -> None:
     """Verify two quick regimes, whatever is asked for."""
     quick = theorems.get("sa-fl/5", "derived")
     regimes = {name: quick.regimes[name] for name in ("i.i.d.", "biased minority excluded")}
-    monkeypatch.setattr(theorems, "registered", lambda *names: (with_regimes(quick, regimes),))
+    monkeypatch.setattr(registry, "registered", lambda *names: (with_regimes(quick, regimes),))
 
 
 def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells, tmp_path) -> None:
@@ -98,7 +99,7 @@ def test_what_ends_with_status_1_can_be_chosen(
 ) -> None:
     printed = theorems.get("sa-fl/5")
     regimes = {"other units": printed.regimes["other units"]}
-    monkeypatch.setattr(theorems, "registered", lambda *names: (with_regimes(printed, regimes),))
+    monkeypatch.setattr(registry, "registered", lambda *names: (with_regimes(printed, regimes),))
     found, out, err = fltheory_command("verify", "--fail-on", what)
     if status is None:
         assert found == 2
@@ -147,7 +148,7 @@ def test_certificates_are_those_of_the_folder_given(
     """The printed Theorem 5, over one regime on which it does not apply."""
     printed = theorems.get("sa-fl/5")
     regimes = {"i.i.d.": printed.regimes["i.i.d."]}
-    monkeypatch.setattr(theorems, "registered", lambda *names: (with_regimes(printed, regimes),))
+    monkeypatch.setattr(registry, "registered", lambda *names: (with_regimes(printed, regimes),))
     page, options = tmp_path / "report.html", ("--witnesses", str(certificate_file.parent))
     assert fltheory_command("verify", "--html", str(page), *options)[0] == 0
     assert (
