@@ -111,6 +111,7 @@ def advice_table(advice: Advice) -> Table:
         f"rounds to {advice.within:g}",
     ):
         table.add_column(name, justify="right", no_wrap=True)
+    beyond = f"> {len(advice.population.recorded)}"
     for found in advice.algorithms:
         mark = "" if found.closed_form else "~"
         table.add_row(
@@ -122,7 +123,7 @@ def advice_table(advice: Advice) -> Table:
             _uncertain(found.log),
             *map(_number, (found.log.at_worst, found.sway, found.noise)),
             _number(found.error),
-            "never" if found.rounds is None else str(found.rounds),
+            beyond if found.rounds is None else str(found.rounds),
         )
     return table
 

@@ -44,6 +44,13 @@ def test_a_row_an_algorithm(found: Advice) -> None:
     assert advice_table(found).row_count == len(found.algorithms)
 
 
+def test_rounds_that_the_log_does_not_have_are_not_called_never(found: Advice) -> None:
+    *_, column = advice_table(found).columns
+    for one, cell in zip(found.algorithms, column.cells, strict=True):
+        assert cell == ("> 60" if one.rounds is None else str(one.rounds))
+    assert any(one.rounds is None for one in found.algorithms)
+
+
 def test_it_is_said_what_is_assumed_and_what_if_it_is_wrong(found: Advice) -> None:
     text = assumptions(found, None)
     assert "dissimilarity 0.5, noise 1, condition 1" in text
