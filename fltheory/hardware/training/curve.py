@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,7 @@ class Curve(ReadOnlyArrays):
     Attributes
     ----------
     rounds : array of int, (n,)
-        After how many rounds.
+        After how many rounds; the first, 0, is the model before training.
     accuracy : array, (n,)
         In percent.
     loss : array, (n,)
@@ -34,6 +34,23 @@ class Curve(ReadOnlyArrays):
     rounds: FloatArray
     accuracy: FloatArray
     loss: FloatArray
+
+    def at(self, rounds: Sequence[int] | None) -> Curve:
+        """Return what was measured after these rounds; None for all but before training.
+
+        Raises
+        ------
+        ValueError
+            If one of them was not measured.
+        """
+        if rounds is None:
+            chosen = np.flatnonzero(self.rounds > 0)
+        else:
+            missing = [number for number in rounds if number not in self.rounds]
+            if missing:
+                raise ValueError(f"rounds must have been measured, got {missing[0]}, which was not")
+            chosen = np.flatnonzero(np.isin(self.rounds, rounds))
+        return Curve(self.rounds[chosen], self.accuracy[chosen], self.loss[chosen])
 
 
 def evaluated(model: FlatModel, x: Tensor, inputs: Tensor, labels: Tensor) -> tuple[float, float]:

@@ -39,7 +39,8 @@ class Measured:
 
         def of(settings: RunSettings) -> FloatArray:
             seeds = self.experiment.seeds
-            return np.array([wanted(self.runs[settings.key(seed)].curve) for seed in seeds])
+            curves = (self.runs[settings.key(seed)].curve for seed in seeds)
+            return np.array([wanted(curve.at(cell.rounds)) for curve in curves])
 
         return of(cell.settings) - (of(cell.baseline) if cell.baseline else 0.0)
 

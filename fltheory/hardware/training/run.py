@@ -173,7 +173,7 @@ def _checked(
     """Return ``after`` if model and loss are finite; else say so, and where ``before`` is."""
     x = after.state["x"]
     model = bool(torch.isfinite(x).all())
-    loss = float(after.curve[-1, 2]) if len(after.curve) else 0.0
+    loss = float(after.curve[-1, 2])
     if model and isfinite(loss):
         return after
     nan = isnan(loss) if model else bool(torch.isnan(x).any())
@@ -196,9 +196,10 @@ def _at_start(key: str, ready: Prepared, device: str) -> Checkpoint:
         "numpy": np.__version__,
         "python": platform.python_version(),
     }
-    empty = torch.zeros((0, 3), dtype=torch.float64)
+    before = evaluated(ready.clients.model, ready.start[0], ready.test_inputs, ready.test_labels)
+    curve = torch.tensor([[0, *before]], dtype=torch.float64)
     state: State = {}
-    return Checkpoint(key, 0, state, ready.clients.randomness, empty, about)
+    return Checkpoint(key, 0, state, ready.clients.randomness, curve, about)
 
 
 def _finished(checkpoint: Checkpoint) -> Finished:

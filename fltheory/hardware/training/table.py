@@ -28,6 +28,8 @@ class Cell:
         If given, the cell holds the figure less the baseline's, seed by seed.
     figure : str
         Which figure of a run, of `FIGURES`.
+    rounds : tuple of int or None
+        Over what was measured after these rounds alone, 0 being before training; None for all.
     paper : str
         What the paper has there; empty for nothing.
     """
@@ -35,6 +37,7 @@ class Cell:
     settings: RunSettings
     baseline: RunSettings | None
     figure: str
+    rounds: tuple[int, ...] | None
     paper: str
 
 
@@ -77,9 +80,12 @@ class _Column:
     label: str
     set: Mapping[str, Any] | None = None
     figure: str | None = None
+    rounds: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         _checked_text("label", self.label)
+        if self.rounds is not None:
+            _check_rounds(self.rounds)
         if self.set is not None:
             checked_table(self.set, "set")
         if self.figure is not None:
@@ -202,8 +208,31 @@ def _cells(
             less = None if row.less is None else run_settings(merged(table, row.less))
         except ValueError as error:
             raise ValueError(f"{error} (in {where}, column {column.label!r})") from error
-        cells.append(Cell(settings, less, column.figure or figure, _shown(paper)))
+        rounds = None if column.rounds is None else tuple(column.rounds)
+        for run in (settings, less):
+            if run is not None and rounds is not None:
+                _check_measured(rounds, run, f"column {column.label!r}")
+        cells.append(Cell(settings, less, column.figure or figure, rounds, _shown(paper)))
     return tuple(cells)
+
+
+def _check_rounds(rounds: Any) -> None:
+    if not isinstance(rounds, list | tuple) or not rounds:
+        raise ValueError(f"rounds must be a list of whole numbers, got {rounds!r}")
+    for number in rounds:
+        validation.whole_number("rounds", number, at_least=0)
+    if sorted(set(rounds)) != list(rounds):
+        raise ValueError(f"rounds must be in order and differ, got {list(rounds)}")
+
+
+def _check_measured(rounds: Sequence[int], run: RunSettings, where: str) -> None:
+    last, every = run.training.rounds, run.training.evaluate_every
+    for number in rounds:
+        if number > last or (number % every and number != last):
+            raise ValueError(
+                f"rounds must be among those after which models are measured, every {every} of "
+                f"{last}, got {number} (in {where})"
+            )
 
 
 def _shown(paper: float | str) -> str:

@@ -38,11 +38,16 @@ def training_table(measured: Measured) -> Table:
     return table
 
 
+def _meaning(cell: Cell) -> str:
+    where = "" if cell.rounds is None else f", of {len(cell.rounds)} rounds alone"
+    return _MEANINGS[cell.figure] + where
+
+
 def training_summary(measured: Measured) -> str:
     """Return in a line what the figures are, and how far from the paper's."""
     experiment = measured.experiment
-    figures = dict.fromkeys(cell.figure for _, row in experiment.rows for cell in row)
-    what = "; ".join(_MEANINGS[figure] for figure in figures)
+    meanings = dict.fromkeys(_meaning(cell) for _, row in experiment.rows for cell in row)
+    what = "; ".join(meanings)
     seeds = ", ".join(map(str, experiment.seeds))
     gaps = _gaps(measured)
     far = ""

@@ -12,6 +12,7 @@ torch = pytest.importorskip(
 )
 from fltheory.hardware.training import read_experiment  # noqa: E402
 from fltheory.hardware.training.table import experiment  # noqa: E402
+from fltheory.reproduce.ca_fed_synthetic import logged_points  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +45,16 @@ def test_cells() -> None:
         ({"columns": ["p"]}, r"columns\[1\] must be a table, got 'p'"),
         ({"columns": [{"set": {}}]}, r"columns\[1\].label must be given"),
         ({"columns": [{"label": "x", "figure": "mean"}]}, r"columns\[1\].figure must be one of"),
+        (
+            {"columns": [{"label": "x", "rounds": []}]},
+            r"columns\[1\].rounds must be a list of whole",
+        ),
+        ({"columns": [{"label": "x", "rounds": [2, 1]}]}, r"columns\[1\].rounds must be in order"),
+        ({"columns": [{"label": "x", "rounds": [-1]}]}, r"columns\[1\].rounds must be a whole"),
+        (
+            {"columns": [{"label": "x", "rounds": [0, 7]}], "rows": [{"label": "y"}]},
+            r"rounds must be among those .* every 1 of 6, got 7 \(in column 'x'\)",
+        ),
         ({"rows": [{"label": "x", "papers": []}]}, r"rows\[1\].papers is unknown: rows\[1\] has"),
         ({"rows": [{"label": "x", "paper": [1]}]}, r"rows\[1\].paper must have 2 entries, got 1"),
         ({"rows": [{"label": "x", "paper": [True, 1]}]}, r"rows\[1\].paper must hold numbers"),
@@ -87,6 +98,18 @@ def test_changes() -> None:
         read_experiment(file, ["rounds"])
     with pytest.raises(ValueError, match=r"digits.toml: training.round is unknown"):
         read_experiment(file, ["training.round=3"])
+
+
+def test_the_points_that_ca_fed_s_script_logs() -> None:
+    table = read_experiment(ROOT / "experiments" / "ca-fed-mnist.toml")
+    (_, cells), *_ = table.rows
+    assert [list(cell.rounds or ()) for cell in cells] == [
+        [],
+        [],
+        logged_points(150),
+        logged_points(150),
+        [],
+    ]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -110,10 +110,10 @@ def test_a_finished_run_is_read_and_not_run_again(tmp_path: Path) -> None:
 
 def test_evaluations() -> None:
     curve = train(run_settings(run_table(training={"evaluate_every": 4})), 0).curve
-    assert curve.rounds.tolist() == [4, 6]
+    assert curve.rounds.tolist() == [0, 4, 6]
     every = train(run_settings(run_table()), 0).curve
-    assert every.rounds.tolist() == [1, 2, 3, 4, 5, 6]
-    np.testing.assert_array_equal(curve.accuracy, every.accuracy[[3, 5]])
+    assert every.rounds.tolist() == [0, 1, 2, 3, 4, 5, 6]
+    np.testing.assert_array_equal(curve.accuracy, every.accuracy[[0, 4, 6]])
 
 
 def test_algorithms_that_must_agree() -> None:

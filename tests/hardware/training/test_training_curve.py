@@ -39,3 +39,12 @@ def test_figures() -> None:
         "deviation": pytest.approx(np.sqrt(200 / 3)),
         "last loss": 9.0,
     }
+
+
+def test_before_training_counts_only_where_it_is_asked_for() -> None:
+    curve = Curve(np.arange(4.0), np.array([10.0, 20, 40, 60]), np.zeros(4))
+    average = FIGURES["time-average"]
+    assert average(curve.at(None)) == 40
+    assert average(curve.at((0, 1, 3))) == 30
+    with pytest.raises(ValueError, match="rounds must have been measured, got 7"):
+        curve.at((0, 7))
