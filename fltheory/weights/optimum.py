@@ -113,10 +113,11 @@ def optimal(
     validation.one_of("objective", objective, get_args(Objective))
     if isinstance(availability, TradeOff):
         return _OBJECTIVES[objective](availability, method)
-    size = np.size(availability)
-    alpha = np.full(size, 1.0 / max(size, 1)) if target_weights is None else target_weights
+    if target_weights is None:
+        size = validation.real_array("availability", availability, shape="(N,)").size
+        target_weights = np.full(size, 1.0 / max(size, 1))
     price = 0.0 if objective == "convergence" else bias
-    problem = TradeOff(availability, alpha, a=a, b=b, bias=price, total=total)
+    problem = TradeOff(availability, target_weights, a=a, b=b, bias=price, total=total)
     return _OBJECTIVES[objective](problem, method)
 
 

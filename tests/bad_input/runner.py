@@ -313,7 +313,7 @@ def call_cases(folder: Path) -> list[Case]:
 
 
 def _names() -> dict[str, Any]:
-    """Return what calls may name: every public name, and NumPy."""
+    """Return what calls may name: every public name, what commands call besides, and NumPy."""
     from importlib import import_module
 
     import numpy as np
@@ -337,6 +337,11 @@ def _names() -> dict[str, Any]:
     ):
         module = import_module(f"fltheory.{package}")
         found |= {name: getattr(module, name) for name in module.__all__}
+    for module, name in (
+        ("verify.region.map_parameters", "default_axis"),
+        ("logs.transitions", "draw_log"),
+    ):
+        found[name] = getattr(import_module(f"fltheory.{module}"), name)
     found["setting"] = fl.theorem("sa-fl/5", reading="derived").regimes["q = 0"].setting
     return found
 

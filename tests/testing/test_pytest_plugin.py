@@ -97,7 +97,7 @@ def test_a_refuted_statement_fails_with_both_sides(pytester) -> None:
             "my/1 / printed / three rounds: REFUTED",
             # 2^2/4^3 and half of it.
             "*REFUTED (*): truth 0.0625, claimed <= 0.03125",
-            "*met: half a step*Eq(eta, 1/2)*",
+            "*met: half a step: 0.5 = 0.5    [[]eta = 1/2[]]",
         ]
     )
     result.stdout.no_fnmatch_line("*Traceback*")

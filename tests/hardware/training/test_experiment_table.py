@@ -12,7 +12,6 @@ torch = pytest.importorskip(
 )
 from fltheory.hardware.training import read_experiment  # noqa: E402
 from fltheory.hardware.training.table import experiment  # noqa: E402
-from fltheory.reproduce.ca_fed_synthetic import logged_points  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
@@ -100,16 +99,10 @@ def test_changes() -> None:
         read_experiment(file, ["training.round=3"])
 
 
-def test_the_points_that_ca_fed_s_script_logs() -> None:
-    table = read_experiment(ROOT / "experiments" / "ca-fed-mnist.toml")
-    (_, cells), *_ = table.rows
-    assert [list(cell.rounds or ()) for cell in cells] == [
-        [],
-        [],
-        logged_points(150),
-        logged_points(150),
-        [],
-    ]
+def test_a_column_may_count_some_rounds_alone() -> None:
+    columns = [{"label": "all"}, {"label": "early", "rounds": [0, 2]}]
+    ((_, (whole, early)), *_) = experiment(document(columns=columns)).rows
+    assert (whole.rounds, early.rounds) == (None, (0, 2))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
