@@ -12,6 +12,7 @@ torch = pytest.importorskip(
 )
 from fltheory.hardware.training import read_experiment  # noqa: E402
 from fltheory.hardware.training.table import experiment  # noqa: E402
+from fltheory.reproduce.ca_fed_synthetic import logged_points  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
@@ -103,6 +104,12 @@ def test_a_column_may_count_some_rounds_alone() -> None:
     columns = [{"label": "all"}, {"label": "early", "rounds": [0, 2]}]
     ((_, (whole, early)), *_) = experiment(document(columns=columns)).rows
     assert (whole.rounds, early.rounds) == (None, (0, 2))
+
+
+def test_the_points_that_ca_fed_s_script_logs() -> None:
+    (_, cells), *_ = read_experiment(ROOT / "experiments" / "ca-fed-mnist.toml").rows
+    logged = tuple(logged_points(150))
+    assert [cell.rounds for cell in cells] == [None, None, logged, logged, None]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
