@@ -78,12 +78,12 @@ def test_killed_and_gone_on_with_the_result_is_the_same(
         cli.main()
 
     result.unlink()
-    killed_after(killed, in_store)
+    given = killed_after(killed, in_store)
     assert not result.exists()
     with Store(path) as store:
         before = dict(store.rows())
-    # The processes that work go on until the kill reaches them.
-    assert killed <= len(before) <= killed + 2
+    # Tasks come in random order, and two regimes are one task.
+    assert len(before) == given in {killed, killed + 1}
     assert done("--store", path) == done("--store", tmp_path / "whole.db") == alone
     with Store(path) as store:
         after = dict(store.rows())

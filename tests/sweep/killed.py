@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from fltheory.sweep import Store
 from fltheory.sweep.cell import Row
@@ -13,22 +14,26 @@ from fltheory.sweep.cell import Row
 _FORK = multiprocessing.get_context("fork")
 
 
-def killed_after(cells: int, work: Callable[[], object]) -> None:
-    """Run it until its store has been given so many rows; that it ends before is an error."""
-    running = _FORK.Process(target=_mortal, args=(cells, work))
+def killed_after(cells: int, work: Callable[[], object]) -> int:
+    """Run it until its store has been given so many rows; that it ends before is an error.
+
+    Returns how many it was given: a task's rows are kept together, so they may be more.
+    """
+    given = _FORK.Value("i", 0)
+    running = _FORK.Process(target=_mortal, args=(cells, given, work))
     running.start()
     running.join()
     assert running.exitcode == -signal.SIGKILL
+    return int(given.value)
 
 
-def _mortal(cells: int, work: Callable[[], object]) -> None:
-    left, add = cells, Store.add
+def _mortal(cells: int, given: Any, work: Callable[[], object]) -> None:
+    add = Store.add
 
     def add_and_die(store: Store, rows: Sequence[Row]) -> None:
-        nonlocal left
         add(store, rows)
-        left -= len(rows)
-        if left <= 0:
+        given.value += len(rows)
+        if given.value >= cells:
             os.kill(os.getpid(), signal.SIGKILL)
 
     Store.add = add_and_die  # type: ignore[method-assign]
