@@ -9,7 +9,7 @@ import typer
 
 from fltheory.commands.console import table_console
 from fltheory.commands.kept_cells import kept_in, tell_kept
-from fltheory.commands.options import FigureFile, StoreFile, TheoremId
+from fltheory.commands.options import DaskAddress, FigureFile, StoreFile, TheoremId
 from fltheory.commands.selection import the_id
 from fltheory.commands.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
@@ -49,6 +49,7 @@ def command(
     ] = None,
     out: FigureFile = None,
     store: StoreFile = None,
+    dask: DaskAddress = None,
 ) -> None:
     """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
     from fltheory.report.figures.region_figure import region_heading, region_table, write_region
@@ -66,7 +67,7 @@ def command(
         default_axis(start, first if x is None else x),
         default_axis(start, second if y is None else y),
     )
-    with kept_in(store) as kept:
+    with kept_in(store, dask) as kept:
         with shown_progress() as advance:
             if kept is None:
                 region = map_region(statement, start, *axes, progress=advance)

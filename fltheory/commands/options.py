@@ -48,6 +48,9 @@ StoreFile: TypeAlias = Annotated[
         help="A store to keep every cell in, and to go on from: see fltheory results.",
     ),
 ]
+DaskAddress: TypeAlias = Annotated[
+    str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
+]
 PageFile: TypeAlias = Annotated[Path, typer.Option(help="Where to write the page.")]
 VerdictsAsJson: TypeAlias = Annotated[
     Path | None, typer.Option(help="Write the verdicts as JSON to this file.")

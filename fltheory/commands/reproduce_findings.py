@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.kept_cells import kept_in, tell_kept
-from fltheory.commands.options import PAGES, WITNESSES, Check, PageFile, StoreFile
+from fltheory.commands.options import PAGES, WITNESSES, Check, DaskAddress, PageFile, StoreFile
 from fltheory.commands.written_files import check_page, check_places, tell_written
 from fltheory.progress import shown_progress
 
@@ -23,6 +23,7 @@ def command(
         typer.Option(help="Verdicts of fltheory verify --json, so that none is checked again."),
     ] = None,
     store: StoreFile = None,
+    dask: DaskAddress = None,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
     from fltheory.report.files.made_by import MadeBy
@@ -35,7 +36,7 @@ def command(
     if not paths:
         raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
     known = None if verdicts is None else read_verdicts(verdicts, MadeBy())
-    with kept_in(store) as kept:
+    with kept_in(store, dask) as kept:
         with shown_progress() as advance:
             page = findings(paths, witnesses, budget, verdicts=known, kept=kept, progress=advance)
         tell_kept(kept)

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.kept_cells import kept_in, tell_kept
-from fltheory.commands.options import FurtherPage, ResultsFile, Seed, StoreFile, TheoremIds
+from fltheory.commands.options import (
+    DaskAddress,
+    FurtherPage,
+    ResultsFile,
+    Seed,
+    StoreFile,
+    TheoremIds,
+)
 from fltheory.commands.resumption import resumed
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -30,6 +37,7 @@ def command(
     out: ResultsFile = Path("out/power.json"),
     page: FurtherPage = None,
     store: StoreFile = None,
+    dask: DaskAddress = None,
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
     from fltheory import theorems as registry
@@ -41,9 +49,9 @@ def command(
     statements = registry.registered(*theorems or ())
     mutated = _mutated(statements, theorems)
     plan = Plan(usual_budget(mutated) if budget is None else budget, seed, every)
-    with shown_progress("making mutants"):
-        chosen = keys(mutated, plan)
-    with kept_in(store) as kept:
+    with kept_in(store, dask) as kept:
+        with shown_progress("making mutants"):
+            chosen = keys(mutated, plan)
         if kept is None:
             results = resumed(
                 judge_all,

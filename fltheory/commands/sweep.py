@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.kept_cells import tell_other_versions
+from fltheory.commands.kept_cells import tell_other_versions, workers
+from fltheory.commands.options import DaskAddress
 from fltheory.commands.resumption import resumable
 from fltheory.commands.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
@@ -28,9 +28,7 @@ def command(
     processes: Annotated[
         int | None, typer.Option(min=1, help="Of this machine; all its processors by default.")
     ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
-    ] = None,
+    dask: DaskAddress = None,
 ) -> None:
     """Check statements over a grid or random draws of settings; the same command goes on."""
     from fltheory.sweep import Store, read_sweep, sweep
@@ -39,14 +37,7 @@ def command(
         raise ValueError("processes must be left out beside --dask, whose workers are used")
     design = read_sweep(file)
     check_places(out=out)
-    with ExitStack() as opened:
-        executor, in_flight = None, None
-        if dask is not None:
-            from fltheory.sweep.on_dask import dask_workers
-
-            executor, threads = opened.enter_context(dask_workers(dask))
-            in_flight = 4 * threads
-        store = opened.enter_context(Store(out, create=True))
+    with workers(dask) as (executor, in_flight), Store(out, create=True) as store:
         with resumable(lambda: f"{len(store)} cells are in {out}"), shown_progress() as advance:
             found = sweep(
                 design,

@@ -23,6 +23,8 @@ class KeptWork:
         As many as this process may use processors, by default; 1 runs in this one.
     executor : concurrent.futures.Executor, optional
         What runs the cells instead.
+    in_flight : int, optional
+        How many tasks may run or wait at a time, as of `fltheory.sweep.sweep`.
     keys : set of str
         The cells that `rows` has returned.
     """
@@ -30,6 +32,7 @@ class KeptWork:
     store: Store
     processes: int | None = None
     executor: Executor | None = None
+    in_flight: int | None = None
     keys: set[str] = field(default_factory=set)
 
     def rows(self, tasks: Sequence[Task], progress: Progress | None = None) -> list[Row]:
@@ -47,6 +50,7 @@ class KeptWork:
             self.store,
             processes=self.processes,
             executor=self.executor,
+            in_flight=self.in_flight,
             progress=progress,
         )
         if found.failures:

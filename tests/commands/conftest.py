@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from fltheory import theorems
-from fltheory.verify import certificate
+from fltheory.theorems import registered, registry
+from fltheory.verify import MapAxis, certificate
 from fltheory.verify.certificates.certificate import write_certificate
+from fltheory.verify.region import map_parameters
+from tests.fewer_regimes import with_regimes
 from tests.verify.witnesses import ONE_ROUND
 
 
@@ -18,3 +22,34 @@ def certificate_file(tmp_path: Path) -> Path:
     path = tmp_path / "witnesses" / "one.json"
     write_certificate(path, certificate(theorems.get("sa-fl/5"), ONE_ROUND))
     return path
+
+
+Words = tuple[object, ...]
+"""Of a command line; the last is the file that is its result."""
+
+FEW = ("sa-fl/4", "sa-fl/5")
+
+
+@pytest.fixture
+def mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
+    few = {"q": MapAxis("q", (0.05, 0.3, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
+    monkeypatch.setattr(map_parameters, "default_axis", lambda setting, name: few[name])
+    return "map", "sa-fl/5", "--reading", "derived", "--out", tmp_path / "result.svg"
+
+
+@pytest.fixture
+def power(tmp_path: Path) -> Words:
+    effort = ("--every", 70, "--budget", 50)
+    return "reproduce", "power", "sa-fl/5", *effort, "--out", tmp_path / "result.json"
+
+
+@pytest.fixture
+def findings(
+    monkeypatch: pytest.MonkeyPatch, certificate_file: Path, own_theorems_forgotten: None, tmp_path
+) -> Words:
+    for statement in (one for one in registered() if one.id in FEW):
+        few = dict(list(statement.regimes.items())[:2])
+        registry._BY_NAME[statement.id, statement.reading] = with_regimes(statement, few)
+    monkeypatch.setattr(import_module("fltheory.reproduce.findings"), "ids", lambda: FEW)
+    options = ("--budget", 20, "--out", tmp_path / "result.md")
+    return "reproduce", "findings", certificate_file.parent, *options

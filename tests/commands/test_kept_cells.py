@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from fltheory import cli
 from fltheory.sweep import Store
-from fltheory.theorems import registered, registry
-from fltheory.verify import MapAxis
-from fltheory.verify.region import map_parameters
-from tests.fewer_regimes import with_regimes
+from tests.commands.conftest import Words
 from tests.sweep.killed import killed_after
-
-Words = tuple[object, ...]
-FEW = ("sa-fl/4", "sa-fl/5")
-
-
-@pytest.fixture
-def mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
-    few = {"q": MapAxis("q", (0.05, 0.3, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
-    monkeypatch.setattr(map_parameters, "default_axis", lambda setting, name: few[name])
-    return "map", "sa-fl/5", "--reading", "derived", "--out", tmp_path / "result.svg"
-
-
-@pytest.fixture
-def power(tmp_path: Path) -> Words:
-    effort = ("--every", 70, "--budget", 50)
-    return "reproduce", "power", "sa-fl/5", *effort, "--out", tmp_path / "result.json"
-
-
-@pytest.fixture
-def findings(
-    monkeypatch: pytest.MonkeyPatch, certificate_file: Path, own_theorems_forgotten: None, tmp_path
-) -> Words:
-    for statement in (one for one in registered() if one.id in FEW):
-        few = dict(list(statement.regimes.items())[:2])
-        registry._BY_NAME[statement.id, statement.reading] = with_regimes(statement, few)
-    monkeypatch.setattr(import_module("fltheory.reproduce.findings"), "ids", lambda: FEW)
-    options = ("--budget", 20, "--out", tmp_path / "result.md")
-    return "reproduce", "findings", certificate_file.parent, *options
-
 
 # Points; mutants; two searches about the refuted statement, one of the other, and its two regimes.
 CELLS = {"mapping": 6, "power": 3, "findings": 5}
@@ -159,3 +126,19 @@ def test_what_is_no_store_is_a_line_before_any_work(
         assert "nothing was written" in err
     assert text.read_text() == "no store"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["page.txt"]
+
+
+def test_a_cluster_that_is_not_there_is_a_line_before_any_work(
+    fltheory_command, mapping: Words, power: Words, findings: Words, tmp_path: Path
+) -> None:
+    path = tmp_path / "store.db"
+    for words in (mapping, power, findings):
+        for options, message in (
+            (("--dask", "nonsense"), "store must be given beside --dask"),
+            (("--dask", "nonsense", "--store", path), "dask "),
+        ):
+            status, out, err = fltheory_command(*words, *options)
+            assert (status, out, err.count("\n")) == (2, "", 1)
+            assert message in err
+            assert not path.exists()
+            assert not Path(str(words[-1])).exists()
