@@ -38,8 +38,9 @@ class QuadraticClient(ReadOnlyArrays):
 
     def loss(self, x: FloatArray) -> float:
         """Return F(x)."""
-        offset = np.asarray(x) - self.optimum
-        return float(0.5 * offset @ self.hessian @ offset + np.sum(self.slope * np.asarray(x)))
+        x = np.asarray(x)
+        offset = x - self.optimum
+        return float(0.5 * offset @ self.hessian @ offset + (self.slope * x).sum())
 
 
 @dataclass(frozen=True, eq=False)

@@ -284,6 +284,7 @@ _LAWS = (
         _without_data,
         applies=lambda one: one.by_size,
     ),
+    Law("usual-slips", "on cases that tell the usual slips apart", _telling),
     Law("larger", "with more of everything: clients, dimensions, steps, rounds away", _large),
     Law(
         "options-at-their-ends",
@@ -292,7 +293,6 @@ _LAWS = (
         "an option is kept within bounds of one's own, or 0 is taken for left out",
         applies=lambda one: bool(ends.ends_of(one.options)),
     ),
-    Law("usual-slips", "on cases that tell the usual slips apart", _telling),
     Law(
         "one-client",
         "a single client that is always there is gradient descent, by formula",
@@ -360,4 +360,4 @@ _LAWS = (
 )
 
 LAWS: dict[str, Law] = {law.name: law for law in _LAWS}
-"""All laws by name, the cheapest first."""
+"""All laws by name: those come first that cost little or tell most faults apart."""

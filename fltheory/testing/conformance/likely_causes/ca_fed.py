@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
 
@@ -68,37 +68,44 @@ def ca_fed(rounds: Rounds) -> None:
     """Play ``sum alpha_k / pi_k (y_k - x)`` over those present that two passes leave in."""
     n = rounds.n
     alpha = per_client(rounds.options["target_weights"], n)
-    loss, least = np.full(n, np.nan), np.full(n, np.nan)
-    history: list[list[bool]] = []
+    loss, least = [math.nan] * n, [math.nan] * n
+    availability, correlation = _facts(rounds)
+    passes = _passes(rounds, availability, correlation)
+    powers = {"no availability": 0.0, "times availability": 1.0}
+    targets = np.ones(n) / n if rounds.has("no targets") else alpha
+    weights = targets * availability ** powers.get(rounds.slip, -1.0)
     gone, everybody = set[int](), set(range(n))
     before = kept = everybody
-    for who in rounds.present():
+    for t, who in enumerate(rounds.present()):
         _report(rounds, who, loss, least)
-        known = history
-        history = [*history, [k in who for k in range(n)]]
-        pi, correlation = _facts(rounds, known if rounds.has("before the round") else history)
         start = kept if rounds.has("excluded not tried again") else everybody
-        kept = _left_in(rounds, alpha, _gaps(rounds, loss, least), pi, correlation, who, start)
+        orders = [one[t] for one in passes]
+        kept = _left_in(rounds, alpha.tolist(), _gaps(rounds, loss, least), orders, who, start)
         if rounds.has("exclusion late"):
             kept, before = before, kept
         if rounds.has("excluded for ever"):
             gone |= set(range(n)) - kept
             kept = kept - gone
         train = [k for k in who if k in kept or rounds.has("excluded train")]
-        powers = {"no availability": 0.0, "times availability": 1.0}
-        targets = np.ones(n) / n if rounds.has("no targets") else alpha
-        weights = targets * pi ** powers.get(rounds.slip, -1.0)
-        total = {
-            "renormalised": float(weights[train].sum()) or 1.0,
-            "renormalised over kept": float(weights[sorted(kept)].sum()) or 1.0,
-            "excluded shared": float(alpha[sorted(kept)].sum()) or 1.0,
-            "divided by N": float(n),
-        }.get(rounds.slip, 1.0)
+        total = _total(rounds, weights[t], alpha, train, sorted(kept))
         changes = {k: rounds.change(k) for k in train}
-        rounds.move(weighted(changes, {k: float(weights[k]) / total for k in train}, rounds.dim))
+        rounds.move(weighted(changes, {k: float(weights[t, k]) / total for k in train}, rounds.dim))
 
 
-def _report(rounds: Rounds, who: list[int], loss: FloatArray, least: FloatArray) -> None:
+def _total(
+    rounds: Rounds, weights: FloatArray, alpha: FloatArray, train: list[int], kept: list[int]
+) -> float:
+    """Return what weights are divided by: nothing by the paper."""
+    if rounds.has("renormalised"):
+        return float(weights[train].sum()) or 1.0
+    if rounds.has("renormalised over kept"):
+        return float(weights[kept].sum()) or 1.0
+    if rounds.has("excluded shared"):
+        return float(alpha[kept].sum()) or 1.0
+    return float(rounds.n) if rounds.has("divided by N") else 1.0
+
+
+def _report(rounds: Rounds, who: list[int], loss: list[float], least: list[float]) -> None:
     beta = float(option_of(rounds, "loss_smoothing", 0.2))
     beta = {"smoothing swapped": 1 - beta, "raw loss": 1.0}.get(rounds.slip, beta)
     for k in who:
@@ -106,19 +113,22 @@ def _report(rounds: Rounds, who: list[int], loss: FloatArray, least: FloatArray)
         fresh = rounds.case.clients[k].loss(at)
         first = beta * fresh if rounds.has("first from zero") else fresh
         loss[k] = first if math.isnan(loss[k]) else (1 - beta) * loss[k] + beta * fresh
-        least[k] = np.fmin(least[k], fresh if rounds.has("raw minimum") else loss[k])
+        candidate = fresh if rounds.has("raw minimum") else loss[k]
+        # NaN is not less than anything: the first report is taken.
+        least[k] = least[k] if least[k] <= candidate else candidate
 
 
-def _gaps(rounds: Rounds, loss: FloatArray, least: FloatArray) -> FloatArray:
+def _gaps(rounds: Rounds, loss: list[float], least: list[float]) -> list[float]:
     known = rounds.options.get("known_minima")
     minima = least
     if known is not None and not rounds.has("known ignored"):
-        minima = per_client(known, rounds.n)
+        minima = per_client(known, rounds.n).tolist()
     if rounds.has("minimum zero"):
-        minima = np.zeros(rounds.n)
-    if rounds.has("minimum of all") and not np.isnan(least).all():
-        minima = np.full(rounds.n, np.nanmin(least))
-    return np.where(np.isnan(loss), 0.0, loss - minima)
+        minima = [0.0] * rounds.n
+    if rounds.has("minimum of all"):
+        minima = [min((one for one in least if not math.isnan(one)), default=math.nan)] * rounds.n
+    pairs = zip(loss, minima, strict=True)
+    return [0.0 if math.isnan(one) else one - smallest for one, smallest in pairs]
 
 
 def _prior(rounds: Rounds) -> tuple[float, float]:
@@ -128,87 +138,118 @@ def _prior(rounds: Rounds) -> tuple[float, float]:
     return (second, first) if rounds.has("prior swapped") else (first, second)
 
 
-def _facts(rounds: Rounds, history: list[list[bool]]) -> tuple[FloatArray, FloatArray]:
-    """Return pi and lambda: an oracle's, or estimates."""
-    n, given = rounds.n, rounds.options
+def _facts(rounds: Rounds) -> tuple[FloatArray, FloatArray]:
+    """Return pi and lambda of each round, (rounds, N): an oracle's, or estimates."""
+    n, given, shape = rounds.n, rounds.options, (rounds.case.rounds, rounds.n)
     if given.get("availability") is not None and not rounds.has("oracle ignored"):
-        pi = per_client(given["availability"], n)
-        correlation = per_client(given["correlation"], n)
+        pi = np.broadcast_to(per_client(given["availability"], n), shape)
+        correlation = np.broadcast_to(per_client(given["correlation"], n), shape)
     else:
-        first, second = _prior(rounds)
-        seen = np.array(history, dtype=np.float64).reshape(-1, n)
-        there, away = seen.sum(axis=0), (1 - seen).sum(axis=0)
-        pi = (there + first) / (there + away + first + second)
-        if rounds.has("no prior"):
-            pi = np.maximum(there, 1) / len(seen)
-        now, then = seen[1:], seen[:-1]
-        if rounds.slip.startswith("correlation of prior"):
-            first = second = 0.0 if rounds.slip.endswith("unseen") else 1e-9
-        tiny = 1e-300
-        stays = ((now * then).sum(axis=0) + first) / np.maximum(
-            then.sum(axis=0) + first + second, tiny
-        )
-        waits = (((1 - now) * (1 - then)).sum(axis=0) + second) / np.maximum(
-            (1 - then).sum(axis=0) + first + second, tiny
-        )
-        correlation = stays + waits - 1
+        pi, correlation = _estimates(rounds)
     if rounds.has("availability of mean"):
-        pi = np.full(n, pi.mean())
+        pi = np.repeat(pi.mean(axis=1, keepdims=True), n, axis=1)
     if rounds.nudges is not None:
-        pi, correlation = np.array([pi, correlation]) + rounds.nudges
+        pi, correlation = pi + rounds.nudges[0], correlation + rounds.nudges[1]
     return pi, np.abs(correlation) if rounds.has("absolute correlation") else correlation
 
 
-def _left_in(
-    rounds: Rounds,
-    alpha: FloatArray,
-    gaps: FloatArray,
-    pi: FloatArray,
-    correlation: FloatArray,
-    who: list[int],
-    kept: set[int],
-) -> set[int]:
-    """Return who is left after both passes, each tried in turn."""
-    if rounds.has("nobody goes") or not gaps.max() > 0:
-        return kept
+def _estimates(rounds: Rounds) -> tuple[FloatArray, FloatArray]:
+    """Return pi and lambda from who has been seen: of all rounds at once, as they learn nothing."""
+    first, second = _prior(rounds)
+    seen = np.zeros((rounds.case.rounds, rounds.n))
+    for t, who in enumerate(rounds.heard):
+        seen[t, who] = 1.0
+    # Row t counts in the first t + 1 rounds, or in the t before.
+    known = slice(None, -1) if rounds.has("before the round") else slice(1, None)
+    so_far = np.arange(len(seen) + 1.0)[known, None]
+    there = _counts(seen)[known]
+    pi = (there + first) / (so_far + first + second)
+    if rounds.has("no prior"):
+        pi = np.maximum(there, 1) / so_far
+    if rounds.slip.startswith("correlation of prior"):
+        first = second = 0.0 if rounds.slip.endswith("unseen") else 1e-9
+    now, then, none = seen[1:], seen[:-1], np.zeros((1, rounds.n))
+    stays, leaves, waits, comes = (
+        _counts(np.concatenate([none, both]))[known]
+        for both in (then * now, then * (1 - now), (1 - then) * (1 - now), (1 - then) * now)
+    )
+    tiny = 1e-300
+    stays = (stays + first) / np.maximum(stays + leaves + first + second, tiny)
+    waits = (waits + second) / np.maximum(waits + comes + first + second, tiny)
+    return pi, stays + waits - 1
+
+
+def _counts(events: FloatArray) -> FloatArray:
+    """Return how many there have been after each round, and before the first, (rounds + 1, N)."""
+    return np.concatenate([np.zeros((1, events.shape[1])), np.cumsum(events, axis=0)])
+
+
+def _passes(
+    rounds: Rounds, availability: FloatArray, correlation: FloatArray
+) -> list[list[list[int]]]:
+    """Return in which order clients are tried, pass by pass and round by round."""
     by_correlation = correlation if rounds.has("correlation ascending") else -correlation
-    by_availability = -pi if rounds.has("availability descending") else pi
+    by_availability = -availability if rounds.has("availability descending") else availability
     passes = {
         "correlation pass only": [by_correlation],
         "availability pass only": [by_availability],
         "passes swapped": [by_availability, by_correlation],
     }.get(rounds.slip, [by_correlation, by_availability])
+    return [np.argsort(one, axis=1, kind="stable").tolist() for one in passes]
+
+
+def _left_in(
+    rounds: Rounds,
+    alpha: list[float],
+    gaps: list[float],
+    orders: list[list[int]],
+    who: list[int],
+    kept: set[int],
+) -> set[int]:
+    """Return who is left after all passes, each tried in turn."""
+    if rounds.has("nobody goes") or not max(gaps) > 0:
+        return kept
     threshold = 0.0 if rounds.has("no threshold") else float(
         option_of(rounds, "threshold", 0.0)
     )  # fmt: skip
     threshold = -threshold if rounds.has("threshold sign") else threshold
-    epsilon = partial(_epsilon, rounds, alpha.tolist(), gaps.tolist(), who)
-    least = epsilon(kept)
-    for order in passes:
-        for k in np.argsort(order, kind="stable").tolist():
-            if k not in kept or len(kept) == 1 or (rounds.has("present only") and k not in who):
+    epsilon = _epsilon(rounds, alpha, gaps, who)
+    left = sorted(kept)
+    least = epsilon(left)
+    for order in orders:
+        for k in order:
+            if k not in left or len(left) == 1 or (rounds.has("present only") and k not in who):
                 continue
-            after = epsilon(kept - {k})
+            without = [j for j in left if j != k]
+            after = epsilon(without)
             if least - after >= threshold:
-                kept, least = kept - {k}, after
+                left, least = without, after
                 if rounds.has("one goes"):
                     break
-    return kept
+    return set(left)
 
 
 def _epsilon(
-    rounds: Rounds, alpha: list[float], gaps: list[float], who: list[int], kept: set[int]
-) -> float:
-    # Plain numbers: arrays of so few take many times as long.
-    left = sorted(kept)
-    share = sum(alpha[k] for k in left)
+    rounds: Rounds, alpha: list[float], gaps: list[float], who: list[int]
+) -> Callable[[list[int]], float]:
+    """Return the error of keeping some clients, as a function of who they are."""
     kappa = float(option_of(rounds, "kappa_bar", 1.0))
-    over = {"largest of kept": left, "largest of present": who}.get(rounds.slip)
-    largest = max(gaps) if over is None else max((gaps[k] for k in over), default=0.0)
-    loss = sum(alpha[k] * gaps[k] for k in left)
-    loss = loss / (1 if rounds.has("loss not renormalised") else share)
-    distance = (1 - share) ** (1 if rounds.has("distance not squared") else 2)
-    return loss + kappa ** (1 if rounds.has("kappa not squared") else 2) * distance * largest
+    factor = kappa ** (1 if rounds.has("kappa not squared") else 2)
+    power = 1 if rounds.has("distance not squared") else 2
+    plain = rounds.has("loss not renormalised")
+    over_kept = rounds.has("largest of kept")
+    over = who if rounds.has("largest of present") else range(len(gaps))
+    largest = max((gaps[k] for k in over), default=0.0)
+    losses = [one * gap for one, gap in zip(alpha, gaps, strict=True)]
+
+    def epsilon(left: list[int]) -> float:
+        # Plain numbers: arrays of so few take many times as long.
+        share = sum([alpha[k] for k in left])
+        loss = sum([losses[k] for k in left]) / (1 if plain else share)
+        gap = max([gaps[k] for k in left]) if over_kept else largest
+        return loss + factor * (1 - share) ** power * gap
+
+    return epsilon
 
 
 PAPERS = {"ca-fed": Paper(ca_fed, CA_SLIPS)}

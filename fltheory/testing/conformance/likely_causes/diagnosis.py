@@ -70,7 +70,10 @@ def _left(bench: Bench, slips: Sequence[str], make: CaseMaker, *, plain: bool) -
         if not shown or (
             not among_all
             and min(shown.values()) >= wanted
-            and (len(shown) == 1 or min(seen[slip] for slip in shown) >= _TWINS)
+            and (
+                len({one.paper.sentences[slip] for slip in shown}) == 1
+                or min(seen[slip] for slip in shown) >= _TWINS
+            )
         ):
             break
         case = _evidence(make, draw, plain=plain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -128,19 +129,24 @@ class Rounds:
 
     def present(self) -> Iterator[list[int]]:
         """Yield who is present, round after round; the model is recorded after each."""
-        for t, row in enumerate(self._trace(), start=1):
-            who = np.flatnonzero(row).tolist()
+        for t, who in enumerate(self.heard, start=1):
             falls = {"client_lr over t": 1.0, "client_lr over root t": 0.5}.get(self.slip)
             if falls is not None:
                 self.eta = self.case.client_lr / t**falls
             begun, self._end, self._asked = self.x, None, False
-            yield self._heard(who)
+            yield who
             if self.has("model rounded"):
                 self.x = self.x.astype(np.float32).astype(np.float64)
             self.before = begun
             self.models.append(begun if self.has("recorded before") else self.x)
 
-    def _heard(self, who: list[int]) -> list[int]:
+    @cached_property
+    def heard(self) -> list[list[int]]:
+        """Who counts as present, round by round."""
+        rows = self._trace().tolist()
+        return [self._counted([k for k, here in enumerate(row) if here]) for row in rows]
+
+    def _counted(self, who: list[int]) -> list[int]:
         if self.has("alone skipped") and len(who) == 1 < self.n:
             return []
         if self.has("few skipped") and 2 * len(who) < self.n:
@@ -149,15 +155,20 @@ class Rounds:
 
     def _trace(self) -> np.ndarray:
         trace = self.case.trace
-        empty = ~trace.any(axis=1, keepdims=True)
-        return {
-            "everybody": np.ones_like(trace),
-            "empty means everybody": trace | empty,
-            "nobody but the absent": ~trace,
-            "round before, around": np.roll(trace, 1, axis=0),
-            "round before": np.concatenate([trace[:1], trace[:-1]]),
-            "next round": np.concatenate([trace[1:], trace[-1:]]),
-        }.get(self.slip, trace)
+        match self.slip:
+            case "everybody":
+                return np.ones_like(trace)
+            case "empty means everybody":
+                return trace | ~trace.any(axis=1, keepdims=True)
+            case "nobody but the absent":
+                return ~trace
+            case "round before, around":
+                return np.roll(trace, 1, axis=0)
+            case "round before":
+                return np.concatenate([trace[:1], trace[:-1]])
+            case "next round":
+                return np.concatenate([trace[1:], trace[-1:]])
+        return trace
 
     def change(
         self,
@@ -170,16 +181,25 @@ class Rounds:
         y = before = start.copy()
         velocity = self._velocity if self.slip.startswith("momentum kept") else np.zeros(self.dim)
         with_momentum, steps = self.slip.startswith("momentum"), self._steps[k]
+        stands_still, once = self.has("gradient of the round"), self.has("corrected once")
+        client = self.case.clients[k]
         for step in range(steps):
-            at = start if self.has("gradient of the round") else y
-            gradient = self.case.clients[k].gradient(at)
-            if step == 0 or not self.has("corrected once"):
+            gradient = client.gradient(start if stands_still else y)
+            if step == 0 or not once:
                 gradient = gradient + correction
             if pull is not None:
                 gradient = gradient + pull(y, before, step == steps - 1)
-            velocity = self._memory * velocity + gradient
-            before, y = y, y - self.eta * (velocity if with_momentum else gradient)
+            if with_momentum:
+                gradient = velocity = self._memory * velocity + gradient
+            before, y = y, y - self.eta * gradient
+        if not self.slip:
+            # Nothing else asks what a client ended with, and most runs are without a slip.
+            return y - start
         self._velocity, self._end, self._own[k] = velocity, y, y
+        return self._told(k, start, y)
+
+    def _told(self, k: int, start: FloatArray, y: FloatArray) -> FloatArray:
+        """Return what a client says that it changed, where something may have slipped."""
         from_here = self.has("change against a newer model") or self.has("from another's end")
         change = y - (self.x if from_here else start)
         if self.has("own last model") or self.has("first model"):
@@ -191,6 +211,8 @@ class Rounds:
         return change / self.case.steps[k] if self.has("change per step") else change
 
     def _start(self, k: int) -> FloatArray:
+        if not self.slip:
+            return self.x
         if self.has("first model"):
             return np.array(self.case.x0)
         if self.has("own last model"):
