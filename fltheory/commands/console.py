@@ -14,10 +14,10 @@ _WIDTH_OF_FILES = 180
 
 
 def table_console() -> Console:
-    """Return a console that does not squeeze tables when the output is not a terminal."""
-    from rich.console import Console
+    """Return a console where tables fit, and are not squeezed if the output is no terminal."""
+    from fltheory.commands.fitting_tables import TableConsole
 
-    return Console() if sys.stdout.isatty() else Console(width=_WIDTH_OF_FILES)
+    return TableConsole() if sys.stdout.isatty() else TableConsole(width=_WIDTH_OF_FILES)
 
 
 def can_be_shown(lines: Sequence[str]) -> bool:

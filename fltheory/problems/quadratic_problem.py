@@ -119,6 +119,12 @@ class QuadraticProblem(ReadOnlyArrays):
         values, vectors = np.linalg.eigh(self.hessians)
         return np.asarray(values, dtype=np.float64), np.asarray(vectors, dtype=np.float64)
 
+    @cached_property
+    def inverse_hessians(self) -> FloatArray:
+        """The Hessians' inverses, in their shape."""
+        values, vectors = self.eigenbasis
+        return from_eigenbasis(1.0 / values, vectors)
+
     def clients_at_zero(self, clients: slice) -> QuadraticProblem:
         """Return some of the clients with optima zero, each with a Hessian of its own.
 
@@ -327,3 +333,9 @@ def _checked_hessians(hessians: ArrayLike, n_clients: int, dim: int) -> FloatArr
             f"hessians must be positive definite, got a smallest eigenvalue of {smallest:.6g}"
         )
     return read_only(symmetric)
+
+
+def from_eigenbasis(values: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the symmetric matrices (..., d, d) of eigenvalues (..., d) and eigenvectors."""
+    product = (vectors * values[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))

@@ -190,6 +190,7 @@ def faults(shown: Answer, cut: Answer, stopped: Answer) -> Iterator[str]:
     if shown.err or shown.status not in (0, 1):
         yield f"narrow: status {shown.status}, {shown.err[-300:]!r}"
     yield from (f"narrow: {line!r}" for line in too_long(shown.out.decode("ascii", "replace")))
+    yield from (f"narrow: {line!r}" for line in cut_short(shown.out.decode("ascii", "replace")))
     if b"\x1b" in shown.out:
         yield "narrow: a dumb terminal is sent styles"
     said = bool(shown.out)
@@ -221,6 +222,11 @@ def too_long(text: str) -> list[str]:
         and len(line.split()) > 1
         and not line.lstrip().startswith("fltheory ")
     ]
+
+
+def cut_short(text: str) -> list[str]:
+    """Return the lines of tables with a mark, an ellipsis in ASCII, in place of what is cut."""
+    return [line for line in text.splitlines() if "~ |" in line]
 
 
 def main(*options: str) -> None:

@@ -64,6 +64,7 @@ STOPPED = Answer(2, b"", "fltheory: the disk is full\n", {})
         (0, {}, []),
         (0, {"status": 2}, ["narrow: status 2"]),
         (0, {"out": b"word " * 9}, ["narrow: 'word "]),
+        (0, {"out": b"| REFU~ |"}, ["narrow: '| REFU"]),
         (0, {"out": b"\x1b[1mbold"}, ["narrow: a dumb terminal"]),
         (1, {"status": 1}, ["unheard: status 1"]),
         (1, {"err": "Traceback"}, ["unheard: status 141, 'Traceback'"]),

@@ -9,6 +9,7 @@ one block of d symbols with that covariance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,13 +37,20 @@ class LocalMaps:
 
     Attributes
     ----------
-    slope, push, noise : arrays, (N, d, d), or (1, d, d) where all are alike
+    slope, noise : arrays, (N, d, d), or (1, d, d) where all are alike
         ``noise`` is its covariance.
+    make_push : callable
+        Returns ``push``, which is worked out once a correction asks for it.
     """
 
     slope: Entries
-    push: Entries
     noise: Entries
+    make_push: Callable[[], Entries]
+
+    @cached_property
+    def push(self) -> Entries:
+        """What becomes of corrections, in the shape of ``slope``."""
+        return self.make_push()
 
 
 class ClientNumbers:
@@ -119,19 +127,21 @@ class ClientNumbers:
             pushes.append(-rate * sums)
             slopes.append(pushes[-1] @ hessian)
             noises.append(level * squares)
-        return LocalMaps(np.stack(slopes), np.stack(pushes), np.stack(noises))
+        return LocalMaps(np.stack(slopes), np.stack(noises), lambda: np.stack(pushes))
 
     def _entry(self, number: Any) -> Any:
         return number.value if isinstance(number, ExactNumber) else self.arithmetic.entry(number)
 
     def _float_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
         # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
-        slope, push, noise = self._float_clients.local_parts(
-            steps, as_float(lr), as_float(proximal)
+        asked = steps, as_float(lr), as_float(proximal)
+        slope, noise = self._float_clients.local_parts(*asked)
+        each = (1, *slope.shape) if self.problem.shared_hessian else slope.shape
+        return LocalMaps(
+            slope.reshape(each),
+            noise.reshape(each),
+            lambda: self._float_clients.push(*asked).reshape(each),
         )
-        if self.problem.shared_hessian:
-            slope, push, noise = slope[None], push[None], noise[None]
-        return LocalMaps(slope, push, noise)
 
     def gradient_noise(self, steps: int, lr: Any) -> Entries:
         """Return the covariance of what noise does to the exact gradients along the way.

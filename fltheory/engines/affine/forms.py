@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ class AffineArray:
     @property
     def size(self) -> int:
         """Number of forms."""
-        return int(np.prod(self.shape))
+        return prod(self.shape)
 
     @property
     def dtype(self) -> Arithmetic:
@@ -518,7 +519,7 @@ class Namespace:
     def mean(self, array: Any, axis: Any = None, keepdims: bool = False) -> AffineArray:
         """Return means along an axis."""
         (form,) = self._forms(array)
-        count = int(np.prod([form.shape[place] for place in self._axes(form, axis)]))
+        count = prod(form.shape[place] for place in self._axes(form, axis))
         return self.sum(form, axis=axis, keepdims=keepdims) / count
 
     def matmul(self, left: Any, right: Any) -> AffineArray:

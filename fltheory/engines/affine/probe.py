@@ -92,6 +92,8 @@ class Probe:
         """Return the affine map of each participant set in ``masks`` (s, N)."""
         at_once = max(1, _NUMBERS_AT_ONCE // (self._origin.size + 1) // masks.shape[1])
         parts = [self._maps(masks[i : i + at_once]) for i in range(0, len(masks), at_once)]
+        if len(parts) == 1:
+            return parts[0]
         return SetMaps(
             slopes=np.concatenate([part.slopes for part in parts]),
             offsets=np.concatenate([part.offsets for part in parts]),
@@ -101,14 +103,15 @@ class Probe:
     def _maps(self, masks: Masks) -> SetMaps:
         n = self._origin.size
         space = Space(FLOAT64, n)
-        states = np.concatenate([self._origin[:, None], np.eye(n)], axis=1)
-        forms = AffineArray(space, np.tile(states, (len(masks), 1, 1)))
+        states = np.empty((len(masks), n, n + 1))
+        states[..., 0], states[..., 1:] = self._origin, np.eye(n)
+        forms = AffineArray(space, states)
         with np.errstate(over="ignore", invalid="ignore"):
             image = space.forms(self._function(forms, FormClients(self._numbers, space), masks))
         return SetMaps(
-            slopes=_finite(image.linear(n)),
-            offsets=_finite(image.constant) - self._image_origin,
-            noises=_finite(noise_covariance(image)),
+            slopes=_in_order(_finite(image.linear(n))),
+            offsets=_in_order(_finite(image.constant) - self._image_origin),
+            noises=_in_order(_finite(noise_covariance(image))),
         )
 
     def noises(self, masks: Masks) -> FloatArray:
@@ -177,6 +180,11 @@ def noise_covariance(image: AffineArray) -> Entries:
         columns = coefficients[..., first : first + covariance.shape[-1]]
         total = total + np.matmul(np.matmul(columns, covariance), columns.swapaxes(-1, -2))
     return total
+
+
+def _in_order(values: FloatArray) -> FloatArray:
+    """Return the values in C order: last bits of sums depend on how their terms are laid out."""
+    return np.ascontiguousarray(values)
 
 
 def _finite(values: FloatArray) -> FloatArray:

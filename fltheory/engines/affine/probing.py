@@ -10,6 +10,8 @@ varies. That the function is affine, and of this form, is checked on further set
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from fltheory.engines.affine.forms import NotAffineError
@@ -37,6 +39,7 @@ def random_affine_map(
     image_origin: FloatArray,
     *,
     checked: bool = True,
+    outcomes: Outcomes | None = None,
 ) -> RandomAffineMap:
     """Find the law of ``function`` around ``origin`` up to second moments.
 
@@ -51,6 +54,8 @@ def random_affine_map(
     checked : bool, default True
         Whether maps read off all sets are compared with rounds on numbers; those read off a few
         always are.
+    outcomes : Outcomes, optional
+        Of the participation, where several rounds share them.
 
     Raises
     ------
@@ -69,23 +74,64 @@ def random_affine_map(
             f"moments, got {type(participation).__name__}: use engines.monte_carlo, or "
             "engines.paths with drawn paths"
         )
+    outcomes = outcomes or Outcomes(participation)
     # Counting the outcomes of thousands of clients takes numbers of thousands of digits.
     crowd = participation.n_clients > _MOST_ENUMERATED_CLIENTS
-    if crowd or participation.n_outcomes > _ENUMERATION_LIMIT:
+    if crowd or outcomes.count > _ENUMERATION_LIMIT:
         law = law_of_sums(function, problem, participation, origin, image_origin)
         if law is not None:
             return law
         _check_clients_one_by_one(participation)
     probe = Probe(function, problem, origin, image_origin)
-    return _by_sets(probe, participation, checked)
+    return _by_sets(probe, participation, outcomes, checked)
 
 
-def _by_sets(probe: Probe, participation: Participation, checked: bool) -> RandomAffineMap:
+class Outcomes:
+    """Every participant set of positive probability, listed when they are first asked for.
+
+    Parameters
+    ----------
+    participation : Participation
+    """
+
+    def __init__(self, participation: Participation) -> None:
+        self._participation = participation
+
+    @cached_property
+    def count(self) -> int:
+        """How many sets there are."""
+        return self._participation.n_outcomes
+
+    @cached_property
+    def _listed(self) -> tuple[FloatArray, Masks]:
+        outcomes = list(self._participation.outcomes())
+        probabilities = np.array([probability for probability, _ in outcomes])
+        return probabilities, np.array([mask for _, mask in outcomes])
+
+    @property
+    def probabilities(self) -> FloatArray:
+        """(s,)."""
+        return self._listed[0]
+
+    @property
+    def masks(self) -> Masks:
+        """(s, N)."""
+        return self._listed[1]
+
+    @cached_property
+    def roots(self) -> FloatArray:
+        """(s,) roots of the probabilities."""
+        return np.asarray(np.sqrt(self.probabilities))
+
+
+def _by_sets(
+    probe: Probe, participation: Participation, outcomes: Outcomes, checked: bool
+) -> RandomAffineMap:
     """Read the law off the maps of some participant sets, or of all where they are few."""
-    many = participation.n_outcomes > _ENUMERATION_LIMIT
-    if participation.fixed_size is not None and many:
+    many = outcomes.count > _ENUMERATION_LIMIT
+    if many and participation.fixed_size is not None:
         return by_swaps(probe, participation, participation.fixed_size)
-    few = participation.n_outcomes <= MOST_SETS
+    few = outcomes.count <= MOST_SETS
     if many and isinstance(participation, SizedInclusions):
         try:
             return by_size(probe, participation)
@@ -93,11 +139,11 @@ def _by_sets(probe: Probe, participation: Participation, checked: bool) -> Rando
             if not few:
                 raise
     if few:
-        return _by_enumeration(probe, participation, checked)
+        return _by_enumeration(probe, outcomes, checked)
     raise NotAffineError(
         f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
         f"or known chances of pairs by their number, for exact moments, got "
-        f"{counted(participation.n_outcomes)} outcomes of varying size: use "
+        f"{counted(outcomes.count)} outcomes of varying size: use "
         "engines.monte_carlo, or engines.paths with drawn paths"
     )
 
@@ -132,14 +178,11 @@ def maps_of_sets(
     return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
 
 
-def _by_enumeration(probe: Probe, participation: Participation, checked: bool) -> RandomAffineMap:
-    outcomes = list(participation.outcomes())
-    probabilities = np.array([probability for probability, _ in outcomes])
-    masks = np.array([mask for _, mask in outcomes])
+def _by_enumeration(probe: Probe, outcomes: Outcomes, checked: bool) -> RandomAffineMap:
+    probabilities, masks, roots = outcomes.probabilities, outcomes.masks, outcomes.roots
     maps = probe.maps(masks)
     if checked:
         probe.check(masks, maps, np.random.default_rng(0))
-    roots = np.sqrt(probabilities)
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,

@@ -98,6 +98,17 @@ class RandomAffineMap:
         return np.asarray(sum((part.cross(first) for part in self.parts), image))
 
     @cached_property
+    def crosses(self) -> FloatArray:
+        """(n, k, k) what `cross` makes of each unit vector."""
+        slopes, offsets = self.moving
+        columns = np.ascontiguousarray(slopes.transpose(2, 0, 1))
+        halves = columns.swapaxes(1, 2) @ offsets
+        images = halves + halves.swapaxes(1, 2)
+        for part in self.parts:
+            images = images + [part.cross(unit) for unit in np.eye(len(columns))]
+        return np.asarray(images)
+
+    @cached_property
     def inflow(self) -> FloatArray:
         """(k, k) ``E[b b'] + cov(noise)``."""
         image = np.asarray(self.offsets.T @ self.offsets + self.noise)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class StateLayout:
             return units
         first = dim
         for shape in list(self.shapes.values())[1:]:
-            part = slice(first, first + int(np.prod(shape)))
+            part = slice(first, first + prod(shape))
             units[part] = _balance(slope[part, :dim], slope[:dim, part])
             first = part.stop
         return units
@@ -98,7 +99,7 @@ def split(vectors: Any, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]
     """Return the entries (rows, ...) whose numbers vectors (rows, n) hold one after another."""
     entries, first = {}, 0
     for name, shape in shapes.items():
-        width = int(np.prod(shape))
+        width = prod(shape)
         entries[name] = vectors[:, first : first + width].reshape(len(vectors), *shape)
         first += width
     return entries

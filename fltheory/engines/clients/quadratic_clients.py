@@ -25,7 +25,7 @@ from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
 from fltheory.engines.clients.workspace import Scratch, product
 from fltheory.engines.moments.summed_maps import SummedMaps, worth_it
 from fltheory.participation.base import Masks
-from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.problems.quadratic_problem import QuadraticProblem, from_eigenbasis
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_LOCAL_MAPS = 16
@@ -87,7 +87,6 @@ class QuadraticClients:
         self._noise = noise
         self._offsets = problem.optima - problem.x_star
         self._eigenvalues, self._eigenvectors = problem.eigenbasis
-        self._inverse_hessians = self._from_eigenbasis(1.0 / self._eigenvalues)
         self._workspace = Scratch()
         self._local_maps: dict[_Key, _LocalMap] = {}
 
@@ -121,15 +120,18 @@ class QuadraticClients:
 
     def local_parts(
         self, steps: int, lr: float, proximal: float = 0
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what K steps do to ``x - c``, and to a correction, and the noise's covariance.
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what K steps do to ``x - c``, and the noise's covariance.
 
         Each is (d, d), or (N, d, d) where the Hessians differ.
         """
         local = self._change_map(steps, lr, proximal)
+        return local.slope, local.noise_covariance
+
+    def push(self, steps: int, lr: float, proximal: float = 0) -> FloatArray:
+        """Return what K steps do to a correction, in the same shape."""
         pulled = self._eigenvalues + proximal
-        push = self._from_eigenbasis(-_one_minus_power(lr * pulled, steps) / pulled)
-        return local.slope, push, local.noise_covariance
+        return self._from_eigenbasis(-_one_minus_power(lr * pulled, steps) / pulled)
 
     def gradient_noise(self, steps: int, lr: float) -> FloatArray:
         """Return the covariance of the noise in the sum of exact gradients along the way."""
@@ -203,7 +205,9 @@ class QuadraticClients:
         moved -= np.take(self._offsets, clients, axis=0, out=held, mode="clip")
         ends = np.cumsum(who.sum(axis=0)).tolist()
         if correction is not None:
-            moved += _apply_in_runs(self._inverse_hessians, correction[rows, clients], ends, held)
+            moved += _apply_in_runs(
+                self._problem.inverse_hessians, correction[rows, clients], ends, held
+            )
         changes = _apply_in_runs(local.slope, moved, ends, changes)
         if local.noisy:
             draws = self._noise.normal(rows, x.shape[1])
@@ -236,7 +240,7 @@ class QuadraticClients:
                 offset = x[replicas] - self._problem.x_star
                 total[replicas] = add(local, offset, who[replicas], weights[replicas], replicas)
         if correction is not None:
-            moves = self._inverse_hessians @ local.slope
+            moves = self._problem.inverse_hessians @ local.slope
             pushes = np.where(who[:, :, None], weights[:, :, None] * correction, 0.0)
             total += product(pushes.reshape(x.shape[0], -1), moves.reshape(-1, x.shape[1]))
         return total
@@ -337,7 +341,7 @@ class QuadraticClients:
         total = product(offset, local.slope)
         if correction is not None:
             pushed = np.einsum("ri,ria->ra", weights, correction)
-            total += pushed @ self._inverse_hessians @ local.slope
+            total += pushed @ self._problem.inverse_hessians @ local.slope
         if self._problem.sigma > 0:
             draws = self._noise.normal(np.arange(x.shape[0]), x.shape[1])
             spread = np.sqrt(np.einsum("ri,ri->r", weights, weights))
@@ -353,13 +357,14 @@ class QuadraticClients:
                 moved = moved * (self._eigenvalues / pulled)
             decay = 1.0 - lr * pulled
             powers = decay[..., None] ** np.arange(steps)
+            rounding = _power_rounding(decay, steps, self._problem.dim)
             self._remember(
                 key,
                 _LocalMap(
                     slope=self._from_eigenbasis(-moved),
                     noise_factor=self._noise_factor(lr * np.sqrt((powers**2).sum(axis=-1))),
-                    slope_rounding=_power_rounding(decay, steps, self._problem.dim),
-                    power_rounding=_power_rounding(decay, steps, self._problem.dim),
+                    slope_rounding=rounding,
+                    power_rounding=rounding,
                     offsets=self._offsets,
                     noisy=self._problem.sigma > 0,
                 ),
@@ -390,9 +395,7 @@ class QuadraticClients:
         return np.asarray(self._eigenvectors * (level * scale)[..., None, :])
 
     def _from_eigenbasis(self, eigenvalues: FloatArray) -> FloatArray:
-        scaled = self._eigenvectors * eigenvalues[..., None, :]
-        product = scaled @ np.swapaxes(self._eigenvectors, -1, -2)
-        return np.asarray(0.5 * (product + np.swapaxes(product, -1, -2)))
+        return from_eigenbasis(eigenvalues, self._eigenvectors)
 
 
 def _power_rounding(decay: FloatArray, steps: int, dim: int) -> float:

@@ -53,9 +53,7 @@ class MomentMap:
         n = self.size
         whole = np.zeros((n * n + n + 1, n * n + n + 1))
         whole[: n * n, : n * n] = self.spread_matrix
-        whole[: n * n, n * n : -1] = np.stack(
-            [self.law.cross(unit).ravel() for unit in np.eye(n)], axis=1
-        )
+        whole[: n * n, n * n : -1] = self.law.crosses.reshape(n, n * n).T
         whole[: n * n, -1] = self.law.inflow.ravel()
         whole[n * n : -1, n * n : -1] = self.law.mean_slope
         whole[n * n : -1, -1] = self.law.mean_offset
@@ -67,6 +65,8 @@ class MomentMap:
         """Constants of the recursion of the rounding error."""
         law, n = self.law, self.size
         slopes, offsets = law.moving
+        # Scheduled algorithms need both every round, and one call costs as much as the work.
+        norms = np.linalg.svd(np.stack([law.gram, law.mean_slope]), compute_uv=False)[:, 0]
         slope_norms = np.sqrt((slopes**2).sum(axis=(1, 2)))
         offset_norms = np.sqrt((offsets**2).sum(axis=1))
         slope_work = float((slope_norms**2).sum())
@@ -80,9 +80,9 @@ class MomentMap:
             inflow_work += of_offsets
             operations += part.operations
         return MomentRounding(
-            second_gain=_spectral_norm(law.gram),
+            second_gain=float(norms[0]),
             offset_size=float(np.sqrt(law.offset_square)),
-            first_gain=_spectral_norm(law.mean_slope),
+            first_gain=float(norms[1]),
             first_size=float(np.linalg.norm(law.mean_slope)),
             slope_work=slope_work,
             cross_work=cross_work,
@@ -93,11 +93,6 @@ class MomentMap:
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
             law=law,
         )
-
-
-def _spectral_norm(matrix: FloatArray) -> float:
-    # Scheduled algorithms need two a round; np.linalg.norm takes as long again to move axes about.
-    return float(np.linalg.svd(matrix, compute_uv=False)[0])
 
 
 Numbers: TypeAlias = float | FloatArray

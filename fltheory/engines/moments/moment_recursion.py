@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
-from fltheory.engines.affine.probing import random_affine_map
+from fltheory.engines.affine.probing import Outcomes, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.replay import replay
@@ -110,9 +110,19 @@ def _follow_model(
     first = in_round(setting.algorithm, 1)
     layout = StateLayout.of(first, problem)
 
+    outcomes = Outcomes(setting.participation)
+
     def step_of(algorithm: Algorithm, checked: bool) -> MomentMap:
-        law = round_law(algorithm, problem, setting.participation, layout, checked=checked)
-        return MomentMap(law)
+        return MomentMap(
+            round_law(
+                algorithm,
+                problem,
+                setting.participation,
+                layout,
+                checked=checked,
+                outcomes=outcomes,
+            )
+        )
 
     forms = dict(standard_forms(problem))
     forms |= {item.name: item.form(problem, setting.participation) for item in observe}
@@ -152,13 +162,16 @@ def round_law(
     layout: StateLayout,
     *,
     checked: bool = True,
+    outcomes: Outcomes | None = None,
 ) -> RandomAffineMap:
     """Return the law of one round as a random affine map of the state's offset."""
-    origin = layout.origin
+    origin, known = layout.origin, outcomes or Outcomes(participation)
 
     def law_of(branch: str) -> RandomAffineMap:
         function = layout.function(algorithm, branch)
-        return random_affine_map(function, problem, participation, origin, origin, checked=checked)
+        return random_affine_map(
+            function, problem, participation, origin, origin, checked=checked, outcomes=known
+        )
 
     return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
 
