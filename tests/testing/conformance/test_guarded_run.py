@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.guarded_run import GuardedRun
 from fltheory.testing.conformance.own_runs import Run
 
 right = run_of("fedavg")
@@ -188,3 +191,29 @@ def test_a_missing_option_is_told() -> None:
         return right(x0, clients, trace, client_lr=client_lr, local_steps=local_steps, server_lr=1)
 
     assert "run must take the arguments client_lr, local_steps, server_lr, weighting" in _told(run)
+
+
+def _asks_everybody(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
+    """Look at every client's gradient once, present or not, and use none of them."""
+    for client in clients:
+        client.gradient(x0)
+    return right(x0, clients, trace, **given)
+
+
+def test_calls_are_counted_and_what_is_asked_of_those_who_never_come() -> None:
+    """Two calls, as a case that is known is not run again; one client of two never comes."""
+    clients = (QuadraticClient(np.eye(1), np.zeros(1)),) * 2
+    trace = np.array([[True, False]] * 3)
+    case = Case(clients, np.ones(1), trace, 0.5, 1, options={"weighting": "uniform"})
+    guarded = GuardedRun(_asks_everybody)
+    assert (guarded.calls, guarded.asked_absent) == (0, 0)
+    guarded.models(case)
+    guarded.models(case)
+    guarded.fresh(case)
+    assert (guarded.calls, guarded.asked_absent) == (2, 2)
+
+
+def test_what_is_asked_of_those_who_never_come_is_noted_and_no_fault() -> None:
+    report = check_algorithm(_asks_everybody, "fedavg", laws=["one-never-comes"])
+    assert "gradients were asked of clients in runs in which they were never present" in report.text
+    assert check_algorithm(right, "fedavg", laws=["one-never-comes"]).notes == ()

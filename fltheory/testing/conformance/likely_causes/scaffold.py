@@ -43,8 +43,8 @@ SCAFFOLD_SLIPS = {
     "gradient at the end": "c_i+ is the gradient where the local steps end, not at x (option I)",
     "c by size": "changes of controls are weighted by data size where plain means are meant",
     "c renewed at once": "the server's control is renewed client by client within the round",
-    "reset when absent": "a client's control is set to 0 in a round in which it is absent",
-    "reset on return": "a client that returns begins with control 0 again",
+    "reset when absent": "a client's control is set to 0 in a round in which it is absent: it "
+    "begins with 0 again when it returns",
     "absent follow c": "absent clients' controls are set to the server's",
     "c scaled": "the server's control is multiplied by |S|/N once more",
     "c with server_lr": "the server's control is renewed with server_lr, too",
@@ -62,11 +62,8 @@ def scaffold(rounds: Rounds) -> None:
     option = int(option_of(rounds, "option", 2))
     option = 3 - option if rounds.has("option swapped") else option
     seen: set[int] = set()
-    here: list[int] = []
     old_c = c
     for who in rounds.present():
-        if rounds.has("reset on return"):
-            c_i[[k for k in who if k not in here]] = 0
         changes, fresh = {}, {}
         for place, k in enumerate(who):
             kept = _slot(rounds, place, k)
@@ -86,7 +83,6 @@ def scaffold(rounds: Rounds) -> None:
         for k, value in fresh.items():
             c_i[k] = value + old_c - c if late else value
         _slipped_controls(rounds, c_i, who, c)
-        here = who
         rounds.move(averaged(rounds, changes, by_size=False))
 
 
