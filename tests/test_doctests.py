@@ -3,16 +3,18 @@
 import doctest
 import importlib
 import pkgutil
+from pathlib import Path
 
 import pytest
 
 import fltheory
 
-MODULES = [
+EVERY = [
     info.name
     for info in pkgutil.walk_packages(fltheory.__path__, "fltheory.", onerror=lambda name: None)
-    if not info.name.startswith(("fltheory.hardware", "fltheory.flower"))
 ]
+OF_HARDWARE = [name for name in EVERY if name.startswith("fltheory.hardware")]
+MODULES = [name for name in EVERY if not name.startswith(("fltheory.hardware", "fltheory.flower"))]
 
 
 def test_there_are_examples() -> None:
@@ -28,5 +30,14 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_are_true(name: str) -> None:
+    failures, _ = doctest.testmod(importlib.import_module(name))
+    assert failures == 0
+
+
+@pytest.mark.parametrize("name", OF_HARDWARE)
+def test_examples_of_hardware_are_true(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for needed in ("torch", "sklearn"):
+        pytest.importorskip(needed)
+    monkeypatch.chdir(Path(fltheory.__file__).parents[1])  # where experiments/ is
     failures, _ = doctest.testmod(importlib.import_module(name))
     assert failures == 0

@@ -95,6 +95,21 @@ def test_one_fault_of_safari_is_at_work_and_one_change_mends_it(
         assert check(others_mended, where).outcome is wanted, mend.about
 
 
+def test_one_fault_of_corollary_2_is_at_work_and_one_change_mends_it() -> None:
+    """It is Theorem 5's: with 1/(L mu) it is inapplicable, with all other mends still refuted."""
+    printed = theorems.get("sa-fl/corollary-2")
+    where = printed.regimes["minority excluded, L = 20"].setting
+    faults = SAFARI_FAULTS["sa-fl/5"]
+    for mend in faults.mends:
+        alone = mend.about == "1/(L mu) in place of 1/(L+mu) in the condition on q"
+        for theorem, is_mended in (
+            (faults.build(**mend.changes), alone),
+            (faults.without(mend), not alone),
+        ):
+            outcome = check(replace(printed, theorem=theorem, derivation=None), where).outcome
+            assert outcome is (Outcome.INAPPLICABLE if is_mended else Outcome.REFUTED), mend.about
+
+
 @pytest.mark.parametrize("name", sorted(CERTIFICATES))
 def test_every_certificate_is_of_a_natural_setting(name: str) -> None:
     assert oddities(setting_from_text(CERTIFICATES[name]["setting"])) == ()
@@ -163,6 +178,7 @@ def test_remarks_and_steps_are_not_counted_as_refuted_theorems(recorded_verdicts
         "sa-fl/4",
         "sa-fl/5",
         "sa-fl/corollary-1",
+        "sa-fl/corollary-2",
         "ca-fed/2",
         "pac/lemma-1",
         "pac/lemma-2",

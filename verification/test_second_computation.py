@@ -168,17 +168,25 @@ def test_other_cells_agree_too(identifier: str, regime: str, as_recorded: Record
     assert (verdict.outcome is not Outcome.INAPPLICABLE) == holds
 
 
-def test_refuted_order_of_corollary_1_is_found_again(as_recorded: Recorder) -> None:
-    statement = theorems.get("sa-fl/corollary-1")
-    regime = statement.regimes["biased minority excluded"]
-    verdict = as_recorded(statement, "biased minority excluded")
+@pytest.mark.parametrize(
+    ("identifier", "name"),
+    [
+        ("sa-fl/corollary-1", "biased minority excluded"),
+        ("sa-fl/corollary-2", "minority excluded, L = 20"),
+    ],
+)
+def test_refuted_order_is_found_again(identifier: str, name: str, as_recorded: Recorder) -> None:
+    statement = theorems.get(identifier)
+    regime = statement.regimes[name]
+    verdict = as_recorded(statement, name)
     assert verdict.outcome is Outcome.REFUTED
     truths = []
     for rounds in (regime.setting.rounds // 10, regime.setting.rounds):
         scheduled = statement.axes[0].schedule(regime.setting, rounds)
-        truth, _, holds = theorem_4(scheduled)
+        truth, bound, holds = SECOND[statement.basis.id](scheduled)
         assert holds
         truths.append(truth)
+    assert truth > bound
     slope = np.log10(truths[1] / truths[0])
     assert slope > -0.25
     assert verdict.truth == pytest.approx(slope, abs=0.03)

@@ -33,7 +33,7 @@ def command(
     repairs: Annotated[
         bool,
         typer.Option(
-            "--repairs", help="Search the repaired reading, whole and with each mend left out."
+            "--repairs", help="Search the reading that mends it, and with each mend left out."
         ),
     ] = False,
     out: Annotated[
@@ -90,18 +90,24 @@ def _falsify_inequality(
 
 
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
-    """Show what the repaired statement survives, and which of its mends it needs."""
+    """Show what the mended statement survives, and which of its mends it needs if they are known.
+
+    A reading that was written as a whole, or a claimed order, is searched as a whole.
+    """
     from fltheory.report.terminal.survival_text import survival_text
-    from fltheory.theorems import registry
+    from fltheory.theorems.correction import correction
     from fltheory.verify.search.survival import survival
 
-    if "repaired" not in registry.readings(theorem):
-        known = dict.fromkeys(s.id for s in registry.registered() if s.reading == "repaired")
-        raise ValueError(f"theorem must have a repair ({', '.join(known)}), got {theorem!r}")
-    statement = registry.get(theorem, "repaired")
+    mended = correction(theorem).corrected
+    if mended.axes:
+        _falsify_order(mended, budget, seed)
+        return
+    if mended.repair is None:
+        _falsify_inequality(mended, budget, seed, None)
+        return
     with shown_progress() as advance:
         each = _EACH_SEARCH if budget is None else budget
-        found = survival(statement, each, seed, progress=advance)
+        found = survival(mended, each, seed, progress=advance)
     print(survival_text(found))
 
 

@@ -38,6 +38,17 @@ class StatementKind(StrEnum):
         """Whether the paper states it as a result: only these count as refuted theorems."""
         return self in (StatementKind.THEOREM, StatementKind.COROLLARY, StatementKind.LEMMA)
 
+    @property
+    def with_article(self) -> str:
+        """The word with its article.
+
+        Examples
+        --------
+        >>> StatementKind.REMARK.with_article, StatementKind.ASSUMPTION.with_article
+        ('a remark', 'an assumption')
+        """
+        return f"{'an' if self.value[0] in 'aeiou' else 'a'} {self.value}"
+
 
 class Weight(StrEnum):
     """How much a fault weighs, the lightest first; the value is the sentence that says so.

@@ -36,7 +36,7 @@ def client_loss(client: Any, module: nn.Module) -> Tensor:
 
     Examples
     --------
-    >>> from fltheory.testing import QuadraticClient
+    >>> from fltheory.testing.conformance.cases.clients import QuadraticClient
     >>> module = module_at([3.0])
     >>> loss = client_loss(QuadraticClient(np.eye(1), np.array([1.0])), module)
     >>> loss.backward()

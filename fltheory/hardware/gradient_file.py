@@ -54,6 +54,19 @@ def write_gradients(
     ------
     ValueError
         For models of different size, or a client with fewer minibatches.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import torch
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> start, later = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    >>> batches = [(torch.ones(4, 2), torch.zeros(4, 1)), (torch.zeros(4, 2), torch.ones(4, 1))]
+    >>> path = Path(folder.name, "gradients.csv")
+    >>> write_gradients(path, [start, later], {"a": batches}, torch.nn.MSELoss(), batches=2)
+    >>> path.read_text().splitlines()[0]
+    'client,point,0,1,2'
+    >>> folder.cleanup()
     """
     for name, value, least in (("batches", batches, 2), ("coordinates", coordinates, 1)):
         validation.whole_number(name, value, at_least=least)

@@ -34,6 +34,11 @@ class LocalTraining:
     ------
     ValueError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> LocalTraining(32, epochs=1).sampling
+    'shuffle'
     """
 
     batch_size: int | None = None
@@ -73,6 +78,11 @@ class ServerData(ReadOnlyArrays):
     ------
     ValueError
         If a number is out of range, or ``lr`` is missing for more than one step.
+
+    Examples
+    --------
+    >>> ServerData(np.arange(100), batch_size=20, steps=5, lr=0.1).steps
+    5
     """
 
     places: NDArray[np.integer]

@@ -41,6 +41,11 @@ def build(name: str, image_shape: ImageShape, n_classes: int) -> nn.Module:
     ------
     ValueError
         For another name, or images too small for the model.
+
+    Examples
+    --------
+    >>> sum(one.numel() for one in build("logistic", (1, 8, 8), 10).parameters())
+    650
     """
     validation.one_of("name", name, NAMES)
     shape = tuple(validation.whole_number("image_shape", side, at_least=1) for side in image_shape)

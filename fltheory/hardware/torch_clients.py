@@ -55,6 +55,19 @@ class TorchClients:
     -----
     On a GPU no copy to or from the host is made inside a round once `expect` has said how
     many clients it may have; without, each round asks the device who takes part.
+
+    Examples
+    --------
+    Two clients of three samples each; a round of FedAvg, as everywhere:
+
+    >>> import torch
+    >>> from fltheory.algorithms import FedAvg
+    >>> images, labels = torch.zeros(6, 4), torch.tensor([0, 1, 0, 1, 0, 1])
+    >>> clients = TorchClients(torch.nn.Linear(4, 2), images, labels, [[0, 1, 2], [3, 4, 5]])
+    >>> fedavg, model = FedAvg(client_lr=0.1, local_steps=2), clients.model.initial[None]
+    >>> state = fedavg.init(model, clients.n_clients)
+    >>> fedavg.round(state, clients, torch.tensor([[True, False]]), "clients")["x"].shape
+    torch.Size([1, 10])
     """
 
     def __init__(

@@ -105,6 +105,17 @@ def challenge(
     Notes
     -----
     The law is exact for a learner that is deterministic and does not care for the order of samples.
+
+    Examples
+    --------
+    A learner that answers +1 whatever it is shown, against ten clients of whom five take part:
+
+    >>> class Always:
+    ...     def fit(self, X, y): ...
+    ...     def predict(self, X): return [1] * len(X)
+    >>> found = challenge(Always(), M=10, n=2, m=5, samples=20)
+    >>> len(found.laws)
+    2
     """
     check_learner(learner)
     validation.whole_number("samples", samples, at_least=1)

@@ -125,6 +125,16 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     """Write a log as ``client,from,to``, in rounds; a name that ends in ``.gz`` is compressed.
 
     `read_log` gives the same log again: clients in their order, those never there, all rounds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name, "log.csv")
+    >>> write_log(path, AvailabilityLog.from_masks([[True, False], [True, False], [False, False]]))
+    >>> read_log(path).n_rounds
+    3
+    >>> folder.cleanup()
     """
     import pandas as pd
 

@@ -20,6 +20,15 @@ class Participation(Protocol):
     and that a pair of clients, takes part in a round (a client with itself: its marginal).
     Where rounds are not independent they, and the outcomes, are those of the stationary law,
     and say nothing of how one round follows another.
+
+    Examples
+    --------
+    Every process answers so, whoever takes part:
+
+    >>> import fltheory as fl
+    >>> process: Participation = fl.participation.UniformSubset(3, 2)
+    >>> process.marginals.round(3).tolist(), process.n_outcomes
+    ([0.667, 0.667, 0.667], 3)
     """
 
     @property

@@ -12,6 +12,15 @@ class Problem(Protocol):
 
     ``sigma`` and ``server_sigma`` are the noise levels of the clients' and the server's
     stochastic gradients: ``E||noise||^2`` is their square, exactly.
+
+    Examples
+    --------
+    Whatever the losses, a problem knows its constants and its optimum:
+
+    >>> import fltheory as fl
+    >>> problem: Problem = fl.problems.QuadraticProblem([[2.0]], [[-1.0], [3.0]])
+    >>> problem.L, problem.x_star.tolist(), problem.sigma_G
+    (2.0, [1.0], 4.0)
     """
 
     @property

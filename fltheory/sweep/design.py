@@ -178,6 +178,12 @@ def read_sweep(path: Path) -> Design:
     ValueError
         If there is no such file, it is not TOML, or says something unknown or too little. The
         message begins with the file's name.
+
+    Examples
+    --------
+    >>> read_sweep(Path("nowhere.toml"))
+    Traceback (most recent call last):
+    ValueError: nowhere.toml: file of a sweep must exist
     """
     try:
         if not path.is_file():

@@ -86,6 +86,39 @@ def sweep(
     ------
     StoreError
         If the store can no longer be written; it keeps what it has.
+
+    Examples
+    --------
+    A statement on two lengths of a run; called again, there is nothing left to do:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fltheory.sweep import read_results, read_sweep
+    >>> temporary = tempfile.TemporaryDirectory()
+    >>> folder = Path(temporary.name)
+    >>> _ = (folder / "sweep.toml").write_text(
+    ...     '''
+    ...     statements = ["sa-fl/5"]
+    ...     readings = ["repaired"]
+    ...     x0 = 1.0
+    ...     problem = {kind = "QuadraticProblem", hessians = [[1.0]], optima = [[-1.0], [1.0]]}
+    ...     participation = {kind = "UniformSubset", n_clients = 2, size = 1}
+    ...     grid = {rounds = [10, 100]}
+    ...     [algorithm]
+    ...     kind = "Safari"
+    ...     q = 0.5
+    ...     client_lr = 0.05
+    ...     assist_lr = 0.025
+    ...     local_steps = 1
+    ...     '''
+    ... )
+    >>> design = read_sweep(folder / "sweep.toml")
+    >>> with Store(folder / "sweep.db", create=True) as store:
+    ...     first = sweep(design, store, processes=1)
+    ...     second = sweep(design, store, processes=1)
+    >>> read_results(folder / "sweep.db")["outcome"].tolist(), second.added
+    (['HOLDS', 'HOLDS'], 0)
+    >>> temporary.cleanup()
     """
     files = own_files()
     run = _Run(lambda number: design.task(number, files), design.n_cells, store, progress)

@@ -49,6 +49,15 @@ class Store:
     StoreError
         If there is none, it is of a newer version, no store, damaged, or locked by others for
         seconds. Nothing is written to it then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store(Path(folder.name, "sweep.db"), create=True) as store:
+    ...     len(store)
+    0
+    >>> folder.cleanup()
     """
 
     def __init__(self, path: Path, *, create: bool = False) -> None:

@@ -94,6 +94,17 @@ def read_results(
     ------
     ValueError
         If there is no such store, or a condition is about no column of it.
+
+    Examples
+    --------
+    Of a store that holds nothing yet; see `sweep` for one that does:
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store(Path(folder.name, "sweep.db"), create=True) as store:
+    ...     len(read_results(store.path))
+    0
+    >>> folder.cleanup()
     """
     import pandas as pd
 

@@ -15,14 +15,21 @@ def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
     assert "the sum over r = 0 .. R-1 in place of 1 .. R [(51)]: not refuted without it" in out
 
 
-def test_repair_of_a_claimed_order_is_refused(fltheory_command) -> None:
-    status, _, err = fltheory_command("falsify", "sa-fl/corollary-2", "--repairs")
-    assert status == 2
-    assert "theorem must have a repair (sa-fl-submission/4, sa-fl/4," in err
+def test_repair_of_a_claimed_order_is_searched_as_a_whole(fltheory_command) -> None:
+    status, out, _ = fltheory_command("falsify", "sa-fl/corollary-1", "--repairs", "--budget", "50")
+    assert status == 0
+    assert out.startswith("sa-fl/corollary-1 (repaired): ")
+    assert "50 settings tried over three decades" in out
+    assert "BROKEN" not in out
 
 
-def test_a_theorem_without_a_repair_says_which_have_one(fltheory_command) -> None:
+def test_a_reading_without_separate_mends_is_searched_as_a_whole(fltheory_command) -> None:
+    status, out, _ = fltheory_command("falsify", "fedau/3-step", "--repairs", "--budget", "20")
+    assert status == 0
+    assert out.startswith("fedau/3-step (derived): no refutation found; 20 settings tried")
+
+
+def test_a_theorem_that_is_not_refuted_says_so(fltheory_command) -> None:
     status, _, err = fltheory_command("falsify", "fedau/1", "--repairs")
     assert status == 2
-    assert err.startswith("fltheory: theorem must have a repair (")
-    assert "sa-fl/5" in err
+    assert err.startswith("fltheory: theorem must be refuted to be corrected, got fedau/1")

@@ -188,3 +188,20 @@ def test_the_convexity_ratio_in_exact_numbers() -> None:
         found = convexity_ratio(*exact).value
         assert found.overlaps(arb(str(sp.N(expected, 45))) + arb(0, 1e-40))
         assert float(found.rad()) < 1e-33
+
+
+def test_every_summand_is_convex_in_its_share() -> None:
+    """The derived reading's quantity, from second differences of (p - alpha)^2/p."""
+    derived = theorems.get("ca-fed/appendix-e-summands", "derived")
+    for regime in derived.regimes.values():
+        s = CaFedSetting(regime.setting)
+        p, step = s.pi * s.q / (s.pi @ s.q), 1e-4
+
+        def summands(share: FloatArray, alpha: FloatArray = s.problem.alpha) -> FloatArray:
+            return (share - alpha) ** 2 / share
+
+        moves = (summands(p * (1 + step)), summands(p), summands(p * (1 - step)))
+        bends = (moves[0] - 2 * moves[1] + moves[2]) / (p * step**2)
+        verdict = check(derived, regime.setting)
+        assert verdict.truth == pytest.approx(np.max(1 - bends), abs=1e-4)
+        assert verdict.outcome is Outcome.HOLDS

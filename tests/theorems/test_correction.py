@@ -31,10 +31,7 @@ def test_theorem_5_marks_each_change_where_it_is() -> None:
 
 
 @pytest.mark.parametrize("identifier", RESULTS)
-def test_every_refuted_result_has_a_correction(identifier: str) -> None:
-    statement = theorems.get(identifier)
-    if not statement.kind.is_result:
-        return
+def test_every_refuted_statement_has_a_correction(identifier: str) -> None:
     found = correction(identifier)
     assert found.corrected.reading != "printed"
     assert not found.corrected.refutations
@@ -53,8 +50,7 @@ def test_what_the_proof_asks_for_besides_has_a_star() -> None:
 @pytest.mark.parametrize(
     ("identifier", "message"),
     [
-        ("sa-fl/corollary-2", "theorem must be refuted to be corrected, got sa-fl/corollary-2"),
-        ("ca-fed/appendix-e-summands", "theorem must have a reading that mends it"),
+        ("ca-fed/1", "theorem must be refuted to be corrected, got ca-fed/1"),
         ("sa-fl/9", "id must be a registered theorem"),
     ],
 )

@@ -47,6 +47,11 @@ def load(name: str, folder: str | Path | None = None, *, verify: bool = True) ->
         For another name, or files that its reader does not take.
     ImportError
         For the digits, where scikit-learn is not installed.
+
+    Examples
+    --------
+    >>> load("digits").n_classes
+    10
     """
     validation.one_of("name", name, NAMES)
     if name == "digits":

@@ -80,6 +80,20 @@ def measure(
     ------
     ValueError
         For a folder that cannot be written to, and for what `train` refuses.
+
+    Examples
+    --------
+    A round of every column of a table, from one seed:
+
+    >>> import tempfile
+    >>> from fltheory.hardware.training import read_experiment
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> short = ["training.rounds=1", "seeds=[0]"]
+    >>> experiment = read_experiment(Path("experiments/digits.toml"), short)
+    >>> found = measure([experiment], Path(folder.name))
+    >>> len(found)
+    1
+    >>> folder.cleanup()
     """
     wanted = {
         run.key(seed): (run, seed)

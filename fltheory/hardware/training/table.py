@@ -152,6 +152,11 @@ def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
     ValueError
         If there is no such file, it is not TOML, or says something unknown, too little, or out
         of range. The message begins with the file's name.
+
+    Examples
+    --------
+    >>> read_experiment(Path("experiments/digits.toml"), ["training.rounds=10"]).title[:13]
+    'Test accuracy'
     """
     document = toml_of("file must be an existing file", path)
     for change in changes:

@@ -63,8 +63,14 @@ def _text(correction: Correction) -> Iterator[str]:
             yield f"      {change.why}"
     for hypothesis in correction.left_out:
         yield f"  left out: {hypothesis.name}, {printed_text(hypothesis.condition)}"
-    yield ""
-    yield f"Note ([*] marks other parts that the proof needs): {statement.note}"
+    if note := _further_note(correction):
+        yield ""
+        yield f"Note ([*] marks other parts that the proof needs): {note}"
+
+
+def _further_note(correction: Correction) -> str:
+    """Return what the reading's note adds; that of a repair lists the changes themselves."""
+    return "" if correction.corrected.repair is not None else correction.corrected.note
 
 
 def _condition_text(correction: Correction, hypothesis: Hypothesis) -> str:
@@ -145,7 +151,8 @@ def _latex(correction: Correction) -> Iterator[str]:
     for hypothesis in correction.left_out:
         left_out = f"{_in_text(hypothesis.name)}, ${printed_latex(hypothesis.condition)}$"
         yield rf"  \item[] left out: {left_out}."
-    yield rf"  \item[{{[*]}}] other parts that the proof needs: {_in_text(statement.note)}"
+    if note := _further_note(correction):
+        yield rf"  \item[{{[*]}}] other parts that the proof needs: {_in_text(note)}"
     yield r"\end{enumerate}"
 
 

@@ -28,7 +28,7 @@ def explanation(statement: Statement, fits: Fits = lambda lines: True) -> str:
 
 
 def _lines(statement: Statement, fits: Fits) -> Iterator[str]:
-    yield f"{statement.id}, {statement.reading} reading of a {statement.kind}"
+    yield f"{statement.id}, {statement.reading} reading of {statement.kind.with_article}"
     yield f"  {statement.title}"
     yield f"  Source: {statement.source}"
     yield ""

@@ -153,6 +153,19 @@ def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
     return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * value
 
 
+def _bend_in_share(setting: Setting) -> tuple[float, float]:
+    """Return a number that is at most 1 exactly where each f_k is locally convex in p_k.
+
+    ``f_k(p) = (p - alpha_k)^2/p`` has ``p f_k''(p) = 2 alpha_k^2/p^2``.
+    """
+    s = CaFedSetting(setting)
+    if s.q.min() <= 0 or s.pi.min() <= 0:
+        return math.nan, 0.0
+    p = s.pi * s.q / (s.pi @ s.q)
+    value = number(largest(list(1 - 2 * s.problem.alpha**2 / p**2)))
+    return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (1 + abs(value))
+
+
 APPENDIX_D = PointClaim(
     id="ca-fed/appendix-d",
     reading="printed",
@@ -256,6 +269,23 @@ SUMMANDS = replace(
     ),
 )
 
+SUMMANDS_DERIVED = replace(
+    SUMMANDS,
+    reading="derived",
+    quantity=PointQuantity(
+        _bend_in_share,
+        "max over k of 1 - p_k f_k''(p_k), f_k(p) = (p - alpha_k)^2/p",
+        PURE,
+        r"\max_k\left(1-p_kf_k''(p_k)\right)",
+    ),
+    note=(
+        "The quantity is at most 1 exactly where no f_k bends downwards. In the share p_k, f_k'' = "
+        "2 alpha_k^2/p_k^3, so that every f_k is convex everywhere, and so is their sum. Shares "
+        "are what aggregation weights amount to, p_k = pi_k q_k/(pi'q), so that (III-C) still has "
+        "one minimum."
+    ),
+)
+
 STATEMENTS: tuple[Statement, ...] = (
     replace(
         APPENDIX_D,
@@ -298,9 +328,11 @@ STATEMENTS: tuple[Statement, ...] = (
                 "side of alpha_k.",
                 Weight.GAP,
                 "convexity of f_k in p_k, not of f_k o g_k in q",
-                regimes=tuple(SUMMANDS.regimes),
+                "derived",
+                tuple(SUMMANDS.regimes),
                 natural="equal weights",
             ),
         ),
     ),
+    SUMMANDS_DERIVED,
 )

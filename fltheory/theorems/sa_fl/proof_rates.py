@@ -13,6 +13,7 @@ _TAKEN = (
     "The limits are SymPy's.",
 )
 _FALLS = "(1 - etabar)^R falls as etabar grows, so that larger constants than one serve as well."
+_NOTHING_ELSE: Substitution = {}
 _PLAIN = {eta_s: 1 / sp.sqrt(R)}
 _FASTER = {eta_s: sp.sqrt(m * K / R)}
 _QUIET = {sigma_s: sigma / sp.sqrt(m * K)}
@@ -82,6 +83,14 @@ def corollary_2_derived(bound: sp.Expr) -> Derivation:
     return Derivation(steps, (*_TAKEN, _FALLS))
 
 
+@deferred
+def corollary_2_repaired(bound: sp.Expr) -> Derivation:
+    """Return the order where clients' rounds are so rare that 4 q sigma_G^2/mu^2 is of it."""
+    rare = {q: sp.log(R) / R}
+    steps = tuple(_in_contraction(bound, sp.Integer(size), rare) for size in (1, 2))
+    return Derivation(steps, (*_TAKEN, _FALLS))
+
+
 def _in_rounds(schedule: str, bound: sp.Expr, under: Substitution) -> Step:
     return Step(
         f"order in R, {schedule}",
@@ -98,16 +107,20 @@ def _with_speedup(schedule: str, bound: sp.Expr, under: Substitution) -> Step:
     )
 
 
-def _in_contraction(bound: sp.Expr, constant: sp.Rational) -> Step:
+def _in_contraction(
+    bound: sp.Expr, constant: sp.Rational, further: Substitution = _NOTHING_ELSE
+) -> Step:
     contraction = constant * sp.log(R) / R
     under = {
         eta_bar: contraction,
         eta_c: 2 * contraction / (K * mu),
         eta_s: (L + mu) * contraction / (2 * L * mu),
+        **further,
     }
     size = "log(R)/R" if constant == 1 else f"{constant} log(R)/R"
+    rarely = ", q = log(R)/R" if further else ""
     return Step(
-        f"order in R, etabar = {size}",
+        f"order in R, etabar = {size}{rarely}",
         "R/log(R) times the bound stays finite as R grows",
         FiniteLimit((bound * R / sp.log(R)).xreplace(under), (R,)),
     )

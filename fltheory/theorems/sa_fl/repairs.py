@@ -35,6 +35,7 @@ from fltheory.theorems.sa_fl.statements import (
     THEOREM_5,
     bound_5,
     corollary_1_repaired,
+    corollary_2_repaired,
     gradient_symbols,
 )
 from fltheory.theorems.sa_fl.symbols import (
@@ -221,10 +222,12 @@ REPAIR_5 = Repair(
 )
 
 _REPAIRED_4 = REPAIR_4.theorem()
+_REPAIRED_5 = REPAIR_5.theorem()
 
 STATEMENTS: tuple[Statement, ...] = (
     REPAIR_SUBMISSION_4.theorem(),
     _REPAIRED_4,
-    REPAIR_5.theorem(),
+    _REPAIRED_5,
     corollary_1_repaired(_REPAIRED_4),
+    corollary_2_repaired(_REPAIRED_5),
 )

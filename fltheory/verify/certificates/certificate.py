@@ -90,6 +90,15 @@ def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, An
         If it does not: some hypothesis fails, or the bound is not broken by more than rounding;
         if the statement has no certificates, or if the checker does not know a symbol, the
         algorithm or the participation, or refuses a run as too long.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> statement = theorems.get("fedau/3-step")
+    >>> refuting = statement.regimes["before an interval ends"].setting
+    >>> found = certificate(statement, refuting)
+    >>> Fraction(found["truth"]) > Fraction(found["bound"])
+    True
     """
     statement = statement_text(theorem)
     setting = refuting.setting() if isinstance(refuting, Witness) else refuting
@@ -191,6 +200,12 @@ def read_certificate(path: Path) -> Certified:
         Naming the first field that fails: damage, a formula that is not the registered
         statement's, a number that is wrong, a hypothesis that is not met, a bound that holds,
         or a setting that the statement does not speak of.
+
+    Examples
+    --------
+    >>> read_certificate(Path("nowhere.json"))
+    Traceback (most recent call last):
+    ValueError: certificate must be an existing file, got 'nowhere.json'
     """
     document = _document_of(path)
     found = get(document["theorem"], document["reading"])

@@ -88,6 +88,17 @@ def map_region(
     ValueError
         For a claimed order, a parameter that does not exist or that the setting does not
         have, twice the same one, or a value out of range.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> repaired = theorems.get("sa-fl/5", "repaired")
+    >>> setting = repaired.regimes["q = 0"].setting
+    >>> found = map_region(
+    ...     repaired, setting, MapAxis("rounds", (10, 20)), MapAxis("q", (0.0, 1.0))
+    ... )
+    >>> [[verdict.outcome.name for verdict in row] for row in found.verdicts]
+    [['HOLDS', 'HOLDS'], ['HOLDS', 'HOLDS']]
     """
     check_map(theorem, x, y)
     rows: list[tuple[Verdict, ...]] = []

@@ -142,6 +142,18 @@ def worst_clients(bound: Bound) -> WorstClients:
         For another class, or too many clients.
     ArithmeticError
         If the solver finds none.
+
+    Examples
+    --------
+    One of three clients never takes part. Within the class nothing does worse:
+
+    >>> from fltheory.algorithms import FedAvg
+    >>> from fltheory.worst_case import ClientClass, best_bound
+    >>> rounds = UniformSubset(3, 1, excluded=[2])
+    >>> bound = best_bound(FedAvg(0.5, 1), rounds, ClientClass(1, "0.1"), rate="0.95")
+    >>> worst = worst_clients(bound)
+    >>> worst.problem.n_clients
+    3
     """
     return worst_clients_at(bound.round, bound.client_class, as_rate(bound))
 
