@@ -43,8 +43,13 @@ class AdaFed(InverseAvailability):
 
     Examples
     --------
-    >>> AdaFed([0.5, 0.5], [0.9, 0.3], client_lr=0.1, local_steps=5).server_lr
-    1.0
+    Two of three clients are there; the rarer one counts three times as much:
+
+    >>> import numpy as np
+    >>> adafed = AdaFed([0.4, 0.4, 0.2], [0.9, 0.3, 0.5], client_lr=0.1, local_steps=5)
+    >>> ratios = np.array([[True, True, False]]) * adafed.target_weights / adafed.availability
+    >>> (ratios / ratios.sum()).round(6).tolist()
+    [[0.25, 0.75, 0.0]]
     """
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:

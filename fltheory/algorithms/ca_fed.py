@@ -18,7 +18,7 @@ from fltheory.algorithms.client_constants import (
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.exclusion import kept_after_exclusion
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
@@ -26,7 +26,7 @@ from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class CAFed(ReadOnlyArrays):
+class CAFed(ReadOnlyArrays, Algorithm):
     """Correlation-aware federated averaging.
 
     Each round the clients present report their losses, estimates are updated, clients are
@@ -140,11 +140,6 @@ class CAFed(ReadOnlyArrays):
             fields["known_minima"] = checked_constants("known_minima", known_minima, alpha.size)
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound weights by the least pi_hat of a client that is there, in this round at least.

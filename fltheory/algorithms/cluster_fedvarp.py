@@ -11,12 +11,12 @@ from array_api_compat import array_namespace
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
 from fltheory.algorithms.client_constants import held_on_backend
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.memory import anybody, blank
 
 
 @dataclass(frozen=True)
-class ClusterFedVarp:
+class ClusterFedVarp(Algorithm):
     """The participants' mean surprise over their clusters' memories, plus the memories' mean.
 
     Follows the pseudo-code as a later implementation has it. With
@@ -79,11 +79,6 @@ class ClusterFedVarp:
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.positive("server_lr", self.server_lr)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and each cluster's memory y, (replicas, C, dim)."""

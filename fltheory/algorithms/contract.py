@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
-import numpy as np
+from array_api_compat import array_namespace
 
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray, shown
 
 Array: TypeAlias = Any
 State: TypeAlias = Mapping[str, Array]
+
+CLIENTS = "clients"
+SERVER = "server"
+EVERY_ROUND_CLIENTS = ((CLIENTS, 1.0),)
 
 
 class Clients(Protocol):
@@ -62,13 +66,16 @@ class Clients(Protocol):
         """Return ``sum_i weights_i (y_K^i - x)`` over those present, shape (replicas, dim).
 
         The same law as summing `local_sgd`, for algorithms that need no client's own
-        change: a backend may then draw the noise of the sum at once. A backend on NumPy
-        that subclasses this contract gets the plain sum.
+        change: a backend may then draw the noise of the sum at once. One that subclasses this
+        contract gets the plain sum, on NumPy and on torch.
         """
         change = self.local_sgd(
             x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
         )
-        return np.einsum("ri,ria->ra", weights, change)
+        xp = array_namespace(change)
+        # Who is absent may have any weight, an infinite one too.
+        present = xp.astype(xp.where(who, weights, xp.zeros_like(weights)), change.dtype)
+        return xp.einsum("ri,ria->ra", present, change)
 
     def loss(self, x: Array, who: Array) -> Array:
         """Return ``F_i(x)`` of each client, (replicas, n_clients), zero where absent."""
@@ -84,19 +91,21 @@ class Algorithm(Protocol):
 
     ``branches`` lists the algorithm's own random choice of a round, as (name, probability);
     an engine draws one branch a round, independently of who takes part, and passes its name.
+    A class that subclasses this contract has clients' rounds alone, and a server that remembers
+    nothing but the model, unless it says otherwise.
     """
 
     @property
     def branches(self) -> tuple[tuple[str, float], ...]:
         """(name, probability) of each random choice."""
-        ...
+        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the state before the first round, from models ``x0`` of (replicas, dim).
 
         The entry ``"x"`` is the server's model; others are memory.
         """
-        ...
+        return {"x": x0}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
@@ -157,8 +166,3 @@ class KnownLimit(Protocol):
         the step size.
         """
         ...
-
-
-CLIENTS = "clients"
-SERVER = "server"
-EVERY_ROUND_CLIENTS = ((CLIENTS, 1.0),)

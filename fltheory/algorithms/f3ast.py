@@ -16,14 +16,14 @@ from fltheory.algorithms.client_constants import (
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class F3ast(ReadOnlyArrays):
+class F3ast(ReadOnlyArrays, Algorithm):
     """At most ``size`` present clients a round, by greedy descent on ``sum_k alpha_k^2 / r_k``.
 
     ``r_k`` estimates how often client k is chosen. A round chooses the ``size`` present
@@ -104,11 +104,6 @@ class F3ast(ReadOnlyArrays):
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Divide by the least rates: those learned have at worst decayed until they are chosen."""

@@ -11,14 +11,7 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import weighted_sum
-from fltheory.algorithms.contract import (
-    CLIENTS,
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.inactivity_weights import (
     CappedLinear,
     Cutoff,
@@ -37,7 +30,7 @@ _OLDEST = 100_000
 
 
 @dataclass(frozen=True)
-class FedAR:
+class FedAR(Algorithm):
     """The weighted mean of the latest updates of all clients not inactive for too long.
 
     Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite
@@ -107,11 +100,6 @@ class FedAR:
         mean = 1 + (psi[rises] - psi[rises - 1]) @ older
         moved = moves(self.local_steps, self.client_lr)
         return np.where(chains.availability > 0, mean * moved, 0.0)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound the mean of at least one update by psi's largest value."""

@@ -10,21 +10,14 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import (
-    CLIENTS,
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class FedAU:
+class FedAU(Algorithm):
     """FedAvg weighted by the mean interval between participations, estimated as it goes.
 
     Follows Algorithms 1 and 2: ``x <- x + eta/N sum_n omega_t^n Delta_t^n`` over those who
@@ -78,11 +71,6 @@ class FedAU:
         round_again = np.where(ever, 1 - stays_away**self.cutoff, 1.0)
         number = 1 + (1 - chains.stays) * last_away / round_again
         return np.where(ever, moves(self.local_steps, self.client_lr) / number, 0.0)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound omega by the longest interval that can have ended before the round."""

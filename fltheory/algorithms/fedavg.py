@@ -9,14 +9,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average
-from fltheory.algorithms.contract import (
-    CLIENTS,
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.mean_shares import mean_shares
@@ -24,7 +17,7 @@ from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class FedAvg:
+class FedAvg(Algorithm):
     """Federated averaging over whoever takes part in a round.
 
     ``x <- x + server_lr / |S| sum_{i in S} (y_K^i - x)`` after ``local_steps`` steps of
@@ -67,20 +60,11 @@ class FedAvg:
         """Weigh what a client moves by its mean share of those there."""
         return mean_shares(chains.availability) * moves(self.local_steps, self.client_lr)
 
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
-
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound weights that add up to the server's factor where anybody takes part."""
         largest = np.full(n_clients, self.server_lr)
         updates = UpdateBounds(self.local_steps, self.client_lr, largest, self.server_lr)
         return {CLIENTS: updates}
-
-    def init(self, x0: Array, n_clients: int) -> State:
-        """Return the initial state: the server's model alone."""
-        return {"x": x0}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""

@@ -9,19 +9,13 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.client_constants import on_backend
-from fltheory.algorithms.contract import (
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class FedAvgIS:
+class FedAvgIS(Algorithm):
     """Every participant's update counts in inverse proportion to its availability.
 
     Follows MIFA's code: ``w <- w + server_lr/N sum_{i in A} (w_K^i - w) / p_i``, unbiased for
@@ -74,11 +68,6 @@ class FedAvgIS:
         """Weigh alike those ever there, if their availabilities are the right ones."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability / np.array(self.availability) * moved
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

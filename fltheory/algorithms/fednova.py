@@ -14,11 +14,11 @@ from fltheory.algorithms.client_constants import (
     checked_client_weights,
     on_backend,
 )
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 
 
 @dataclass(frozen=True)
-class FedNova:
+class FedNova(Algorithm):
     """Normalised averaging: clients make different numbers of local steps, without bias.
 
     Client i makes tau_i steps of SGD, and ``d_i = (y_i - x) / tau_i``. Then
@@ -71,11 +71,6 @@ class FedNova:
             validation.whole_number("local_steps", self.local_steps, at_least=1)
         object.__setattr__(self, "client_weights", checked_client_weights(self.client_weights))
         validation.positive("server_lr", self.server_lr)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

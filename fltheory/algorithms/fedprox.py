@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.client_constants import check_one_each, checked_client_weights
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 
 
 @dataclass(frozen=True)
-class FedProx:
+class FedProx(Algorithm):
     """FedAvg whose clients take their steps on ``F_k(y) + mu/2 ||y - x||^2``.
 
     Follows Algorithm 2 of Li et al. (MLSys 2020), x being the server's model of the round, with
@@ -65,11 +65,6 @@ class FedProx:
         validation.nonnegative("proximal", self.proximal)
         object.__setattr__(self, "client_weights", checked_client_weights(self.client_weights))
         validation.positive("server_lr", self.server_lr)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

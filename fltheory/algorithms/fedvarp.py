@@ -8,20 +8,14 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
-from fltheory.algorithms.contract import (
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.memory import anybody, blank, renewed
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class FedVarp:
+class FedVarp(Algorithm):
     """The participants' mean surprise over the memory, plus the memory's mean.
 
     Follows the published update as later implementations have it. With
@@ -69,11 +63,6 @@ class FedVarp:
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weigh alike all who are ever there: memories are right at the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and each client's memory y."""

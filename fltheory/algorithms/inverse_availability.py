@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 from array_api_compat import array_namespace
@@ -15,34 +15,17 @@ from fltheory.algorithms.client_constants import (
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class InverseAvailability(ReadOnlyArrays, ABC):
+class InverseAvailability(ReadOnlyArrays, Algorithm):
     """``x <- x + server_lr sum_{k in S} w_k (y_E^k - x)``, w from ``alpha_k / pi_k``.
 
     A round in which nobody is present changes nothing.
-
-    Parameters
-    ----------
-    target_weights : array, (N,)
-        alpha, positive with sum 1.
-    availability : array, (N,), or float
-        pi, the stationary probability that a client is present, in (0, 1].
-    client_lr : float
-        eta, the step size of local SGD.
-    local_steps : int
-        E, the local SGD steps in a round.
-    server_lr : float
-        eta_s, the factor on the weighted update.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of its range, or the arrays do not fit together.
+    Its parameters are those of `Unbiased`.
     """
 
     target_weights: FloatArray
@@ -70,11 +53,6 @@ class InverseAvailability(ReadOnlyArrays, ABC):
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the initial state: the server's model alone."""

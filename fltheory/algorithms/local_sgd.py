@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.client_constants import held_on_backend
-from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS, Algorithm, Array, Clients, State
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.memory import blank
 from fltheory.algorithms.step_sizes import StepSizes, checked_step_sizes
 from fltheory.read_only import read_only
@@ -86,16 +86,12 @@ class LocalSgd:
 
 
 @dataclass(frozen=True)
-class _Step:
+class _Step(Algorithm):
     """One SGD step of everybody, and perhaps the average."""
 
     client_lr: float
     averages: bool
     aggregation_weights: tuple[float, ...]
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        return EVERY_ROUND_CLIENTS
 
     def init(self, x0: Array, n_clients: int) -> State:
         if n_clients != len(self.aggregation_weights):

@@ -10,14 +10,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.contract import (
-    CLIENTS,
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.memory import blank, renewed
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
@@ -27,7 +20,7 @@ STARTS = ("wait", "zero")
 
 
 @dataclass(frozen=True)
-class Mifa:
+class Mifa(Algorithm):
     """The mean, over all clients, of everybody's latest update.
 
     Follows the authors' code: those present put ``G^i = (w - w_K^i) / eta_t`` in the server's
@@ -83,11 +76,6 @@ class Mifa:
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weigh alike all who are ever there: no entry of the table surprises at the limit."""
         return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound the mean of the table, in which all updates count alike."""

@@ -11,14 +11,7 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.averaging import participant_average, weighted_sum
-from fltheory.algorithms.contract import (
-    CLIENTS,
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.memory import blank, renewed
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
@@ -28,7 +21,7 @@ OPTIONS = (1, 2)
 
 
 @dataclass(frozen=True)
-class Scaffold:
+class Scaffold(Algorithm):
     """Local SGD along ``g_i - c_i + c``, with c the mean of the clients' controls c_i.
 
     Follows Algorithm 1: ``x <- x + eta_g/|S| sum_{i in S} (y_K^i - x)`` and
@@ -82,11 +75,6 @@ class Scaffold:
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weigh alike all who are ever there, by curvature: steps do not drift at the limit."""
         return (chains.availability > 0) * moves(1, 1.0)
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Bound weights that add up to the server's factor; steps are corrected."""

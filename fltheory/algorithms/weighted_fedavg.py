@@ -11,21 +11,14 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.client_constants import on_backend
-from fltheory.algorithms.contract import (
-    CLIENTS,
-    EVERY_ROUND_CLIENTS,
-    Array,
-    Clients,
-    Moves,
-    State,
-)
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class WeightedFedAvg:
+class WeightedFedAvg(Algorithm):
     """Every participant's update counts with a weight of its own.
 
     ``x <- x + server_lr * sum_{k in A_t} q_k (y_K^k - x)`` after ``local_steps`` steps of
@@ -115,11 +108,6 @@ class WeightedFedAvg:
         """Weigh what a client moves by its weight whenever it is there."""
         moved = moves(self.local_steps, self.client_lr)
         return chains.availability * np.array(self.aggregation_weights) * moved
-
-    @property
-    def branches(self) -> tuple[tuple[str, float], ...]:
-        """Every round is a clients' round."""
-        return EVERY_ROUND_CLIENTS
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Return the weights as given: absent clients have none."""

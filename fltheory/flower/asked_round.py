@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fltheory.algorithms.contract import Algorithm, State
+from fltheory.algorithms.contract import Algorithm, Clients, State
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 
@@ -134,7 +134,7 @@ class AskedRound:
         return self._server_gradients[number]
 
 
-class _FarClients:
+class _FarClients(Clients):
     """The Clients contract on answers that came in, for one replica."""
 
     def __init__(
@@ -175,24 +175,6 @@ class _FarClients:
         for client, model in self._answered(tasks).items():
             changes[0, client] = model - x[0]
         return changes
-
-    def summed_local_sgd(
-        self,
-        x: FloatArray,
-        who: Masks,
-        weights: FloatArray,
-        *,
-        steps: int,
-        lr: float,
-        correction: FloatArray | None = None,
-        proximal: float = 0,
-    ) -> FloatArray:
-        """Return the weighted sum of the participants' changes, (1, dim)."""
-        changes = self.local_sgd(
-            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
-        )
-        present = np.where(who, weights, 0).astype(x.dtype)
-        return np.asarray(np.einsum("ri,ria->ra", present, changes))
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:
         """Return each client's loss, (1, n_clients), zero where absent."""

@@ -8,11 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fltheory.algorithms.contract import Clients
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
 from fltheory.problems import QuadraticProblem
 
 
-class TorchQuadraticClients:
+class TorchQuadraticClients(Clients):
     """The Clients contract on a `QuadraticProblem`, in torch float64.
 
     Nothing here knows the closed form of a round: losses are written down, gradients come
@@ -66,23 +67,6 @@ class TorchQuadraticClients:
         change = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
         change[rows, clients] = y - start
         return change
-
-    def summed_local_sgd(
-        self,
-        x: Tensor,
-        who: Tensor,
-        weights: Tensor,
-        *,
-        steps: int,
-        lr: float,
-        correction: Tensor | None = None,
-        proximal: float = 0,
-    ) -> Tensor:
-        """Return the weighted sum of the participants' changes, (replicas, dim)."""
-        change = self.local_sgd(
-            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
-        )
-        return torch.einsum("ri,ria->ra", weights, change)
 
     def loss(self, x: Tensor, who: Tensor) -> Tensor:
         """Return each client's loss at its replica's model, zero where absent."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fltheory.algorithms.contract import Clients
 from fltheory.engines.clients.loss_client import LossClient, descended
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -65,7 +66,7 @@ class CountedClient:
         return self.client.loss(x)
 
 
-class SteppedOnClients:
+class SteppedOnClients(Clients):
     """The Clients contract of the package's algorithms on a sequence of clients, one replica.
 
     Parameters
@@ -100,23 +101,6 @@ class SteppedOnClients:
             )
             changes[0, k] = y - x[0]
         return changes
-
-    def summed_local_sgd(
-        self,
-        x: FloatArray,
-        who: np.ndarray,
-        weights: FloatArray,
-        *,
-        steps: int,
-        lr: float,
-        correction: FloatArray | None = None,
-        proximal: float = 0,
-    ) -> FloatArray:
-        """Return the weighted sum of the participants' changes, (1, d)."""
-        changes = self.local_sgd(
-            x, who, steps=steps, lr=lr, correction=correction, proximal=proximal
-        )
-        return np.asarray(np.einsum("ri,ria->ra", weights, changes))
 
     def loss(self, x: FloatArray, who: np.ndarray) -> FloatArray:
         """Return each present client's loss, (1, N), zero where absent."""
