@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fltheory.commands.exit_status import exit_interrupted
+from fltheory.commands.shared.exit_status import exit_interrupted
 
 
 def main() -> None:

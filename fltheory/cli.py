@@ -10,9 +10,9 @@ from typing import NoReturn
 
 import typer
 
-from fltheory.commands import exit_status
-from fltheory.commands.former_names import add_hidden, with_options_of_now
-from fltheory.commands.preparation import prepare
+from fltheory.commands.shared import exit_status
+from fltheory.commands.shared.former_names import add_hidden, with_options_of_now
+from fltheory.commands.shared.preparation import prepare
 
 # Who asks; the words of each command, in the order of the help; what one types for example. The
 # command's file has the name of its words.
@@ -118,9 +118,9 @@ def module_name(words: str) -> str:
     Examples
     --------
     >>> module_name("reproduce ca-fed")
-    'reproduce_ca_fed'
+    'reproduce.ca_fed'
     """
-    return words.replace(" ", "_").replace("-", "_")
+    return words.replace(" ", ".").replace("-", "_")
 
 
 app = assembled()

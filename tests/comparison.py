@@ -33,7 +33,7 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.algorithms.table import ALGORITHMS as TABLE
 from fltheory.participation import (
     AtMost,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 import typer
@@ -78,9 +78,11 @@ def test_the_example_of_a_command_is_understood(words: str) -> None:
 
 
 def test_every_file_with_a_command_is_registered() -> None:
-    names = [module.name for module in iter_modules(commands.__path__)]
+    names = [module.name for module in walk_packages(commands.__path__, "fltheory.commands.")]
     having = {
-        name for name in names if hasattr(import_module(f"fltheory.commands.{name}"), "command")
+        name.removeprefix("fltheory.commands.")
+        for name in names
+        if hasattr(import_module(name), "command")
     }
     assert having == set(map(cli.module_name, cli.COMMANDS))
     assert len(set(cli.COMMANDS)) == len(cli.COMMANDS)

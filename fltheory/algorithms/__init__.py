@@ -1,7 +1,6 @@
 """Federated algorithms: the papers' pseudo-code, written once for every backend."""
 
 from fltheory.algorithms.adafed import AdaFed
-from fltheory.algorithms.averaged_iterate import AveragedIterate
 from fltheory.algorithms.ca_fed import CAFed
 from fltheory.algorithms.cluster_fedvarp import ClusterFedVarp
 from fltheory.algorithms.f3ast import F3ast
@@ -12,18 +11,19 @@ from fltheory.algorithms.fedavg_is import FedAvgIS
 from fltheory.algorithms.fednova import FedNova
 from fltheory.algorithms.fedprox import FedProx
 from fltheory.algorithms.fedvarp import FedVarp
-from fltheory.algorithms.inactivity_weights import CappedLinear
 from fltheory.algorithms.local_sgd import LocalSgd
 from fltheory.algorithms.mifa import Mifa
-from fltheory.algorithms.projected import Projected
 from fltheory.algorithms.safari import Safari
 from fltheory.algorithms.scaffold import Scaffold
-from fltheory.algorithms.scheduled import Scheduled
-from fltheory.algorithms.server_momentum import ServerMomentum
-from fltheory.algorithms.step_sizes import Constant, Harmonic
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.step_sizes import Constant, Harmonic
 from fltheory.algorithms.unbiased import Unbiased
-from fltheory.algorithms.warm_started import WarmStarted
 from fltheory.algorithms.weighted_fedavg import WeightedFedAvg
+from fltheory.algorithms.wrapped.averaged_iterate import AveragedIterate
+from fltheory.algorithms.wrapped.projected import Projected
+from fltheory.algorithms.wrapped.scheduled import Scheduled
+from fltheory.algorithms.wrapped.server_momentum import ServerMomentum
+from fltheory.algorithms.wrapped.warm_started import WarmStarted
 
 __all__ = [
     "AdaFed",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import Array, Moves
-from fltheory.algorithms.inverse_availability import InverseAvailability
+from fltheory.algorithms.shared.inverse_availability import InverseAvailability
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.mean_shares import mean_shares
 from fltheory.validation import FloatArray

@@ -10,17 +10,17 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms import availability_estimate
-from fltheory.algorithms.client_constants import (
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
+from fltheory.algorithms.shared import availability_estimate
+from fltheory.algorithms.shared.client_constants import (
     check_n_clients,
     checked_availability,
     checked_constants,
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
-from fltheory.algorithms.exclusion import kept_after_exclusion
-from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.algorithms.shared.exclusion import kept_after_exclusion
+from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

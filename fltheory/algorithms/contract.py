@@ -6,6 +6,7 @@ does arithmetic on them and never asks which backend it has.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -36,6 +37,7 @@ class Clients(Protocol):
         """N, the number of clients."""
         ...
 
+    @abstractmethod
     def local_sgd(
         self,
         x: Array,
@@ -107,6 +109,7 @@ class Algorithm(Protocol):
         """
         return {"x": x0}
 
+    @abstractmethod
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
         ...

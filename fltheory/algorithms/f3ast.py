@@ -10,14 +10,14 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms.client_constants import (
+from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
+from fltheory.algorithms.shared.client_constants import (
     check_n_clients,
     checked_availability,
     checked_importance,
     on_backend,
 )
-from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, State
-from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

@@ -8,9 +8,9 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.algorithms.shared.averaging import participant_average
+from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.participation.mean_shares import mean_shares
 from fltheory.validation import FloatArray

@@ -8,8 +8,8 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.client_constants import on_backend
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
+from fltheory.algorithms.shared.client_constants import on_backend
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

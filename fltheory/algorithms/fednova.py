@@ -8,13 +8,13 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
-from fltheory.algorithms.client_constants import (
+from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.algorithms.shared.averaging import participant_average
+from fltheory.algorithms.shared.client_constants import (
     check_one_each,
     checked_client_weights,
     on_backend,
 )
-from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
-from fltheory.algorithms.client_constants import check_one_each, checked_client_weights
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.algorithms.shared.averaging import participant_average
+from fltheory.algorithms.shared.client_constants import check_one_each, checked_client_weights
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average, weighted_sum
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.memory import anybody, blank, renewed
+from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
+from fltheory.algorithms.shared.memory import anybody, blank, renewed
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

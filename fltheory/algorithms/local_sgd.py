@@ -9,10 +9,10 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.client_constants import held_on_backend
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
-from fltheory.algorithms.memory import blank
-from fltheory.algorithms.step_sizes import StepSizes, checked_step_sizes
+from fltheory.algorithms.shared.client_constants import held_on_backend
+from fltheory.algorithms.shared.memory import blank
+from fltheory.algorithms.shared.step_sizes import StepSizes, checked_step_sizes
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.contract import CLIENTS, SERVER, Array, Clients, State
-from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.algorithms.shared.averaging import participant_average
+from fltheory.algorithms.shared.update_bounds import UpdateBounds
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from fltheory import validation
-from fltheory.algorithms.averaging import participant_average, weighted_sum
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.memory import blank, renewed
-from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
+from fltheory.algorithms.shared.memory import blank, renewed
+from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

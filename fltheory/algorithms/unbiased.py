@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fltheory.algorithms.contract import Array, Moves
-from fltheory.algorithms.inverse_availability import InverseAvailability
+from fltheory.algorithms.shared.inverse_availability import InverseAvailability
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

@@ -10,9 +10,9 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.algorithms.client_constants import on_backend
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.update_bounds import UpdateBounds
+from fltheory.algorithms.shared.client_constants import on_backend
+from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 

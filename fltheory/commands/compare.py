@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.console import table_console
-from fltheory.commands.options import FigureFile, Reading, Seed, VerdictsAsJson
-from fltheory.commands.selection import registered_in
-from fltheory.commands.written_files import check_figures, check_places, tell_written
+from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.options import FigureFile, Reading, Seed, VerdictsAsJson
+from fltheory.commands.shared.selection import registered_in
+from fltheory.commands.shared.written_files import check_figures, check_places, tell_written
 from fltheory.progress import shown_progress
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 import typer
 
-from fltheory.commands.options import Seed
-from fltheory.commands.written_files import check_places, tell_written
+from fltheory.commands.shared.options import Seed
+from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 from fltheory.user_file import fault_in, run_file
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.console import table_console
-from fltheory.commands.options import FigureFile, RoundLength
-from fltheory.commands.written_files import check_figures, draw, tell_written
+from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.options import FigureFile, RoundLength
+from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:

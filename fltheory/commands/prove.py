@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.options import PrintedReading, TheoremId
-from fltheory.commands.preparation import next_command
-from fltheory.commands.selection import the_id
-from fltheory.commands.written_files import check_places, tell_written
+from fltheory.commands.shared.options import PrintedReading, TheoremId
+from fltheory.commands.shared.preparation import next_command
+from fltheory.commands.shared.selection import the_id
+from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 

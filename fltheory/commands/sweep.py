@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.kept_cells import tell_other_versions, workers
-from fltheory.commands.options import DaskAddress
-from fltheory.commands.resumption import resumable
-from fltheory.commands.written_files import check_places, tell_written
+from fltheory.commands.shared.kept_cells import tell_other_versions, workers
+from fltheory.commands.shared.options import DaskAddress
+from fltheory.commands.shared.resumption import resumable
+from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.console import table_console
-from fltheory.commands.exit_status import as_bad_input
-from fltheory.commands.options import FurtherPage
-from fltheory.commands.resumption import resumable
-from fltheory.commands.written_files import check_places, tell_written
+from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.exit_status import as_bad_input
+from fltheory.commands.shared.options import FurtherPage
+from fltheory.commands.shared.resumption import resumable
+from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 

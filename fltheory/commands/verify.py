@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.console import table_console
-from fltheory.commands.exit_status import as_bad_input
-from fltheory.commands.options import (
+from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.exit_status import as_bad_input
+from fltheory.commands.shared.options import (
     CERTIFICATES,
     WITNESSES,
     Reading,
@@ -19,8 +19,8 @@ from fltheory.commands.options import (
     TheoremIds,
     VerdictsAsJson,
 )
-from fltheory.commands.selection import registered_in
-from fltheory.commands.written_files import check_places, tell_written
+from fltheory.commands.shared.selection import registered_in
+from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:

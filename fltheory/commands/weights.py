@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fltheory.commands.console import table_console
-from fltheory.commands.exit_status import as_bad_input
-from fltheory.commands.options import (
+from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.exit_status import as_bad_input
+from fltheory.commands.shared.options import (
     CONDITION_MEANS,
     DISSIMILARITY_MEANS,
     NOISE_MEANS,
     RoundLength,
     SizesFile,
 )
-from fltheory.commands.written_files import check_figures, check_places, draw, tell_written
+from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.progress import shown_progress
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from flint import arb_mat, fmpq_mat
 
-from fltheory.algorithms.averaging import participant_average
+from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.engines.affine.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.forms import AffineArray, Space
 from fltheory.engines.affine.numbers import RATIONAL, Entries, entries, with_parameters

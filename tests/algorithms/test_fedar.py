@@ -9,7 +9,7 @@ import pytest
 from replay import replay
 
 from fltheory.algorithms import FedAR, Mifa
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 
 WEIGHT = CappedLinear(growth=0.5, largest=2.0)
 

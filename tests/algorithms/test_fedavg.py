@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from oracles import random_problem
 
 from fltheory.algorithms import FedAvg
-from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.contract import CLIENTS
+from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.engines import Setting, exact
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients

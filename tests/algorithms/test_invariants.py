@@ -21,7 +21,7 @@ from fltheory.algorithms import (
     Unbiased,
 )
 from fltheory.algorithms.contract import Algorithm, State
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines.clients.noise import GaussianNoise, Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.simulation import simulate

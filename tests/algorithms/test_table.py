@@ -10,8 +10,8 @@ import pytest
 from fltheory import algorithms as library
 from fltheory import validation
 from fltheory.algorithms import CAFed, CappedLinear, FedAR
-from fltheory.algorithms.averaging import participant_average
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
+from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.table import ALGORITHMS, PARTS, Listed, class_named, listed
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset

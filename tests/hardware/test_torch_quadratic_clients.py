@@ -27,7 +27,7 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines.clients.noise import GaussianNoise, Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients

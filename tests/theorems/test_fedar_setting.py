@@ -9,7 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAR, FedAvg, Harmonic, Scheduled
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting
 from fltheory.participation import Bernoulli, Cyclic, Trace, UniformSubset
 from fltheory.problems import QuadraticProblem

@@ -32,7 +32,7 @@ import numpy as np
 
 from fltheory.algorithms import AveragedIterate, Projected
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
-from fltheory.algorithms.update_bounds import BoundedUpdates, UpdateBounds
+from fltheory.algorithms.shared.update_bounds import BoundedUpdates, UpdateBounds
 from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.setting import Setting
 from fltheory.problems.base import Problem

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fltheory.algorithms import FedAR, Harmonic, Scheduled
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting
 from fltheory.grammar.regime import Regime, coupled
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Participation

@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import FedAR, Scheduled
-from fltheory.algorithms.inactivity_weights import latest
+from fltheory.algorithms.shared.inactivity_weights import latest
 from fltheory.engines import Setting
 from fltheory.participation import Cyclic, Trace
 from fltheory.participation.base import Masks

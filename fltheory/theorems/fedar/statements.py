@@ -27,7 +27,7 @@ from functools import lru_cache
 import numpy as np
 import sympy as sp
 
-from fltheory.algorithms.inactivity_weights import CappedLinear, latest
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear, latest
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.direction import DirectionClaim

@@ -10,7 +10,7 @@ import pytest
 
 from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, FedNova, FedProx, Mifa, Scaffold
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.history.histories import ChainChances, IndependentChances, chances_of, follow

@@ -29,7 +29,7 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS
-from fltheory.algorithms.inactivity_weights import CappedLinear
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.clients.noise import Silence

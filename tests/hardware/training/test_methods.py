@@ -9,7 +9,7 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory import algorithms  # noqa: E402
-from fltheory.algorithms.inactivity_weights import CappedLinear  # noqa: E402
+from fltheory.algorithms.shared.inactivity_weights import CappedLinear  # noqa: E402
 from fltheory.algorithms.table import ALGORITHMS  # noqa: E402
 from fltheory.hardware.training.methods import Method, circumstances  # noqa: E402
 from fltheory.participation import Bernoulli, MarkovOnOff  # noqa: E402

@@ -1,0 +1,1 @@
+"""What several algorithms share: averages, memories, weights, step sizes, constants of clients."""

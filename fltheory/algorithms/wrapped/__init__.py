@@ -1,0 +1,1 @@
+"""What changes another algorithm: schedules, projections, averages, momentum, a warm start."""

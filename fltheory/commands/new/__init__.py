@@ -1,0 +1,1 @@
+"""``fltheory new ...``: files of your own to begin with."""

@@ -1,0 +1,1 @@
+"""``fltheory reproduce ...``: what makes this project's own pages."""

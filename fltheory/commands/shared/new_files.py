@@ -1,0 +1,41 @@
+"""Files to start from, written where a user is."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from keyword import iskeyword
+from pathlib import Path
+
+from fltheory.commands.shared.written_files import check_places, tell_written
+
+
+def write_new(what: str, place: Path, suffix: str = ".py") -> None:
+    """Write a template under a user's name for it.
+
+    Raises
+    ------
+    ValueError
+        If there is such a file, nothing can be written there, or a Python file has a name that
+        cannot be imported, or that another module has.
+    """
+    from importlib.resources import files
+
+    from fltheory.whole_file import write_whole
+
+    check_places(suffix, file=place)
+    if place.exists():
+        raise ValueError(f"file must be a new one, got {str(place)!r}, which exists")
+    if suffix == ".py":
+        _check_module(place)
+    template = files("fltheory.commands").joinpath(f"templates/{what}.txt").read_text("utf-8")
+    write_whole(place, template.replace(f"my_{what}", place.stem))
+    tell_written(place)
+
+
+def _check_module(place: Path) -> None:
+    name = place.stem
+    if not name.isidentifier() or iskeyword(name):
+        raise ValueError(f"file must be named as a Python module, got {str(place)!r}")
+    if name in sys.modules or find_spec(name) is not None:
+        raise ValueError(f"file must be named as no module that is installed, got {str(place)!r}")

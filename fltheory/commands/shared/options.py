@@ -1,0 +1,77 @@
+"""Arguments and options that several commands have: a name means the same in all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+TheoremId: TypeAlias = Annotated[
+    str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
+]
+TheoremIds: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
+]
+Reading: TypeAlias = Annotated[
+    str | None, typer.Option(help="Which reading, say printed or derived; all by default.")
+]
+PrintedReading: TypeAlias = Annotated[
+    str, typer.Option(help="Which reading, say printed or derived.")
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
+
+# What a command is for goes to --out; what it can write besides has the name of its kind.
+FigureFile: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Where to write the figure: .png or .svg.")
+]
+LogFile: TypeAlias = Annotated[
+    Path, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
+]
+RoundLength: TypeAlias = Annotated[
+    float | None,
+    typer.Option(help="How long a round lasts, in the log's unit of time; 1 if unsaid."),
+]
+SizesFile: TypeAlias = Annotated[
+    Path | None, typer.Option(help="CSV client,size: a log's targets; equal by default.")
+]
+# What is assumed of the clients of a log.
+NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
+DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
+CONDITION_MEANS = "L / mu, with a log"
+ResultsFile: TypeAlias = Annotated[
+    Path, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
+]
+StoreFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="A store to keep every cell in, and to go on from: see fltheory results.",
+    ),
+]
+DaskAddress: TypeAlias = Annotated[
+    str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
+]
+PageFile: TypeAlias = Annotated[Path, typer.Option(help="Where to write the page.")]
+VerdictsAsJson: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Write the verdicts as JSON to this file.")
+]
+FurtherPage: TypeAlias = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
+Check: TypeAlias = Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")]
+
+_PACKAGE = Path(__file__).parents[2]
+
+
+def kept(name: str) -> Path:
+    """Return a folder of kept certificates: the repository's, or what the wheel has of it."""
+    places = (
+        Path("verification") / name,
+        _PACKAGE / "kept" / name,
+        _PACKAGE.parent / "verification" / name,
+    )
+    return next((place for place in places if place.is_dir()), places[0])
+
+
+WITNESSES = kept("witnesses")
+CERTIFICATES = kept("certificates")
+# Where pages of this project are made: among its documents, anywhere else in a folder of their own.
+PAGES = Path("docs" if Path("mkdocs.yml").is_file() else "out")

@@ -1,0 +1,1 @@
+"""``fltheory trace ...``: logs of who was online."""

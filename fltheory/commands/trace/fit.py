@@ -1,0 +1,27 @@
+"""``fltheory trace fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.commands.shared.options import LogFile, RoundLength
+from fltheory.commands.shared.written_files import check_places, tell_written
+
+
+def command(
+    log: LogFile,
+    out: Annotated[Path, typer.Option(help="Where to write the process, a TOML file.")],
+    round_length: RoundLength = None,
+) -> None:
+    """Fit a two-state chain to each client of a log, in the form of a setting's participation."""
+    from fltheory.engines.setting_file import write_participation
+    from fltheory.logs import fit_on_off, read_log
+
+    check_places(".toml", out=out)
+    record = read_log(log, round_length=round_length)
+    write_participation(out, fit_on_off(record), record.clients)
+    print(f"{record.n_clients} clients, each a two-state chain fitted to {record.n_rounds} rounds")
+    tell_written(out)

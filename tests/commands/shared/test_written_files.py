@@ -1,0 +1,69 @@
+"""The files that commands write: places, figures, pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+
+from fltheory.commands.shared.written_files import (
+    check_figures,
+    check_page,
+    check_places,
+    draw,
+    tell_written,
+)
+from fltheory.whole_file import write_whole
+
+
+def test_places_are_named_by_their_option(tmp_path: Path) -> None:
+    check_places(out=tmp_path / "new" / "a.json", page=None)
+    with pytest.raises(ValueError, match=r"^page must be a file, got the folder"):
+        check_places(out=tmp_path / "a.json", page=tmp_path)
+
+
+def test_figures_have_two_formats(tmp_path: Path) -> None:
+    check_figures(out=tmp_path / "a.svg", figure=tmp_path / "a.png")
+    with pytest.raises(ValueError, match=r"^figure must end in .png or .svg, got '.*a.pdf'$"):
+        check_figures(figure=tmp_path / "a.pdf")
+
+
+def test_a_figure_is_drawn_if_it_was_asked_for() -> None:
+    told, drawn = [], []
+    draw(drawn.append, None, lambda *state: told.append(state))
+    assert (told, drawn) == ([], [])
+    draw(drawn.append, Path("a.svg"), lambda *state: told.append(state))
+    assert (told, drawn) == ([(0, 0, "drawing a.svg")], [Path("a.svg")])
+
+
+def test_a_file_is_named_if_it_was_asked_for(capsys) -> None:
+    tell_written(None)
+    tell_written(Path("a.svg"))
+    assert capsys.readouterr().out == "written to a.svg\n"
+
+
+def test_another_page_ends_the_command(tmp_path: Path, capsys) -> None:
+    page = tmp_path / "a.md"
+    for present in (None, "other", ""):
+        if present is not None:
+            page.write_text(present)
+        with pytest.raises(typer.Exit) as end:
+            check_page(page, "text", "it should be: run it")
+        assert end.value.exit_code == 1
+        assert capsys.readouterr().out == f"{page} is not what it should be: run it\n"
+    page.write_text("text")
+    check_page(page, "text", "it should be: run it")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_folder_that_is_made_is_named_once(tmp_path: Path, capsys) -> None:
+    first, second = tmp_path / "new" / "a.json", tmp_path / "new" / "b.json"
+    check_places(json=first, csv=second)
+    for path in (first, second):
+        write_whole(path, "")
+        tell_written(path)
+    folder = tmp_path / "new"
+    assert capsys.readouterr().out == (
+        f"written to {first}, {folder} is a new folder\nwritten to {second}\n"
+    )
