@@ -61,6 +61,7 @@ MEANINGS = {
     "--condition": ("L / mu", float),
     "--round-length": ("How long a round lasts", float),
     "--store": ("A store to keep every cell in", Path),
+    "--dask": ("Run on a Dask cluster", str),
     "--data": ("Folder of the data set's files", Path),
 }
 
