@@ -42,7 +42,7 @@ def test_findings_are_made_and_checked(
         "`E||x_R - x*||^2 >= 67/1000 = 0.067`",
         "- sa-fl/5: refuted, certified in `one.json`",
         "- sa-fl/4 (printed): 250 settings tried",
-        "its regimes: 4 INAPPLICABLE",
+        "its regimes: 3 INAPPLICABLE, 1 REFUTED",
         "survives the search, which is not a proof: 250 settings tried",
         "- eta_c <= 1/(16LK) as a further hypothesis, (75), (78): ",
     ):
