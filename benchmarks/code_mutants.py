@@ -4,10 +4,12 @@ Mutants are drawn at random from the engines, algorithms, weights and statements
 each. The tests nearest to a module are those of the file that mirrors it, then of the files that
 name most of what it defines: for 15 seconds of processor time a file, in a random order, and for a
 minute in all. A mutant that fails one of them is killed, and so is one that gets stuck: it is
-counted and listed. Survivors are listed below, with what was found out about each.
+counted and listed. All limits are on processor time, so that other work on the machine changes no
+fate; one on the clock, far wider, ends a test that waits for ever. Survivors are listed below, with
+what was found out about each. A run that keeps its lines (`--kept FILE`) goes on after the last.
 
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
-        [--within PACKAGE ...]
+        [--within PACKAGE ...] [--kept FILE]
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ FILES = 8  # nearest test files
 SECONDS_A_FILE = 15  # of processor time, and of the last test that begins in it
 SECONDS = 60  # of processor time for all of them
 SECONDS_STUCK = 90  # of processor time: a test that does not end
+SECONDS_WAITING = 1800  # on the clock: a test that sleeps or waits, and uses no processor time
 
 Fate: TypeAlias = Literal["killed", "timed out", "survives"]
 
@@ -94,11 +97,11 @@ def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator
         yield Change(path.relative_to(ROOT), mutant(sources[path], place))
 
 
-def nearest_tests(module: Path) -> list[Path]:
+def nearest_tests(module: Path, folder: Path) -> list[Path]:
     """Return the test files nearest to a module, in the order in which they run."""
-    found = sorted([*ROOT.glob("tests/**/test_*.py"), *ROOT.glob("verification/test_*.py")])
-    texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in found}
-    body = ast.parse((ROOT / module).read_text(encoding="utf-8")).body
+    found = sorted([*folder.glob("tests/**/test_*.py"), *folder.glob("verification/test_*.py")])
+    texts = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in found}
+    body = ast.parse((folder / module).read_text(encoding="utf-8")).body
     defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     names = {name for name in defined if not name.startswith("_")}
     own = Path("tests", *module.parts[1:-1], f"test_{module.name}")
@@ -149,10 +152,12 @@ def fate_of(change: Change, folder: Path) -> Fate:
     """Run the nearest tests on a mutant, and put the right file back."""
     path = folder / change.file
     right = path.read_text(encoding="utf-8")
+    tests = [str(test) for test in nearest_tests(change.file, folder)]
     path.write_text(change.mutant.source, encoding="utf-8")
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_STUCK, SECONDS_STUCK))
+        signal.alarm(SECONDS_WAITING)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
@@ -160,7 +165,6 @@ def fate_of(change: Change, folder: Path) -> Fate:
         sys.path.insert(0, str(folder))
         sys.dont_write_bytecode = True
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={folder}"]
-        tests = [str(test) for test in nearest_tests(change.file)]
         status = 1
         try:
             status = int(pytest.main([*options, *tests], plugins=[Budget()]))
@@ -168,9 +172,18 @@ def fate_of(change: Change, folder: Path) -> Fate:
             os._exit(status)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     path.write_text(right, encoding="utf-8")
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+    if code in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
         return "timed out"
     return "killed" if code else "survives"
+
+
+def kept(path: Path | None) -> dict[str, Fate]:
+    """Return the fates that an earlier run has written, by the mutant's number and title."""
+    if path is None or not path.exists():
+        return {}
+    lines = [line.split(": ", 2) for line in path.read_text(encoding="utf-8").splitlines()]
+    fates: dict[str, Fate] = {"killed": "killed", "timed out": "timed out", "survives": "survives"}
+    return {f"{line[0]}: {line[2]}": fates[line[1]] for line in lines if len(line) == 3}
 
 
 def main() -> int:
@@ -182,6 +195,7 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="mutants whose title holds this")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
+    parser.add_argument("--kept", type=Path, help="file of fates: read first, then added to")
     given = parser.parse_args()
     found = drawn(given.count, given.seed, given.within)
     chosen = [one for one in found if given.only in one.title]
@@ -189,14 +203,21 @@ def main() -> int:
         print("\n".join(one.title for one in chosen))
         return 0
     fates: dict[Fate, list[Change]] = {"killed": [], "timed out": [], "survives": []}
+    before = kept(given.kept)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         shutil.copytree(ROOT, folder, dirs_exist_ok=True, ignore=NOT_COPIED)
         for count, change in enumerate(chosen, start=1):
-            fate = fate_of(change, folder)
+            number = f"{count} of {len(chosen)}"
+            fate = before.get(f"{number}: {change.title}")
+            if fate is None:
+                fate = fate_of(change, folder)
+                if given.kept is not None:
+                    with given.kept.open("a", encoding="utf-8") as lines:
+                        lines.write(f"{number}: {fate}: {change.title}\n")
             fates[fate].append(change)
             why = SURVIVORS.get(change.title, "") if fate == "survives" else ""
-            print(f"{count} of {len(chosen)}: {fate}: {change.title} {why}".rstrip(), flush=True)
+            print(f"{number}: {fate}: {change.title} {why}".rstrip(), flush=True)
     killed = len(fates["killed"]) + len(fates["timed out"])
     share = f"{100 * killed / len(chosen):.0f}%, target 95%"
     late = len(fates["timed out"])
