@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from numpy.typing import NDArray
 from fltheory.validation import FloatArray
 
 Places = NDArray[np.intp]
+
+# Products with sparse rows cost some ten times as much for each number that is not zero.
+_SPARSE = 1 / 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,12 +95,26 @@ class CorrelatedRows:
 
     def spread(self, second: FloatArray) -> FloatArray:
         """Return ``E[A M A']``, (k, k)."""
-        return self._gathered(self.covariance * (self.slopes @ second @ self.slopes.T))
+        left, _ = self._factors
+        return self._gathered(self.covariance * _both_sides(left, second))
 
     def cross(self, first: FloatArray) -> FloatArray:
         """Return ``E[A m b' + b m' A']``, (k, k)."""
-        half = self._gathered(self.covariance * np.outer(self.slopes @ first, self.offsets))
+        left, _ = self._factors
+        half = np.zeros((self.size, self.size))
+        if self.count:
+            targets, firsts = self._groups
+            half[targets] = np.add.reduceat((left @ first)[:, None] * self._pulled, firsts, axis=0)
         return half + half.T
+
+    @cached_property
+    def _pulled(self) -> FloatArray:
+        """(P, k) ``E[z_p b]``."""
+        pulled = np.zeros((self.count, self.size))
+        if self.count:
+            targets, firsts = self._groups
+            pulled[:, targets] = np.add.reduceat(self.covariance * self.offsets, firsts, axis=1)
+        return pulled
 
     @cached_property
     def inflow(self) -> FloatArray:
@@ -106,7 +124,17 @@ class CorrelatedRows:
     def dual(self, matrix: FloatArray) -> FloatArray:
         """Return ``E[A' X A]``, (n, n), for X (k, k)."""
         weights = self.covariance * matrix[np.ix_(self.targets, self.targets)]
-        return np.asarray(self.slopes.T @ weights @ self.slopes)
+        _, right = self._factors
+        return _both_sides(right, weights)
+
+    @cached_property
+    def _factors(self) -> tuple[Any, Any]:
+        """Slopes and their transpose, sparse if most is zero: a row knows one client's memory."""
+        if np.count_nonzero(self.slopes) > _SPARSE * self.slopes.size:
+            return self.slopes, self.slopes.T
+        from scipy.sparse import csr_array
+
+        return csr_array(self.slopes), csr_array(self.slopes.T)
 
     @cached_property
     def pulled_offset(self) -> FloatArray:
@@ -151,11 +179,21 @@ class CorrelatedRows:
         """Norms of the slopes and sizes of the offsets, (P,) each."""
         return np.linalg.norm(self.slopes, axis=1), np.abs(self.offsets)
 
+    @cached_property
+    def _groups(self) -> tuple[Places, Places]:
+        """Every target once, and its first row."""
+        return np.unique(self.targets, return_index=True)
+
     def _gathered(self, values: FloatArray) -> FloatArray:
         """Add entries (P, P) up over rows with the same target, to (k, k)."""
         image = np.zeros((self.size, self.size))
         if self.count:
-            targets, firsts = np.unique(self.targets, return_index=True)
+            targets, firsts = self._groups
             sums = np.add.reduceat(np.add.reduceat(values, firsts, axis=0), firsts, axis=1)
             image[np.ix_(targets, targets)] = sums
         return image
+
+
+def _both_sides(factor: Any, matrix: FloatArray) -> FloatArray:
+    """Return ``F M F'``, where F may be sparse and then has to stand on the left."""
+    return np.asarray((factor @ (factor @ matrix).T).T)

@@ -143,7 +143,9 @@ class Probe:
         offset = float(np.abs(maps.offsets).max() + np.abs(self._image_origin).max())
         return 256 * UNIT_ROUNDOFF * slope, 256 * UNIT_ROUNDOFF * offset
 
-    def check(self, masks: Masks, predicted: SetMaps, rng: np.random.Generator) -> None:
+    def check(
+        self, masks: Masks, slopes: FloatArray, offsets: FloatArray, rng: np.random.Generator
+    ) -> None:
         """Raise NotAffineError unless the predicted maps match real rounds at states all about.
 
         Each set is run from states near, at the problem's scale, and far, and from those opposite.
@@ -158,7 +160,7 @@ class Probe:
             images = self._function(
                 self._origin + moves.reshape(len(every), -1), clients, every
             ).reshape(len(masks), scales.size, -1)
-        expected = predicted.offsets[:, None] + moves @ predicted.slopes.swapaxes(1, 2)
+        expected = offsets[:, None] + moves @ slopes.swapaxes(1, 2)
         found = _finite(images) - self._image_origin
         size = abs(scales)[None, :, None] + self._step + np.abs(found).max(axis=2, keepdims=True)
         mismatch = float((np.abs(found - expected) / size).max())
@@ -174,12 +176,15 @@ def noise_covariance(image: AffineArray) -> Entries:
     """Return the covariance (replicas, k, k) of the noise in forms (replicas, k)."""
     space = image.space
     coefficients = image.linear(space.size)
-    k = image.shape[-1]
-    total = np.full((image.shape[0], k, k), space.zero)
-    for first, covariance in space.noise:
-        columns = coefficients[..., first : first + covariance.shape[-1]]
-        total = total + np.matmul(np.matmul(columns, covariance), columns.swapaxes(-1, -2))
-    return total
+    if not space.noise:
+        k = image.shape[-1]
+        return np.full((image.shape[0], k, k), space.zero)
+    columns = [
+        coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
+    ]
+    spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
+    # One product for all: with a noise a client, as many arrays (replicas, k, k) would be added up.
+    return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 
 def _in_order(values: FloatArray) -> FloatArray:

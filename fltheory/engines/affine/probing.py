@@ -174,7 +174,7 @@ def maps_of_sets(
     probe = Probe(function, problem, origin, image_origin)
     maps = probe.maps(masks)
     if checked:
-        probe.check(masks, maps, np.random.default_rng(0))
+        probe.check(masks, maps.slopes, maps.offsets, np.random.default_rng(0))
     return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
 
 
@@ -182,7 +182,7 @@ def _by_enumeration(probe: Probe, outcomes: Outcomes, checked: bool) -> RandomAf
     probabilities, masks, roots = outcomes.probabilities, outcomes.masks, outcomes.roots
     maps = probe.maps(masks)
     if checked:
-        probe.check(masks, maps, np.random.default_rng(0))
+        probe.check(masks, maps.slopes, maps.offsets, np.random.default_rng(0))
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,

@@ -156,6 +156,6 @@ def _check(
     half[eligible[: eligible.size // 2]] = False
     masks = np.vstack([drawn, everybody[None], sets_that_join_all_pairs(half, eligible)])
     predicted = reading.predicted(masks[:, eligible].astype(np.float64))
-    probe.check(masks, predicted, rng)
+    probe.check(masks, predicted.slopes, predicted.offsets, rng)
     few = len(drawn) + 1
     check_noises(probe.noises(masks[:few]), predicted.noises[:few])

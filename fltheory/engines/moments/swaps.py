@@ -18,6 +18,7 @@ from fltheory.validation import FloatArray
 
 _CHECKED_SETS = 8
 _MOST_PAIRED_SETS = 2000
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 def by_swaps(probe: Probe, participation: Participation, size: int) -> RandomAffineMap:
@@ -44,9 +45,9 @@ def by_swaps(probe: Probe, participation: Participation, size: int) -> RandomAff
         probe.negligible(maps),
     )
     return deviations.law(
-        maps.slopes[0] + np.einsum("i,ikn->kn", surplus, effects.slopes),
+        maps.slopes[0] + _weighed(surplus, effects.slopes),
         maps.offsets[0] + surplus @ effects.offsets,
-        maps.noises[0] + np.einsum("i,ikl->kl", surplus, effects.noises),
+        maps.noises[0] + _weighed(surplus, effects.noises),
         **probe.rounding(maps, participants=float(size)),
     )
 
@@ -107,13 +108,19 @@ def _check_swaps(
     drawn = next(participation.masks(rng, _CHECKED_SETS))
     masks = np.vstack([drawn, sets_that_join_all_pairs(base, eligible)])
     change = masks[:, eligible].astype(np.float64) - base[eligible]
-    predicted = SetMaps(
-        slopes=maps.slopes[0] + np.einsum("si,ikn->skn", change, effects.slopes),
-        offsets=maps.offsets[0] + change @ effects.offsets,
-        noises=maps.noises[0] + np.einsum("si,ikl->skl", change, effects.noises),
-    )
-    probe.check(masks, predicted, rng)
-    check_noises(probe.noises(drawn), predicted.noises[: len(drawn)])
+    at_once = max(1, _NUMBERS_AT_ONCE // maps.slopes[0].size)
+    for first in range(0, len(masks), at_once):
+        block = slice(first, first + at_once)
+        slopes = maps.slopes[0] + _weighed(change[block], effects.slopes)
+        offsets = maps.offsets[0] + change[block] @ effects.offsets
+        probe.check(masks[block], slopes, offsets, rng)
+    noises = maps.noises[0] + _weighed(change[: len(drawn)], effects.noises)
+    check_noises(probe.noises(drawn), noises)
+
+
+def _weighed(weights: FloatArray, arrays: FloatArray) -> FloatArray:
+    """Return sums over clients of arrays (clients, ...) with weights (..., clients)."""
+    return np.tensordot(weights, arrays, axes=1)
 
 
 def check_noises(found: FloatArray, predicted: FloatArray) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines.affine import random_affine_map
+from fltheory.engines.affine import correlated_rows, random_affine_map
 from fltheory.engines.affine.correlated_rows import CorrelatedRows
 from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap, mixture
 from fltheory.engines.moments.moment_map import MomentMap
@@ -41,8 +41,14 @@ def by_sums(seed: int, second: np.ndarray) -> np.ndarray:
     return np.einsum("fg,fab,bc,gdc->ad", parts.covariance, parts.slopes, second, parts.slopes)
 
 
-@given(seed=st.integers(0, 1000))
-def test_rows_stand_for_the_sum_over_pairs_of_maps(seed: int) -> None:
+@given(seed=st.integers(0, 1000), sparse=st.booleans())
+def test_rows_stand_for_the_sum_over_pairs_of_maps(seed: int, sparse: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(correlated_rows, "_SPARSE", 1.0 if sparse else 0.0)
+        _compare_with_sums(seed)
+
+
+def _compare_with_sums(seed: int) -> None:
     parts = effects(seed)
     rows = CorrelatedRows.of(parts.slopes, parts.offsets, parts.covariance, parts.negligible)
     rng = np.random.default_rng(seed)
