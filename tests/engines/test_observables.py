@@ -60,6 +60,16 @@ def test_gradient_sum_by_hand() -> None:
     np.testing.assert_allclose(value(both, np.array([1.0])), 9 + 0.125, rtol=1e-13)
 
 
+def test_envelope_of_a_gradient_sum_by_hand() -> None:
+    """The same steps: 2 r, and r once a step has halved the distance; noise moves that by xi / 2.
+
+    Beyond the distance a client adds 2 in each gradient, and at most 1 by where a step leads it.
+    """
+    problem = QuadraticProblem([[2.0]], [[-1.0], [1.0]], sigma=1.0)
+    found = ParticipantGradientSum(2, 0.25).envelope(problem)
+    assert (found.slope, found.level, found.noise, found.spread) == (3.0, 5.0, 0.5, 0.5)
+
+
 def test_participant_excess_loss_by_hand() -> None:
     """F_i = (x + 1)^2, (x - 1)^2: at x = 2 they exceed their values at 0 by 8 and 0."""
     problem = QuadraticProblem([[2.0]], [[-1.0], [1.0]])

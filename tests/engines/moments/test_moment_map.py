@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
-from fltheory.engines.moments.moment_map import MomentMap, propagate
+from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
 
 SIZE = 3
 
@@ -109,3 +109,28 @@ def test_error_propagation_dominates_a_perturbed_recursion(off: tuple[float, flo
     assert (np.array(second_gaps) <= bounds[0] * (1 + 1e-9)).all()
     assert (np.array(first_gaps) <= bounds[1] * (1 + 1e-9)).all()
     assert bounds[0][0] == second_gaps[0]
+
+
+def test_what_one_round_adds_to_the_errors_by_hand() -> None:
+    """With ||s|| = 2 the image has a size of 3 x 2 + 5 = 11, and maps are off by .1 x 2 + .2 = .4.
+
+    To M: a hundredth of 11 x 4 + 13 x 2 + 17 and of the inflow, 17, once more; .3 for the noise;
+    2 x 11 x .4 + .4^2 for the maps. To m: a hundredth of 7 x 2 + 5, and .4.
+    """
+    rounding = MomentRounding(
+        second_gain=9.0,
+        offset_size=5.0,
+        first_gain=2.0,
+        first_size=7.0,
+        slope_work=11.0,
+        cross_work=13.0,
+        inflow_work=17.0,
+        slope_error=0.1,
+        offset_error=0.2,
+        noise_error=0.3,
+        unit=0.01,
+    )
+    second, first = rounding.of_one_round(4.0)
+    assert float(second) == pytest.approx(0.87 + 0.17 + 0.3 + 8.8 + 0.16, rel=1e-14)
+    assert float(first) == pytest.approx(0.19 + 0.4, rel=1e-14)
+    assert float(rounding.coupling) == pytest.approx(2 * 3 * 5, rel=1e-14)
