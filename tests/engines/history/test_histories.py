@@ -13,7 +13,14 @@ from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.forms import NotAffineError
-from fltheory.engines.history.histories import ChainChances, IndependentChances, chances_of, follow
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF
+from fltheory.engines.history.histories import (
+    ChainChances,
+    IndependentChances,
+    _OwnRounding,
+    chances_of,
+    follow,
+)
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade
@@ -337,3 +344,22 @@ def test_independent_rounds_draw_every_set() -> None:
     assert set(rows.tolist()) == {0}
     assert chance.sum() == pytest.approx(1, rel=1e-14)
     np.testing.assert_allclose(chance @ masks, [0.3, 1.0], rtol=1e-14)
+
+
+def test_what_a_rounds_own_rounding_adds_by_hand() -> None:
+    """A map of chance 1/2 that reaches (2, 3), with noise of 3, seen from heights of 5 and 7.
+
+    Seen is 2 x 5 + 3 x 7 + 3 x 5 = 46, off by .1 x 5; operations make a hundredth of 46^2, and a
+    fifth of the noise's 9 x 25 is unsure.
+    """
+    rounding = _OwnRounding(
+        ends=np.array([1]),
+        chances=np.array([0.5]),
+        operations=np.array([0.01 / UNIT_ROUNDOFF]),
+        wrong=np.array([0.1]),
+        noise_error=np.array([0.2]),
+        reached=np.array([[2.0, 3.0]]),
+        spread=np.array([[9.0]]),
+    )
+    (found,) = rounding.seen_through([np.array([[5.0, 7.0]])])
+    assert found == pytest.approx(0.5 * (21.16 + 2 * 46 * 0.5 + 0.25 + 45), rel=1e-13)

@@ -31,7 +31,13 @@ from fltheory.algorithms.contract import in_round
 from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import DependentRoundsError
-from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
+from fltheory.engines.history.jump_linear import StateForms
+from fltheory.engines.history.jump_map import MomentErrors, Moments
+from fltheory.engines.observables import (
+    ParticipantExcessLoss,
+    ParticipantGradientSum,
+    QuadraticForm,
+)
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import FiniteChain, MarkovOnOff, Trace
 from fltheory.problems import QuadraticProblem, nonconvex
@@ -370,3 +376,17 @@ def test_nonconvex_problems_are_refused() -> None:
     problem = nonconvex(2, 2, L=1.0, sigma_G=1.0)
     with pytest.raises(NotAffineError, match=r"use engines\.monte_carlo"):
         exact(Setting(FedAvg(0.1, 1), problem, MarkovOnOff([0.5, 0.5], 0.5), 5, [0.0, 0.0]))
+
+
+def test_error_of_a_form_by_hand() -> None:
+    """3 s^2 + 2 x 5 s - 7 in a state of weight 1/4, with E s^2 1{state} = 16: a distance of 2.
+
+    Of moments 3 x .3 + 2 x 5 x .2; of weights 7 x .5; of reading out a hundredth (the roundings of
+    floats are far below) of 3 x 16 + 2 x 5 x 2 + 7/4; of an origin that is off by a tenth
+    .1 (3 (2 x 2 + .1/4) + 2 x 5/4).
+    """
+    form = QuadraticForm(np.array([[3.0]]), np.array([5.0]), -7.0, relative_error=0.01)
+    moments = Moments(np.array([0.25]), np.array([[1.0]]), np.array([[[16.0]]]))
+    errors = MomentErrors(np.array([0.5]), np.array([0.2]), np.array([0.3]))
+    found = StateForms.of([form]).error(moments, errors, 0.1)
+    assert found == pytest.approx(2.9 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
