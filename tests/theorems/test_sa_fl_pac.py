@@ -43,6 +43,13 @@ def test_assumptions_are_computed(regime, expected: dict) -> None:
     assert {symbol: constants[symbol] for symbol in expected} == pytest.approx(expected)
 
 
+def test_the_servers_target_is_where_the_regime_says() -> None:
+    """Points between 1/2 and 11/20 are labelled otherwise: a twentieth of a uniform law."""
+    setting = REMARK_2["server's target shifted"].setting
+    assert setting.server.best == Fraction(11, 20)
+    assert setting.target.excess(setting.server.best) == Fraction(1, 20)
+
+
 def test_alpha_grows_with_the_clients_samples() -> None:
     """n_T = 10 fixed: alpha = n_S/10, slope 1 in logarithms."""
     constants = pac.relation_constants(THEOREM_2["ten server samples"].setting)
