@@ -10,6 +10,7 @@ from replay import replay
 
 from fltheory.algorithms import FedAR, Mifa
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
+from fltheory.participation import MarkovOnOff
 
 WEIGHT = CappedLinear(growth=0.5, largest=2.0)
 
@@ -27,6 +28,19 @@ def test_by_hand() -> None:
     assert found["x"] == pytest.approx(expected, rel=1e-14)
     assert found["inactive"][-1] == [0, 4]
     assert found["updates"][-1] == pytest.approx([4.42, -1.8], rel=1e-14)
+
+
+@pytest.mark.parametrize(("cutoff", "mean"), [(np.inf, 1.675), (2, 0.715)])
+def test_pulls_at_the_limit_by_hand(cutoff: float, mean: float) -> None:
+    """Of age 1 or more, 2 or more, 3 or more with chance .75, .75 x .8, .75 x .8^2.
+
+    psi = 1, 1.5, 2 has the mean 1 + .5 x .75 + .5 x .6, less 2 x .48 where age 3 is cut off; a
+    client who is never there pulls nothing.
+    """
+    chains = MarkovOnOff([0.25, 0.0], 0.2)
+    algorithm = FedAR(0.1, 1, weight=WEIGHT, cutoff=cutoff)
+    found = algorithm.limit_pulls(chains, lambda steps, lr: np.array([3.0, 5.0]))
+    assert found == pytest.approx([3 * mean, 0.0], rel=1e-14)
 
 
 def test_a_cutoff_that_grows_with_the_round() -> None:
