@@ -43,6 +43,17 @@ def local_loops(
     return slope, push, noise
 
 
+def test_maps_of_few_step_sizes_are_kept() -> None:
+    """A schedule has as many as rounds; the last are the same arrays again, the first are not."""
+    numbers = ClientNumbers(problem_of(False), FLOAT64)
+    rates = [0.01 * (round_index + 1) for round_index in range(20)]
+    made = [numbers.local_maps(2, rate) for rate in rates]
+    assert numbers.local_maps(2, rates[-1]) is made[-1]
+    again = numbers.local_maps(2, rates[0])
+    assert again is not made[0]
+    np.testing.assert_array_equal(again.slope, made[0].slope)
+
+
 @given(
     st.integers(1, 12),
     st.sampled_from([0.1, 0.35, 0.01]),

@@ -173,12 +173,15 @@ def test_a_float_among_fractions_is_named(combine, value) -> None:
         combine(forms, value)
 
 
-def test_what_is_not_an_array_is_no_operand() -> None:
+@pytest.mark.parametrize(
+    "combine", [operator.add, operator.sub, operator.mul, operator.truediv, operator.lt]
+)
+def test_what_is_not_an_array_is_no_operand(combine) -> None:
     forms = Space(FLOAT64, 1).constants([1.0])
     with pytest.raises(TypeError, match="a round must make arrays of the backend, got 'x'"):
         forms.space.forms("x")
     with pytest.raises(TypeError):
-        forms + "x"
+        combine(forms, "x")
 
 
 @pytest.mark.parametrize("made", [np.exp, lambda x: x.space.namespace.exp(x)])
