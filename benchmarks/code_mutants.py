@@ -74,6 +74,8 @@ SURVIVORS = {
     ),
     "engines/affine/clients.py: ClientNumbers: self._known.pop(next(iter(self._known))) -> "
     "nothing": "killed by test_maps_of_few_step_sizes_are_kept, which is new",
+    "engines/clients/quadratic_clients.py: QuadraticClients: self._problem.sigma > 0 -> "
+    "self._problem.sigma > 1": "killed by test_little_noise_is_noise, which is new",
     "theorems/sa_fl/proof_5.py: _gradients_paid_by_losses: 15 * kappa * (1 + kappa) -> "
     "15 * kappa / (1 + kappa)": (
         "killed by test_which_steps_do_not_follow, whose turn did not come in time"

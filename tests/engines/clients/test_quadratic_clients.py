@@ -368,3 +368,25 @@ def test_rounding_of_powers_is_bounded(hessian: str, lr: str, steps: int) -> Non
     change = clients.local_sgd(np.ones((1, 1)), here, steps=steps, lr=float(lr))
     exact = (1 - Fraction(lr) * Fraction(hessian)) ** steps - 1
     assert abs(Fraction(float(change[0, 0, 0])) - exact) <= Fraction(clients.power_rounding)
+
+
+@pytest.mark.parametrize("hessians", [[[1.0]], [[[1.0]], [[1.0]]]], ids=["shared", "own"])
+def test_little_noise_is_noise(hessians: list) -> None:
+    """h = 1, sigma = 1/2, steps of 1/2, all draws 1: a step moves by 1/4, and the next gradient."""
+
+    class Ones:
+        def normal(self, replica_of_row: np.ndarray, width: int) -> np.ndarray:
+            return np.ones((replica_of_row.size, width))
+
+    x, who, alone = np.ones((1, 1)), np.array([[True, False]]), np.array([[1.0, 0.0]])
+    found = []
+    for sigma in (0.0, 0.5):
+        problem = QuadraticProblem(hessians, [[0.0], [0.0]], sigma=sigma)
+        clients = QuadraticClients(problem, Ones())
+        each = clients.local_sgd(x, who, steps=1, lr=0.5)[0, 0]
+        total = clients.summed_local_sgd(x, who, alone, steps=1, lr=0.5)[0]
+        gradients = clients.summed_local_gradients(x, who, alone, steps=2, lr=0.5)[0]
+        found.append(np.concatenate([each, total, gradients]))
+    still, noisy = found
+    assert still == pytest.approx([-0.5, -0.5, 1.5], rel=1e-12)
+    assert abs(noisy - still) == pytest.approx([0.25, 0.25, 0.25], rel=1e-12)
