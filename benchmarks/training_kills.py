@@ -1,24 +1,31 @@
 """Training that is killed at random moments, by SIGKILL, and gone on with: ``--kills 24``.
 
-The page and the runs in the end must be those of a training that nobody disturbed, byte for byte,
-and nothing may be left behind. Needs the extra ``torch``.
+The page and what the checkpoints hold in the end must be those of a training that nobody disturbed,
+and no other file may be left. Each process is forked with all imports made. Needs the extra
+``torch``.
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
-EXPERIMENT = Path(__file__).parents[1] / "experiments" / "digits.toml"
-COMMAND = (sys.executable, "-m", "fltheory", "train", EXPERIMENT, "--out", "runs")
-SMALL = ("--set", "seeds=[0]", "--checkpoint-every", "2", "--page", "page.md")
-LONGEST_SECONDS = 600
+import torch
+
+from fltheory import cli
+from fltheory.hardware import training as imported_before_forks
+
+EXPERIMENT = Path(__file__).resolve().parents[1] / "experiments" / "digits.toml"
+SMALL = ("--set", "seeds=[0]", "--checkpoint-every", "2", "--page", "page.md", "--out", "runs")
 
 
 def main() -> None:
@@ -27,75 +34,75 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--seed", type=int, default=20261123)
     asked = parser.parse_args()
+    assert imported_before_forks
     chance = random.Random(asked.seed)
-    words = [*COMMAND, *SMALL, "--set", f"training.rounds={asked.rounds}"]
+    words = [
+        "fltheory",
+        "train",
+        str(EXPERIMENT),
+        *SMALL,
+        "--set",
+        f"training.rounds={asked.rounds}",
+    ]
     with tempfile.TemporaryDirectory() as place:
         whole = Path(place) / "whole"
         begun = time.perf_counter()
-        _started(words, whole).wait(LONGEST_SECONDS)
-        # Killed so often, a training ends about now and then; another is begun in its place.
-        share = (time.perf_counter() - begun) / asked.kills
-        kills, trainings = 0, 0
+        _started(words, whole).join()
+        expected = result(whole)
+        share = 1.2 * (time.perf_counter() - begun) / asked.kills
+        kills, trainings, begun_files = 0, 0, 0
         while kills < asked.kills:
             folder = Path(place) / f"killed-{trainings}"
             trainings += 1
-            kills += _killed_until_it_ends(words, folder, asked.kills - kills, share, chance)
-            if result(folder) != result(whole):
+            # Killed so often, a training may end before; another is begun then.
+            while (training := _started(words, folder)).is_alive() and kills < asked.kills:
+                training.join(chance.uniform(0.05, share))
+                if not training.is_alive():
+                    break
+                os.kill(training.pid or 0, signal.SIGKILL)
+                training.join()
+                kills += 1
+                begun_files += any(path.name.startswith(".") for path in folder.glob("runs/*"))
+            training.join()
+            if result(folder) != expected:
                 sys.exit(f"ANOTHER RESULT after {kills} kills")
-        print(f"{kills} kills of {trainings} trainings: the same {len(result(whole))} files")
+    print(
+        f"{kills} kills of {trainings} trainings of {asked.rounds} rounds, {begun_files} of them "
+        f"while a file was being written: the same page and {len(expected) - 1} runs"
+    )
 
 
-def _killed_until_it_ends(
-    words: list[object], folder: Path, kills: int, share: float, chance: random.Random
-) -> int:
-    """Kill a training at random moments until it has ended, or was killed so often."""
-    done = 0
-    while True:
-        training = _started(words, folder)
-        if done == kills:
-            training.wait(LONGEST_SECONDS)
-            return done
-        _wait_for_work(training, folder)
-        time.sleep(chance.uniform(0, share))
-        if training.poll() is not None:
-            return done
-        training.send_signal(signal.SIGKILL)
-        training.wait()
-        done += 1
-        left = sorted(path.name for path in (folder / "runs").iterdir())
-        print(f"kill {done}: {len(left)} files, {sum(map(_is_begun, left))} begun", flush=True)
-
-
-def _started(words: list[object], folder: Path) -> subprocess.Popen[bytes]:
+def _started(words: list[str], folder: Path) -> ForkProcess:
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen(list(map(str, words)), cwd=folder, stdout=subprocess.DEVNULL)
+    process = multiprocessing.get_context("fork").Process(target=_trained, args=(words, folder))
+    process.start()
+    return process
 
 
-def _wait_for_work(training: subprocess.Popen[bytes], folder: Path) -> None:
-    """Wait until a checkpoint is written: before that there is nothing to lose."""
-    before = _written(folder)
-    while training.poll() is None and _written(folder) == before:
-        time.sleep(0.002)
+def _trained(words: list[str], folder: Path) -> None:
+    os.chdir(folder)
+    sys.argv = words
+    with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        cli.main()
 
 
-def _written(folder: Path) -> list[tuple[str, int]]:
-    found = []
-    for path in sorted((folder / "runs").glob("*")):
-        try:
-            found.append((path.name, path.stat().st_mtime_ns))
-        except FileNotFoundError:
-            continue
-    return found
+def result(folder: Path) -> dict[str, str]:
+    """Return what every file of a training holds, by name."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): _held(path) for path in files}
 
 
-def _is_begun(name: str) -> bool:
-    return name.startswith(".")
+def _held(path: Path) -> str:
+    if path.suffix != ".pt":
+        return path.read_text(encoding="utf-8")
+    # Bytes of torch's archives tell apart what was read and what was made.
+    return repr(_plain(torch.load(path, weights_only=True)))
 
 
-def result(folder: Path) -> dict[str, bytes]:
-    """Return every file of a training, by name."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in sorted(value.items())}
+    return value.tolist() if isinstance(value, torch.Tensor) else value
 
 
 if __name__ == "__main__":
