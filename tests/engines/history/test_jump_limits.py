@@ -256,3 +256,17 @@ def test_a_round_beyond_floats_has_no_limit() -> None:
             Setting(FedAvg(1e3, 120), problem, MarkovOnOff([0.5, 0.5], 0.5), 1, problem.x_star)
         )
     )
+
+
+def test_what_rounds_too_much_is_not_answered() -> None:
+    """One round in three makes squares 10^8 times as large, the next forgets the model.
+
+    So X is 10^8 there, and an error of 1.1e-16 in it times 10^8 in the residual is not below 1/2
+    after half a dozen operations.
+    """
+    problem = QuadraticProblem([[[1e4 + 1]], [[1.0]]], [[0.0], [1.0]])
+    chain = FiniteChain([[0.0, 1.0], [0.5, 0.5]], np.eye(2))
+    with pytest.raises(ArithmeticError, match="could not be solved for well enough"):
+        stationary(Setting(FedAvg(1.0, 1), problem, chain, 1, problem.x_star))
+    milder = QuadraticProblem([[[1e3 + 1]], [[1.0]]], [[0.0], [1.0]])
+    assert stationary(Setting(FedAvg(1.0, 1), milder, chain, 1, milder.x_star)).converges
