@@ -50,7 +50,7 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
         (("map", "my/1"), "theorem must have a regime or a family to be mapped, got my/1"),
         (("verify", "my"), "theorems must have a regime to be verified in, got my/1: none has one"),
         (("falsify", "my/1"), "settings must be given for my/1, which has no regimes"),
-        (("falsify", "my/1", "--repairs"), "theorem must have a repair ("),
+        (("falsify", "my/1", "--repairs"), "theorem must be refuted to be corrected, got my/1"),
         (("prove", "my/1"), "quantities of my/1 must say which number of a setting D_0 is"),
     ],
 )

@@ -10,11 +10,12 @@ import pytest
 from fltheory.algorithms import Constant, FedAvg, Harmonic, Scheduled
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact
-from fltheory.engines.affine.probe import Probe, SetMaps
+from fltheory.engines.affine.probe import Probe
 from fltheory.engines.rounds import each_round
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems import QuadraticProblem
+from fltheory.validation import FloatArray
 
 PARTICIPATION = [Bernoulli([0.5, 0.5]), MarkovOnOff([0.5, 0.5], [0.5, 0.5])]
 
@@ -42,15 +43,21 @@ def test_what_stays_is_made_once_and_checked(algorithm: FedAvg | Scheduled) -> N
 def test_maps_are_compared_with_rounds_on_numbers_in_the_rounds_that_are_checked(
     participation: Participation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compare, slopes = Probe.check, []
+    compare, least = Probe.check, []
 
-    def noted(probe: Probe, masks: Masks, maps: SetMaps, rng: np.random.Generator) -> None:
-        slopes.append(float(maps.slopes.min()))
-        compare(probe, masks, maps, rng)
+    def noted(
+        probe: Probe,
+        masks: Masks,
+        slopes: FloatArray,
+        offsets: FloatArray,
+        rng: np.random.Generator,
+    ) -> None:
+        least.append(float(slopes.min()))
+        compare(probe, masks, slopes, offsets, rng)
 
     monkeypatch.setattr(Probe, "check", noted)
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     algorithm = Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0))
     exact(Setting(algorithm, problem, participation, rounds=9, x0=[3.0]))
     # With one client there, a round of step eta takes x - c to (1 - eta) (x - c).
-    assert slopes == pytest.approx([1 - 1 / (1 + index) for index in (1, 2, 4, 8)])
+    assert least == pytest.approx([1 - 1 / (1 + index) for index in (1, 2, 4, 8)])
