@@ -93,3 +93,12 @@ def test_bad_input_is_named(changed: dict[str, Any], message: str) -> None:
     arguments = {"aggregation_weights": (1.0, 2.0), "client_lr": 0.1, "local_steps": 2}
     with pytest.raises(ValueError, match=message):
         WeightedFedAvg(**(arguments | changed))
+
+
+def test_pulls_at_the_limit_by_hand() -> None:
+    """``pi_i q_i`` times what the client moves by, 3 and 5: as often as the client is there."""
+    algorithm = WeightedFedAvg((2.0, 3.0), 0.1, 1)
+    found = algorithm.limit_pulls(
+        MarkovOnOff([0.25, 0.5], 0.2), lambda steps, lr: np.array([3.0, 5.0])
+    )
+    assert found.tolist() == [1.5, 7.5]
