@@ -125,3 +125,15 @@ def test_observed_quantities_are_found_by_name(two_points: QuadraticProblem) -> 
     assert run["G_2"].shape == run["squared_gradient"].shape == (4,)
     with pytest.raises(ValueError, match=r"name must be one of squared_distance.*G_4, got 'G_3'"):
         run["G_3"]
+
+
+def test_error_of_a_form_by_hand() -> None:
+    """3 s^2 + 2 x 5 s - 7 with E s^2 = 16, a distance of 4.
+
+    Of moments 3 x .3 + 2 x 5 x .2; of reading out a hundredth (the roundings of floats are far
+    below) of 3 x 16 + 2 x 5 x 4 + 7; of an origin that is off by a tenth
+    .1 (3 (2 x 4 + .1) + 2 x 5).
+    """
+    form = QuadraticForm(np.array([[3.0]]), np.array([5.0]), -7.0, relative_error=0.01)
+    found = form.error(np.array([16.0]), np.array([0.3]), np.array([0.2]), 0.1)
+    assert found.tolist() == pytest.approx([2.9 + 0.95 + 3.43], rel=1e-12)
