@@ -79,6 +79,10 @@ _TAKEN = (
     "Jensen's inequality for the averaged iterate.",
 )
 
+_OF_A_1_AND_A_3 = sp.Le(
+    _next,
+    _d - _GAMMA_T * _steps + 2 * _eta * E * _at_minimiser + _local + _eta**2 * E * _noise,
+)
 _ONE_ROUND = (
     Step(
         "Lemma 2, A_1 and A_3",
@@ -93,14 +97,7 @@ _ONE_ROUND = (
                 sp.Le(_norm, E * Q * _squares),
                 sp.Le(_squares, 2 * L * _steps),
             ),
-            claimed=sp.Le(
-                _next,
-                _d
-                - _GAMMA_T * _steps
-                + 2 * _eta * E * _at_minimiser
-                + _local
-                + _eta**2 * E * _noise,
-            ),
+            claimed=_OF_A_1_AND_A_3,
             multipliers=(_ONE, _ONE, _eta**2, _eta**2 * (E * Q + 1)),
         ),
     ),
@@ -109,14 +106,7 @@ _ONE_ROUND = (
         "d_next <= d - gamma (1 - eta L) E X + 2 L eta^2 E (EQ+2) C + 2 Z + eta^2 E s",
         Implied(
             given=(
-                sp.Le(
-                    _next,
-                    _d
-                    - _GAMMA_T * _steps
-                    + 2 * _eta * E * _at_minimiser
-                    + _local
-                    + _eta**2 * E * _noise,
-                ),
+                _OF_A_1_AND_A_3,
                 sp.Ge(
                     _steps,
                     (1 - L * _eta) * E * (_X + _at_minimiser) - _local / (2 * _eta),
