@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -26,6 +27,19 @@ def certificate_file(tmp_path: Path) -> Path:
 
 Words = tuple[object, ...]
 """Of a command line; the last is the file that is its result."""
+
+
+def said_and_written(
+    command: Callable[..., tuple[int, str, str]], words: Words, *options: object
+) -> tuple[str, bytes]:
+    """Run it anew; return what it says, but for where things were written, and its result."""
+    result = Path(str(words[-1]))
+    result.unlink(missing_ok=True)
+    status, out, err = command(*words, *options)
+    assert (status, err) == (0, "")
+    said = [line for line in out.splitlines() if "written to" not in line]
+    return "\n".join(said), result.read_bytes()
+
 
 FEW = ("sa-fl/4", "sa-fl/5")
 

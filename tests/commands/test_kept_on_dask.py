@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fltheory.sweep import Store
-from tests.commands.conftest import Words
+from tests.commands.conftest import Words, said_and_written
 
 distributed = pytest.importorskip("distributed")
 
@@ -34,15 +35,8 @@ def test_a_worker_is_killed_midway_and_the_result_is_the_same(
     tmp_path: Path,
 ) -> None:
     words: Words = request.getfixturevalue(name)
-    result = Path(str(words[-1]))
+    done = partial(said_and_written, fltheory_command, words)
     killed: list[int] = []
-
-    def done(*options: object) -> tuple[str, bytes]:
-        result.unlink(missing_ok=True)
-        status, out, err = fltheory_command(*words, *options)
-        assert (status, err) == (0, "")
-        said = [line for line in out.splitlines() if "written to" not in line]
-        return "\n".join(said), result.read_bytes()
 
     def add_and_kill(store: Store, rows) -> None:
         add(store, rows)

@@ -65,7 +65,7 @@ class MomentMap:
         """Constants of the recursion of the rounding error."""
         law, n = self.law, self.size
         slopes, offsets = law.moving
-        # Scheduled algorithms need both every round, and one call costs as much as the work.
+        # Both in one call: scheduled algorithms need them every round, and calls cost time there.
         norms = np.linalg.svd(np.stack([law.gram, law.mean_slope]), compute_uv=False)[:, 0]
         slope_norms = np.sqrt((slopes**2).sum(axis=(1, 2)))
         offset_norms = np.sqrt((offsets**2).sum(axis=1))

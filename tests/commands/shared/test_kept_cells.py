@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fltheory import cli
 from fltheory.sweep import Store
-from tests.commands.conftest import Words
+from tests.commands.conftest import Words, said_and_written
 from tests.sweep.killed import killed_after
 
 # Points; mutants; two searches about the refuted statement, one of the other, and its two regimes.
@@ -30,13 +31,7 @@ def test_killed_and_gone_on_with_the_result_is_the_same(
     monkeypatch.setattr("fltheory.sweep.running.processors", lambda: 1)
     result = Path(str(words[-1]))
 
-    def done(*store: object) -> tuple[str, bytes]:
-        result.unlink(missing_ok=True)
-        status, out, err = fltheory_command(*words, *store)
-        assert (status, err) == (0, "")
-        said = [line for line in out.splitlines() if "written to" not in line]
-        return "\n".join(said), result.read_bytes()
-
+    done = partial(said_and_written, fltheory_command, words)
     alone = done()
     path = tmp_path / "killed.db"
 
