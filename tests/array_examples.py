@@ -36,7 +36,7 @@ from fltheory.learnability.population import as_population
 from fltheory.learnability.server_assisted import sample_server_assisted, worst_minimiser
 from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import MarkovOnOff
-from fltheory.participation.like_clients import LikeClients
+from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective

@@ -11,8 +11,8 @@ from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
-from fltheory.participation.markov_on_off import MarkovOnOff
-from fltheory.participation.mean_shares import mean_shares
+from fltheory.participation.inclusions.mean_shares import mean_shares
+from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

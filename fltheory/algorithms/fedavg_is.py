@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.client_constants import on_backend
-from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

@@ -12,7 +12,7 @@ from scipy import special
 from fltheory import validation
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
 from fltheory.participation.base import Participation
-from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 _NEARLY_ONE = 1 - 1e-9

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.bernoulli import Bernoulli
+from fltheory.participation.independent_rounds.bernoulli import Bernoulli
 from fltheory.participation.known_path import known_path
-from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

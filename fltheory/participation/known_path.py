@@ -8,8 +8,8 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.cyclic import Cyclic
-from fltheory.participation.trace import Trace
+from fltheory.participation.with_memory.cyclic import Cyclic
+from fltheory.participation.with_memory.trace import Trace
 
 
 def known_path(participation: Participation, rounds: int) -> Masks | None:

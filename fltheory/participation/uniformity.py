@@ -12,9 +12,9 @@ import numpy as np
 
 from fltheory.exact_or_float import is_exact, number
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.cyclic import Cyclic
-from fltheory.participation.subsets import counted
-from fltheory.participation.uniform_subset import UniformSubset
+from fltheory.participation.inclusions.subsets import counted
+from fltheory.participation.independent_rounds.uniform_subset import UniformSubset
+from fltheory.participation.with_memory.cyclic import Cyclic
 
 _MOST_SETS = 65_536
 _ROUNDING = 1e-12

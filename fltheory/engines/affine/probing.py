@@ -21,7 +21,7 @@ from fltheory.engines.moments.client_sums import law_of_sums
 from fltheory.engines.moments.sums_by_size import by_size
 from fltheory.engines.moments.swaps import by_swaps
 from fltheory.participation.base import Masks, Participation, SizedInclusions
-from fltheory.participation.subsets import counted
+from fltheory.participation.inclusions.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 

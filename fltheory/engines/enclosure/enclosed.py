@@ -44,7 +44,7 @@ from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Participation
 from fltheory.participation.exact_law import ExactLaw, ExactlyKnown
-from fltheory.participation.subsets import counted
+from fltheory.participation.inclusions.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 

@@ -36,7 +36,7 @@ from fltheory.engines.setting import Setting
 from fltheory.exact_or_float import largest_norm, solve
 from fltheory.participation import Bernoulli, Cyclic, FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.participation.base import Participation
-from fltheory.participation.chain_structure import exact_stationary_law
+from fltheory.participation.with_memory.chain_structure import exact_stationary_law
 from fltheory.problems.ball import Ball
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices

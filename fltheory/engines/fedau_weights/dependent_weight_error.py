@@ -30,7 +30,7 @@ from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cut
 from fltheory.exact_or_float import is_exact
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.chains import checked_masks
+from fltheory.participation.with_memory.chains import checked_masks
 from fltheory.validation import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)

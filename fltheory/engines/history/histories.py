@@ -29,7 +29,7 @@ from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.state_layout import joined
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.chains import Stateful, States
+from fltheory.participation.with_memory.chains import Stateful, States
 from fltheory.validation import FloatArray
 
 MOST_HISTORIES = 50_000

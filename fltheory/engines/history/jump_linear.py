@@ -22,7 +22,7 @@ from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
-from fltheory.participation.chains import Stateful
+from fltheory.participation.with_memory.chains import Stateful
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 

@@ -39,7 +39,7 @@ from fltheory.engines.moments.deviations import (
     absolute_norm,
 )
 from fltheory.participation.base import Participation
-from fltheory.participation.inclusions import (
+from fltheory.participation.inclusions.correlations import (
     GroupedInclusions,
     Inclusions,
     TooManyGroupsError,

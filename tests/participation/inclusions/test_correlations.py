@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, UniformSubset
-from fltheory.participation.inclusions import GroupedInclusions, TooManyGroupsError
-from fltheory.participation.like_clients import LikeClients, _binomial
+from fltheory.participation.inclusions.correlations import GroupedInclusions, TooManyGroupsError
+from fltheory.participation.inclusions.like_clients import LikeClients, _binomial
 
 
 @st.composite

@@ -18,7 +18,7 @@ from typing import Protocol, TypeGuard
 import numpy as np
 
 from fltheory.participation.base import Participation
-from fltheory.participation.like_clients import LikeClients
+from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 

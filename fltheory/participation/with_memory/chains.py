@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.decimals import normalised
-from fltheory.participation import chain_structure
 from fltheory.participation.base import Masks
-from fltheory.participation.chain_structure import Mixing
 from fltheory.participation.exact_law import ExactLaw, chain_law
+from fltheory.participation.with_memory import chain_structure
+from fltheory.participation.with_memory.chain_structure import Mixing
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 

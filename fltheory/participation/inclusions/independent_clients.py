@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from fltheory.participation.base import Masks
-from fltheory.participation.inclusions import Inclusions, check_paired, of_available
-from fltheory.participation.like_clients import LikeClients
-from fltheory.participation.subsets import between
+from fltheory.participation.inclusions.correlations import Inclusions, check_paired, of_available
+from fltheory.participation.inclusions.like_clients import LikeClients
+from fltheory.participation.inclusions.subsets import between
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.participation.bernoulli import Bernoulli
+from fltheory.participation.independent_rounds.bernoulli import Bernoulli
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

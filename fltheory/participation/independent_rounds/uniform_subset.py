@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.exact_law import ExactLaw, independent_law
-from fltheory.participation.inclusions import Inclusions, check_paired, of_uniform_subset
-from fltheory.participation.subsets import of_size
+from fltheory.participation.inclusions.correlations import (
+    Inclusions,
+    check_paired,
+    of_uniform_subset,
+)
+from fltheory.participation.inclusions.subsets import of_size
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

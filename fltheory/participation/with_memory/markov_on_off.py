@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 from fltheory import exact_or_float, validation
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
-from fltheory.participation.chain_structure import Mixing
-from fltheory.participation.chains import FiniteChain, ProductStates, States
 from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.independent_clients import IndependentClients, sets_present
-from fltheory.participation.subsets import between
+from fltheory.participation.inclusions.independent_clients import IndependentClients, sets_present
+from fltheory.participation.inclusions.subsets import between
+from fltheory.participation.with_memory.chain_structure import Mixing
+from fltheory.participation.with_memory.chains import FiniteChain, ProductStates, States
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10

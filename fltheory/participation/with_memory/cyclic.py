@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.chains import LoopStates, States
 from fltheory.participation.exact_law import ExactLaw, chain_law
+from fltheory.participation.with_memory.chains import LoopStates, States
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

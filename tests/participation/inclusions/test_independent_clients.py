@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff
 from fltheory.participation.base import SizedInclusions
-from fltheory.participation.independent_clients import (
+from fltheory.participation.inclusions.independent_clients import (
     law_of_number,
     pairs_present,
     sets_present,

@@ -9,8 +9,8 @@ from itertools import chain, product
 import numpy as np
 
 from fltheory import validation
-from fltheory.participation.chains import FiniteChain
-from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.with_memory.chains import FiniteChain
+from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 _MOST_STATES = 4096

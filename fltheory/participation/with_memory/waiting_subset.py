@@ -10,12 +10,12 @@ from functools import cached_property
 import numpy as np
 
 from fltheory.participation.base import Masks
-from fltheory.participation.bernoulli import Bernoulli
-from fltheory.participation.chain_structure import stationary_law
-from fltheory.participation.chains import MatrixStates, States
-from fltheory.participation.subset_of_available import SubsetOfAvailable
-from fltheory.participation.subsets import between
-from fltheory.participation.uniform_subset import UniformSubset
+from fltheory.participation.inclusions.subsets import between
+from fltheory.participation.independent_rounds.bernoulli import Bernoulli
+from fltheory.participation.independent_rounds.subset_of_available import SubsetOfAvailable
+from fltheory.participation.independent_rounds.uniform_subset import UniformSubset
+from fltheory.participation.with_memory.chain_structure import stationary_law
+from fltheory.participation.with_memory.chains import MatrixStates, States
 from fltheory.validation import FloatArray
 
 _AT_ONCE = 1024

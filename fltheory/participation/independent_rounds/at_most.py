@@ -13,13 +13,13 @@ import numpy as np
 
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
-from fltheory.participation.bernoulli import Bernoulli
 from fltheory.participation.exact_law import ExactLaw, independent_law
-from fltheory.participation.inclusions import Inclusions, of_available
-from fltheory.participation.independent_clients import law_of_number, weighted_pairs
-from fltheory.participation.like_clients import LikeClients
-from fltheory.participation.subset_of_available import SubsetOfAvailable
-from fltheory.participation.subsets import of_size
+from fltheory.participation.inclusions.correlations import Inclusions, of_available
+from fltheory.participation.inclusions.independent_clients import law_of_number, weighted_pairs
+from fltheory.participation.inclusions.like_clients import LikeClients
+from fltheory.participation.inclusions.subsets import of_size
+from fltheory.participation.independent_rounds.bernoulli import Bernoulli
+from fltheory.participation.independent_rounds.subset_of_available import SubsetOfAvailable
 from fltheory.validation import FloatArray
 
 

@@ -14,7 +14,7 @@ from fltheory import validation
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
 from fltheory.participation.exact_law import ExactLaw, independent_law
-from fltheory.participation.independent_clients import IndependentClients, sets_present
+from fltheory.participation.inclusions.independent_clients import IndependentClients, sets_present
 from fltheory.validation import FloatArray
 
 

@@ -1,0 +1,1 @@
+"""Processes whose rounds are independent and alike."""

@@ -1,0 +1,1 @@
+"""Processes whose rounds hang on those before: chains, cycles, records, waiting for a subset."""
