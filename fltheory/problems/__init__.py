@@ -3,11 +3,11 @@
 from fltheory.problems.ball import Ball
 from fltheory.problems.base import Problem
 from fltheory.problems.design import nonconvex, quadratic
-from fltheory.problems.log_cosh_problem import LogCoshProblem
-from fltheory.problems.logistic_problem import LogisticProblem
-from fltheory.problems.multinomial_problem import MultinomialProblem
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.problems.rippled_problem import RippledProblem
+from fltheory.problems.regression.logistic_problem import LogisticProblem
+from fltheory.problems.regression.multinomial_problem import MultinomialProblem
+from fltheory.problems.tilted.log_cosh_problem import LogCoshProblem
+from fltheory.problems.tilted.rippled_problem import RippledProblem
 
 __all__ = [
     "Ball",

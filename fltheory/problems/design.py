@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.problems.rippled_problem import RippledProblem
+from fltheory.problems.tilted.rippled_problem import RippledProblem
 from fltheory.problems.weights import checked_target_weights, weighted_mean
 from fltheory.validation import FloatArray
 

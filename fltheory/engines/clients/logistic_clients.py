@@ -7,7 +7,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.algorithms.contract import Clients
 from fltheory.participation.base import Masks
-from fltheory.problems.logistic_problem import LogisticProblem
+from fltheory.problems.regression.logistic_problem import LogisticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
 

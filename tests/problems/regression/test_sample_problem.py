@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fltheory.problems.sample_problem import SampleProblem
+from fltheory.problems.regression.sample_problem import SampleProblem
 from fltheory.validation import FloatArray
 
 DATA = [np.array([[1.0], [3.0]]), np.array([[6.0]])]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 
 from fltheory.problems import LogisticProblem, MultinomialProblem
-from fltheory.problems import multinomial_losses as module
-from tests.problems.multinomial_cases import hessian, of_client, points, problem
+from fltheory.problems.regression import multinomial_losses as module
+from tests.problems.regression.multinomial_cases import hessian, of_client, points, problem
 
 
 def sample_losses(it, x):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import root
 
-from fltheory.problems import multinomial_optimum
-from fltheory.problems.multinomial_optimum import certify, minimise
-from tests.problems.multinomial_cases import hessian, points, problem
+from fltheory.problems.regression import multinomial_optimum
+from fltheory.problems.regression.multinomial_optimum import certify, minimise
+from tests.problems.regression.multinomial_cases import hessian, points, problem
 
 
 @settings(max_examples=20)

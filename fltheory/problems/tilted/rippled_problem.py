@@ -17,7 +17,7 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fltheory.problems.tilted_problem import TiltedProblem
+from fltheory.problems.tilted.tilted_problem import TiltedProblem
 from fltheory.validation import FloatArray
 
 

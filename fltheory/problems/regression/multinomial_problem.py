@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from fltheory.problems.multinomial_losses import MultinomialLosses
-from fltheory.problems.multinomial_optimum import Optimum, minimise
+from fltheory.problems.regression.multinomial_losses import MultinomialLosses
+from fltheory.problems.regression.multinomial_optimum import Optimum, minimise
 from fltheory.validation import FloatArray
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fltheory.problems import MultinomialProblem
-from fltheory.problems.multinomial_losses import probabilities
+from fltheory.problems.regression.multinomial_losses import probabilities
 
 SIZES = (3, 6, 2)
 

@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fltheory.problems.multinomial_losses import MultinomialLosses, probabilities, with_intercept
+from fltheory.problems.regression.multinomial_losses import (
+    MultinomialLosses,
+    probabilities,
+    with_intercept,
+)
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

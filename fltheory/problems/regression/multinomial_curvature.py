@@ -11,8 +11,12 @@ import math
 
 import numpy as np
 
-from fltheory.problems.multinomial_losses import MultinomialLosses, probabilities, with_intercept
-from fltheory.problems.multinomial_optimum import Hessian
+from fltheory.problems.regression.multinomial_losses import (
+    MultinomialLosses,
+    probabilities,
+    with_intercept,
+)
+from fltheory.problems.regression.multinomial_optimum import Hessian
 from fltheory.validation import FloatArray
 
 _MOST = 0.5

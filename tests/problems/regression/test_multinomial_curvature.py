@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.problems import MultinomialProblem
-from fltheory.problems.multinomial_curvature import curvature_at, curvature_bound
-from tests.problems.multinomial_cases import hessian, points, problem
+from fltheory.problems.regression.multinomial_curvature import curvature_at, curvature_bound
+from tests.problems.regression.multinomial_cases import hessian, points, problem
 
 
 def largest(it, x):

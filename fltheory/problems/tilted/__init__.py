@@ -1,0 +1,1 @@
+"""Clients whose losses differ by linear terms only, convex or not."""
