@@ -70,7 +70,7 @@ def command(
     from fltheory.advice.on_digits import train_on_digits
     from fltheory.logs import read_log
     from fltheory.report.figures.advice_figure import write_advice_figure
-    from fltheory.report.terminal.advice_report import (
+    from fltheory.report.terminal.deployments.advice_report import (
         advice_table,
         assumptions,
         check_table,

@@ -34,7 +34,7 @@ def command(
 ) -> None:
     """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
     from fltheory.fedau import BestCutoff, best_cutoff
-    from fltheory.report.terminal.cutoff_report import (
+    from fltheory.report.terminal.deployments.cutoff_report import (
         client_cutoff_table,
         cutoff_table,
         write_cutoffs,

@@ -94,7 +94,7 @@ def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
 
     A reading that was written as a whole, or a claimed order, is searched as a whole.
     """
-    from fltheory.report.terminal.survival_text import survival_text
+    from fltheory.report.terminal.refutation_text import survival_text
     from fltheory.theorems.correction import correction
     from fltheory.verify.search.survival import survival
 

@@ -47,7 +47,7 @@ def command(
 ) -> None:
     """Train the models of a paper's table, and print it beside the paper's figures."""
     from fltheory import validation
-    from fltheory.report.terminal.training_report import (
+    from fltheory.report.terminal.deployments.training_report import (
         training_page,
         training_summary,
         training_table,

@@ -51,7 +51,7 @@ def command(
     ] = None,
 ) -> None:
     """Find the aggregation weights that minimise CA-Fed's bound on the error."""
-    from fltheory.report.terminal.weights_report import (
+    from fltheory.report.terminal.deployments.weights_report import (
         weights_summary,
         weights_table,
         write_trade_off,

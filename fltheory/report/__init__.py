@@ -2,8 +2,8 @@
 
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.terminal.deployments.weights_report import weights_figure
 from fltheory.report.terminal.verdict_table import summary
-from fltheory.report.terminal.weights_report import weights_figure
 
 __all__ = [
     "figure",

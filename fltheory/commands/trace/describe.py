@@ -33,7 +33,7 @@ def command(
 
     from fltheory.logs import describe, read_log
     from fltheory.report.figures.log_figure import write_log_figure
-    from fltheory.report.terminal.log_report import fits_table, log_summary
+    from fltheory.report.terminal.deployments.log_report import fits_table, log_summary
     from fltheory.whole_file import write_whole
 
     check_figures(figure=figure)

@@ -1,14 +1,15 @@
-"""What a search for a refutation found, and what a certificate says, in a few lines."""
+"""What a search for a refutation found, what a certificate says, and what a repair survived."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from fltheory.decimals import fraction_text
 from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.kept_witness import KeptWitness
 from fltheory.verify.safari.rate_falsification import RateFalsification
+from fltheory.verify.search.survival import Survival
 
 
 def rate_falsification_text(found: RateFalsification) -> str:
@@ -69,6 +70,23 @@ def kept_witness_lines(witness: KeptWitness) -> tuple[str, ...]:
             for check in verdict.hypotheses
         ),
     )
+
+
+def survival_text(survival: Survival) -> str:
+    """Return the search of the repaired statement, and whether each mend is needed."""
+    return "\n".join(_survival_lines(survival))
+
+
+def _survival_lines(survival: Survival) -> Iterator[str]:
+    found = survival.search
+    yield str(found)
+    if found.witness is None:
+        yield f"{found.theorem} ({found.reading}) survives the search, which is not a proof"
+    for mend, without in survival.without:
+        fate = "refuted without it" if without.witness else "not refuted without it"
+        yield f"  {mend.about} [{mend.source}]: {fate}"
+        if without.witness:
+            yield from (f"    {line}" for line in without.witness.lines)
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

@@ -9,7 +9,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fltheory.report.terminal.training_report import training_page, training_summary, training_table
+from fltheory.report.terminal.deployments.training_report import (
+    training_page,
+    training_summary,
+    training_table,
+)
 
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"

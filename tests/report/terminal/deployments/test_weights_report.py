@@ -11,7 +11,11 @@ from rich.console import Console
 
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.report import weights_figure
-from fltheory.report.terminal.weights_report import weights_summary, weights_table, write_weights
+from fltheory.report.terminal.deployments.weights_report import (
+    weights_summary,
+    weights_table,
+    write_weights,
+)
 from fltheory.verify import Outcome
 from fltheory.weights.client_weights import of_problem
 from fltheory.weights.optimum import solve

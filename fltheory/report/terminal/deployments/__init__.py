@@ -1,0 +1,1 @@
+"""What those who train read: advice on a log, weights, cut-offs, trained experiments."""
