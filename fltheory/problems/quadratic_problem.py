@@ -25,6 +25,7 @@ from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import ClientIndices, FloatArray
 
 _SYMMETRY_TOLERANCE = 64 * np.finfo(np.float64).eps
+_CLIENTS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +170,7 @@ class QuadraticProblem(ReadOnlyArrays):
         centre = weighted_mean(self.optima, self.alpha)
         if self.shared_hessian:
             return centre
-        pull = self._hessian_times(self.optima - centre)
+        pull = _times(self.hessians, self.optima - centre)
         return centre + np.linalg.solve(self.mean_hessian, self.alpha @ pull)
 
     @cached_property
@@ -181,27 +182,28 @@ class QuadraticProblem(ReadOnlyArrays):
         for their decimals. Divided by a lower bound on the curvature of F, that is the distance.
         """
         unit = float(np.finfo(np.float64).eps)
-        offsets = self.x_star - self.optima
-        far = np.linalg.norm(np.abs(self.optima) + np.abs(self.x_star), axis=1)
-        norms = np.linalg.norm(self.hessians, axis=(-2, -1))
-        each = norms * (2 * far + (self.dim + 4) * np.linalg.norm(offsets, axis=1))
-        # Sums over clients, and weights that are decimals.
-        summed = (self.n_clients + 4) * norms * np.linalg.norm(offsets, axis=1)
-        residual = float(np.linalg.norm(self.alpha @ self._hessian_times(offsets)))
-        lost = unit * float(self.alpha @ (each + summed))
+        pull, lost = np.zeros(self.dim), 0.0
+        for first in range(0, self.n_clients, _CLIENTS_AT_ONCE):
+            some = slice(first, first + _CLIENTS_AT_ONCE)
+            hessians = self.hessians if self.shared_hessian else self.hessians[some]
+            optima, alpha = self.optima[some], self.alpha[some]
+            offsets = self.x_star - optima
+            far = np.linalg.norm(np.abs(optima) + np.abs(self.x_star), axis=1)
+            norms = np.linalg.norm(hessians, axis=(-2, -1))
+            each = norms * (2 * far + (self.dim + 4) * np.linalg.norm(offsets, axis=1))
+            # Sums over clients, and weights that are decimals.
+            summed = (self.n_clients + 4) * norms * np.linalg.norm(offsets, axis=1)
+            pull += alpha @ _times(hessians, offsets)
+            lost += unit * float(alpha @ (each + summed))
+        residual = float(np.linalg.norm(pull))
         curvatures = np.linalg.eigvalsh(self.mean_hessian)
         least = curvatures[0] - unit * (self.n_clients + 8 * self.dim) * curvatures[-1]
         return (residual + lost) / least if least > 0 else float("inf")
 
-    def _hessian_times(self, vectors: FloatArray) -> FloatArray:
-        if self.shared_hessian:
-            return vectors @ self.hessians
-        return np.einsum("iab,ib->ia", self.hessians, vectors)
-
     @cached_property
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) client gradients at x*, whose target-weighted sum is zero."""
-        return self._hessian_times(self.x_star - self.optima)
+        return _times(self.hessians, self.x_star - self.optima)
 
     @property
     def gradient_split(self) -> GradientSplit:
@@ -333,6 +335,13 @@ def _checked_hessians(hessians: ArrayLike, n_clients: int, dim: int) -> FloatArr
             f"hessians must be positive definite, got a smallest eigenvalue of {smallest:.6g}"
         )
     return read_only(symmetric)
+
+
+def _times(hessians: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return each client's Hessian, or that of all, times its vector."""
+    if hessians.ndim == 2:
+        return vectors @ hessians
+    return np.einsum("iab,ib->ia", hessians, vectors)
 
 
 def from_eigenbasis(values: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -183,6 +183,22 @@ def test_equal_optima_leave_no_rounding_behind_but_that_of_their_decimals() -> N
     assert problem.sigma_G == 0.0
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_every_one_of_many_clients_counts_in_the_bound_on_the_optimum(own: bool) -> None:
+    """One client far away, first or last of them: the bound is that of the other order."""
+    n_clients, far = 2**15, 2.0**20
+    optima = np.zeros((n_clients, 1))
+    optima[0] = far
+    hessians = np.ones((n_clients, 1, 1)) if own else [[1.0]]
+    first = QuadraticProblem(hessians, optima).x_star_error
+    last = QuadraticProblem(hessians, optima[::-1]).x_star_error
+    # Nothing rounds: x* = 2^5. By the formula the far client adds (N + 4) + (d + 4) + 2 distances,
+    # and all others, at |x*|, together as much again.
+    alone = np.finfo(float).eps * (n_clients + 11) * far / n_clients
+    assert first == pytest.approx(last, rel=1e-9)
+    assert first == pytest.approx(2 * alone, rel=1e-3)
+
+
 def test_does_not_change(two_points: QuadraticProblem) -> None:
     with pytest.raises(FrozenInstanceError):
         two_points.sigma = 1.0
