@@ -11,7 +11,7 @@ from serving import instances
 from torch import nn
 
 from fltheory.flower import local_client_app
-from fltheory.hardware.single_client import SingleClient
+from fltheory.hardware.clients.single_client import SingleClient
 
 of = instances()
 

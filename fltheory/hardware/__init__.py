@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fltheory.hardware.client_losses import client_loss, module_at
+    from fltheory.hardware.clients.client_losses import client_loss, module_at
+    from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+    from fltheory.hardware.clients.torch_clients import TorchClients
     from fltheory.hardware.gradient_file import write_gradients
-    from fltheory.hardware.local_training import LocalTraining, ServerData
-    from fltheory.hardware.torch_clients import TorchClients
 
 __all__ = [
     "LocalTraining",
@@ -24,11 +24,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "LocalTraining": "local_training",
-    "ServerData": "local_training",
-    "TorchClients": "torch_clients",
-    "client_loss": "client_losses",
-    "module_at": "client_losses",
+    "LocalTraining": "clients.local_training",
+    "ServerData": "clients.local_training",
+    "TorchClients": "clients.torch_clients",
+    "client_loss": "clients.client_losses",
+    "module_at": "clients.client_losses",
     "write_gradients": "gradient_file",
 }
 

@@ -13,7 +13,7 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
-from fltheory.hardware.torch_quadratic_clients import TorchQuadraticClients
+from fltheory.hardware.clients.torch_quadratic_clients import TorchQuadraticClients
 from fltheory.participation import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.validation import FloatArray

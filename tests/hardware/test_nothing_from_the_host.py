@@ -11,8 +11,8 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory.algorithms.contract import in_round  # noqa: E402
+from tests.hardware.clients.test_torch_clients import ALGORITHMS, DIM, name, problem  # noqa: E402
 from tests.hardware.quadratic_module import torch_clients  # noqa: E402
-from tests.hardware.test_torch_clients import ALGORITHMS, DIM, name, problem  # noqa: E402
 
 MAKERS = ("asarray", "as_tensor", "tensor", "from_numpy")
 

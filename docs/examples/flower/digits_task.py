@@ -13,11 +13,11 @@ from flwr.app import ArrayRecord, MetricRecord
 
 from fltheory.flower import local_client_app
 from fltheory.flower.layout import Layout
+from fltheory.hardware.clients.local_training import LocalTraining
+from fltheory.hardware.clients.single_client import SingleClient
 from fltheory.hardware.datasets import load
-from fltheory.hardware.local_training import LocalTraining
 from fltheory.hardware.models import build
 from fltheory.hardware.partitions import classes_per_client
-from fltheory.hardware.single_client import SingleClient
 
 N, SEED, BATCH, SERVER_IMAGES = 10, 1, 16, 50
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
+from fltheory.hardware.training.experiment_file.settings import RunSettings
+from fltheory.hardware.training.experiment_file.table import Cell, Experiment
 from fltheory.hardware.training.run import Finished, identity, train
-from fltheory.hardware.training.settings import RunSettings
-from fltheory.hardware.training.table import Cell, Experiment
 from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 from fltheory.whole_file import remove_leftovers, writable

@@ -14,14 +14,14 @@ from torch import Tensor
 from fltheory.algorithms import Harmonic, Scheduled, ServerMomentum
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.hardware import models
+from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.torch_clients import TorchClients
 from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.device import checked_device
-from fltheory.hardware.local_training import LocalTraining, ServerData
 from fltheory.hardware.partitions import Partition, class_shares
-from fltheory.hardware.torch_clients import TorchClients
-from fltheory.hardware.training.methods import circumstances
-from fltheory.hardware.training.settings import Data, RunSettings, Server
+from fltheory.hardware.training.experiment_file.algorithms_by_name import circumstances
+from fltheory.hardware.training.experiment_file.settings import Data, RunSettings, Server
 from fltheory.participation import Participation
 from fltheory.read_only import ReadOnlyArrays
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
+    from fltheory.hardware.training.experiment_file.table import Cell
     from fltheory.hardware.training.measure import Measured
-    from fltheory.hardware.training.table import Cell
 
 _MEANINGS = {
     "last": "test accuracy (%) after the last round",

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is an optional extra: pip install 'fltheory[torch]'")
 
 from fltheory import validation
-from fltheory.hardware.training.strict import (
+from fltheory.hardware.training.experiment_file.strict import (
     checked_flag,
     checked_table,
     made,

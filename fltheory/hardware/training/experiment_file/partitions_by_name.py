@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.hardware import partitions
 from fltheory.hardware.datasets.images import ImageData, Labels
 from fltheory.hardware.partitions import Partition
-from fltheory.hardware.training.strict import checked_flag
+from fltheory.hardware.training.experiment_file.strict import checked_flag
 from fltheory.read_only import ReadOnlyArrays
 
 

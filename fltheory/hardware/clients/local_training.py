@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.hardware.batches import SAMPLINGS, Sampling, checked_batch_size
+from fltheory.hardware.clients.batches import SAMPLINGS, Sampling, checked_batch_size
 from fltheory.read_only import ReadOnlyArrays
 
 

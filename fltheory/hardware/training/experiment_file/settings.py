@@ -13,10 +13,10 @@ import numpy as np
 from fltheory import validation
 from fltheory.hardware.datasets import NAMES as DATA_NAMES
 from fltheory.hardware.models import NAMES as MODEL_NAMES
-from fltheory.hardware.training.dealing import DEALINGS, Dealing
-from fltheory.hardware.training.methods import Method, circumstances
-from fltheory.hardware.training.presence import PRESENCES, Presence
-from fltheory.hardware.training.strict import (
+from fltheory.hardware.training.experiment_file.algorithms_by_name import Method, circumstances
+from fltheory.hardware.training.experiment_file.participation_by_name import PRESENCES, Presence
+from fltheory.hardware.training.experiment_file.partitions_by_name import DEALINGS, Dealing
+from fltheory.hardware.training.experiment_file.strict import (
     Table,
     checked_flag,
     checked_table,

@@ -12,11 +12,11 @@ torch = pytest.importorskip(
 )
 from torch import nn  # noqa: E402
 
-from fltheory.hardware import sampled_losses  # noqa: E402
-from fltheory.hardware.batches import Batches  # noqa: E402
+from fltheory.hardware.clients import sampled_losses  # noqa: E402
+from fltheory.hardware.clients.batches import Batches  # noqa: E402
+from fltheory.hardware.clients.sampled_losses import SampledLosses  # noqa: E402
 from fltheory.hardware.flat_model import FlatModel  # noqa: E402
 from fltheory.hardware.gradients import batch_losses, cross_entropy  # noqa: E402
-from fltheory.hardware.sampled_losses import SampledLosses  # noqa: E402
 
 ROWS, STEPS, WIDTH, FEATURES, CLASSES, SAMPLES, LR = 2, 5, 3, 4, 3, 20, 0.4
 

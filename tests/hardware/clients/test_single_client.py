@@ -9,8 +9,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from fltheory.hardware.local_training import LocalTraining
-from fltheory.hardware.single_client import SingleClient
+from fltheory.hardware.clients.local_training import LocalTraining
+from fltheory.hardware.clients.single_client import SingleClient
 
 A = np.array([[1.0, 2.0], [0.5, -1.0], [3.0, 0.0]])
 B = np.array([1.0, -1.0, 2.0])

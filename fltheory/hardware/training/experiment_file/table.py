@@ -10,8 +10,8 @@ from typing import Any
 
 from fltheory import validation
 from fltheory.hardware.training.curve import FIGURES
-from fltheory.hardware.training.settings import RunSettings, run_settings
-from fltheory.hardware.training.strict import Table, checked_table, made, merged
+from fltheory.hardware.training.experiment_file.settings import RunSettings, run_settings
+from fltheory.hardware.training.experiment_file.strict import Table, checked_table, made, merged
 from fltheory.read_file import toml_of
 
 _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.batches import Pools  # noqa: E402
+from fltheory.hardware.clients.batches import Pools  # noqa: E402
 
 SIZES = st.lists(st.integers(1, 9), min_size=1, max_size=4)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from fltheory.hardware.batches import Batches
+from fltheory.hardware.clients.batches import Batches
 from fltheory.hardware.gradients import BatchLosses, Descent, Parts
 
 _FETCHED_BYTES = 2**22

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fltheory import validation
-from fltheory.hardware.batches import Batches, Pools
+from fltheory.hardware.clients.batches import Batches, Pools
+from fltheory.hardware.clients.local_training import LocalTraining, ServerData
+from fltheory.hardware.clients.sampled_losses import SampledLosses
 from fltheory.hardware.flat_model import FlatModel
 from fltheory.hardware.gradients import Loss, Way, batch_losses, cross_entropy
-from fltheory.hardware.local_training import LocalTraining, ServerData
-from fltheory.hardware.sampled_losses import SampledLosses
 
 _CHUNK = 2048
 
