@@ -54,7 +54,7 @@ SURVIVORS = {
     ),
     "engines/fedau_weights/dependent_weight_error.py: _of_client: 3 * rounds ** 2 -> "
     "4 * rounds ** 2": "a count in a bound on rounding: what is larger is a bound, too",
-    "engines/moments/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
+    "engines/moments/many_sets/summed_maps.py: SummedMaps: dim ** 2 -> dim * 2": (
         "equivalent: how much is done at once"
     ),
     "theorems/pac/regimes.py: REMARK_2: Fraction(11, 20) -> Fraction(12, 20)": (
@@ -66,14 +66,14 @@ SURVIVORS = {
     "engines/clients/quadratic_clients.py: QuadraticClients: end > start -> end >= start": (
         "equivalent: rows of a client who is not there are none"
     ),
-    "engines/affine/forms.py: AffineArray: if theirs is None: -> nothing": (
+    "engines/affine/symbolic/forms.py: AffineArray: if theirs is None: -> nothing": (
         "killed by test_what_is_not_an_array_is_no_operand, which asks of every operation now"
     ),
     "theorems/fedau/proof.py: _WITHOUT_ERROR: _v / 16 -> _v * 16": (
         "killed by test_which_steps_do_not_follow, whose turn did not come in time"
     ),
-    "engines/affine/clients.py: ClientNumbers: self._known.pop(next(iter(self._known))) -> "
-    "nothing": "killed by test_maps_of_few_step_sizes_are_kept, which is new",
+    "engines/affine/symbolic/clients.py: ClientNumbers: self._known.pop(next(iter(self._known))) "
+    "-> nothing": "killed by test_maps_of_few_step_sizes_are_kept, which is new",
     "engines/clients/quadratic_clients.py: QuadraticClients: self._problem.sigma > 0 -> "
     "self._problem.sigma > 1": "killed by test_little_noise_is_noise, which is new",
     "theorems/sa_fl/proof_5.py: _gradients_paid_by_losses: 15 * kappa * (1 + kappa) -> "

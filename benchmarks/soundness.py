@@ -19,8 +19,8 @@ import numpy as np
 from fltheory import algorithms
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines import Setting, exact, paths, stationary
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import RATIONAL
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import ExactRun
 from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.participation import (

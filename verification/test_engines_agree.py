@@ -17,8 +17,8 @@ from scipy.special import stdtrit
 from fltheory import theorems
 from fltheory.algorithms import FedAU
 from fltheory.engines import Setting, exact, monte_carlo
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.projection import without_idle_projection
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem
 

@@ -16,12 +16,12 @@ import numpy as np
 from flint import arb_mat, fmpq_mat
 
 from fltheory.algorithms.shared.averaging import participant_average
-from fltheory.engines.affine.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.forms import AffineArray, Space
 from fltheory.engines.affine.numbers import RATIONAL, Entries, entries, with_parameters
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, noise_covariance
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, Space
 from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients

@@ -14,8 +14,8 @@ from flint import arb, ctx, fmpq
 from sympy.core.relational import Relational
 
 from fltheory.engines import Setting
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import Balls, InexactRoundError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import NotEnclosedError, Work, enclosed_trajectory
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError, exact_setting
 from fltheory.engines.observables import Observable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fltheory.engines import Setting, paths
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.trajectory import Trajectory
 
 

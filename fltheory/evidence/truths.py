@@ -10,7 +10,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.observables import Observable
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges

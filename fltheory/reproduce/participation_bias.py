@@ -20,7 +20,7 @@ from fltheory.algorithms import FedAvg
 from fltheory.algorithms.contract import Algorithm
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.engines import Setting, stationary
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate

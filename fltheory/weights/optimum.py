@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.validation import FloatArray
-from fltheory.weights import convergence, newton, total_variation
 from fltheory.weights.result import Method, OptimalWeights
+from fltheory.weights.solvers import convergence, newton, total_variation
 from fltheory.weights.trade_off import TradeOff
 
 Choice = Literal["auto", "newton", "cvxpy"]
@@ -126,7 +126,7 @@ def solve(problem: TradeOff, method: Choice = "auto") -> OptimalWeights:
     if method not in get_args(Choice):
         raise ValueError(f"method must be one of {', '.join(get_args(Choice))}, got {method!r}")
     if method == "cvxpy":
-        from fltheory.weights import conic
+        from fltheory.weights.solvers import conic
 
         return _judged(problem, conic.importance(problem), "cvxpy", _CONIC_RESIDUAL)
     if problem.bias == 0:
@@ -145,7 +145,7 @@ def _for_convergence(problem: TradeOff) -> OptimalWeights:
 
 def _in_total_variation(problem: TradeOff) -> OptimalWeights:
     """Minimise with the bias in total variation: convex in p."""
-    from fltheory.weights import conic
+    from fltheory.weights.solvers import conic
 
     # Without the price of bias: its errors and multipliers are what the rest comes to.
     without = TradeOff(

@@ -11,7 +11,7 @@ from oracles import random_problem
 from fltheory.algorithms import ClusterFedVarp, FedAR, FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.engines import Setting, exact, monte_carlo, stationary
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import Bernoulli, UniformSubset

@@ -10,7 +10,7 @@ import pytest
 
 import fltheory.algorithms
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate

@@ -11,7 +11,7 @@ import pytest
 
 from fltheory import algorithms
 from fltheory.engines import Setting, exact, monte_carlo, paths, stationary
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.verify import truth

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.engines.affine.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.affine.numbers import FLOAT64, Entries
 from fltheory.engines.affine.random_affine_map import MapErrors
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks

@@ -14,12 +14,12 @@ from functools import cached_property
 
 import numpy as np
 
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import DependentRoundsError, Probe, SetMaps, StateFunction
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
-from fltheory.engines.moments.client_sums import law_of_sums
-from fltheory.engines.moments.sums_by_size import by_size
-from fltheory.engines.moments.swaps import by_swaps
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.moments.many_sets.client_sums import law_of_sums
+from fltheory.engines.moments.many_sets.sums_by_size import by_size
+from fltheory.engines.moments.many_sets.swaps import by_swaps
 from fltheory.participation.base import Masks, Participation, SizedInclusions
 from fltheory.participation.inclusions.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem

@@ -15,7 +15,7 @@ from typing import Any
 
 from fltheory.algorithms import AveragedIterate, Projected, WeightedFedAvg
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.exact_or_float import largest_norm, norm
 from fltheory.problems.quadratic_problem import QuadraticProblem

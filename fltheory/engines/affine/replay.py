@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.engines.affine.clients import ClientNumbers
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import CHECK_TOLERANCE, Probe, RoundOverflowError, SetMaps
 from fltheory.engines.affine.state_layout import StateLayout
+from fltheory.engines.affine.symbolic.clients import ClientNumbers
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.noise import ReplicaIndices, Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.setting import Setting

@@ -22,8 +22,6 @@ from flint import arb, arb_mat, ctx, fmpq_mat
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.decimals import as_fraction
-from fltheory.engines.affine.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.affine.numbers import (
     RATIONAL,
     Arithmetic,
@@ -38,6 +36,8 @@ from fltheory.engines.affine.numbers import (
 from fltheory.engines.affine.probe import noise_covariance
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.state_layout import joined, split
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting

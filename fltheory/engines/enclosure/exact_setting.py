@@ -19,7 +19,6 @@ import sympy as sp
 from flint import acb_mat, arb, ctx, fmpq
 
 from fltheory.decimals import normalised
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import (
     RATIONAL,
     Balls,
@@ -31,6 +30,7 @@ from fltheory.engines.affine.numbers import (
     whole_power,
     with_parameters,
 )
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.suprema import largest_weighted_square
 from fltheory.engines.setting import Setting
 from fltheory.exact_or_float import largest_norm, solve

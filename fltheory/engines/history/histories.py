@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.state_layout import joined
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.with_memory.chains import Stateful, States

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State, in_round
-from fltheory.engines.affine.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.forms import AffineArray, Space
 from fltheory.engines.affine.numbers import FLOAT64
 from fltheory.engines.affine.probe import CHECK_TOLERANCE, UNIT_ROUNDOFF, noise_covariance
 from fltheory.engines.affine.state_layout import joined, split
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, Space
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients

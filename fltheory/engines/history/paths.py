@@ -8,8 +8,8 @@ from itertools import islice
 import numpy as np
 
 from fltheory import validation
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.projection import without_idle_projection
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history.histories import (
     Chances,
     GivenChances,

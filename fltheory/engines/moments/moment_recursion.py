@@ -11,13 +11,13 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, in_round
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.probing import Outcomes, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.replay import replay
 from fltheory.engines.affine.state_layout import StateLayout
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
 from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
 from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate

@@ -33,7 +33,7 @@ from fltheory.theorems.ca_fed.symbols import (
 from fltheory.theorems.ca_fed.symbols import theta as theta_star
 from fltheory.validation import FloatArray
 from fltheory.weights import optimal
-from fltheory.weights.convergence import fastest
+from fltheory.weights.solvers.convergence import fastest
 
 _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 

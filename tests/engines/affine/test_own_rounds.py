@@ -10,7 +10,7 @@ from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
 from fltheory.engines import Setting, exact, paths
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.problems import QuadraticProblem
 

@@ -13,10 +13,10 @@ from fltheory.algorithms import FedAvg, Safari, WeightedFedAvg
 from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.affine import probing
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.observables import ParticipantGradientSum
 from fltheory.participation import MarkovOnOff, UniformSubset

@@ -8,8 +8,8 @@ import pytest
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting, exact
 from fltheory.engines.affine import probe
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.replay import SharedDraws
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 

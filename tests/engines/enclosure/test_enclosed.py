@@ -35,8 +35,8 @@ from fltheory.algorithms import (
 )
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines import Setting, exact, paths, stationary
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.numbers import RATIONAL, Balls, InexactRoundError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure import enclosed
 from fltheory.engines.enclosure.enclosed import ExactRun, NotEnclosedError, enclosed_limits
 from fltheory.engines.observables import (

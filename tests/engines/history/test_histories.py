@@ -12,8 +12,8 @@ from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, FedNova, FedProx, M
 from fltheory.algorithms.contract import EVERY_ROUND_CLIENTS
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history.histories import (
     ChainChances,
     IndependentChances,

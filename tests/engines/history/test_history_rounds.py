@@ -9,7 +9,7 @@ import pytest
 
 from fltheory.algorithms import FedAR, FedAU, Mifa
 from fltheory.engines import Setting, paths
-from fltheory.engines.affine.forms import AffineArray
+from fltheory.engines.affine.symbolic.forms import AffineArray
 from fltheory.engines.history import history_rounds
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.problems import QuadraticProblem

@@ -29,8 +29,8 @@ from fltheory.algorithms import (
 )
 from fltheory.algorithms.contract import in_round
 from fltheory.engines import Setting, exact, monte_carlo
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import DependentRoundsError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history.jump_linear import StateForms
 from fltheory.engines.history.jump_map import MomentErrors, Moments
 from fltheory.engines.observables import (

@@ -13,7 +13,7 @@ from oracles import RawMoments, many_digits, random_problem, solve
 
 from fltheory.algorithms import FedAR, FedAvg, Safari
 from fltheory.engines import Setting, exact, paths, stationary
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments import limits
 from fltheory.engines.moments.stationary_limit import StationaryLimit
 from fltheory.participation import UniformSubset

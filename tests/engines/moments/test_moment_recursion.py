@@ -22,7 +22,7 @@ from oracles import (
 
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.engines import Setting, exact
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments import moment_recursion
 from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.engines.trajectory import Trajectory

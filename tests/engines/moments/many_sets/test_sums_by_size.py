@@ -19,7 +19,7 @@ from fltheory.algorithms import (
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.affine import probing, random_affine_map
-from fltheory.engines.affine.forms import NotAffineError
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
 from tests.engines.affine.test_probing import MeetingBonus, MeetingNoise, PairBonus

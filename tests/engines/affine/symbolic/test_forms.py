@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines.affine.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.affine.numbers import (
     FLOAT64,
     RATIONAL,
@@ -18,6 +17,7 @@ from fltheory.engines.affine.numbers import (
     as_fraction,
     entries,
 )
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 
 SYMBOLS = 3
 

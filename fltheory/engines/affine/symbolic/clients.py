@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.engines.affine.forms import AffineArray, Space, refused
 from fltheory.engines.affine.numbers import (
     Arithmetic,
     Entries,
@@ -25,6 +24,7 @@ from fltheory.engines.affine.numbers import (
     entries,
     identity_of,
 )
+from fltheory.engines.affine.symbolic.forms import AffineArray, Space, refused
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks

@@ -10,9 +10,9 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import CHECK_TOLERANCE, Probe, SetMaps
 from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap
+from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation.base import Masks, Participation
 from fltheory.validation import FloatArray
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import random_problem
 
-from fltheory.engines.affine.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.affine.numbers import FLOAT64, RATIONAL, as_fraction
 from fltheory.engines.affine.probe import noise_covariance
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.clients.noise import Silence, UnitImpulses
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.problems import QuadraticProblem

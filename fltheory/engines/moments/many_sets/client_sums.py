@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probe import (
     CHECK_TOLERANCE,
     UNIT_ROUNDOFF,
@@ -28,7 +27,8 @@ from fltheory.engines.affine.probe import (
     StateFunction,
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
-from fltheory.engines.affine.symbolic_mask import NotASumError, SymbolicMask
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.affine.symbolic.symbolic_mask import NotASumError, SymbolicMask
 from fltheory.engines.clients.noise import NoiseSource, Silence, UnitImpulses
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.moments.deviations import (

@@ -35,7 +35,7 @@ from cvxpy.atoms.norm1 import norm1
 from cvxpy.atoms.quad_over_lin import quad_over_lin
 
 from fltheory.validation import FloatArray
-from fltheory.weights import total_variation
+from fltheory.weights.solvers import total_variation
 from fltheory.weights.trade_off import TradeOff
 
 _PRECISION = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}

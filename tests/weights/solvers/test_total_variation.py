@@ -33,7 +33,7 @@ def test_two_clients_against_brute_force(bias: float, b: float) -> None:
 
 def test_the_gap_bounds_the_excess() -> None:
     """At any point, the bound is at least the true relative excess over the minimum."""
-    from fltheory.weights import total_variation
+    from fltheory.weights.solvers import total_variation
     from fltheory.weights.trade_off import TradeOff
 
     rng = np.random.default_rng(4)

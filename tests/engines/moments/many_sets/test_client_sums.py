@@ -34,12 +34,12 @@ from fltheory.algorithms import (
 from fltheory.algorithms.contract import CLIENTS, EVERY_ROUND_CLIENTS, Algorithm, in_round
 from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.affine import probing
-from fltheory.engines.affine.forms import NotAffineError
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.state_layout import StateLayout
-from fltheory.engines.affine.symbolic_mask import NotASumError, SymbolicMask
-from fltheory.engines.moments.client_sums import law_of_sums
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.affine.symbolic.symbolic_mask import NotASumError, SymbolicMask
+from fltheory.engines.moments.many_sets.client_sums import law_of_sums
 from fltheory.engines.moments.moment_map import MomentMap
 from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset

@@ -15,7 +15,7 @@ import numpy as np
 
 from fltheory.engines.affine.probe import Probe, SetMaps
 from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap
-from fltheory.engines.moments.swaps import check_noises, sets_that_join_all_pairs
+from fltheory.engines.moments.many_sets.swaps import check_noises, sets_that_join_all_pairs
 from fltheory.participation.base import Masks, SizedInclusions
 from fltheory.validation import ClientIndices, FloatArray
 
