@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fltheory import validation
+
 MOST_BYTES = 64 * 1024**2
 """The largest text that is read."""
 
@@ -19,14 +21,14 @@ MOST_LEVELS = 100
 _LONG_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){1000}")
 
 
-def existing_file(must_be: str, path: Path, *, most_bytes: int | None = None) -> Path:
+def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = None) -> Path:
     """Return the path of a file that is there, and no folder, pipe or device.
 
     Parameters
     ----------
     must_be : str
         How the error begins, say "file of a setting must exist".
-    path : Path
+    path : Path or str
     most_bytes : int, optional
         The largest that is read.
 
@@ -35,6 +37,7 @@ def existing_file(must_be: str, path: Path, *, most_bytes: int | None = None) ->
     ValueError
         If there is none, or it is larger.
     """
+    path = validation.path("path", path)
     got = f"{must_be}, got {str(path)!r}"
     try:
         if not path.is_file():
@@ -47,7 +50,7 @@ def existing_file(must_be: str, path: Path, *, most_bytes: int | None = None) ->
     return path
 
 
-def text_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> str:
+def text_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> str:
     """Return the text of a file, UTF-8.
 
     Raises
@@ -55,7 +58,7 @@ def text_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> str:
     ValueError
         If there is no such file, it is too large, cannot be read, or is something else.
     """
-    existing_file(must_be, path, most_bytes=most_bytes)
+    path = existing_file(must_be, path, most_bytes=most_bytes)
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -64,7 +67,7 @@ def text_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> str:
         raise ValueError(f"{path}: must be readable, got: {error.strerror}") from error
 
 
-def toml_of(must_be: str, path: Path) -> dict[str, Any]:
+def toml_of(must_be: str, path: Path | str) -> dict[str, Any]:
     """Return the document of a TOML file.
 
     Raises
@@ -88,7 +91,7 @@ def toml_of(must_be: str, path: Path) -> dict[str, Any]:
     return document
 
 
-def json_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
+def json_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> Any:
     """Return the document of a JSON file.
 
     Raises
@@ -100,7 +103,7 @@ def json_of(must_be: str, path: Path, *, most_bytes: int = MOST_BYTES) -> Any:
     return _parsed("JSON", path, json.loads, text)
 
 
-def _parsed(kind: str, path: Path, parse: Callable[[str], Any], text: str) -> Any:
+def _parsed(kind: str, path: Path | str, parse: Callable[[str], Any], text: str) -> Any:
     try:
         document = parse(text)
     except ValueError as error:

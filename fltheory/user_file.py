@@ -14,12 +14,12 @@ LOADED_FILE = "fltheory_loaded_"
 """What the names of modules begin with that were files of a user's."""
 
 
-def run_file(path: Path, what: str) -> ModuleType:
+def run_file(path: Path | str, what: str) -> ModuleType:
     """Run a Python file and return it as a module.
 
     Parameters
     ----------
-    path : pathlib.Path
+    path : Path or str
     what : str
         What it is a file of, for messages: ``"file of theorems"``.
 
@@ -29,7 +29,7 @@ def run_file(path: Path, what: str) -> ModuleType:
         If there is no such file, it is too large or not Python, or it raises anything,
         SystemExit included: in one line, with the line of the file.
     """
-    existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
+    path = existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
     name = f"{LOADED_FILE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

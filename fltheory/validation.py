@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -204,6 +206,19 @@ def text(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a string that says something."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} must be a string that is not empty, got {shown(value)}")
+
+
+def path(name: str, value: Any) -> Path:
+    """Return where a file or a folder is; ValueError for what is neither text nor a path.
+
+    Examples
+    --------
+    >>> path("out", "figures/bound.svg").suffix
+    '.svg'
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise ValueError(f"{name} must be a path, or text that is one, got {shown(value)}")
+    return Path(value)
 
 
 def instance_of(name: str, value: Any, kinds: type | tuple[type, ...], must_be: str) -> None:

@@ -86,7 +86,7 @@ class Refutes:
         validation.text(f"reading of {_REFUTES}", self.reading)
 
 
-def read_setting(path: Path) -> Setting:
+def read_setting(path: Path | str) -> Setting:
     """Read a setting from a TOML file.
 
     Raises
@@ -108,7 +108,7 @@ def read_setting(path: Path) -> Setting:
     return read_witness(path)[0]
 
 
-def read_witness(path: Path) -> tuple[Setting, Refutes | None]:
+def read_witness(path: Path | str) -> tuple[Setting, Refutes | None]:
     """Read a setting, and what its file says that it refutes, as `read_setting` does."""
     document = toml_of("file of a setting must exist", path)
     try:
@@ -134,7 +134,7 @@ def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
     return Refutes(**table)
 
 
-def write_setting(path: Path, setting: Setting, refutes: Refutes | None = None) -> None:
+def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = None) -> None:
     """Write a setting as a TOML file, whole or not at all; every number is read back as it was.
 
     Parameters
@@ -164,7 +164,7 @@ def write_setting(path: Path, setting: Setting, refutes: Refutes | None = None) 
     document = setting_document(checked_setting(setting))
     if refutes is not None:
         document[_REFUTES] = asdict(refutes)
-    write_whole(path, tomli_w.dumps(document, indent=2))
+    write_whole(validation.path("path", path), tomli_w.dumps(document, indent=2))
 
 
 def setting_document(setting: Setting) -> dict[str, Any]:

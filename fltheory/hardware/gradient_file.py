@@ -89,7 +89,7 @@ def write_gradients(
                     f"{client!r}"
                 )
             rows.writerows([client, point, *gradient] for gradient in found)
-    write_whole(Path(path), text.getvalue())
+    write_whole(validation.path("path", path), text.getvalue())
 
 
 def _gradients(

@@ -106,7 +106,7 @@ def read_log(
     ...     read_log(file, round_length=60).present().astype(int).tolist()
     [[1, 0], [1, 1], [0, 1]]
     """
-    path = Path(path)
+    path = validation.path("path", path)
     limit = validation.whole_number("most_bytes", most_bytes, at_least=1, at_most=2**63)
     table, said, header_line = _table(path, limit)
     try:
@@ -138,7 +138,7 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     """
     import pandas as pd
 
-    path = Path(path)
+    path = validation.path("path", path)
     away = np.flatnonzero(log.rounds_present == 0)
     names = pd.Series(log.clients, dtype=object)
     who = np.concatenate((log.who, away))

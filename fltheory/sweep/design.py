@@ -28,7 +28,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -38,6 +37,7 @@ from typing import Any
 from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import SETTING_KEYS, argument_names, check_names
+from fltheory.read_file import toml_of
 from fltheory.sweep.cell import Cell, Files, digest
 from fltheory.sweep.checks import Checks
 from fltheory.theorems.registry import registered
@@ -170,7 +170,7 @@ class Design:
         return document
 
 
-def read_sweep(path: Path) -> Design:
+def read_sweep(path: Path | str) -> Design:
     """Read what a sweep goes over from a TOML file.
 
     Raises
@@ -181,17 +181,15 @@ def read_sweep(path: Path) -> Design:
 
     Examples
     --------
-    >>> read_sweep(Path("nowhere.toml"))
+    >>> read_sweep("nowhere.toml")
     Traceback (most recent call last):
-    ValueError: nowhere.toml: file of a sweep must exist
+    ValueError: file of a sweep must exist, got 'nowhere.toml'
     """
+    document = toml_of("file of a sweep must exist", path)
     try:
-        if not path.is_file():
-            raise ValueError("file of a sweep must exist")
-        return design_of(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, RecursionError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
-        raise ValueError(f"{path}: {said}") from error
+        return design_of(document)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def design_of(document: Mapping[str, Any]) -> Design:

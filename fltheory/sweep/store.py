@@ -10,6 +10,7 @@ from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
 
+from fltheory import validation
 from fltheory.sweep.cell import CHECK, Row
 
 APPLICATION = 0x666C7477
@@ -40,7 +41,7 @@ class Store:
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
     create : bool
         Whether it is made where there is none.
 
@@ -60,16 +61,18 @@ class Store:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, *, create: bool = False) -> None:
-        self.path, self._names = path, _NAMES
+    def __init__(self, path: Path | str, *, create: bool = False) -> None:
+        self.path, self._names = validation.path("store", path), _NAMES
         with self._in_a_line():
-            if path.is_dir() or not (create or path.is_file()):
-                kind = "a folder" if path.is_dir() else "which does not exist"
+            if self.path.is_dir() or not (create or self.path.is_file()):
+                kind = "a folder" if self.path.is_dir() else "which does not exist"
                 raise StoreError(
                     f"store must be a file of fltheory sweep, got {str(path)!r}, {kind}"
                 )
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=_OPENING_SECONDS, isolation_level=None)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_OPENING_SECONDS, isolation_level=None
+            )
         try:
             with self._in_a_line():
                 self._open(create)

@@ -83,7 +83,7 @@ def read_results(
 
     Parameters
     ----------
-    path : Path
+    path : Path or str
         Of the store.
     where : sequence of str
         Conditions that every row meets, say ``algorithm.client_lr<=0.1`` or ``outcome=REFUTED``.
@@ -108,7 +108,7 @@ def read_results(
     """
     import pandas as pd
 
-    with Store(Path(path)) as store:
+    with Store(path) as store:
         entries = [_entry(row, written) for row, written in store.rows()]
     paths = dict.fromkeys(name for entry in entries for name in entry)
     conditions = [Condition.read(text) for text in where]

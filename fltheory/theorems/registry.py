@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from importlib.util import decode_source
 from pathlib import Path
 
+from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.grammar.own_symbols import check_meanings
 from fltheory.theorems.ca_fed import statements as ca_fed
@@ -179,14 +180,14 @@ def loaded_files() -> dict[str, str]:
     return dict(_LOADED)
 
 
-def load(source: Path | Iterable[Statement]) -> tuple[Statement, ...]:
+def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
     """Register statements of your own, for as long as this process runs, and return them.
 
     Those registered here before give way to later ones of the same id and reading.
 
     Parameters
     ----------
-    source : Path, or statements
+    source : Path, str or statements
         A Python file is run for its ``STATEMENTS``.
 
     Raises
@@ -198,16 +199,15 @@ def load(source: Path | Iterable[Statement]) -> tuple[Statement, ...]:
 
     Examples
     --------
-    >>> from pathlib import Path
-    >>> load(Path("nowhere.py"))
+    >>> load("nowhere.py")
     Traceback (most recent call last):
     ValueError: file of theorems must exist, got 'nowhere.py'
     """
-    if not isinstance(source, Path):
+    if isinstance(source, Iterable) and not isinstance(source, str):
         given = tuple(source)
         register(given)
         return given
-    path = source
+    path = validation.path("source", source)
     found = _statements_in(path)
     try:
         register(found)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fltheory import validation
 from fltheory.read_file import text_of
 from fltheory.validation import FloatArray
 
@@ -34,7 +35,7 @@ def read_sizes(path: Path | str, clients: Sequence[str]) -> FloatArray:
         For a file that is none, a wrong header, a size that is no positive number, a client that
         appears twice or is in no log, with the line; and for clients without a size.
     """
-    path = Path(path)
+    path = validation.path("path", path)
     text = text_of("sizes must be an existing file", path)
     wanted = {name: place for place, name in enumerate(clients)}
     sizes = np.full(len(wanted), np.nan)

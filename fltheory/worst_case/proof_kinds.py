@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from fltheory import validation
 from fltheory.read_file import existing_file
 from fltheory.worst_case.methods.averaging import AveragingCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
@@ -17,7 +18,7 @@ KINDS: Mapping[str, type[ProofFile]] = {
 }
 
 
-def read_proof(path: Path) -> ProofFile | None:
+def read_proof(path: Path | str) -> ProofFile | None:
     """Return the proof that a file holds, not yet checked; None if it holds something else.
 
     Of one round, of weighted averaging, or of a method with memory: the file says which.
@@ -29,9 +30,10 @@ def read_proof(path: Path) -> ProofFile | None:
 
     Examples
     --------
-    >>> read_proof(Path("nowhere.json")) is None
+    >>> read_proof("nowhere.json") is None
     True
     """
+    path = validation.path("path", path)
     most = max(one.most_characters for one in KINDS.values())
     try:
         text = existing_file("proof must be a file", path, most_bytes=most).read_bytes().decode()

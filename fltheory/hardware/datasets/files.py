@@ -7,6 +7,7 @@ import hashlib
 import zlib
 from pathlib import Path
 
+from fltheory import validation
 from fltheory.hardware.datasets.images import ImageData, Labelled
 
 _NOT_PUBLISHED = "not the published files"
@@ -14,7 +15,7 @@ _NOT_PUBLISHED = "not the published files"
 
 def existing_folder(folder: str | Path) -> Path:
     """Return ``folder`` as a path; ValueError if it is none."""
-    path = Path(folder)
+    path = validation.path("folder", folder)
     if not path.is_dir():
         raise ValueError(f"folder must be an existing folder of data files, got {str(folder)!r}")
     return path

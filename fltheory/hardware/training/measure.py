@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fltheory import validation
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings
@@ -47,9 +48,9 @@ class Measured:
 
 def measure(
     experiments: Sequence[Experiment],
-    out: Path,
+    out: Path | str,
     *,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     device: str = "cpu",
     checkpoint_every: int = 25,
     progress: Progress | None = None,
@@ -89,8 +90,8 @@ def measure(
     >>> from fltheory.hardware.training import read_experiment
     >>> folder = tempfile.TemporaryDirectory()
     >>> short = ["training.rounds=1", "seeds=[0]"]
-    >>> experiment = read_experiment(Path("experiments/digits.toml"), short)
-    >>> found = measure([experiment], Path(folder.name))
+    >>> experiment = read_experiment("experiments/digits.toml", short)
+    >>> found = measure([experiment], folder.name)
     >>> len(found)
     1
     >>> folder.cleanup()
@@ -102,6 +103,8 @@ def measure(
         for seed in experiment.seeds
     }
     checked_device(device)
+    out = validation.path("out", out)
+    folder = None if folder is None else validation.path("data", folder)
     if folder is not None and not folder.is_dir():
         raise ValueError(f"data must be an existing folder, got {str(folder)!r}")
     if not next(

@@ -69,7 +69,7 @@ class Trace(ReadOnlyArrays):
         return f"Trace({self.n_rounds} rounds, {self.n_clients} clients)"
 
     @classmethod
-    def from_csv(cls, path: Path, *, start: int | None = None) -> Trace:
+    def from_csv(cls, path: Path | str, *, start: int | None = None) -> Trace:
         """Read a line a round, of 0 and 1 between commas; there is no heading.
 
         Raises
@@ -100,7 +100,7 @@ class Trace(ReadOnlyArrays):
         return cls([[int(entry) for entry in row] for _, row in rows], start=start)
 
     @classmethod
-    def from_npz(cls, path: Path, name: str = "masks", *, start: int | None = None) -> Trace:
+    def from_npz(cls, path: Path | str, name: str = "masks", *, start: int | None = None) -> Trace:
         """Read the array called ``name`` of an NPZ file.
 
         Raises
@@ -217,5 +217,5 @@ class Trace(ReadOnlyArrays):
             now = (now + 1) % self.n_rounds
 
 
-def _existing(path: Path) -> Path:
+def _existing(path: Path | str) -> Path:
     return existing_file("path must be an existing file", path, most_bytes=MOST_BYTES)

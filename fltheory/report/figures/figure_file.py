@@ -7,6 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fltheory import validation
 from fltheory.whole_file import write_whole
 
 if TYPE_CHECKING:
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
 _SUFFIXES = (".png", ".svg")
 
 
-def write_figure(figure: Figure | Callable[[], Figure], path: Path) -> None:
+def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> None:
     """Write a figure as PNG or SVG, by suffix; the same figure gives the same bytes.
 
     Parameters
     ----------
     figure : Figure, or callable
         One that is drawn, or what draws it.
-    path : Path
+    path : Path or str
 
     Raises
     ------
@@ -32,10 +33,11 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path) -> None:
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> write_figure(Figure(), Path("bound.pdf"))
+    >>> write_figure(Figure(), "bound.pdf")
     Traceback (most recent call last):
     ValueError: out must end in .png or .svg, got 'bound.pdf'
     """
+    path = validation.path("path", path)
     if path.suffix not in _SUFFIXES:
         raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
     from matplotlib import rc_context

@@ -191,7 +191,7 @@ def write_certificate(path: Path, document: Mapping[str, Any]) -> None:
     write_whole(path, json.dumps(document, indent=1) + "\n")
 
 
-def read_certificate(path: Path) -> Certified:
+def read_certificate(path: Path | str) -> Certified:
     """Read and check a certificate.
 
     Raises
@@ -203,7 +203,7 @@ def read_certificate(path: Path) -> Certified:
 
     Examples
     --------
-    >>> read_certificate(Path("nowhere.json"))
+    >>> read_certificate("nowhere.json")
     Traceback (most recent call last):
     ValueError: certificate must be an existing file, got 'nowhere.json'
     """
@@ -219,7 +219,7 @@ def read_certificate(path: Path) -> Certified:
     return certified
 
 
-def _document_of(path: Path) -> dict[str, Any]:
+def _document_of(path: Path | str) -> dict[str, Any]:
     """Return what a file holds, if it names a statement at all."""
     text = _text_of(path)
     try:
@@ -236,7 +236,7 @@ def _document_of(path: Path) -> dict[str, Any]:
     return document
 
 
-def _text_of(path: Path) -> str:
+def _text_of(path: Path | str) -> str:
     must_be = "certificate must be an existing file"
     try:
         content = existing_file(must_be, path, most_bytes=MOST_CHARACTERS).read_bytes()

@@ -137,7 +137,7 @@ class _Heading:
             _checked_text("notes", note)
 
 
-def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
+def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment:
     """Read an experiment from a TOML file.
 
     Parameters
@@ -155,7 +155,7 @@ def read_experiment(path: Path, changes: Sequence[str] = ()) -> Experiment:
 
     Examples
     --------
-    >>> read_experiment(Path("experiments/digits.toml"), ["training.rounds=10"]).title[:13]
+    >>> read_experiment("experiments/digits.toml", ["training.rounds=10"]).title[:13]
     'Test accuracy'
     """
     document = toml_of("file must be an existing file", path)
