@@ -40,7 +40,7 @@ from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
-from fltheory.reproduce.fedar_shapley import Contribution
+from fltheory.reproduce.experiments.fedar_shapley import Contribution
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.cited_lemmas.local_run import LocalRun

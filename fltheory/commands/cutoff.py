@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FigureFile, RoundLength
+from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
 from fltheory.commands.shared.options import DaskAddress, FigureFile, StoreFile, TheoremId
 from fltheory.commands.shared.selection import the_id
+from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.progress import shown_progress
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
     CONDITION_MEANS,
@@ -17,6 +16,7 @@ from fltheory.commands.shared.options import (
     RoundLength,
     SizesFile,
 )
+from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.progress import shown_progress
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FurtherPage, ResultsFile
 from fltheory.commands.shared.resumption import resumed
+from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 
 
@@ -26,8 +26,8 @@ def command(
     page: FurtherPage = None,
 ) -> None:
     """CA-Fed's Table I on synthetic data, beside the paper's figures."""
-    from fltheory.reproduce import ca_fed_synthetic as experiments
-    from fltheory.reproduce.experiment_report import (
+    from fltheory.reproduce.experiments import ca_fed_synthetic as experiments
+    from fltheory.reproduce.experiments.experiment_report import (
         experiment_page,
         experiment_summary,
         experiment_tables,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import FigureFile
+from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, tell_written
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.console import table_console
+from fltheory.commands.shared.terminal.console import table_console
 
 
 def command(

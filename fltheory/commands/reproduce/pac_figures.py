@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.options import Seed
+from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.progress import shown_progress
 

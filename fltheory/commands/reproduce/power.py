@@ -41,8 +41,17 @@ def command(
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
     from fltheory import theorems as registry
-    from fltheory.reproduce.power import Plan, judge_all, judge_into, keys, usual_budget
-    from fltheory.reproduce.power_report import power_page, power_summary, read_judged, write_judged
+    from fltheory.reproduce.power import (
+        Plan,
+        judge_all,
+        judge_into,
+        keys,
+        power_page,
+        power_summary,
+        read_judged,
+        usual_budget,
+        write_judged,
+    )
     from fltheory.whole_file import write_whole
 
     check_places(out=out, page=page, store=store)

@@ -24,7 +24,7 @@ def command(
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
-    from fltheory.reproduce.shapley_report import (
+    from fltheory.reproduce.experiments.shapley_report import (
         measured_scenarios,
         shapley_page,
         write_shapley_figure,

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from fltheory import reproduce
-from fltheory.reproduce import ca_fed_synthetic
+from fltheory.reproduce.experiments import ca_fed_synthetic
 
 QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
 

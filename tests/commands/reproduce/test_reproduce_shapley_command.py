@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.reproduce import shapley_report
+from fltheory.reproduce.experiments import shapley_report
 
 
 def test_the_page_is_written_and_checked(

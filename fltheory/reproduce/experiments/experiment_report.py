@@ -10,7 +10,14 @@ import numpy as np
 from rich.table import Table
 
 from fltheory.report.files.result_file import read_results, write_results
-from fltheory.reproduce.ca_fed_synthetic import CHOICES, METHODS, PAPER, Figures, Measured, Plan
+from fltheory.reproduce.experiments.ca_fed_synthetic import (
+    CHOICES,
+    METHODS,
+    PAPER,
+    Figures,
+    Measured,
+    Plan,
+)
 from fltheory.validation import FloatArray
 
 _HEADINGS = (

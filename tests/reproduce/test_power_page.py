@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.reproduce.power import Judged, Plan
-from fltheory.reproduce.power_report import power_page, power_summary, read_judged, write_judged
+from fltheory.reproduce.power import (
+    Judged,
+    Plan,
+    power_page,
+    power_summary,
+    read_judged,
+    write_judged,
+)
 
 RESULTS = [
     Judged("t/1", "derived", 0, "sign of x", "search", 250),

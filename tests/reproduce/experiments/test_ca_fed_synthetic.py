@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fltheory.reproduce.ca_fed_synthetic import (
+from fltheory.reproduce.experiments.ca_fed_synthetic import (
     CHOICES,
     METHODS,
     PAPER,

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.reproduce.shapley import coalitions, quadratic_shapley_values, shapley_values
+from fltheory.reproduce.experiments.shapley import (
+    coalitions,
+    quadratic_shapley_values,
+    shapley_values,
+)
 
 players = st.integers(1, 5)
 seeds = st.integers(0, 10**6)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fltheory.progress import Progress
 from fltheory.report.figures.figure_file import write_figure
-from fltheory.reproduce.fedar_shapley import (
+from fltheory.reproduce.experiments.fedar_shapley import (
     AGGREGATES,
     SCENARIOS,
     Contribution,

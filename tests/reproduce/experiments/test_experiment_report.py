@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from fltheory.reproduce.ca_fed_synthetic import CHOICES, Figures, Measured, Plan
-from fltheory.reproduce.experiment_report import (
+from fltheory.reproduce.experiments.ca_fed_synthetic import CHOICES, Figures, Measured, Plan
+from fltheory.reproduce.experiments.experiment_report import (
     experiment_page,
     experiment_summary,
     experiment_tables,

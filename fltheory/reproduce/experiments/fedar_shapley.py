@@ -22,7 +22,7 @@ from fltheory.participation import Trace
 from fltheory.problems import QuadraticProblem, quadratic
 from fltheory.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
-from fltheory.reproduce.shapley import coalitions, shapley_values
+from fltheory.reproduce.experiments.shapley import coalitions, shapley_values
 from fltheory.validation import FloatArray
 
 AGGREGATES = ("mean", "sum")

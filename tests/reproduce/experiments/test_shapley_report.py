@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fltheory.reproduce.fedar_shapley import SCENARIOS, Contribution
-from fltheory.reproduce.shapley_report import (
+from fltheory.reproduce.experiments.fedar_shapley import SCENARIOS, Contribution
+from fltheory.reproduce.experiments.shapley_report import (
     Measured,
     _ranges,
     measured_scenarios,
@@ -17,7 +17,7 @@ from fltheory.reproduce.shapley_report import (
     write_shapley_figure,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "fedar-shapley.md"
+PAGE = Path(__file__).parents[3] / "docs" / "fedar-shapley.md"
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import Trace
-from fltheory.reproduce.fedar_shapley import (
+from fltheory.reproduce.experiments.fedar_shapley import (
     AGGREGATES,
     Contribution,
     StalePlan,
@@ -22,7 +22,7 @@ from fltheory.reproduce.fedar_shapley import (
     stale_problem,
     worths,
 )
-from fltheory.reproduce.shapley import quadratic_shapley_values
+from fltheory.reproduce.experiments.shapley import quadratic_shapley_values
 
 QUIET = StalePlan(4, rounds=6, dim=2, client_lr=0.1, local_steps=3, sigma_G=0.8, sigma=0.0)
 

@@ -1,0 +1,1 @@
+"""What stands on a terminal: tables and lines that fit it."""
