@@ -24,9 +24,9 @@ from measure import CASE, machine, peak
 from fltheory.algorithms import FedAvg, FedVarp, Harmonic, Safari, Scheduled
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, monte_carlo, paths, stationary
+from fltheory.files.whole_file import write_whole
+from fltheory.long_work.progress import shown_progress
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, UniformSubset
-from fltheory.progress import shown_progress
-from fltheory.whole_file import write_whole
 
 MARKS = "<!-- growth -->\n", "<!-- end of growth -->\n"
 SHORT = 0.2

@@ -19,7 +19,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from fltheory.parallel import processors
+from fltheory.long_work.parallel import processors
 
 DESIGN = Path(__file__).with_name("sweep.toml")
 COMMAND = (sys.executable, "-m", "fltheory")

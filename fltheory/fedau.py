@@ -15,7 +15,7 @@ from fltheory.engines.fedau_weights.weight_error import (
     checked_cutoff,
     weight_error,
 )
-from fltheory.progress import Progress, within
+from fltheory.long_work.progress import Progress, within
 from fltheory.validation import FloatArray
 
 __all__ = ["best_cutoff"]

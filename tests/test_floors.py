@@ -16,14 +16,11 @@ from fltheory.claims.statement import Statement
 ROOT = Path(fltheory.__file__).parent
 FLOORS = {
     "read_only": 0,
-    "read_file": 0,
-    "whole_file": 0,
-    "user_file": 0,
+    "files": 0,
+    "long_work": 0,
     "validation": 0,
     "decimals": 0,
     "exact_or_float": 0,
-    "parallel": 0,
-    "progress": 0,
     "problems": 1,
     "participation": 1,
     "algorithms": 2,

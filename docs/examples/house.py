@@ -18,13 +18,10 @@ from matplotlib.figure import Figure
 GROUND = {
     "decimals",
     "exact_or_float",
-    "parallel",
-    "progress",
-    "read_file",
+    "files",
+    "long_work",
     "read_only",
-    "user_file",
     "validation",
-    "whole_file",
 }
 
 

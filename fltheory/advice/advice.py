@@ -26,8 +26,8 @@ from fltheory.advice.population import MOST_GROUPS, ClientPopulation
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.fedau import best_cutoff
 from fltheory.logs import AvailabilityLog
-from fltheory.parallel import as_they_come
-from fltheory.progress import Progress
+from fltheory.long_work.parallel import as_they_come
+from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training

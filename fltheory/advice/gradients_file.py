@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fltheory.read_file import text_of
+from fltheory.files.read_file import text_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

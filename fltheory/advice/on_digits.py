@@ -11,7 +11,7 @@ from typing import Any
 from fltheory.advice.advice import Advice
 from fltheory.advice.algorithm_advice import AlgorithmAdvice
 from fltheory.algorithms.table import ALGORITHMS
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

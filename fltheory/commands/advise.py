@@ -19,7 +19,7 @@ from fltheory.commands.shared.options import (
 )
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.advice.measured_clients import MeasuredClients
@@ -68,6 +68,7 @@ def command(
 
     from fltheory.advice import advise
     from fltheory.advice.on_digits import train_on_digits
+    from fltheory.files.whole_file import write_whole
     from fltheory.logs import read_log
     from fltheory.report.figures.advice_figure import write_advice_figure
     from fltheory.report.terminal.deployments.advice_report import (
@@ -78,7 +79,6 @@ def command(
     )
     from fltheory.weights import Training
     from fltheory.weights.sizes_file import read_sizes
-    from fltheory.whole_file import write_whole
 
     check_figures(figure=figure)
     check_places(json=json)

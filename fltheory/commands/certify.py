@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(

@@ -11,7 +11,7 @@ from fltheory.commands.shared.options import FigureFile, Reading, Seed, Verdicts
 from fltheory.commands.shared.selection import registered_in
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(

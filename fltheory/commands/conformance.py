@@ -16,8 +16,8 @@ import typer
 
 from fltheory.commands.shared.options import Seed
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
-from fltheory.user_file import fault_in, run_file
+from fltheory.files.user_file import fault_in, run_file
+from fltheory.long_work.progress import shown_progress
 
 
 def command(
@@ -52,8 +52,8 @@ def command(
 
     Clients have gradient(x), loss(x) and n_samples; the trace has a row a round, a column a client.
     """
+    from fltheory.files.whole_file import write_whole
     from fltheory.testing import check_algorithm
-    from fltheory.whole_file import write_whole
 
     if listing:
         print(listed_text(algorithm or implementation))

@@ -9,7 +9,7 @@ import typer
 from fltheory.commands.shared.options import Reading, TheoremId
 from fltheory.commands.shared.selection import in_readings, the_id
 from fltheory.commands.shared.terminal.console import can_be_shown
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement

@@ -11,7 +11,7 @@ from fltheory.commands.shared.options import PrintedReading, Seed, TheoremId
 from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement

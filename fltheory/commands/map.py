@@ -12,7 +12,7 @@ from fltheory.commands.shared.options import DaskAddress, FigureFile, StoreFile,
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement

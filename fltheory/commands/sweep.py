@@ -11,7 +11,7 @@ from fltheory.commands.shared.kept_cells import tell_other_versions, workers
 from fltheory.commands.shared.options import DaskAddress
 from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.sweep import Store

@@ -13,7 +13,7 @@ from fltheory.commands.shared.options import FurtherPage
 from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def _folder(text: str | Path) -> Path:
@@ -47,12 +47,12 @@ def command(
 ) -> None:
     """Train the models of a paper's table, and print it beside the paper's figures."""
     from fltheory import validation
+    from fltheory.files.whole_file import write_whole
     from fltheory.report.terminal.deployments.training_report import (
         training_page,
         training_summary,
         training_table,
     )
-    from fltheory.whole_file import write_whole
 
     check_places(page=page)
     with as_bad_input(ImportError), resumable(lambda: f"checkpoints are in {out}"):

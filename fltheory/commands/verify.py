@@ -21,7 +21,7 @@ from fltheory.commands.shared.options import (
 from fltheory.commands.shared.selection import registered_in
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from rich.console import Console

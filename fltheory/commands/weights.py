@@ -18,7 +18,7 @@ from fltheory.commands.shared.options import (
 )
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.weights.client_weights import ClientWeights
@@ -88,7 +88,7 @@ def command(
     table_console().print(weights_table(found))
     print(weights_summary(found.solution))
     if out is not None and drawn is None:
-        from fltheory.whole_file import write_whole
+        from fltheory.files.whole_file import write_whole
 
         write_whole(out, found.as_csv())
     tell_written(out)

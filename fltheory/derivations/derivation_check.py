@@ -17,7 +17,7 @@ from fltheory.derivations.derivation import (
 )
 from fltheory.derivations.exact_points import holds_at, rational_points, value_at
 from fltheory.derivations.nonnegativity import manifestly_nonnegative
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 
 _POINTS = 5000
 _POINTS_OF_LIMITS = 5

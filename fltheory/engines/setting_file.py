@@ -49,10 +49,10 @@ import tomli_w
 from fltheory import algorithms, participation, problems, validation
 from fltheory.decimals import written_fraction
 from fltheory.engines.setting import Setting, checked_setting
+from fltheory.files.read_file import toml_of
+from fltheory.files.user_file import LOADED_FILE
+from fltheory.files.whole_file import write_whole
 from fltheory.participation import Participation
-from fltheory.read_file import toml_of
-from fltheory.user_file import LOADED_FILE
-from fltheory.whole_file import write_whole
 
 SETTING_KEYS = ("rounds", "x0", "problem", "algorithm", "participation")
 """What the file of a setting has: its rounds, its start, and its parts."""

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
 from fltheory import validation
+from fltheory.files.whole_file import write_whole
 from fltheory.validation import ClientIndices
-from fltheory.whole_file import write_whole
 
 Batches = Iterable[tuple[Tensor, Tensor]]
 

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
+from fltheory.files.read_file import existing_file
+from fltheory.files.whole_file import write_whole
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
-from fltheory.read_file import existing_file
 from fltheory.validation import FloatArray
-from fltheory.whole_file import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

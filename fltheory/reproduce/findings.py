@@ -14,8 +14,8 @@ from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.printed_form import printed_text
-from fltheory.parallel import as_they_come
-from fltheory.progress import Progress
+from fltheory.long_work.parallel import as_they_come
+from fltheory.long_work.progress import Progress
 from fltheory.report.terminal.corrected_statement import corrected_latex, corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.reproduce.findings_work import (

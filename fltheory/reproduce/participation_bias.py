@@ -24,6 +24,7 @@ from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.simulation import simulate
+from fltheory.long_work.progress import Progress
 from fltheory.participation import (
     AtMost,
     Bernoulli,
@@ -35,7 +36,6 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import QuadraticProblem
-from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 
 AVAILABILITY = (0.9, 0.7, 0.5, 0.3, 0.1)

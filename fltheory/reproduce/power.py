@@ -19,9 +19,9 @@ from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
-from fltheory.parallel import rest_as_they_come
+from fltheory.long_work.parallel import rest_as_they_come
+from fltheory.long_work.progress import Progress
 from fltheory.problems import QuadraticProblem
-from fltheory.progress import Progress
 from fltheory.report.files.result_file import read_results, write_results
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
 from fltheory.sweep.kept import KeptWork

@@ -20,7 +20,7 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from fltheory import __version__
-from fltheory.parallel import one_thread
+from fltheory.long_work.parallel import one_thread
 from fltheory.theorems.registry import load, loaded_files
 
 CHECK = "check"

@@ -37,7 +37,7 @@ from typing import Any
 from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import SETTING_KEYS, argument_names, check_names
-from fltheory.read_file import toml_of
+from fltheory.files.read_file import toml_of
 from fltheory.sweep.cell import Cell, Files, digest
 from fltheory.sweep.checks import Checks
 from fltheory.theorems.registry import registered

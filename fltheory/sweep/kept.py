@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.sweep.cell import Row, Task
 from fltheory.sweep.running import work_out
 from fltheory.sweep.store import Store

@@ -10,7 +10,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.setting_file import setting_document
 from fltheory.evidence.verdict import Evidence, Grade, Outcome, Verdict
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.sweep.cell import Cell, Row, digest, own_files
 from fltheory.sweep.checks import IMPOSSIBLE, Checks
 from fltheory.sweep.kept import KeptWork

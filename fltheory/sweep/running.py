@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
-from fltheory.parallel import (
+from fltheory.long_work.parallel import (
     InThisProcess,
     futures_as_they_come,
     is_lost,
     processors,
     worker_processes,
 )
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.sweep.cell import Cell, Row, Task, own_files, rows_of
 from fltheory.sweep.design import Design
 from fltheory.sweep.store import Store

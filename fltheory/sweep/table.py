@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fltheory.engines.setting_file import check_names
+from fltheory.files.whole_file import write_whole
 from fltheory.sweep.cell import Row
 from fltheory.sweep.store import Store
-from fltheory.whole_file import write_whole
 
 if TYPE_CHECKING:
     import pandas as pd

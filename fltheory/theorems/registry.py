@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fltheory import validation
 from fltheory.claims.statement import Statement
+from fltheory.files.user_file import run_file
 from fltheory.grammar.own_symbols import check_meanings
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
@@ -21,7 +22,6 @@ from fltheory.theorems.pac import statements as sa_fl_pac
 from fltheory.theorems.sa_fl import repairs as sa_fl_repairs
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.theorems.scaffold import statements as scaffold
-from fltheory.user_file import run_file
 
 PAPERS = (
     sa_fl.STATEMENTS,

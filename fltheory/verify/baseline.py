@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Grade
-from fltheory.read_file import text_of
+from fltheory.files.read_file import text_of
+from fltheory.files.whole_file import write_whole
 from fltheory.validation import shown
 from fltheory.verify.runs import Cell, CellKey
-from fltheory.whole_file import write_whole
 
 COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio", "evidence")
 _WITHOUT_EVIDENCE = COLUMNS[:-1]

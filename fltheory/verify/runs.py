@@ -14,8 +14,8 @@ from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
-from fltheory.parallel import as_they_come
-from fltheory.progress import Progress
+from fltheory.long_work.parallel import as_they_come
+from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import get
 
 FAMILY_ERROR_PROBABILITY = 1e-7

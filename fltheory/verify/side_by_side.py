@@ -12,7 +12,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome, Verdict
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import registered
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
 from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of

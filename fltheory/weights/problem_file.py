@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
-from fltheory.read_file import toml_of
+from fltheory.files.read_file import toml_of
 from fltheory.weights.trade_off import TradeOff
 
 _REQUIRED = ("availability", "a", "b", "bias")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fltheory import validation
-from fltheory.read_file import text_of
+from fltheory.files.read_file import text_of
 from fltheory.validation import FloatArray
 
 _HEADER = ["client", "size"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fltheory import validation
-from fltheory.read_file import existing_file
+from fltheory.files.read_file import existing_file
 from fltheory.worst_case.methods.averaging import AveragingCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
+from fltheory.files.user_file import run_file
 from fltheory.sweep.cell import Cell, rows_of
 from fltheory.sweep.checks import Checks
 from fltheory.sweep.design import design_of
 from fltheory.theorems import registry
-from fltheory.user_file import run_file
 from tests.sweep.designs import small
 
 

@@ -8,7 +8,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from fltheory.engines.setting_file import setting_of
-from fltheory.parallel import sampling_threads
+from fltheory.long_work.parallel import sampling_threads
 from fltheory.sweep.cell import rows_of, versions
 from fltheory.sweep.design import design_of
 from fltheory.verify import check
@@ -70,7 +70,7 @@ def test_sampling_has_one_thread_meanwhile(monkeypatch: pytest.MonkeyPatch) -> N
         seen.append(sampling_threads())
         raise ValueError("seen")
 
-    monkeypatch.setattr("fltheory.parallel.processors", lambda: 5)
+    monkeypatch.setattr("fltheory.long_work.parallel.processors", lambda: 5)
     monkeypatch.setattr("fltheory.sweep.checks.setting_of", looked)
     row()
     assert seen == [1]

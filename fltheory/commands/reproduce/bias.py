@@ -14,7 +14,7 @@ from fltheory.commands.shared.written_files import (
     check_places,
     tell_written,
 )
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(
@@ -26,9 +26,9 @@ def command(
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""
+    from fltheory.files.whole_file import write_whole
     from fltheory.reproduce.bias_report import bias_page, write_bias_figure
     from fltheory.reproduce.participation_bias import Effort, bias_table
-    from fltheory.whole_file import write_whole
 
     check_places(out=out)
     check_figures(figure=figure)

@@ -26,6 +26,7 @@ def command(
     page: FurtherPage = None,
 ) -> None:
     """CA-Fed's Table I on synthetic data, beside the paper's figures."""
+    from fltheory.files.whole_file import write_whole
     from fltheory.reproduce.experiments import ca_fed_synthetic as experiments
     from fltheory.reproduce.experiments.experiment_report import (
         experiment_page,
@@ -34,7 +35,6 @@ def command(
         read_measured,
         write_measured,
     )
-    from fltheory.whole_file import write_whole
 
     check_places(out=out, page=page)
     plan = experiments.Plan(rounds, start_spread=start_spread, momentum=momentum)

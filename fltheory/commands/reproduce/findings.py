@@ -17,7 +17,7 @@ from fltheory.commands.shared.options import (
     StoreFile,
 )
 from fltheory.commands.shared.written_files import check_page, check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(
@@ -33,10 +33,10 @@ def command(
     dask: DaskAddress = None,
 ) -> None:
     """Make the page of findings: certificates are checked, repairs and the rest searched."""
+    from fltheory.files.whole_file import write_whole
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_file import read_verdicts
     from fltheory.reproduce.findings import findings
-    from fltheory.whole_file import write_whole
 
     check_places(out=out)
     paths = sorted(witnesses.glob("*.json"))

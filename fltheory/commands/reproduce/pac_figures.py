@@ -10,7 +10,7 @@ import typer
 from fltheory.commands.shared.options import Seed
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(

@@ -19,7 +19,7 @@ from fltheory.commands.shared.options import (
 )
 from fltheory.commands.shared.resumption import resumed
 from fltheory.commands.shared.written_files import check_places, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement
@@ -41,6 +41,7 @@ def command(
 ) -> None:
     """Measure the search's power: plant faults in theorems, count those it finds."""
     from fltheory import theorems as registry
+    from fltheory.files.whole_file import write_whole
     from fltheory.reproduce.power import (
         Plan,
         judge_all,
@@ -52,7 +53,6 @@ def command(
         usual_budget,
         write_judged,
     )
-    from fltheory.whole_file import write_whole
 
     check_places(out=out, page=page, store=store)
     statements = registry.registered(*theorems or ())

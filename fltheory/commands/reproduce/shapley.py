@@ -14,7 +14,7 @@ from fltheory.commands.shared.written_files import (
     check_places,
     tell_written,
 )
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(
@@ -24,12 +24,12 @@ def command(
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""
+    from fltheory.files.whole_file import write_whole
     from fltheory.reproduce.experiments.shapley_report import (
         measured_scenarios,
         shapley_page,
         write_shapley_figure,
     )
-    from fltheory.whole_file import write_whole
 
     check_places(out=out)
     check_figures(figure=figure)

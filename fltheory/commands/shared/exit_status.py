@@ -174,7 +174,7 @@ def _place_in_a_loaded_file(error: Exception) -> str | None:
 
     What another process raised has its traceback as text only; so text is read for both.
     """
-    from fltheory.user_file import LOADED_FILE
+    from fltheory.files.user_file import LOADED_FILE
 
     files = {
         str(module.__file__) for name, module in sys.modules.items() if name.startswith(LOADED_FILE)

@@ -21,7 +21,7 @@ def write_new(what: str, place: Path, suffix: str = ".py") -> None:
     """
     from importlib.resources import files
 
-    from fltheory.whole_file import write_whole
+    from fltheory.files.whole_file import write_whole
 
     check_places(suffix, file=place)
     if place.exists():

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from fltheory import __version__
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 _LOADED: list[Path] = []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from fltheory.commands.shared.exit_status import Interrupted
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 class Keyed(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from fltheory.progress import Progress
+    from fltheory.long_work.progress import Progress
 
 
 # Folders that were missing when the places of files were asked for.
@@ -29,7 +29,7 @@ def check_places(*suffixes: str, **places: Path | None) -> None:
     **places : Path or None
         By the name of the option; None where no file was asked for.
     """
-    from fltheory.whole_file import writable
+    from fltheory.files.whole_file import writable
 
     for name, path in places.items():
         if path is not None:

@@ -10,7 +10,7 @@ import typer
 from fltheory.commands.shared.options import LogFile, RoundLength, Seed
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
-from fltheory.progress import shown_progress
+from fltheory.long_work.progress import shown_progress
 
 
 def command(
@@ -31,10 +31,10 @@ def command(
     from functools import partial
     from json import dumps
 
+    from fltheory.files.whole_file import write_whole
     from fltheory.logs import describe, read_log
     from fltheory.report.figures.log_figure import write_log_figure
     from fltheory.report.terminal.deployments.log_report import fits_table, log_summary
-    from fltheory.whole_file import write_whole
 
     check_figures(figure=figure)
     check_places(json=json)

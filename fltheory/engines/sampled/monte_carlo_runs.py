@@ -19,7 +19,7 @@ from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import FIELDS, Trajectory
-from fltheory.parallel import sampling_threads
+from fltheory.long_work.parallel import sampling_threads
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fltheory.whole_file import whole_file
+from fltheory.files.whole_file import whole_file
 
 _FORMAT = 1
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from fltheory import validation
+from fltheory.files.whole_file import remove_leftovers, writable
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings
 from fltheory.hardware.training.experiment_file.table import Cell, Experiment
 from fltheory.hardware.training.run import Finished, identity, train
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.validation import FloatArray
-from fltheory.whole_file import remove_leftovers, writable
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.files.read_file import MOST_BYTES, existing_file, text_of
 from fltheory.participation.base import Masks
 from fltheory.participation.exact_law import ExactLaw, chain_law
 from fltheory.participation.with_memory.chains import LoopStates, States, checked_masks
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
-from fltheory.read_file import MOST_BYTES, existing_file, text_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

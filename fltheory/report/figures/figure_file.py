@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fltheory import validation
-from fltheory.whole_file import write_whole
+from fltheory.files.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from fltheory.files.whole_file import write_whole
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.files.verdict_file import VERSION, cell_document
 from fltheory.verify.runs import cell_of
 from fltheory.verify.side_by_side import SideBySide
-from fltheory.whole_file import write_whole
 
 
 def write_comparison(path: Path, found: SideBySide, made_by: MadeBy) -> None:

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from fltheory.read_file import json_of
-from fltheory.whole_file import write_whole
+from fltheory.files.read_file import json_of
+from fltheory.files.whole_file import write_whole
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
+from fltheory.files.read_file import json_of
+from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
-from fltheory.read_file import json_of
 from fltheory.report.files.made_by import MadeBy
 from fltheory.theorems import get
 from fltheory.verify import Outcome, Verdict
 from fltheory.verify.runs import Cell, cell_of
-from fltheory.whole_file import write_whole
 
 VERSION = 3
 _NUMBERS = ("margin", "left", "right")

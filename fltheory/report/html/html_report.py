@@ -14,8 +14,8 @@ from markupsafe import Markup
 from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
+from fltheory.files.read_file import text_of, toml_of
 from fltheory.grammar.refutation import Weight
-from fltheory.read_file import text_of, toml_of
 from fltheory.report.files.made_by import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,

@@ -18,7 +18,7 @@ from fltheory.derivations.derivation import (
     StepResult,
 )
 from fltheory.derivations.derivation_check import check_derivation
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 
 _NAME_OF_DIFFERENCE: Mapping[type, str] = {
     Equal: "left side less right side",

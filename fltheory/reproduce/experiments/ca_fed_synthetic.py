@@ -23,10 +23,10 @@ from fltheory.algorithms import AdaFed, CAFed, F3ast, ServerMomentum, Unbiased
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.clients.logistic_clients import LogisticClients
 from fltheory.engines.simulation import simulate
-from fltheory.parallel import rest_as_they_come
+from fltheory.long_work.parallel import rest_as_they_come
+from fltheory.long_work.progress import Progress
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import LogisticProblem
-from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 
 METHODS = ("Unbiased", "F3AST", "AdaFed", "CA-Fed", "CA-Fed, F* known")

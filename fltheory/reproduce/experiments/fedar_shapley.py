@@ -18,9 +18,9 @@ from fltheory.algorithms import Mifa
 from fltheory.engines import Setting
 from fltheory.engines.history.histories import chances_of, follow
 from fltheory.engines.history.history_rounds import AffineRounds
+from fltheory.long_work.progress import Progress
 from fltheory.participation import Trace
 from fltheory.problems import QuadraticProblem, quadratic
-from fltheory.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.reproduce.experiments.shapley import coalitions, shapley_values
 from fltheory.validation import FloatArray

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.reproduce.experiments.fedar_shapley import (
     AGGREGATES,

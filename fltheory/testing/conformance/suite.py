@@ -11,7 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from fltheory import validation
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.cases.options import OPTIONS

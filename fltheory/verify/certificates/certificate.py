@@ -19,8 +19,9 @@ import sympy as sp
 
 from fltheory.claims.statement import Inequality, Statement
 from fltheory.engines import Setting
+from fltheory.files.read_file import existing_file
+from fltheory.files.whole_file import write_whole
 from fltheory.grammar.quantities import rule_text
-from fltheory.read_file import existing_file
 from fltheory.theorems import get
 from fltheory.verify.certificates.certificate_checker import (
     MOST_CHARACTERS,
@@ -32,7 +33,6 @@ from fltheory.verify.certificates.certificate_checker import (
 from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 from fltheory.verify.check import check
 from fltheory.verify.safari.witness import Witness
-from fltheory.whole_file import write_whole
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.theorems import Family
 from fltheory.validation import FloatArray

@@ -22,8 +22,8 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.verdict import SLOPE_IS_MET, SLOPE_IS_MISSED
+from fltheory.long_work.progress import Progress
 from fltheory.problems import QuadraticProblem
-from fltheory.progress import Progress
 from fltheory.validation import FloatArray
 from fltheory.verify.safari.extremal_instances import about_safari, coupling_of, decoded, drawn
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess

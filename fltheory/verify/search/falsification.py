@@ -9,7 +9,7 @@ from typing import Protocol
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Inequality, Statement
 from fltheory.engines import Setting
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import statement_of
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
 from fltheory.verify.safari.instance_search import InstanceSearch

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fltheory.claims.statement import Statement
 from fltheory.grammar.repair import Mend
-from fltheory.progress import Progress, within
+from fltheory.long_work.progress import Progress, within
 from fltheory.verify.search.falsification import DEFAULT_BUDGET, Falsification, falsify
 
 

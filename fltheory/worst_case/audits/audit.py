@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from fltheory import validation
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.statement_numbers import holds

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from fltheory.decimals import fraction_text
-from fltheory.whole_file import write_whole
+from fltheory.files.whole_file import write_whole
 
 
 @dataclass(frozen=True)

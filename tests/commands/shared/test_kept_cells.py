@@ -27,7 +27,7 @@ def test_killed_and_gone_on_with_the_result_is_the_same(
     tmp_path: Path,
 ) -> None:
     words: Words = request.getfixturevalue(name)
-    monkeypatch.setattr("fltheory.parallel.processors", lambda: 1)
+    monkeypatch.setattr("fltheory.long_work.parallel.processors", lambda: 1)
     monkeypatch.setattr("fltheory.sweep.running.processors", lambda: 1)
     result = Path(str(words[-1]))
 

@@ -14,7 +14,7 @@ from fltheory.commands.shared.written_files import (
     draw,
     tell_written,
 )
-from fltheory.whole_file import write_whole
+from fltheory.files.whole_file import write_whole
 
 
 def test_places_are_named_by_their_option(tmp_path: Path) -> None:

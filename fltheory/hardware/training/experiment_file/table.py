@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fltheory import validation
+from fltheory.files.read_file import toml_of
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings, run_settings
 from fltheory.hardware.training.experiment_file.strict import Table, checked_table, made, merged
-from fltheory.read_file import toml_of
 
 _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
 

@@ -16,9 +16,9 @@ from fltheory.algorithms import FedAU
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.fedau import BestCutoff
+from fltheory.long_work.progress import Progress
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
-from fltheory.progress import Progress
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get

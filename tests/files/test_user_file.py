@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.user_file import LOADED_FILE, run_file, said_by
+from fltheory.files.user_file import LOADED_FILE, run_file, said_by
 
 
 @pytest.mark.parametrize(

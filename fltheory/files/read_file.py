@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fltheory import validation
-
 MOST_BYTES = 64 * 1024**2
 """The largest text that is read."""
 
@@ -37,6 +35,8 @@ def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = No
     ValueError
         If there is none, or it is larger.
     """
+    from fltheory import validation  # loads NumPy, which no command's help needs
+
     path = validation.path("path", path)
     got = f"{must_be}, got {str(path)!r}"
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info
 
-from fltheory.parallel import (
+from fltheory.long_work.parallel import (
     InThisProcess,
     as_they_come,
     futures_as_they_come,

@@ -20,7 +20,7 @@ from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
 
-from fltheory.progress import Progress
+from fltheory.long_work.progress import Progress
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

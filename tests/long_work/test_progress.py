@@ -16,8 +16,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from fltheory import progress
-from fltheory.progress import shown_progress, within
+from fltheory.long_work import progress
+from fltheory.long_work.progress import shown_progress, within
 
 BAR = "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
 

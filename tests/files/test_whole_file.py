@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.whole_file import remove_leftovers, writable, write_whole
+from fltheory.files.whole_file import remove_leftovers, writable, write_whole
 
 
 def test_a_place_is_free_and_nothing_is_made_there(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from fltheory.read_file import MOST_BYTES, existing_file
+from fltheory.files.read_file import MOST_BYTES, existing_file
 
 LOADED_FILE = "fltheory_loaded_"
 """What the names of modules begin with that were files of a user's."""

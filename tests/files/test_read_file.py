@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.read_file import MOST_LEVELS, existing_file, json_of, levels, text_of, toml_of
+from fltheory.files.read_file import MOST_LEVELS, existing_file, json_of, levels, text_of, toml_of
 
 
 def test_a_document_is_read(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Files: those that somebody else wrote, those written whole or not at all, users' own modules."""

@@ -1,0 +1,1 @@
+"""Long work: on all processors, and how far it is."""
