@@ -1,0 +1,127 @@
+"""Choose the tests nearest to a change: those that come by what behaves differently after it.
+
+`code_mutants.py` runs them. Which functions a test calls was noted by `reached.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from mutation import Mutant, name_of
+from reached import Reached
+
+_FILES = 8  # nearest test files
+
+Closeness: TypeAlias = tuple[bool, int, bool]
+
+
+def nearest_tests(
+    module: Path, changed: Mutant, folder: Path, reached: Sequence[Reached], seconds: float
+) -> list[str]:
+    """Return the tests to run on a mutant in their order: as many as the time is enough for.
+
+    Half of the time is for those that come by the change and are in the nearest files, the rest
+    for others that come by. What is left goes to what the nearest files hold beside. Of each of the
+    three the cheapest are taken first; those of a file run together.
+
+    Parameters
+    ----------
+    module : Path
+        The changed file, from the root of the repository.
+    changed : Mutant
+        The change.
+    folder : Path
+        A copy of the repository in which ``module`` is right.
+    reached : sequence of Reached
+        What every test reaches and takes.
+    seconds : float
+        Processor time for all of them.
+    """
+    body = ast.parse((folder / module).read_text(encoding="utf-8")).body
+    told = _telling_places(f"{module.relative_to('fltheory')}: ", body, changed)
+    near = _closeness(module, body, changed, folder, reached)
+    files = sorted(near, key=near.__getitem__, reverse=True)[:_FILES]
+    cheapest = sorted(reached, key=lambda test: test.seconds)
+    come_by = [test for test in cheapest if told & test.places]
+    rest = sorted((t for t in cheapest if t.file in files), key=lambda t: files.index(t.file))
+    chosen: dict[str, float] = {}
+    _take(chosen, (test for test in come_by if test.file in files), seconds / 2)
+    _take(chosen, come_by, seconds)
+    _take(chosen, rest, seconds)
+    in_turn = {file: turn for turn, file in enumerate(dict.fromkeys(map(_file_of, chosen)))}
+    return sorted(chosen, key=lambda test: in_turn[_file_of(test)])
+
+
+def _take(chosen: dict[str, float], tests: Iterable[Reached], seconds: float) -> None:
+    """Add tests, with what they take, until all together take so long."""
+    used = sum(chosen.values())
+    for test in tests:
+        if test.name not in chosen:
+            used += test.seconds
+            if used > seconds:
+                return
+            chosen[test.name] = test.seconds
+
+
+def _file_of(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _telling_places(home: str, body: Sequence[ast.stmt], changed: Mutant) -> set[str]:
+    """Return the places, as `reached.py` names them, that behave differently after a change.
+
+    What stands in a function or method is told there. What is evaluated as the module is read is
+    told by the lambdas in it, and by whatever in the module names it, or names what names it.
+    """
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    if changed.lines:
+        for name in _methods(classes.get(changed.place), changed.line):
+            return {home + name}
+        return {home + changed.place}
+    told, new = set[str](), {changed.place}
+    while new:
+        told |= new
+        new = {name_of(node) for node in body if new & _named_in(node)} - told
+    told |= {method for name in told for method in _methods(classes.get(name))}
+    return {home + name for name in told}
+
+
+def _methods(node: ast.ClassDef | None, line: int | None = None) -> list[str]:
+    """Return a class's methods, or the one that a line is in."""
+    if node is None:
+        return []
+    return [
+        f"{node.name}.{part.name}"
+        for part in node.body
+        if isinstance(part, ast.FunctionDef)
+        and (line is None or part.lineno <= line <= (part.end_lineno or line))
+    ]
+
+
+def _named_in(node: ast.stmt) -> set[str]:
+    return {found.id for found in ast.walk(node) if isinstance(found, ast.Name)}
+
+
+def _closeness(
+    module: Path,
+    body: Sequence[ast.stmt],
+    changed: Mutant,
+    folder: Path,
+    reached: Sequence[Reached],
+) -> Mapping[str, Closeness]:
+    """Return of every test file whether it mirrors a module, and how much of it it names."""
+    defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    names = {name for name in defined if not name.startswith("_")} | {changed.place}
+    own = Path("tests", *module.parts[1:-1], f"test_{module.name}")
+    subject = re.match(r"(sa_fl|ca_fed|[a-z]+)", module.stem)
+
+    def near(path: Path) -> Closeness:
+        words = set(re.findall(r"\w+", (folder / path).read_text(encoding="utf-8")))
+        same = subject is not None and subject[0] in path.stem
+        return path == own, 3 * same + len(names & words), path.parent == own.parent
+
+    return {file: near(Path(file)) for file in sorted({test.file for test in reached})}
