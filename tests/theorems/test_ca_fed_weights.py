@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from fltheory import theorems
 from fltheory.engines.affine.numbers import Balls
 from fltheory.engines.enclosure.exact_setting import WIDENING
+from fltheory.participation import MarkovOnOff
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.ca_fed.weights import convexity_ratio, summand_curvature_ratio
 from fltheory.validation import FloatArray
@@ -127,6 +130,15 @@ def test_order_of_optimal_weights_turns_with_theta() -> None:
     assert (np.diff(calm.q) <= 0).all()
     assert noisy.total_multiplier < 0
     assert (np.diff(noisy.q) > 0).all()
+
+
+def test_where_all_are_as_often_there_no_order_is_turned_round() -> None:
+    """Without clients that come less often than others the largest of their ratios is zero."""
+    claim = theorems.get("ca-fed/appendix-d")
+    setting = claim.regimes["independent"].setting
+    n_clients = setting.problem.n_clients
+    alike = replace(setting, participation=MarkovOnOff(np.full(n_clients, 0.5), 0.0))
+    assert check(claim, alike).truth == 0.0
 
 
 def test_weights_of_27_are_not_affine_in_availability() -> None:
