@@ -1,13 +1,15 @@
 """Count the wrong versions of the package that the tests nearest to the change would let pass.
 
 Mutants are drawn at random from the engines, algorithms, weights and statements, one changed place
-each. The tests nearest to a module are those of the file that mirrors it, then of the files that
-name most of what it defines: for 15 seconds of processor time a file, in a random order, and for a
-minute in all. A mutant that fails one of them is killed, and so is one that gets stuck: it is
-counted and listed. All limits are on processor time, so that other work on the machine changes no
-fate; one on the clock, far wider, ends a test that waits for ever. Survivors are listed below, with
-what was found out about each. A run that keeps its lines (`--kept FILE`) goes on after the last.
+each. The tests nearest to a change are those that come by what it changes (`nearest_tests.py`), as
+far as they fit into 90 seconds of processor time. A mutant that fails one of them is killed, and so
+is one that gets stuck: it is counted and listed. All limits are on processor time, so that other
+work on the machine changes no fate; one on the clock, far wider, ends a test that waits for ever.
+In the end the tests that have killed run on the right sources, where they must pass. Survivors are
+listed below, with what was found out about each. A run that keeps its lines (`--kept FILE`) goes on
+after the last. What the tests come by is noted first:
 
+    python benchmarks/reached.py out/reached.jsonl
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
         [--within PACKAGE ...] [--kept FILE]
 """
@@ -15,16 +17,20 @@ what was found out about each. A run that keeps its lines (`--kept FILE`) goes o
 from __future__ import annotations
 
 import argparse
-import ast
+import compileall
+import importlib
+import json
+import math
 import os
 import random
-import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,15 +38,21 @@ from typing import Literal, TypeAlias
 
 import pytest
 from mutation import Mutant, mutant, places
+from nearest_tests import nearest_tests
+from reached import FOLDERS, Reached, read
 
 ROOT = Path(__file__).resolve().parents[1]
 MUTATED = ("engines", "algorithms", "weights", "theorems")
 NOT_COPIED = shutil.ignore_patterns(".*", "out", "site", "__pycache__")
-FILES = 8  # nearest test files
-SECONDS_A_FILE = 15  # of processor time, and of the last test that begins in it
-SECONDS = 60  # of processor time for all of them
-SECONDS_STUCK = 90  # of processor time: a test that does not end
+SECONDS = 90  # of processor time for all tests, and of the last one that begins in it
+SECONDS_STUCK = 120  # of processor time: a test that does not end
 SECONDS_WAITING = 1800  # on the clock: a test that sleeps or waits, and uses no processor time
+
+WELL_ENDED = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
 
 Fate: TypeAlias = Literal["killed", "timed out", "survives"]
 
@@ -116,35 +128,18 @@ def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator
         yield Change(path.relative_to(ROOT), mutant(sources[path], place))
 
 
-def nearest_tests(module: Path, folder: Path) -> list[Path]:
-    """Return the test files nearest to a module, in the order in which they run."""
-    found = sorted([*folder.glob("tests/**/test_*.py"), *folder.glob("verification/test_*.py")])
-    texts = {path.relative_to(folder): path.read_text(encoding="utf-8") for path in found}
-    body = ast.parse((folder / module).read_text(encoding="utf-8")).body
-    defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    names = {name for name in defined if not name.startswith("_")}
-    own = Path("tests", *module.parts[1:-1], f"test_{module.name}")
-    subject = re.match(r"(sa_fl|ca_fed|[a-z]+)", module.stem)
+class Chosen:
+    """A plugin of pytest: runs these tests alone, in their order, until the time is used."""
 
-    def rank(path: Path) -> tuple[bool, int, bool]:
-        words = set(re.findall(r"\w+", texts[path]))
-        same = subject is not None and subject[0] in path.stem
-        return path == own, 3 * same + len(names & words), path.parent == own.parent
-
-    return sorted(texts, key=rank, reverse=True)[:FILES]
-
-
-class Budget:
-    """A plugin of pytest: runs no further test once a file's time, or all of the time, is used."""
-
-    def __init__(self) -> None:
-        self._used: dict[Path, float] = {}
+    def __init__(self, tests: Sequence[str], seconds: float, told: int) -> None:
+        self._turns = {test: turn for turn, test in enumerate(tests)}
+        self._seconds = seconds
+        self._told = told
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Shuffle the tests of every file, so that the time goes to any of them."""
-        order = {path: place for place, path in enumerate(dict.fromkeys(i.path for i in items))}
-        shuffled = random.Random(0).sample(items, len(items))
-        items[:] = sorted(shuffled, key=lambda item: order[item.path])
+        """Leave out all others."""
+        chosen = [item for item in items if item.nodeid in self._turns]
+        items[:] = sorted(chosen, key=lambda item: self._turns[item.nodeid])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -153,29 +148,48 @@ class Budget:
         One that were passed over before its setup would leave the last one's file open, which
         pytest takes for an error in the next file: a kill that no test made.
         """
-        if self._used.get(item.path, 0.0) >= SECONDS_A_FILE or time.process_time() >= SECONDS:
+        if time.process_time() >= self._seconds:
             pytest.skip("no time left")
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        """Count the time that a test takes."""
-        start = time.process_time()
-        try:
-            return (yield)
-        finally:
-            spent = time.process_time() - start
-            self._used[item.path] = self._used.get(item.path, 0.0) + spent
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Say which test failed."""
+        self._say(report)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Say which file could not be read."""
+        self._say(report)
+
+    def _say(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        if report.failed:
+            os.write(self._told, f"{report.nodeid}\n".encode())
 
 
-def fate_of(change: Change, folder: Path) -> Fate:
-    """Run the nearest tests on a mutant, and put the right file back."""
-    path = folder / change.file
-    right = path.read_text(encoding="utf-8")
-    tests = [str(test) for test in nearest_tests(change.file, folder)]
-    path.write_text(change.mutant.source, encoding="utf-8")
+def warmed(folder: Path) -> None:
+    """Keep what Python compiles of the right sources and tests, and import what none of them is.
+
+    Each mutant is read in a process of its own, and would compile and import all of that again.
+    """
+    compileall.compile_dir(folder / "fltheory", quiet=1)
+    for name in ("numpy", "scipy.linalg", "scipy.optimize", "scipy.stats", "sympy", "flint"):
+        importlib.import_module(name)
+    options = ["-q", "--collect-only", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *FOLDERS],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(folder)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
+def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | None:
+    """Run tests in a child, and return the first that fails: "" if they get stuck, None if none."""
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    told = os.memfd_create("failures")
     child = os.fork()
     if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS_STUCK, SECONDS_STUCK))
+        stuck = 10 * SECONDS_STUCK if seconds > SECONDS else SECONDS_STUCK
+        resource.setrlimit(resource.RLIMIT_CPU, (stuck, stuck))
         signal.alarm(SECONDS_WAITING)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
@@ -184,25 +198,46 @@ def fate_of(change: Change, folder: Path) -> Fate:
         sys.path.insert(0, str(folder))
         sys.dont_write_bytecode = True
         options = ["-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", f"--rootdir={folder}"]
-        status = 1
         try:
-            status = int(pytest.main([*options, *tests], plugins=[Budget()]))
+            status = int(pytest.main([*options, *files], plugins=[Chosen(tests, seconds, told)]))
+            if status not in WELL_ENDED:
+                os.write(told, f"pytest itself ends with {status}\n".encode())
+        except BaseException as error:
+            os.write(told, f"pytest itself fails: {error!r}\n".encode())
         finally:
-            os._exit(status)
+            os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    path.write_text(right, encoding="utf-8")
+    os.lseek(told, 0, os.SEEK_SET)
+    with os.fdopen(told) as lines:
+        found = lines.read().splitlines()
     if code in (-signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
-        return "timed out"
-    return "killed" if code else "survives"
+        return ""
+    if code:
+        found.append(f"the process ends with {code}")
+    return found[0] if found else None
 
 
-def kept(path: Path | None) -> dict[str, Fate]:
-    """Return the fates that an earlier run has written, by the mutant's number and title."""
+def fate_of(change: Change, folder: Path, reached: Sequence[Reached]) -> tuple[Fate, str]:
+    """Run the nearest tests on a mutant, put the right file back, and return what killed it."""
+    path = folder / change.file
+    right = path.read_text(encoding="utf-8")
+    tests = nearest_tests(change.file, change.mutant, folder, reached, SECONDS)
+    before = path.stat()
+    path.write_text(change.mutant.source, encoding="utf-8")
+    killer = first_failing(folder, tests, SECONDS)
+    path.write_text(right, encoding="utf-8")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    if killer is None:
+        return "survives", ""
+    return ("killed", killer) if killer else ("timed out", "")
+
+
+def kept(path: Path | None) -> dict[str, tuple[Fate, str]]:
+    """Return what an earlier run has written, by the mutant's number and title."""
     if path is None or not path.exists():
         return {}
-    lines = [line.split(": ", 2) for line in path.read_text(encoding="utf-8").splitlines()]
-    fates: dict[str, Fate] = {"killed": "killed", "timed out": "timed out", "survives": "survives"}
-    return {f"{line[0]}: {line[2]}": fates[line[1]] for line in lines if len(line) == 3}
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {f"{one['number']}: {one['title']}": (one["fate"], one["killer"]) for one in found}
 
 
 def main() -> int:
@@ -215,33 +250,47 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutants whose title holds this")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
     parser.add_argument("--kept", type=Path, help="file of fates: read first, then added to")
+    parser.add_argument(
+        "--reached", type=Path, default=ROOT / "out" / "reached.jsonl", help="what reached.py noted"
+    )
     given = parser.parse_args()
     found = drawn(given.count, given.seed, given.within)
     chosen = [one for one in found if given.only in one.title]
     if given.list:
         print("\n".join(one.title for one in chosen))
         return 0
-    fates: dict[Fate, list[Change]] = {"killed": [], "timed out": [], "survives": []}
+    fates: Counter[Fate] = Counter()
     before = kept(given.kept)
+    reached = read(given.reached)
+    killers = set()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         shutil.copytree(ROOT, folder, dirs_exist_ok=True, ignore=NOT_COPIED)
+        warmed(folder)
         for count, change in enumerate(chosen, start=1):
             number = f"{count} of {len(chosen)}"
-            fate = before.get(f"{number}: {change.title}")
-            if fate is None:
-                fate = fate_of(change, folder)
+            if f"{number}: {change.title}" in before:
+                fate, killer = before[f"{number}: {change.title}"]
+            else:
+                fate, killer = fate_of(change, folder, reached)
+                line = {"number": number, "fate": fate, "title": change.title, "killer": killer}
                 if given.kept is not None:
                     with given.kept.open("a", encoding="utf-8") as lines:
-                        lines.write(f"{number}: {fate}: {change.title}\n")
-            fates[fate].append(change)
-            why = SURVIVORS.get(change.title, "") if fate == "survives" else ""
+                        lines.write(json.dumps(line) + "\n")
+            fates[fate] += 1
+            killers.add(killer)
+            why = SURVIVORS.get(change.title, "") if fate == "survives" else killer
             print(f"{number}: {fate}: {change.title} {why}".rstrip(), flush=True)
-    killed = len(fates["killed"]) + len(fates["timed out"])
+        known = sorted(killers & {test.name for test in reached})
+        wrong = first_failing(folder, known, math.inf)
+    killed = fates["killed"] + fates["timed out"]
     share = f"{100 * killed / len(chosen):.0f}%, target 95%"
-    late = len(fates["timed out"])
-    print(f"{killed} of {len(chosen)} mutants killed ({share}), {late} of them by time")
-    return 0 if killed >= 0.95 * len(chosen) else 1
+    print(
+        f"{killed} of {len(chosen)} mutants killed ({share}), {fates['timed out']} of them by time"
+    )
+    if wrong is not None:
+        print(f"but {wrong or 'one of the tests'} fails on the right sources, too")
+    return 0 if killed >= 0.95 * len(chosen) and wrong is None else 1
 
 
 if __name__ == "__main__":

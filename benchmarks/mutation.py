@@ -70,7 +70,7 @@ def mutant(source: str, place: Place) -> Mutant:
     text = "\n".join([*lines[: start - 1], after, *lines[whole.end_lineno :]]) + "\n"
     line = getattr(node, "lineno", whole.lineno)
     within = _lines_around(whole, node)
-    return Mutant(_name_of(whole), line, what, text, place.statement, after, within)
+    return Mutant(name_of(whole), line, what, text, place.statement, after, within)
 
 
 def mutants(source: str) -> Iterator[Mutant]:
@@ -103,7 +103,7 @@ def _at(whole: ast.AST, index: int) -> ast.AST:
     return next(node for number, node in enumerate(_walk(whole)) if number == index)
 
 
-def _name_of(whole: ast.stmt) -> str:
+def name_of(whole: ast.stmt) -> str:
     """Return the name of a function or class, or the first that is assigned to."""
     if isinstance(whole, ast.FunctionDef | ast.ClassDef):
         return whole.name
