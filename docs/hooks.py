@@ -20,9 +20,9 @@ from mkdocs.structure.files import File
 
 from fltheory import theorems
 from fltheory.report.html.mathml import in_words, mathml
+from fltheory.report.latex.sentences import plain_text
 from fltheory.report.pages.paper_page import paper_name, paper_page, papers
 from fltheory.report.pages.public_names import description, public_names, undocumented
-from fltheory.report.terminal.corrected_statement import plain_text
 from fltheory.verify.baseline import read_baseline
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 _SOURCE = re.compile(r"\]\((?:\.\./)+fltheory/([\w/]+\.py)(?=[)#])")
 _CORRECTED = re.compile(r"^```latex\n(.*?\\begin\{corrected\}.*?)^```$", re.DOTALL | re.MULTILINE)
-_CONDITION = re.compile(r"^  \\item ([^$]*): \$(.*)\$[,.]$", re.MULTILINE)
+_CONDITION = re.compile(r"^  \\item (.*?): \$(.*)\$[,.]$", re.MULTILINE)
 _CLAIM = re.compile(r"\\begin\{(multline|equation)\*\}(.*?)\\end\{\1\*\}", re.DOTALL)
 # A left side that is only text, as `corrected_latex` writes it, with the signs that LaTeX reserves.
 _WORDS = re.compile(r"\{?\\text\{((?:\\text[a-z]+\{\}|\\[_{}$&%#]|\\[lg]eq|[^{}\\])*)\}\}?")
@@ -130,9 +130,14 @@ def generated_page(source: str) -> str:
 def _typeset(corrected: str) -> str:
     """Return hypotheses and claims of a corrected statement in Markdown, as MathML."""
     statement = _CHANGE.sub("", corrected.partition(r"\begin{enumerate}")[0])
-    lines = [f"- {name}: {_formula(latex)}" for name, latex in _CONDITION.findall(statement)]
+    lines = [f"- {_name(name)}: {_formula(latex)}" for name, latex in _CONDITION.findall(statement)]
     lines += ["", *(_formula(latex) for _, latex in _CLAIM.findall(statement))]
     return "\n".join([*lines, ""])
+
+
+def _name(latex: str) -> str:
+    """Return a hypothesis's name, whose formulas stand between dollars."""
+    return re.sub(r"\$([^$]*)\$", lambda formula: str(mathml(formula[1], formula[1])), latex)
 
 
 def _formula(latex: str) -> str:

@@ -16,7 +16,8 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.printed_form import printed_text
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress
-from fltheory.report.terminal.corrected_statement import corrected_latex, corrected_text
+from fltheory.report.latex.corrected_latex import corrected_latex
+from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
 from fltheory.reproduce.findings_work import (
     NATURAL_WITNESS,

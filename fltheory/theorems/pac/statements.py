@@ -422,7 +422,7 @@ LEMMA_1_DERIVED = replace(
     ),
     note=(
         "A(m, delta) = d/m log(max(m, d)/d) + 1/m log(1/delta), the usual term in uniform "
-        "Bernstein bounds. For these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-mu) = "
+        "Bernstein bounds. For these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-m u) = "
         "2 delta/m at u = A."
     ),
 )

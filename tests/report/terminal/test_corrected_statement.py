@@ -8,12 +8,8 @@ import pytest
 
 from fltheory import theorems
 from fltheory.grammar.printed_form import form_text, printed_latex, printed_text
-from fltheory.report.terminal.corrected_statement import (
-    _typeset_summands,
-    _written_summands,
-    corrected_latex,
-    corrected_text,
-)
+from fltheory.report.latex.corrected_latex import _typeset_summands, corrected_latex
+from fltheory.report.terminal.corrected_statement import corrected_text, written_summands
 from fltheory.theorems.correction import correction, hypotheses_of
 
 CORRECTED = [
@@ -32,7 +28,7 @@ def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> Non
         assert printed_latex(hypothesis.condition) in latex
     for assertion in found.corrected.assertions:
         assert assertion.left in text
-        for term, written in _written_summands(assertion):
+        for term, written in written_summands(assertion):
             size = printed_text(term) if written is None else form_text(written)
             assert size.removeprefix("-") in text  # a negative one has its sign before it
     for number, change in enumerate(found.changes, 1):
@@ -86,7 +82,7 @@ def test_text_and_latex_have_the_same_order(identifier: str) -> None:
     for assertion in found.corrected.assertions:
         places_in_text, places_in_latex = [], []
         for (term, written), (_, typeset) in zip(
-            _written_summands(assertion), _typeset_summands(assertion), strict=True
+            written_summands(assertion), _typeset_summands(assertion), strict=True
         ):
             size = printed_text(term) if written is None else form_text(written)
             places_in_text.append(text.index(size.removeprefix("-")))
@@ -120,8 +116,18 @@ def test_a_negative_summand_has_its_sign_before_it() -> None:
     assert "+ -" not in corrected_latex(found)
 
 
-def test_long_texts_may_be_broken_into_lines() -> None:
+def test_formulas_in_sentences_are_typeset_and_code_is_not() -> None:
     latex = corrected_latex(correction("ca-fed/2"))
     assert "detokenize" not in latex
-    assert r"w\_B* in place of w* in upsilon and in Gamma" in latex
-    assert r"\textbar{}\textbar{}w\_0 - w*\textbar{}\textbar{}" in latex
+    assert r"$w_{B}^{*}$ in place of $w^{*}$ in $\upsilon$ and in $\Gamma$" in latex
+    assert r"In (12), $\|w_{0} - w^{*}\|$ and $\Gamma$ (the clients' losses at $w^{*}$)" in latex
+    assert r": server\_lr" in latex
+
+
+@pytest.mark.parametrize("identifier", CORRECTED)
+def test_no_formula_is_left_as_characters(identifier: str) -> None:
+    body = corrected_latex(correction(identifier)).split("\n", 2)[2]
+    claims = r"\\begin\{multline\*\}.*?\\end\{multline\*\}"
+    words = re.sub(rf"\$[^$]*\$|{claims}", "", body, flags=re.DOTALL)
+    words = re.sub(r"\b(client|server|assist|local)\\_(lr|steps)\b", "", words)
+    assert not re.search(r"\\_|\\text(bar|asciicircum)| [=+] |\w\(|\d ?/ ?\w", words), words

@@ -1,0 +1,1 @@
+"""What is ready to be pasted into a paper."""

@@ -1,0 +1,252 @@
+r"""Sentences as LaTeX: the formulas that stand in them as characters become formulas.
+
+Statements say in plain sentences what changes, ``w_B* in place of w* in Gamma``. A formula is found
+by reading: at each word a small parser takes as much as it can read as a formula, and what it took
+is typeset if it cannot be a word or a plain number. All else stays the text that it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "|": r"\textbar{}",
+    "<=": r"$\leq$",
+    ">=": r"$\geq$",
+    "<": r"$<$",
+    ">": r"$>$",
+    **{sign: f"\\{sign}" for sign in "_{}$&%#"},
+}
+_SIGNS = re.compile("|".join(map(re.escape, sorted(_SPECIAL, key=len, reverse=True))))
+
+
+def escaped(text: str) -> str:
+    r"""Return a text that LaTeX shows as it is, and may break: formulas in it are characters.
+
+    Examples
+    --------
+    >>> print(escaped("q_1 <= 1/K"))
+    q\_1 $\leq$ 1/K
+    """
+    return _SIGNS.sub(lambda sign: _SPECIAL[sign.group()], text)
+
+
+def plain_text(latex: str) -> str:
+    r"""Return the text that LaTeX shows: what `escaped` made of it is taken back.
+
+    Examples
+    --------
+    >>> print(plain_text(r"q\_1 $\leq$ 1/K\textasciicircum{}2"))
+    q_1 <= 1/K^2
+    """
+    signs = {made: sign for sign, made in _SPECIAL.items()}
+    escapes = re.compile("|".join(map(re.escape, sorted(signs, key=len, reverse=True))))
+    return escapes.sub(lambda made: signs[made.group()], latex)
+
+
+def sentence_latex(text: str) -> str:
+    r"""Return a sentence as LaTeX, its formulas typeset.
+
+    Examples
+    --------
+    >>> print(sentence_latex("In (12), q <= 1/sqrt(R) is the clients' share; see Lemma 2."))
+    In (12), $q \leq 1/\sqrt{R}$ is the clients' share; see Lemma 2.
+    """
+    return "".join(_pieces(text))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    begun = 0  # of the words not yet given out
+    place = 0
+    while place < len(text):
+        if place == 0 or text[place - 1] in " (":
+            end, latex = _formula_at(text, place)
+            if end > place:
+                yield f"{escaped(text[begun:place])}${latex}$"
+                begun = place = end
+                continue
+        place += 1
+    yield escaped(text[begun:])
+
+
+def _formula_at(text: str, start: int) -> tuple[int, str]:
+    """Return where the longest formula that begins here ends, and its LaTeX; start for none."""
+    reader = _Reader(text, start)
+    latex = reader.relation()
+    end, read = reader.place, text[start : reader.place]
+    is_over = re.match(r"$|[\s.,;:)\]?!]|'s\b", text[end:]) is not None
+    # An article, a number, an abbreviation and a letter after "Appendix" are no formulas.
+    is_word = re.fullmatch(r"[aAIo]|[\d.]+|[A-Z]{2,}", read) is not None
+    is_label = re.search(r"\b(Appendix|Section|Assumption|option) $", text[:start]) is not None
+    if latex is None or is_word or is_label or not is_over:
+        return start, ""
+    return end, latex
+
+
+_GREEK = (
+    "alpha beta gamma delta epsilon zeta eta theta kappa lambda mu nu xi pi rho sigma tau phi chi "
+    "psi omega upsilon Gamma Delta Theta Lambda Sigma Phi Psi Omega"
+)
+_NAMES = {
+    **{name: f"\\{name}" for name in _GREEK.split()},
+    "eps": r"\epsilon",
+    "etabar": r"\bar{\eta}",
+    "Var": r"\operatorname{Var}",
+}
+_BEFORE_AN_OPERAND = {
+    **{name: f"\\{name}" for name in ["log", "ln", "exp", "min", "max", "sup", "inf"]},
+    "sum": r"\sum",
+    "grad": r"\nabla",
+}
+_RELATIONS = {
+    "<=": r"\leq",
+    ">=": r"\geq",
+    "!=": r"\neq",
+    "..": r"\dots",
+    "<": "<",
+    ">": ">",
+    "=": "=",
+}
+_OPENING = r"sqrt\(|floor\(|\|\||\||[(\[{]"
+_CLOSING = {"[": "]", "{": "}", "||": "||", "|": "|"}
+_IN_LATEX = {
+    "{": (r"\{", r"\}"),
+    "||": (r"\|", r"\|"),
+    "sqrt(": (r"\sqrt{", "}"),
+    "floor(": (r"\lfloor ", r" \rfloor"),
+}
+# Factors written without a space, LK or mKR, but no Roman number.
+_PRODUCT = re.compile(r"(?!I+$)[a-z]?[A-Z]{1,3}")
+
+
+class _Reader:
+    """Reads a formula from a place in a text on; each method returns LaTeX, or None for none.
+
+    What a method could not read is not taken: ``place`` is then where it was.
+    """
+
+    def __init__(self, text: str, place: int) -> None:
+        self.text = text
+        self.place = place
+
+    def _take(self, pattern: str) -> str | None:
+        found = re.compile(pattern).match(self.text, self.place)
+        if found is None:
+            return None
+        self.place = found.end()
+        return found[0]
+
+    def _chain(
+        self, part: Callable[[], str | None], joint: str, signs: Mapping[str, str]
+    ) -> str | None:
+        """Read parts with joints between them; a joint without a part behind it is not taken."""
+        latex = part()
+        while latex is not None:
+            before = self.place
+            taken = self._take(joint)
+            following = None if taken is None else part()
+            if taken is None or following is None:
+                self.place = before
+                break
+            sign = signs.get(taken.strip(), taken.strip())
+            latex += f"{taken}{following}" if sign in ("/", "") else f" {sign} {following}"
+        return latex
+
+    def relation(self) -> str | None:
+        """Read sums with relations between them."""
+        return self._chain(self._sum, r" *(<=|>=|!=|\.\.(?!\.)|<|>|=) *", _RELATIONS)
+
+    def _sum(self) -> str | None:
+        before = self.place
+        sign = self._take(r"-(?=[\w(|])") or ""
+        latex = self._chain(self._product, r" [+-] |[+-](?=[\w(])", {})
+        if latex is None:
+            self.place = before
+            return None
+        return sign + latex
+
+    def _product(self) -> str | None:
+        # Next to each other: 4 q, gamma (1 - eta), 2L, q'Sigma, F(x), E||x||, 1{x > 0}.
+        space = r" (?=\([^()]*[a-zA-Z])| (?![aAI]\b(?!\)))(?=[\w|])"
+        nothing = r"(?<=[\d)'*])(?=[a-zA-Z])|(?<=[\w*'])(?=[(\[|{])"
+        return self._chain(self._power, rf"/| o (?=\w)|{space}|{nothing}", {"o": r"\circ"})
+
+    def _power(self) -> str | None:
+        """Read a symbol with what hangs on it: an index, stars, primes, a hat, an exponent."""
+        latex = self._atom()
+        if latex is None:
+            return None
+        index, above = self._index(), ""
+        while sign := self._take(r"\*(?![\w(])|\*(?='\w)|'(?!s\b)"):
+            above += {"*": "*", "'": r"\prime"}[sign]
+        if self._take(r"\^(?=$|[\s.,;:)\]])"):
+            latex = rf"\hat{{{latex}}}"
+        elif self._take(r"\^"):
+            above += self._exponent() or ""
+        return f"{latex}{index}{f'^{{{above}}}' if above else ''}"
+
+    def _index(self) -> str:
+        if self._take(r"_\{"):
+            return f"_{{{self._listed('}')}}}"
+        name = (self._take(r"_([a-zA-Z]+|\d+)") or "_")[1:]
+        if name in ("min", "max"):
+            name = f"\\{name}"
+        elif len(name) > 2 and name.islower():
+            name = rf"\mathrm{{{name}}}"
+        return f"_{{{name}}}" if name else ""
+
+    def _exponent(self) -> str | None:
+        if self._take(r"\("):
+            return self._listed(")")
+        number = self._take(r"\d+")
+        if number:
+            return number
+        name = self._name()
+        return None if name is None else f"{name}{self._index()}"
+
+    def _atom(self) -> str | None:
+        before = self.place
+        if number := self._take(r"\d+(\.\d+)?"):
+            return number
+        if word := self._take(r"\|\|[a-z]{3,}\|\|"):
+            return rf"\|\text{{{word.strip('|')}}}\|"
+        # What is called (12) is an equation.
+        opening = None if self._take(r"(?=\(\d+\))") is not None else self._take(_OPENING)
+        if opening is None:
+            return self._name()
+        closing = _CLOSING.get(opening, ")")
+        inside = self._listed(closing)
+        if inside is None:
+            self.place = before
+            return None
+        left, right = _IN_LATEX.get(opening, (opening, closing))
+        return f"{left}{inside}{right}"
+
+    def _name(self) -> str | None:
+        before = self.place
+        letters = self._take(r"[a-zA-Z]+") or ""
+        if letters in _BEFORE_AN_OPERAND:
+            latex = _BEFORE_AN_OPERAND[letters] + self._index()
+            space = self._take(" ") or ""
+            operand = self._power()
+            if operand is not None:
+                return f"{latex}{space or ('' if operand.startswith('(') else ' ')}{operand}"
+        elif letters in _NAMES:
+            return _NAMES[letters]
+        elif len(letters) == 1 or _PRODUCT.fullmatch(letters):
+            return letters
+        self.place = before
+        return None
+
+    def _listed(self, closing: str) -> str | None:
+        """Read what stands in brackets, one formula or several, and the closing bracket."""
+        before = self.place
+        latex = self._chain(self.relation, ", ?", {})
+        if latex is None or self._take(re.escape(closing)) is None:
+            self.place = before
+            return None
+        return latex.replace(" , ", ", ")
