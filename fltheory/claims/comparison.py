@@ -14,6 +14,13 @@ from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+# Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence.
+_LEAST_EXCESS = 1e-290
+
+
+def is_above(lower: float, bound: float) -> bool:
+    """Tell whether a truth's lower end is above a bound by more than rounding and underflow."""
+    return lower - BOUND_ROUNDING * abs(bound) - _LEAST_EXCESS > bound
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ class Comparison:
         lower, upper = self.interval
         if upper + rounding <= self.bound:
             return Outcome.HOLDS
-        if lower - rounding > self.bound or (math.isinf(self.truth) and not self._is_sampled):
+        if is_above(lower, self.bound) or (math.isinf(self.truth) and not self._is_sampled):
             return Outcome.REFUTED
         return Outcome.UNDECIDED
 

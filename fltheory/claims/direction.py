@@ -12,7 +12,10 @@ import numpy as np
 
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison, unmet
-from fltheory.claims.order import AxisReading, RateClaim, worst_of
+from fltheory.claims.order import RateClaim
+from fltheory.claims.rate_axis import AxisReading, worst_of
+from fltheory.claims.statement import check_known
+from fltheory.claims.trial import Trial
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.assertion import Relation
 
@@ -33,6 +36,8 @@ class DirectionClaim(RateClaim):
     """
 
     why_not_certified: ClassVar[str] = "a direction compares runs, and a certificate holds one"
+    searched_where: ClassVar[str] = "met every hypothesis throughout"
+    search_raises: ClassVar[str] = "quotient of a step that should fall below 1"
     _relation: ClassVar[Relation] = Relation.GOES_WITH
     _decades: ClassVar[int] = 0
 
@@ -40,6 +45,21 @@ class DirectionClaim(RateClaim):
         super().__post_init__()
         if len(self.axes) != 1:
             raise ValueError(f"axes of the claim {self.id!r} must be one, got {len(self.axes)}")
+
+    def check_searchable(self) -> None:
+        """Check that no hypothesis is lost; a direction needs no bound."""
+        check_known(self.theorem, self.name)
+
+    def _trial_in_vain(self, excess_of_bound: float) -> None:
+        """Whatever the bound does, the truth may go the other way."""
+        return
+
+    def _trial_of(self, reading: AxisReading) -> Trial:
+        """Return the step that is nearest to going the other way."""
+        verdict = self.judged([reading])
+        return Trial.applied(
+            verdict.truth, verdict.outcome is Outcome.REFUTED, None, verdict.detail
+        )
 
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
         """Judge a claimed direction by the truth at successive values of the variable.

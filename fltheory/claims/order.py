@@ -3,89 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import sympy as sp
 
 from fltheory import validation
 from fltheory.claims.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.comparison import BOUND_ROUNDING, Comparison, unmet
+from fltheory.claims.comparison import Comparison
 from fltheory.claims.curve_samples import Drawing, plain_curve, sides_of
-from fltheory.claims.statement import Inequality, Statement, of_runs
+from fltheory.claims.rate_axis import (
+    AxisReading,
+    RateAxis,
+    axis_reading,
+    slope,
+    worst_hypotheses,
+    worst_of,
+)
+from fltheory.claims.statement import Inequality, Statement, check_known, of_runs
+from fltheory.claims.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
-from fltheory.evidence.evaluation import evaluate
+from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import (
     SLOPE_IS_MET,
     SLOPE_IS_MISSED,
-    Evidence,
-    HypothesisCheck,
     Outcome,
     Verdict,
 )
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
-from fltheory.validation import FloatArray
-
-
-@dataclass(frozen=True)
-class RateAxis:
-    """A claimed order in one variable, with all else fixed or scheduled along.
-
-    Attributes
-    ----------
-    variable : sympy symbol
-    order : sympy expression
-        The claimed order as a function of ``variable``.
-    grid : callable
-        Values of the variable for a setting, in increasing order over three decades.
-    schedule : callable
-        The setting with the variable at a value, and all that the statement ties to it.
-    hypotheses : tuple of Hypothesis
-        Conditions of this claim alone.
-
-    Examples
-    --------
-    >>> from fltheory.theorems import get
-    >>> axis = get("sa-fl/corollary-1").axes[0]
-    >>> axis.variable, axis.order
-    (R, 1/sqrt(R))
-    """
-
-    variable: sp.Symbol
-    order: sp.Expr
-    grid: Callable[[Setting], tuple[int, ...]]
-    schedule: Callable[[Setting, int], Setting]
-    hypotheses: tuple[Hypothesis, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_fields(self, f"the axis of {self.variable}")
-
-    def values(self, setting: Setting, *, decades: int = 0) -> tuple[int, ...]:
-        """Return the grid for a setting.
-
-        Raises
-        ------
-        ValueError
-            Unless it increases, over so many decades at least from a number above 0.
-        """
-        grid = tuple(self.grid(setting))
-        increasing = bool(grid) and all(low < high for low, high in pairwise(grid))
-        if not increasing or (decades and not 0 < 10**decades * grid[0] <= grid[-1]):
-            over = f" from above 0 over {decades} decades at least" if decades else ""
-            raise ValueError(f"grid of the axis of {self.variable} must increase{over}, got {grid}")
-        return grid
 
 
 @dataclass(frozen=True)
@@ -141,9 +96,11 @@ class RateClaim(Statement):
     _decades: ClassVar[int] = 3
 
     why_not_certified: ClassVar[str] = "an order is not broken by any one run"
-    why_not_searched: ClassVar[str] = (
-        "an inequality to be refuted by one setting, got {}, a claimed order: see falsify_rate"
+    searched_where: ClassVar[str] = (
+        "met every hypothesis throughout with the bound in the claimed order"
     )
+    search_raises: ClassVar[str] = "truth/bound at the end of the decades"
+    search_budget: ClassVar[int] = 200
 
     def __post_init__(self) -> None:
         check_fields(
@@ -183,6 +140,76 @@ class RateClaim(Statement):
     def readings(self, setting: Setting, sampling: Sampling) -> tuple[AxisReading, ...]:
         """Read the order of decay off three decades of each variable."""
         return tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
+
+    def check_searchable(self) -> None:
+        """Check that no hypothesis is lost, and that a bound is known in some regime.
+
+        Raises
+        ------
+        ValueError
+            If no setting can refute it; it says why.
+        """
+        check_known(self.theorem, self.name)
+        regimes = self.regimes.values()
+        if regimes and not any(self.has_a_bound_on(regime.setting) for regime in regimes):
+            raise ValueError(
+                f"theorem must have a bound whose constants are known to be searched, got "
+                f"{self.name}: an order is refuted where the truth leaves its bound"
+            )
+
+    def has_a_bound_on(self, setting: Setting) -> bool:
+        """Tell whether the bound is a number on a setting, as far as no run is needed for it."""
+        theorem = self.theorem
+        values = theorem_values(theorem, constants_of(theorem.constants, setting))
+        in_bound = theorem.bound.free_symbols
+        return not any(math.isnan(value) for key, value in values.items() if key in in_bound)
+
+    def trial(self, setting: Any, sampling: Sampling) -> Trial:
+        """Follow it along each axis, as far as its hypotheses are met; the best axis counts."""
+        setting = of_runs(self, setting)
+        tried = [self._trial_along(axis, setting, sampling) for axis in self.axes]
+        return max(tried, key=lambda one: one.score)
+
+    def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
+        grid, theorem = self.values(axis, setting), self.theorem
+        settings = [axis.schedule(setting, value) for value in grid]
+        without_run = [theorem.hypotheses_without_run(one, axis.hypotheses) for one in settings]
+        checks = worst_hypotheses(without_run)
+        if not all(check.holds for check in checks):
+            return Trial.unmet(checks)
+        values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
+        orders = [float(evaluate(axis.order, one)) for one in values]
+        of_run = {item.symbol for item in theorem.round_symbols}
+        if not of_run & theorem.bound.free_symbols:
+            # No run needs to be followed where the bound shows that it would be in vain.
+            bounds = [float(evaluate(theorem.bound, one)) for one in values]
+            vain = self._trial_in_vain(slope(grid, bounds) - slope(grid, orders))
+            if vain is not None:
+                return vain
+        comparisons: list[Comparison] = []
+        for one in settings:
+            comparisons.append(theorem.compared(one, sampling, axis.hypotheses))
+            if not all(check.holds for check in comparisons[-1].hypotheses):
+                return Trial.unmet(comparisons[-1].hypotheses)
+        return self._trial_of(axis_reading(axis, grid, comparisons, orders))
+
+    def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
+        """Return the trial where the bound decays slower than claimed; None where it does not."""
+        if excess_of_bound <= SLOPE_IS_MET:
+            return None
+        return Trial(-1.0 if math.isnan(excess_of_bound) else -math.tanh(excess_of_bound))
+
+    def _trial_of(self, reading: AxisReading) -> Trial:
+        """Return how near truth and slope come to leaving the bound and the claimed order."""
+        vain = self._trial_in_vain(reading.bound_slope - reading.claimed_slope)
+        if vain is not None:
+            return vain
+        last = reading.comparisons[-1]
+        ratio = ratio_of(last.truth, last.bound)
+        excess = reading.truth_slope - reading.claimed_slope - SLOPE_IS_MISSED
+        refutes = reading.outcome is Outcome.REFUTED
+        # Both must happen, so that the search raises the lesser of the two.
+        return Trial.applied(ratio, refutes, min(ratio, 10.0**excess), reading.text)
 
     def judged(self, readings: Sequence[AxisReading]) -> Verdict:
         """Judge a claimed order by its slopes.
@@ -257,125 +284,6 @@ class RateClaim(Statement):
         return replace(curve, bound=claimed, parts=parts, note=reading.text)
 
 
-@dataclass(frozen=True)
-class AxisReading:
-    """What one axis of a claimed order shows over three decades."""
-
-    axis: RateAxis
-    grid: tuple[int, ...]
-    comparisons: tuple[Comparison, ...]
-    orders: tuple[float, ...]
-    truth_slope: float
-    bound_slope: float
-    claimed_slope: float
-    slope_ends: tuple[float, float] | None = None
-
-    @property
-    def hypotheses(self) -> tuple[HypothesisCheck, ...]:
-        """Return each hypothesis at the setting where its margin is worst."""
-        return _worst_hypotheses(self.comparisons)
-
-    @property
-    def outcome(self) -> Outcome:
-        """Judge the truth's slope, once the hypotheses are met at every value."""
-        settled = unmet(self.hypotheses)
-        if settled is not None:
-            return settled
-        lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
-        if upper - self.claimed_slope <= SLOPE_IS_MET:
-            return Outcome.HOLDS
-        missed = lower - self.claimed_slope >= SLOPE_IS_MISSED
-        return Outcome.REFUTED if missed and self.is_left_by_the_truth else Outcome.UNDECIDED
-
-    @property
-    def is_left_by_the_truth(self) -> bool:
-        """Whether the bound decays as claimed, and the truth ends above it beyond all error.
-
-        A truth that is far below its bound may be flat for as long as one likes and be of the
-        claimed order; a bound with unknown constants is none to be above of.
-        """
-        last = self.comparisons[-1]
-        as_claimed = self.bound_slope - self.claimed_slope <= SLOPE_IS_MET
-        return as_claimed and last.interval[0] > last.bound + BOUND_ROUNDING * abs(last.bound)
-
-    @property
-    def evidence(self) -> Evidence:
-        """Return the last truth's, with the slope's own interval where truths are sampled."""
-        scope = f"an order is a limit: read off {self.axis.variable} = "
-        found = replace(
-            self.comparisons[-1].evidence, scope=f"{scope}{self.grid[0]} .. {self.grid[-1]}"
-        )
-        if self.slope_ends is None:
-            return found
-        lower, upper = self.slope_ends
-        error = max(self.truth_slope - lower, upper - self.truth_slope)
-        chance = sum(one.evidence.error_probability for one in self.comparisons)
-        return replace(found, error=error, error_probability=chance, ends=self.slope_ends)
-
-    @property
-    def unseen(self) -> str:
-        """Return what samples cannot know, in a sentence, where that leaves a slope undecided."""
-        if self.slope_ends is None or self.outcome is not Outcome.UNDECIDED:
-            return ""
-        lower, upper = self.slope_ends
-        return (
-            "rare events were not seen: with what draws did not show the truth's slope is within "
-            f"{lower:+.2f} .. {upper:+.2f}"
-        )
-
-    @property
-    def text(self) -> str:
-        """Return the slopes in a line; a bound without known constants has none."""
-        bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
-        return (
-            f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
-            f"{bound}claimed {self.claimed_slope:+.2f}"
-        )
-
-
-def slope_of_last_decade(
-    grid: Sequence[int], values: Sequence[float] | Sequence[FloatArray]
-) -> FloatArray:
-    """Fit log(value) to log(variable) over the last decade.
-
-    NaN where a value has no logarithm, or the last decade has no two values.
-
-    Parameters
-    ----------
-    grid : sequence of int
-        Values of the variable, in increasing order.
-    values : sequence of float, or of arrays (n,)
-        One for each.
-    """
-    last_decade = np.array(grid) >= grid[-1] / 10
-    logs = np.log(np.array(grid)[last_decade])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        heights = np.log(np.array(values, dtype=np.float64)[last_decade])
-    finite = np.isfinite(heights).all(axis=0) & (logs.size > 1)
-    if not finite.any():
-        return np.full(finite.shape, np.nan)
-    slopes = np.polyfit(logs, np.where(finite, heights, 0.0), 1)[0]
-    return np.where(finite, slopes, np.nan)
-
-
-def _worst_hypotheses(comparisons: Sequence[Comparison]) -> tuple[HypothesisCheck, ...]:
-    by_name = zip(*(comparison.hypotheses for comparison in comparisons), strict=True)
-    return tuple(min(checks, key=_badness) for checks in by_name)
-
-
-def _badness(check: HypothesisCheck) -> tuple[int, float]:
-    rank = {False: 0, None: 1, True: 2}[check.holds]
-    return rank, -math.inf if math.isnan(check.margin) else check.margin
-
-
-_FROM_WORST = (Outcome.REFUTED, Outcome.UNDECIDED, Outcome.INAPPLICABLE, Outcome.HOLDS)
-
-
-def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
-    """Return the reading that decides the verdict on a claim of several orders."""
-    return min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
-
-
 def _compared_along(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> tuple[list[Comparison], list[float]]:
@@ -391,41 +299,5 @@ def _compared_along(
 def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> AxisReading:
-    grid = claim.values(axis, setting)
     comparisons, orders = _compared_along(claim, axis, setting, sampling)
-
-    def slope(values: Sequence[float]) -> float:
-        return float(slope_of_last_decade(grid, values))
-
-    return AxisReading(
-        axis=axis,
-        grid=tuple(grid),
-        comparisons=tuple(comparisons),
-        orders=tuple(orders),
-        truth_slope=slope([comparison.truth for comparison in comparisons]),
-        bound_slope=slope([comparison.bound for comparison in comparisons]),
-        claimed_slope=slope(orders),
-        slope_ends=slope_ends(grid, comparisons),
-    )
-
-
-def slope_ends(
-    grid: Sequence[int], comparisons: Sequence[Comparison]
-) -> tuple[float, float] | None:
-    """Return the least and the largest slope through the intervals of sampled truths, if any.
-
-    A least-squares slope is a sum of logarithms with fixed weights: it is steepest where those
-    of positive weight are at one end of their intervals, and the others at the other.
-    """
-    if all(one.evidence.replicas is None for one in comparisons):
-        return None
-    ends = np.array([one.interval for one in comparisons])
-    middle = (np.array(grid) >= grid[-1] / 10) * 1.0
-    logs = np.log(np.array(grid, dtype=np.float64))
-    late = logs > (logs @ middle) / middle.sum()
-    steep, flat = (np.where(late, ends[:, a], ends[:, 1 - a]) for a in (0, 1))
-    if not (np.isfinite(ends) & (ends > 0))[middle > 0].all():
-        return -math.inf, math.inf
-    return float(slope_of_last_decade(grid, list(steep))), float(
-        slope_of_last_decade(grid, list(flat))
-    )
+    return axis_reading(axis, claim.values(axis, setting), comparisons, orders)

@@ -23,6 +23,7 @@ from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison
 from fltheory.claims.curve_samples import CurveSample, Drawing
 from fltheory.claims.named_numbers import check_quantities
+from fltheory.claims.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides
@@ -33,7 +34,7 @@ from fltheory.evidence.evaluation import (
     theorem_values,
 )
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import HypothesisCheck, Verdict
+from fltheory.evidence.verdict import HypothesisCheck, Outcome, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.family import Family
 from fltheory.grammar.hypothesis import Hypothesis
@@ -71,6 +72,12 @@ class Statement(ABC):
         Settings with a search of their own, where it speaks of those.
     repair : Repair, optional
         For a repaired reading: the changes that make it.
+    why_not_certified, why_not_searched : str
+        Why its kind of claim has no certificate, or no search; "" where it has.
+    searched_where, search_raises : str
+        What a search asks of a setting to count it, and which number it raises.
+    search_budget : int
+        Settings that a search around regimes tries unless told.
     """
 
     id: str
@@ -89,6 +96,9 @@ class Statement(ABC):
     repair: Repair[Any] | None = None
     why_not_certified: ClassVar[str] = ""
     why_not_searched: ClassVar[str] = ""
+    searched_where: ClassVar[str] = "met every hypothesis"
+    search_raises: ClassVar[str] = "truth/bound"
+    search_budget: ClassVar[int] = 1000
 
     @property
     @abstractmethod
@@ -126,13 +136,23 @@ class Statement(ABC):
         """
         return {}, ()
 
-    def for_search(self) -> Inequality:
-        """Return it as what a search looks for a refutation of.
+    def check_searchable(self) -> None:
+        """Check that a setting can refute it.
 
         Raises
         ------
         ValueError
-            If no single setting can refute it.
+            If none can; it says why.
+        """
+        raise ValueError(f"theorem must be {self.why_not_searched.format(self.id)}")
+
+    def trial(self, setting: Any, sampling: Sampling) -> Trial:
+        """Say how near a setting comes to refuting it; what costs most is worked out last.
+
+        Raises
+        ------
+        ValueError
+            If it does not speak of such a setting at all, or none can refute it.
         """
         raise ValueError(f"theorem must be {self.why_not_searched.format(self.id)}")
 
@@ -250,9 +270,24 @@ class Inequality(Basis):
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
-    def for_search(self) -> Self:
-        """Return itself."""
-        return self
+    def check_searchable(self) -> None:
+        """Check that no hypothesis is lost: one that is cannot be met."""
+        check_known(self, self.name)
+
+    def trial(self, setting: Any, sampling: Sampling) -> Trial:
+        """Evaluate the hypotheses that take no run, then both sides."""
+        setting = of_runs(self, setting)
+        checks = self.hypotheses_without_run(setting)
+        if not all(check.holds for check in checks):
+            return Trial.unmet(checks)
+        comparison = self.compared(setting, sampling)
+        if not all(check.holds for check in comparison.hypotheses):
+            return Trial.unmet(comparison.hypotheses)
+        truth, bound = comparison.truth, comparison.bound
+        told = comparison.outcome is not Outcome.UNDECIDED or math.isnan(truth - bound)
+        # What cannot be told apart is as near to a refutation as it is to none.
+        ratio = ratio_of(truth, bound) if told else 1.0
+        return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
     def for_certificate(self) -> Self:
         """Return itself."""
@@ -275,8 +310,10 @@ class Inequality(Basis):
     def enclosed(self, setting: Setting) -> EnclosedSides:
         """Return both sides enclosed; NotEnclosedError says what in them is not."""
 
-    def hypotheses_without_run(self, setting: Setting) -> tuple[HypothesisCheck, ...]:
-        """Evaluate the hypotheses on a setting; none where some of them take a run.
+    def hypotheses_without_run(
+        self, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()
+    ) -> tuple[HypothesisCheck, ...]:
+        """Evaluate those hypotheses on a setting, and further ones, that take no run.
 
         Raises
         ------
@@ -284,9 +321,13 @@ class Inequality(Basis):
             If the statement does not speak of such a setting.
         """
         values = theorem_values(self, constants_of(self.constants, setting))
-        if self.round_symbols:
-            return ()
-        return tuple(check_point_hypothesis(item, values) for item in self.hypotheses)
+        of_run = {item.symbol for item in self.round_symbols}
+        asked = (*self.hypotheses, *extra_hypotheses)
+        return tuple(
+            check_point_hypothesis(item, values)
+            for item in asked
+            if not of_run & item.condition.free_symbols
+        )
 
     @abstractmethod
     def drawn_in(self, settings: Sequence[Setting], draws: int, seed: int) -> CurveSample | None:
@@ -324,6 +365,16 @@ class Inequality(Basis):
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
                 for symbol, expression in self.definitions.items()
             ),
+        )
+
+
+def check_known(basis: Basis, name: str) -> None:
+    """Raise ValueError if a hypothesis is lost from the text at hand, so that nothing meets it."""
+    lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
+    if lost:
+        raise ValueError(
+            "theorem must have hypotheses that can be evaluated to be searched, got "
+            f"{name}, which asks for: {'; '.join(lost)}"
         )
 
 

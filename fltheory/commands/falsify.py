@@ -27,7 +27,9 @@ def command(
     reading: PrintedReading = "printed",
     budget: Annotated[
         int | None,
-        typer.Option(help="Settings to try: 10000 about SAFARI, 500 in a family, else 1000."),
+        typer.Option(
+            help="Settings to try: 10000 about SAFARI, 500 in a family, 200 of an order, else 1000."
+        ),
     ] = None,
     seed: Seed = 0,
     repairs: Annotated[
@@ -43,7 +45,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Search for a setting that refutes a theorem, and certify it where that is possible."""
+    """Search for a setting that refutes a statement, and certify it where that is possible."""
     theorem = the_id(theorem)
     if repairs:
         if out is not None or reading != "printed":
@@ -52,19 +54,15 @@ def command(
         return
     from fltheory.theorems import registry
 
-    statement = registry.get(theorem, reading)
-    if statement.axes:
-        if out is not None:
-            raise ValueError(f"out must be left out for {theorem}, an order has no certificate")
-        _falsify_order(statement, budget, seed)
-        return
     check_places(".json", ".toml", out=out)
-    _falsify_inequality(statement, budget, seed, out)
+    statement = registry.get(theorem, reading)
+    if out is not None and out.suffix == ".json" and statement.why_not_certified:
+        why = statement.why_not_certified
+        raise ValueError(f"out must end in .toml for {theorem}, which has no certificate: {why}")
+    _falsify(statement, budget, seed, out)
 
 
-def _falsify_inequality(
-    statement: Statement, budget: int | None, seed: int, out: Path | None
-) -> None:
+def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | None) -> None:
     from fltheory.verify import falsify as search
     from fltheory.verify.safari.witness import Witness
 
@@ -92,18 +90,15 @@ def _falsify_inequality(
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:
     """Show what the mended statement survives, and which of its mends it needs if they are known.
 
-    A reading that was written as a whole, or a claimed order, is searched as a whole.
+    A reading that was written as a whole is searched as a whole.
     """
     from fltheory.report.terminal.refutation_text import survival_text
     from fltheory.theorems.correction import correction
     from fltheory.verify.search.survival import survival
 
     mended = correction(theorem).corrected
-    if mended.axes:
-        _falsify_order(mended, budget, seed)
-        return
     if mended.repair is None:
-        _falsify_inequality(mended, budget, seed, None)
+        _falsify(mended, budget, seed, None)
         return
     with shown_progress() as advance:
         each = _EACH_SEARCH if budget is None else budget
@@ -121,16 +116,6 @@ def _keep(statement: Statement, setting: Setting, place: Path) -> None:
         return
     tell_written(place)
     print(f"check it again: {next_command('certify', place)}")
-
-
-def _falsify_order(statement: Statement, budget: int | None, seed: int) -> None:
-    from fltheory.report.terminal.refutation_text import rate_falsification_text
-    from fltheory.verify.safari import rate_falsification
-
-    effort = rate_falsification.DEFAULT_BUDGET if budget is None else budget
-    with shown_progress() as advance:
-        worst = rate_falsification.falsify_rate(statement, effort, seed, progress=advance)
-    print(rate_falsification_text(worst))
 
 
 def _certify(statement: Statement, witness: Witness | Setting, out: Path | None) -> None:

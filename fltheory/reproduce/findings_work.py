@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
 from fltheory.report.files.verdict_file import cell_document, read_cell
-from fltheory.report.terminal.refutation_text import (
-    rate_falsification_text,
-)
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
 from fltheory.sweep.checks import found_of
 from fltheory.theorems import get
@@ -26,14 +23,12 @@ from fltheory.verify.safari.natural_witness import (
     NaturalWitness,
     natural_witnesses,
 )
-from fltheory.verify.safari.rate_falsification import falsify_rate
 from fltheory.verify.search.falsification import Falsification
 from fltheory.verify.search.survival import Survival, survival
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
 """Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""
 
-_SHARE_FOR_ORDERS = 20
 _SHARE_AROUND_REGIMES = 100
 _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
 
@@ -143,28 +138,17 @@ def _natural(statement: Statement, budget: int) -> Found:
 def _searched(statement: Statement, budget: int) -> Found:
     """Search a statement; what is about SAFARI harder than others, around their regimes."""
     name = f"{statement.id} ({statement.reading})"
+    try:
+        statement.check_searchable()
+    except ValueError as error:
+        return _said("NOT SEARCHED", [f"{name}: not searched, {error}"])
     if is_about_safari(statement):
-        return _searched_for_safari(statement, budget)
-    if statement.axes:
-        return _said(
-            "NOT SEARCHED", [f"{name}: not searched, as orders are searched for SAFARI only"]
-        )
-    if statement.why_not_searched:
-        return _said("NOT SEARCHED", [f"{name}: not searched, as only runs of an algorithm are"])
+        found = falsify(statement, budget)
+        line = f"{found.theorem} ({found.reading}): {found.effort}"
+        return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
     found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES))
     fate = "refuted" if found.witness else "no refutation found"
     line = f"{name}: {fate} around its regimes, {_rough_effort(found)}"
-    return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
-
-
-def _searched_for_safari(statement: Statement, budget: int) -> Found:
-    """Return what a search found, the witness in further lines."""
-    if statement.axes:
-        order = falsify_rate(statement, max(1, budget // _SHARE_FOR_ORDERS))
-        fate = _REFUTED if order.speaks_against else _NOT_REFUTED
-        return _said(fate, rate_falsification_text(order).splitlines())
-    found = falsify(statement, budget)
-    line = f"{found.theorem} ({found.reading}): {found.effort}"
     return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
 
 
@@ -196,8 +180,8 @@ def _rough_effort(found: Falsification) -> str:
     """Return the effort in round numbers: the page is the same on machines that round otherwise."""
     applicable = float(f"{found.settings_applicable:.0e}")
     return (
-        f"{found.settings_tried} settings tried, about {applicable:.0f} of them met every "
-        f"hypothesis, largest truth/bound about {found.best_ratio:.1g}"
+        f"{found.settings_tried} settings tried, about {applicable:.0f} of them "
+        f"{found.applicable_means}, largest {found.ratio_means} about {found.best_ratio:.1g}"
     )
 
 

@@ -271,10 +271,10 @@ class SearchItem(_StatementItem):
             if (theorem, reading, row.outcome) == (one.id, one.reading, "REFUTED"):
                 pytest.skip(f"{one.name} is recorded as refuted, in {regime}")
         try:
-            inequality = one.for_search()
+            one.check_searchable()
         except ValueError as error:
             pytest.skip(str(error))
-        found = falsify(inequality, self.config.stash[_PLAN].budget)
+        found = falsify(one, self.config.stash[_PLAN].budget)
         text = str(found)
         if found.witness is not None:
             raise DepartureError(text)

@@ -20,8 +20,7 @@ from fltheory.theorems import (
     Theorem,
 )
 from fltheory.theorems.fedar import statements as fedar
-from fltheory.verify import Outcome, check
-from fltheory.verify.safari.rate_falsification import falsify_rate
+from fltheory.verify import Outcome, Sampling, check, falsify
 
 R, LIMIT = sp.symbols("R c", positive=True)
 PROBLEM = QuadraticProblem([[1.0]], [[0.0]])
@@ -79,8 +78,19 @@ def test_hypotheses_count_at_every_value() -> None:
     assert check(longer, SETTING).outcome is Outcome.INAPPLICABLE
 
 
-def test_orders_of_others_are_not_searched() -> None:
-    with pytest.raises(
-        ValueError, match=r"theorem must be about SAFARI where it claims an order: .*; got fedar/1"
-    ):
-        falsify_rate(fedar.THEOREM_1, 1)
+def test_it_is_searched_by_its_step_that_is_nearest_to_going_the_other_way() -> None:
+    """The steps from 1 to 2 and 5 rounds multiply the error by 1/4 and 1/64."""
+    trial = FALLS.trial(SETTING, Sampling())
+    assert (trial.ratio, trial.refutes) == (pytest.approx(1 / 4), False)
+    grows = replace(FALLS, axes=(replace(FALLS.axes[0], order=R),))
+    assert grows.trial(SETTING, Sampling()).refutes
+    found = falsify(FALLS, 30, settings={"halves": SETTING})
+    # A step that the curvature makes too long lets the error grow, and noise keeps it from falling.
+    assert found.witness is not None
+    assert check(FALLS, found.witness.setting()).outcome is Outcome.REFUTED
+    assert "R = 1, 2, 5: " in found.effort
+
+
+def test_what_rests_on_a_lost_hypothesis_is_not_searched() -> None:
+    with pytest.raises(ValueError, match=r"got fedar/weight \(printed\), which asks for: psi, its"):
+        falsify(fedar.WEIGHT, 1)

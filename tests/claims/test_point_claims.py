@@ -18,7 +18,6 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Hypothesis, PointClaim, PointQuantity, RateAxis, RateClaim
 from fltheory.verify import Outcome, check
-from fltheory.verify.safari.rate_falsification import falsify_rate
 
 h = sp.Symbol("h", positive=True)
 SETTING = Setting(FedAvg(0.1, 1), QuadraticProblem([[2.0]], [[0.0]]), UniformSubset(1, 1), 1, [3.0])
@@ -107,10 +106,10 @@ def test_an_order_of_a_claim_without_a_run(power: float, outcome: Outcome) -> No
     assert verdict.truth == pytest.approx(power)
     limited = replace(order, axes=(replace(axis, hypotheses=(flat,)),))
     assert check(limited, SETTING).outcome is Outcome.INAPPLICABLE
-    with pytest.raises(
-        ValueError, match=r"must be about SAFARI where it claims an order: .*; got toy"
-    ):
-        falsify_rate(order, 10, 0)
+    trial = order.trial(SETTING, Sampling())
+    assert (trial.applies, trial.refutes) == (True, outcome is Outcome.REFUTED)
+    # At R = 1000 the truth is R^power, the bound 1e-6.
+    assert trial.ratio == pytest.approx(1000**power * 1e6)
 
 
 def test_units_are_those_of_quantity_and_bound() -> None:

@@ -19,19 +19,27 @@ def test_falsify_states_its_effort(fltheory_command) -> None:
     assert "no refutation found; 30 settings tried" in out
 
 
-def test_falsify_follows_an_order_over_three_decades(fltheory_command) -> None:
-    status, out, _ = fltheory_command("falsify", "sa-fl/corollary-2", "--budget", "250")
+def test_falsify_follows_an_order_over_its_decades(fltheory_command, tmp_path: Path) -> None:
+    """The order of Theorem 1 of FedAU is its bound's, so that no setting leaves it."""
+    options = ("--budget", "6", "--out", tmp_path / "found.toml")
+    status, out, _ = fltheory_command("falsify", "fedau/1", *options)
     assert status == 0
-    assert "sa-fl/corollary-2 (printed): BROKEN" in out
-    assert "250 settings tried over three decades" in out
-    options = ("--reading", "derived", "--budget", "20")
-    assert (
-        "says nothing on any of them"
-        in fltheory_command("falsify", "sa-fl/corollary-2", *options)[1]
-    )
-    status, _, err = fltheory_command("falsify", "sa-fl/corollary-2", "--out", "x.json")
-    assert status == 2
-    assert "an order has no certificate" in err
+    assert "fedau/1 (printed): no refutation found; 6 settings tried" in out
+    assert "met every hypothesis throughout with the bound in the claimed order" in out
+    assert "found.toml: nothing was found" in out
+
+
+@pytest.mark.usefixtures("own_theorems_forgotten")
+def test_what_refutes_an_order_is_kept_and_checked_again(fltheory_command, tmp_path: Path) -> None:
+    theorems.load((own.FALSE_ORDER,))
+    kept = tmp_path / "found.toml"
+    status, _, err = fltheory_command("falsify", "own/false-order", "--out", tmp_path / "w.json")
+    assert (status, "which has no certificate: an order is not broken by any" in err) == (2, True)
+    options = ("--budget", "30", "--out", kept)
+    status, out, _ = fltheory_command("falsify", "own/false-order", *options)
+    assert (status, "own/false-order (printed): REFUTED" in out) == (0, True)
+    status, out, _ = fltheory_command("certify", str(kept))
+    assert (status, "own/false-order (printed): REFUTED (float64" in out) == (0, True)
 
 
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
@@ -67,8 +75,15 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
         kept.unlink()
 
 
-def test_an_order_that_is_not_about_safari_says_what_else_there_is(fltheory_command) -> None:
-    status, _, err = fltheory_command("falsify", "fedar/1")
-    assert status == 2
-    assert "must be about SAFARI where it claims an order" in err
-    assert "see fltheory verify fedar/1" in err
+@pytest.mark.parametrize(
+    ("reading", "why"),
+    [
+        ("printed", "theorem must have hypotheses that can be evaluated to be searched"),
+        ("derived", "theorem must have a bound whose constants are known to be searched"),
+    ],
+)
+def test_an_order_that_nothing_can_refute_says_why(fltheory_command, reading, why) -> None:
+    status, _, err = fltheory_command("falsify", "fedar/1", "--reading", reading)
+    assert (status, len(err.splitlines())) == (2, 1)
+    assert why in err
+    assert f"got fedar/1 ({reading})" in err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import sympy as sp
@@ -16,6 +17,8 @@ from fltheory.theorems import (
     Family,
     Hypothesis,
     Parameter,
+    RateAxis,
+    RateClaim,
     Regime,
     RoundRange,
     Theorem,
@@ -73,3 +76,37 @@ def contraction(factor: sp.Expr, identifier: str) -> Theorem:
 TRUE = contraction(sp.Abs(1 - ETA) + sp.Rational(1, 10**6), "own/true")
 FALSE = contraction(sp.Max(1 - ETA, 0) + sp.Rational(1, 10), "own/false")
 STATEMENTS = (TRUE, FALSE)
+
+
+def constants_of_one_bowl(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the constants where ||x_R||^2 is (1 - eta)^(2R) D_0^2, and refuse all else."""
+    algorithm, problem = setting.algorithm, setting.problem
+    made = algorithm.local_steps, algorithm.server_lr, problem.L, problem.sigma
+    if made != (1, 1.0, 1.0, 0.0) or problem.x_star.any():
+        raise ValueError("setting must be gradient descent on x^2/2")
+    return constants(setting)
+
+
+def order(identifier: str, bound: sp.Expr) -> RateClaim:
+    """Return the claim that ||x_R||^2 = O(1/R), with a bound of that order, for steps below 2.
+
+    The truth is (1 - eta)^(2R) D_0^2, at most exp(-2R eta (2 - eta)/2) D_0^2, and exp(-x) < 1/x:
+    so it is below D_0^2/(eta (2 - eta) R). Without that constant it is not, at eta near 0 or 2.
+    """
+    contracts = contraction(sp.Integer(1), identifier)
+    theorem = replace(
+        contracts,
+        bound=bound,
+        hypotheses=(Hypothesis("steps", ETA < 2, "here"),),
+        constants=constants_of_one_bowl,
+    )
+    axis = RateAxis(
+        R, 1 / R, lambda setting: (3, 30, 300, 3000), lambda setting, r: replace(setting, rounds=r)
+    )
+    return RateClaim(
+        identifier, "printed", "an order", "a textbook", theorem, (axis,), contracts.regimes
+    )
+
+
+TRUE_ORDER = order("own/true-order", D_0**2 / (ETA * (2 - ETA) * R))
+FALSE_ORDER = order("own/false-order", D_0**2 / R)

@@ -1,4 +1,4 @@
-"""What a search for a refutation found, what a certificate says, and what a repair survived."""
+"""What a certificate and a kept witness say, and what a repair survived."""
 
 from __future__ import annotations
 
@@ -8,27 +8,7 @@ from fltheory.decimals import fraction_text
 from fltheory.report.terminal.setting_text import setting_lines
 from fltheory.verify.certificates.certificate import Certified
 from fltheory.verify.kept_witness import KeptWitness
-from fltheory.verify.safari.rate_falsification import RateFalsification
 from fltheory.verify.search.survival import Survival
-
-
-def rate_falsification_text(found: RateFalsification) -> str:
-    """Return where a claimed order fares worst, and how hard that was looked for."""
-    name = f"{found.theorem} ({found.reading})"
-    effort = (
-        f"{found.settings_tried} settings tried over three decades, {found.settings_applicable} "
-        "of them met every hypothesis throughout with the bound in the claimed order"
-    )
-    if found.worst is None:
-        return f"{name}: says nothing on any of them; {effort}"
-    ratio = (
-        f"largest truth/bound at the end of the decades {found.best_ratio:.4g}, in "
-        f"{found.variable}, where the truth's slope exceeds the claimed one by {found.excess:+.3f}"
-    )
-    if not found.speaks_against:
-        return f"{name}: the search found nothing against it; {effort}; {ratio}"
-    heading = f"{name}: BROKEN, the truth leaves the bound and decays slower; {effort}; {ratio}"
-    return "\n".join([heading, *_indented(found.worst.lines)])
 
 
 def certified_text(certified: Certified) -> str:

@@ -26,7 +26,8 @@ import sympy as sp
 from fltheory.algorithms import FedAU, WeightedFedAvg
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
-from fltheory.claims.order import RateAxis, RateClaim
+from fltheory.claims.order import RateClaim
+from fltheory.claims.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fltheory.claims.along_run import Theorem
-from fltheory.claims.statement import Inequality, Statement
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import statement_of
@@ -23,7 +23,6 @@ Found = Witness | FamilyWitness | FoundSetting
 
 DEFAULT_BUDGET = 10_000
 DEFAULT_BUDGET_IN_FAMILY = 500
-DEFAULT_BUDGET_AROUND_SETTINGS = 1000
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ class Falsification:
     natural : tuple of NaturalWitness
         For each known fault of a printed statement about SAFARI that is refuted: a witness of
         several clients, many rounds and moderate numbers, or how hard it was looked for.
+    applicable_means, ratio_means : str
+        What else is asked of settings for this kind of claim, and what its ratio is.
     """
 
     theorem: str
@@ -55,14 +56,19 @@ class Falsification:
     best_ratio: float
     best: Found | None
     natural: tuple[NaturalWitness, ...] = ()
+    applicable_means: str = Statement.searched_where
+    ratio_means: str = Statement.search_raises
 
     @property
     def effort(self) -> str:
         """How many settings were tried, how many applied, and the largest ratio."""
-        return (
-            f"{self.settings_tried} settings tried, {self.settings_applicable} of them met every "
-            f"hypothesis, largest truth/bound {self.best_ratio:.4g}"
+        tried = (
+            f"{self.settings_tried} settings tried, {self.settings_applicable} of them "
+            f"{self.applicable_means}"
         )
+        remark = self.best.remark if isinstance(self.best, FoundSetting) else ""
+        where = f" ({remark})" if remark else ""
+        return f"{tried}, largest {self.ratio_means} {self.best_ratio:.4g}{where}"
 
     def __str__(self) -> str:
         """Return the witness, or how hard the search looked."""
@@ -110,7 +116,7 @@ def falsify(
     settings: Mapping[str, Setting] | None = None,
     progress: Progress | None = None,
 ) -> Falsification:
-    """Search for a setting that meets every hypothesis of a theorem and breaks its bound.
+    """Search for a setting that meets every hypothesis of a theorem and breaks its claim.
 
     *With a family*, its members are searched: random ones, then variations of the best.
 
@@ -121,7 +127,9 @@ def falsify(
     the exact engine checks the candidates.
 
     *For anything else*, the search starts from given settings and changes their numbers: one by
-    one, or several by one factor, continuing from the best.
+    one, or several by one factor, continuing from the best. Each kind of claim says what a setting
+    shows of it: a claimed order is followed over its decades, and is refuted only where every
+    hypothesis holds throughout, the bound decays as claimed and the truth ends above it.
 
     A witness is then simplified and its numbers rounded, as long as it remains one. Where the
     faults of a printed statement about SAFARI are known one by one, natural settings are searched
@@ -129,11 +137,11 @@ def falsify(
 
     Parameters
     ----------
-    theorem : Theorem or PointClaim, or str
+    theorem : Statement, or str
         Registered, or one of your own; or the id of a printed one.
     budget : int, optional
         Settings to try, simplification and natural settings not counted: 500 in a family,
-        10,000 about SAFARI, else 1,000.
+        10,000 about SAFARI, else 1,000, for a claimed order 200.
     seed : int
     settings : mapping, optional
         Settings to go out from, by name; those of the theorem's regimes by default. Given,
@@ -144,7 +152,7 @@ def falsify(
     Raises
     ------
     ValueError
-        For a claimed order, which no single setting can refute, a claim about learning, a budget
+        For a statement that no setting can refute, as a hypothesis or its bound is lost, a budget
         below 1, no setting to go out from, or quantities that are not what the constants are.
 
     Examples
@@ -154,23 +162,23 @@ def falsify(
     200
     """
     theorem = statement_of(theorem)
-    claim = theorem.for_search()
-    claim.check_quantities()
+    theorem.check_searchable()
+    theorem.check_quantities()
     search: _Search
     safari: Theorem | None = None
-    if settings is None and claim.family is not None:
+    if settings is None and theorem.family is not None:
         budget = DEFAULT_BUDGET_IN_FAMILY if budget is None else budget
-        search = FamilySearch(claim, claim.family, budget, seed)
-    elif settings is None and is_about_safari(claim):
+        search = FamilySearch(theorem, theorem.family, budget, seed)
+    elif settings is None and is_about_safari(theorem):
         budget = DEFAULT_BUDGET if budget is None else budget
-        safari = about_safari(claim)
+        safari = about_safari(theorem)
         search = InstanceSearch(safari, budget, seed)
     else:
-        budget = DEFAULT_BUDGET_AROUND_SETTINGS if budget is None else budget
-        search = SettingSearch(claim, _starts(claim, settings), budget, seed)
+        budget = theorem.search_budget if budget is None else budget
+        search = SettingSearch(theorem, _starts(theorem, settings), budget, seed)
     for tried in search.attempts():
         if progress is not None:
-            progress(tried, budget, f"best truth/bound {search.best_ratio:.3g}")
+            progress(tried, budget, f"best {theorem.search_raises} {search.best_ratio:.3g}")
     witness = search.simplified()
     natural: tuple[NaturalWitness, ...] = ()
     if safari is not None and witness is not None:
@@ -185,10 +193,12 @@ def falsify(
         search.best_ratio,
         search.best,
         natural,
+        theorem.searched_where,
+        theorem.search_raises,
     )
 
 
-def _starts(theorem: Inequality, settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
+def _starts(theorem: Statement, settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
     """Return the settings to go out from: those given, else those of the theorem's regimes."""
     if settings is None:
         settings = {name: regime.setting for name, regime in theorem.regimes.items()}

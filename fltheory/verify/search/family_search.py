@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from fltheory import validation
-from fltheory.claims.statement import Inequality
+from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.theorems import Family
@@ -69,7 +69,7 @@ class FamilySearch:
 
     Parameters
     ----------
-    theorem : Inequality
+    theorem : Statement
     family : Family
     budget : int
         Settings to try.
@@ -85,7 +85,7 @@ class FamilySearch:
         Where that was, and a refutation, if there is one.
     """
 
-    def __init__(self, theorem: Inequality, family: Family, budget: int, seed: int) -> None:
+    def __init__(self, theorem: Statement, family: Family, budget: int, seed: int) -> None:
         self._theorem = theorem
         self._family = family
         self._budget = validation.whole_number("budget", budget, at_least=1)

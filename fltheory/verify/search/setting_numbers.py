@@ -21,6 +21,21 @@ _DECADES = (0.05, 0.4, 1.5)
 _LONGEST = 3000
 _ROUND_COUNTS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 
+# Powers of the units of length and of loss in the fields that have any.
+_UNITS: Mapping[str, tuple[int, int]] = {
+    "optima": (1, 0),
+    "x_star": (1, 0),
+    "x0": (1, 0),
+    "width": (1, 0),
+    "hessians": (-2, 1),
+    "curvature": (-2, 1),
+    "proximal": (-2, 1),
+    "sigma": (-1, 1),
+    "server_sigma": (-1, 1),
+    "client_lr": (2, -1),
+    "assist_lr": (2, -1),
+}
+
 Place: TypeAlias = tuple[int, str]
 
 
@@ -123,6 +138,26 @@ def changed(setting: Setting, rng: np.random.Generator) -> Setting:
     return with_numbers(
         setting, {number.place: _changed(number.value, rng, factor) for number in chosen}
     )
+
+
+def in_other_units(setting: Setting, rng: np.random.Generator) -> Setting:
+    """Return the same run with other units of length and of loss.
+
+    A statement whose terms have one unit is worth the same in other units. One that mixes them is
+    not, and many single numbers would have to be changed at a time to show it.
+
+    Raises
+    ------
+    ValueError
+        If what comes out is no setting.
+    """
+    length, loss = _rounded(_factor(rng)), _rounded(_factor(rng))
+    values: dict[Place, Any] = {}
+    for number in numbers_of(setting):
+        of_length, of_loss = _UNITS.get(number.name, (0, 0))
+        if of_length or of_loss:
+            values[number.place] = number.value * (length**of_length * loss**of_loss)
+    return with_numbers(setting, values)
 
 
 def _changed(value: Any, rng: np.random.Generator, factor: float | None) -> Any:

@@ -10,17 +10,26 @@ from functools import cached_property
 import numpy as np
 
 from fltheory import validation
-from fltheory.claims.comparison import Comparison
-from fltheory.claims.statement import Inequality
+from fltheory.claims.statement import Statement
+from fltheory.claims.trial import Trial
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import HypothesisCheck, Outcome
+from fltheory.evidence.verdict import Verdict
+from fltheory.grammar.assertion import Relation
+from fltheory.verify.search.equations import with_equations_met
 from fltheory.verify.search.naturalness import oddities
-from fltheory.verify.search.setting_numbers import changed, numbers_of, simpler, with_numbers
+from fltheory.verify.search.setting_numbers import (
+    changed,
+    in_other_units,
+    numbers_of,
+    simpler,
+    with_numbers,
+)
 
 _CLEARLY = 1.05
 _FRESH_SHARE = 0.2
 _WANDERING_SHARE = 0.4
+_RESCALED_SHARE = 0.05
 _ATTEMPTS = 50
 _STEPS_OF_SIMPLIFICATION = 400
 _SAMPLING = Sampling(replicas=200, error_probability=1e-12)
@@ -34,10 +43,17 @@ class FoundSetting:
     ----------
     origin : str
         The regime that the search changed to get there.
+    found : Setting
+    remark : str
+        What else there is to say of it, in a few words; "" for nothing.
+    verdict : Verdict or None
+        What the statement is worth there, where it refutes it.
     """
 
     origin: str
     found: Setting
+    remark: str = ""
+    verdict: Verdict | None = None
 
     def setting(self) -> Setting:
         """Return the setting."""
@@ -45,11 +61,20 @@ class FoundSetting:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Every number of the setting, and what it is made of."""
+        """Every number of the setting, what it is made of, and both sides with the evidence."""
         kinds = (self.found.algorithm, self.found.problem, self.found.participation)
         made_of = ", ".join(type(kind).__name__ for kind in kinds)
         numbers = (f"{n.path} = {_shown(n.value)}" for n in numbers_of(self.found))
-        return (f"{made_of}; found from regime {self.origin!r}", *numbers)
+        sides = () if self.verdict is None else (_sides(self.verdict),)
+        return (f"{made_of}; found from regime {self.origin!r}", *numbers, *sides)
+
+
+def _sides(verdict: Verdict) -> str:
+    """Return what the statement is worth in a line; what an order shows stands in its detail."""
+    evidence = f"({verdict.evidence.grade.name.lower()} evidence)"
+    if verdict.relation is Relation.OF_ORDER:
+        return f"{verdict.detail} {evidence}"
+    return f"truth {verdict.truth:.6g}, bound {verdict.bound:.6g} {evidence}"
 
 
 def _shown(value: object) -> str:
@@ -57,45 +82,17 @@ def _shown(value: object) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Scored:
-    """A setting and how near to a refutation it is: truth/bound, or how many conditions fail."""
+class _Tried:
+    """A setting, and how near to a refutation it is."""
 
     origin: str
     setting: Setting
-    hypotheses: tuple[HypothesisCheck, ...]
-    comparison: Comparison | None
-
-    @cached_property
-    def applies(self) -> bool:
-        """Whether every hypothesis is met."""
-        return all(check.holds for check in self.hypotheses)
-
-    @cached_property
-    def ratio(self) -> float:
-        """truth/bound; infinite for a bound that is not positive, 1 where the two can't be told."""
-        assert self.comparison is not None
-        truth, bound = self.comparison.truth, self.comparison.bound
-        if self.comparison.outcome is Outcome.UNDECIDED and not math.isnan(truth - bound):
-            return 1.0
-        return truth / bound if bound > 0 else math.inf if truth > bound else -math.inf
+    trial: Trial
 
     @cached_property
     def oddities(self) -> int:
         """How many things about the setting look made up."""
         return len(oddities(self.setting))
-
-    @property
-    def refutes(self) -> bool:
-        """Whether this refutes the statement."""
-        return self.comparison is not None and self.comparison.outcome is Outcome.REFUTED
-
-    @cached_property
-    def score(self) -> float:
-        """What the search raises; NaN counts as hopeless."""
-        if self.applies:
-            return -math.inf if math.isnan(self.ratio) else self.ratio
-        failing = [check.margin for check in self.hypotheses if not check.holds]
-        return -sum(1 + math.tanh(abs(margin)) for margin in failing if not math.isnan(margin))
 
 
 class SettingSearch:
@@ -111,53 +108,60 @@ class SettingSearch:
     """
 
     def __init__(
-        self, statement: Inequality, starts: dict[str, Setting], budget: int, seed: int
+        self, statement: Statement, starts: dict[str, Setting], budget: int, seed: int
     ) -> None:
         self._statement = statement
         self._starts = starts
         self._budget = validation.whole_number("budget", budget, at_least=1)
         self._rng = np.random.default_rng(validation.seed_number("seed", seed))
-        self._known: dict[str, list[_Scored]] = {}
-        self._refuting: _Scored | None = None
-        self._best: _Scored | None = None
+        self._known: dict[str, list[_Tried]] = {}
+        self._refuting: _Tried | None = None
+        self._best: _Tried | None = None
         self.tried = 0
         self.applicable = 0
 
     @property
     def best_ratio(self) -> float:
         """Largest truth/bound where all hypotheses held."""
-        return -math.inf if self._best is None else self._best.ratio
+        return -math.inf if self._best is None else self._best.trial.ratio
 
     @property
     def best(self) -> FoundSetting | None:
         """Where that was."""
-        return None if self._best is None else _found(self._best)
+        if self._best is None:
+            return None
+        return FoundSetting(self._best.origin, self._best.setting, self._best.trial.remark)
 
     def simplified(self) -> FoundSetting | None:
         """Return the preferred refutation, its numbers made round."""
         if self._refuting is None:
             return None
-        return _found(_simplified(self._statement, self._refuting))
+        found = _simplified(self._statement, self._refuting)
+        verdict = self._statement.verdict(found.setting, _SAMPLING)
+        return FoundSetting(found.origin, found.setting, found.trial.remark, verdict)
 
     def attempts(self) -> Iterator[int]:
         """Try settings, the given ones first, until the budget is spent; yield how many so far."""
         for origin, setting in list(self._starts.items())[: self._budget]:
-            self._take(_scored(self._statement, origin, setting))
+            self._take(_tried(self._statement, origin, setting))
             yield self.tried
         while self.tried < self._budget:
             self._take(self._changed())
             yield self.tried
 
-    def _changed(self) -> _Scored | None:
+    def _changed(self) -> _Tried | None:
         """Return a change that the statement speaks of, if one is soon found."""
         for _ in range(_ATTEMPTS):
             origin, setting = self._parent()
             try:
-                scored = _scored(self._statement, origin, changed(setting, self._rng))
+                rescales = self._rng.random() < _RESCALED_SHARE
+                other = (in_other_units if rescales else changed)(setting, self._rng)
+                other = with_equations_met(self._statement.basis, other, self._rng)
+                tried = _tried(self._statement, origin, other)
             except (ValueError, OverflowError):
                 continue
-            if scored is not None:
-                return scored
+            if tried is not None:
+                return tried
         return None
 
     def _parent(self) -> tuple[str, Setting]:
@@ -169,63 +173,56 @@ class SettingSearch:
             return origin, self._starts[origin]
         if kind < _FRESH_SHARE + _WANDERING_SHARE:
             return origin, known[self._rng.integers(len(known))].setting
-        return origin, max(known, key=lambda scored: scored.score).setting
+        return origin, max(known, key=lambda tried: tried.trial.score).setting
 
-    def _take(self, scored: _Scored | None) -> None:
+    def _take(self, tried: _Tried | None) -> None:
         self.tried += 1
-        if scored is None:
+        if tried is None:
             return
-        self._known.setdefault(scored.origin, []).append(scored)
-        if not scored.applies:
+        self._known.setdefault(tried.origin, []).append(tried)
+        if not tried.trial.applies:
             return
         self.applicable += 1
-        if scored.ratio > self.best_ratio:
-            self._best = scored
-        if scored.refutes and (self._refuting is None or _effort(scored) < _effort(self._refuting)):
-            self._refuting = scored
+        if tried.trial.ratio > self.best_ratio:
+            self._best = tried
+        if tried.trial.refutes:
+            self._refuting = min(filter(None, (self._refuting, tried)), key=_effort)
 
 
-def _found(scored: _Scored) -> FoundSetting:
-    return FoundSetting(scored.origin, scored.setting)
+def _effort(tried: _Tried) -> tuple[float, ...]:
+    return tried.trial.ratio < _CLEARLY, tried.oddities, tried.setting.rounds, -tried.trial.ratio
 
 
-def _effort(scored: _Scored) -> tuple[float, ...]:
-    return scored.ratio < _CLEARLY, scored.oddities, scored.setting.rounds, -scored.ratio
-
-
-def _scored(statement: Inequality, origin: str, setting: Setting) -> _Scored | None:
+def _tried(statement: Statement, origin: str, setting: Setting) -> _Tried | None:
     """Return None where the statement does not speak of such a setting, or has no number."""
     try:
         with np.errstate(all="ignore"):
-            checks = statement.hypotheses_without_run(setting)
-            if not all(check.holds for check in checks):
-                return _Scored(origin, setting, checks, None)
-            comparison = statement.compared(setting, _SAMPLING)
+            return _Tried(origin, setting, statement.trial(setting, _SAMPLING))
     except (ValueError, ArithmeticError, np.linalg.LinAlgError):
         return None
-    return _Scored(origin, setting, comparison.hypotheses, comparison)
 
 
-def _simplified(statement: Inequality, refuting: _Scored) -> _Scored:
+def _simplified(statement: Statement, refuting: _Tried) -> _Tried:
     """Make numbers round while the setting refutes clearly and looks no more made up."""
-    enough = min(_CLEARLY, refuting.ratio)
+    enough = min(_CLEARLY, refuting.trial.ratio)
     steps = 0
+    most = min(_STEPS_OF_SIMPLIFICATION, statement.search_budget)
     settled = False
     while not settled:
         settled = True
         for index in range(len(numbers_of(refuting.setting))):
             for option in _simpler_at(refuting.setting, index):
                 steps += 1
-                scored = _scored(statement, refuting.origin, option)
+                tried = _tried(statement, refuting.origin, option)
                 if (
-                    scored is not None
-                    and scored.refutes
-                    and scored.ratio >= enough
-                    and scored.oddities <= refuting.oddities
+                    tried is not None
+                    and tried.trial.refutes
+                    and tried.trial.ratio >= enough
+                    and tried.oddities <= refuting.oddities
                 ):
-                    refuting, settled = scored, False
+                    refuting, settled = tried, False
                     break
-            if steps >= _STEPS_OF_SIMPLIFICATION:
+            if steps >= most:
                 return refuting
     return refuting
 

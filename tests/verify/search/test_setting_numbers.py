@@ -12,7 +12,13 @@ from fltheory.algorithms import FedAvg, Harmonic, Safari
 from fltheory.engines import Setting
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.verify.search.setting_numbers import changed, numbers_of, simpler, with_numbers
+from fltheory.verify.search.setting_numbers import (
+    changed,
+    in_other_units,
+    numbers_of,
+    simpler,
+    with_numbers,
+)
 
 PLAIN = Setting(
     FedAvg(0.1, 5),
@@ -139,3 +145,26 @@ def test_availabilities_are_numbers_too() -> None:
     setting = Setting(PLAIN.algorithm, PLAIN.problem, MarkovOnOff([0.5, 0.9], 0.0), 3, [1.0])
     names = {number.path for number in numbers_of(setting)}
     assert {"participation.availability", "participation.correlation"} <= names
+
+
+def test_other_units_leave_what_has_none_as_it_is() -> None:
+    """L eta, the squared distance over that of an optimum, and sigma over L times a length."""
+    setting = theorems.get("sa-fl/5").regimes["biased minority excluded"].setting
+    for seed in range(5):
+        other = in_other_units(setting, np.random.default_rng(seed))
+        assert other.problem.L != setting.problem.L
+
+        def pure(one: Setting) -> list[float]:
+            problem, algorithm = one.problem, one.algorithm
+            length = float(np.linalg.norm(problem.optima[0]))
+            return [
+                problem.L * algorithm.client_lr,
+                problem.L * algorithm.assist_lr,
+                float(np.linalg.norm(one.x0 - problem.x_star)) / length,
+                problem.sigma / (problem.L * length),
+                problem.server_sigma / problem.sigma,
+                problem.sigma_G / (problem.L * length),
+            ]
+
+        assert pure(other) == pytest.approx(pure(setting), rel=1e-12)
+        assert (other.rounds, other.algorithm.q) == (setting.rounds, setting.algorithm.q)
