@@ -52,8 +52,8 @@ def _bracket(label: str, positive: sp.Expr, most: sp.Rational, share: sp.Rationa
         label,
         f"the bracket of Lemma B.3.3, which is the left side less 1/4, is at most {most}",
         Implied(
-            claimed=sp.Le(positive, sp.Rational(1, 4) + most, evaluate=False),
-            given=tuple(sp.Le(symbol, limit, evaluate=False) for symbol, limit, _ in shares),
+            claimed=sp.Le(positive, sp.Rational(1, 4) + most),
+            given=tuple(sp.Le(symbol, limit) for symbol, limit, _ in shares),
             multipliers=tuple(multiplier for *_, multiplier in shares),
         ),
     )
@@ -102,14 +102,14 @@ _LIMIT_OF_LEMMA = 1 / (4 * L * I_steps)
 def _step_of_lemma(largest: int, variance: int) -> Step:
     """Return that the limits on gamma eta give what Lemma B.3.3 asks for."""
     given = (
-        sp.Le(gamma * eta, 1 / (largest * L * I_steps), evaluate=False),
-        sp.Le(gamma * eta, N / (variance * L * I_steps * Q), evaluate=False),
+        sp.Le(gamma * eta, 1 / (largest * L * I_steps)),
+        sp.Le(gamma * eta, N / (variance * L * I_steps * Q)),
     )
     return Step(
         "needed in Lemma B.3.3",
         "the limits on gamma eta give gamma eta <= 1/(4LI), for which the lemma is stated",
         Implied(
-            claimed=sp.Le(gamma * eta, _LIMIT_OF_LEMMA, evaluate=False),
+            claimed=sp.Le(gamma * eta, _LIMIT_OF_LEMMA),
             given=given if largest < 4 else given[:1],
             multipliers=(sp.Integer(1),) if largest >= 4 else (),
         ),
@@ -197,7 +197,7 @@ COROLLARY_4_PRINTED = Derivation(
         Step(
             "bias at K = log_c T",
             "(1 - p)^(2K) = 1/T <= log_c(T)^2/T, where T >= 2",
-            Implied(claimed=sp.Le(1 / T, _log_c_T**2 / T), given=(sp.Ge(T, 2, evaluate=False),)),
+            Implied(claimed=sp.Le(1 / T, _log_c_T**2 / T), given=(sp.Ge(T, 2),)),
         ),
     ),
     _TAKEN_4,

@@ -116,9 +116,7 @@ def printed_with_minima(
     needed = Step(
         "needed in (54)",
         "the limit on eta_c gives 4 L eta_s <= 1",
-        Implied(
-            given=(step_limit,), claimed=sp.Le(4 * L * eta_s, 1, evaluate=False), under=_COUPLED
-        ),
+        Implied(given=(step_limit,), claimed=sp.Le(4 * L * eta_s, 1), under=_COUPLED),
     )
     return _as_printed(bound, q_condition, step_limit, noise, (needed, minima))
 
@@ -172,7 +170,7 @@ def repaired(bound: sp.Expr, step_limit: Relational, noise: sp.Symbol = sigma_s)
             "the limit on eta_c gives 4 L eta_s <= 1, so that both sums have factors of at most 0",
             Implied(
                 given=(step_limit,),
-                claimed=sp.Le(4 * L * eta_s, 1, evaluate=False),
+                claimed=sp.Le(4 * L * eta_s, 1),
                 multipliers=(2 * L * K,),
                 under=_COUPLED,
             ),
@@ -346,7 +344,7 @@ def _server_gain(step_limit: Relational, multipliers: tuple[sp.Expr, ...] = ()) 
         "the limit on eta_c gives L eta_s <= 1, so that the server's rounds count with a plus",
         Implied(
             given=(step_limit,),
-            claimed=sp.Le(L * eta_s, 1, evaluate=False),
+            claimed=sp.Le(L * eta_s, 1),
             multipliers=multipliers,
             under=_COUPLED,
         ),

@@ -107,7 +107,7 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
             Implied(
                 given=(server_step, q_condition),
                 claimed=sp.Le(eta_c, 1 / (8 * L * K)),
-                domain=(sp.Le(mu, L), sp.Le(q, 1), sp.Gt(q, 0, evaluate=False)),
+                domain=(sp.Le(mu, L), sp.Le(q, 1), sp.Gt(q, 0)),
                 under=by_server_step,
             ),
         ),
@@ -133,9 +133,7 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
             "(84) to (85)",
             "the sum of (1 - etabar)^j deltabar over j = 0 .. R-1 is at most deltabar",
             Implied(
-                claimed=sp.Le(
-                    delta_bar * (1 - (1 - eta_bar) ** R) / eta_bar, delta_bar, evaluate=False
-                ),
+                claimed=sp.Le(delta_bar * (1 - (1 - eta_bar) ** R) / eta_bar, delta_bar),
                 domain=(sp.Le(eta_bar, 1),),
             ),
         ),
@@ -189,7 +187,7 @@ def repaired(bound: sp.Expr, server_step: Relational, client_step: Relational) -
                 "the limit on eta_c is half of the 1/(8LK) which the drift lemma needs",
                 Implied(
                     given=(client_step,),
-                    claimed=sp.Le(2 * eta_c, 1 / (8 * L * K), evaluate=False),
+                    claimed=sp.Le(2 * eta_c, 1 / (8 * L * K)),
                     multipliers=(sp.Integer(2),),
                 ),
             ),
@@ -363,7 +361,7 @@ def _gradients_paid_by_losses(client_step: Relational) -> tuple[Step, Step]:
             "the limit on eta_c gives 8 k (1 + 15 k (1 + k)) <= 1 for k = eta_c K L",
             Implied(
                 given=(client_step,),
-                claimed=sp.Le(growth, 1, evaluate=False),
+                claimed=sp.Le(growth, 1),
                 multipliers=(L * K * slope,),
             ),
         ),
@@ -375,7 +373,7 @@ def _gradients_paid_by_losses(client_step: Relational) -> tuple[Step, Step]:
                     sp.Ge(G_4, f - sigma_G * e),
                     sp.Ge(f, mu / 2 * e**2),
                     sp.Le(G_3, 2 * L * f),
-                    sp.Le(growth, 1, evaluate=False),
+                    sp.Le(growth, 1),
                 ),
                 claimed=sp.Le(
                     gradient * G_3 - 2 * eta_c * K * G_4, 2 * eta_c * K * sigma_G**2 / mu
@@ -525,7 +523,7 @@ def _rounds(bound: sp.Expr, residual: sp.Expr = _RESIDUAL_83) -> tuple[Step, ...
             "(85), if (83) adds etabar deltabar",
             "(1 - (1-etabar)^R) deltabar <= deltabar",
             Implied(
-                claimed=sp.Le((1 - (1 - eta_bar) ** R) * delta_bar, delta_bar, evaluate=False),
+                claimed=sp.Le((1 - (1 - eta_bar) ** R) * delta_bar, delta_bar),
                 domain=(sp.Le(eta_bar, 1),),
             ),
         ),
