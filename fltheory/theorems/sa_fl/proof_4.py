@@ -65,6 +65,19 @@ _DRIFT = 5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2) + 30 * K**2 * eta_c*
 _STILL = 5 * K * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2)
 _SERVER_GAIN = 1 - L * eta_s
 _CLIENT_GAIN = 2 / K**2 - 8 * L * eta_s / K**2
+_FACTORS_OF = (
+    "F(x_r) - F(x_{r+1})",
+    "||1/m sum_i sum_k grad F_i||^2",
+    "sigma^2 + 6 K sigma_G^2",
+    "sigma^2",
+)
+_FACTORS_48 = (
+    4 / (K * eta_c),
+    4 * L * eta_c / K - 2 / K**2,
+    20 * K * L**2 * eta_c**2,
+    4 * L * eta_c / m,
+)
+_FACTORS_50 = (2 / eta_s, -_CLIENT_GAIN, 80 * L**2 * eta_s**2 / K, 8 * L * eta_s / (m * K))
 _COUPLED = {eta_c: 2 * eta_s / K}
 _ROUNDS = {R_s: (1 - q) * R, R_c: q * R}
 
@@ -253,10 +266,7 @@ def _server_round(noise: sp.Symbol, sign: int) -> tuple[Step, Step]:
             "solved for ||grad F(x_r)||^2",
             Implied(
                 given=(sp.Le(F_next, after),),
-                claimed=sp.Le(
-                    g,
-                    2 / eta_s * (F_now - F_next) + (L * eta_s - 1) * g + L * eta_s * noise**2,
-                ),
+                claimed=sp.Le(g, _server_sum(F_now - F_next, g, sp.Integer(1), noise)),
                 multipliers=(2 / eta_s,),
             ),
         ),
@@ -353,26 +363,13 @@ def _server_gain(step_limit: Relational, multipliers: tuple[sp.Expr, ...] = ()) 
 
 def _both_rounds(noise: sp.Symbol) -> tuple[Step, ...]:
     """Return the steps from (46) to (52)."""
-    coefficients_48 = (
-        ("F(x_r) - F(x_{r+1})", 4 / (K * eta_c), 2 / eta_s),
-        ("||1/m sum_i sum_k grad F_i||^2", 4 * L * eta_c / K - 2 / K**2, -_CLIENT_GAIN),
-        ("sigma^2 + 6 K sigma_G^2", 20 * K * L**2 * eta_c**2, 80 * L**2 * eta_s**2 / K),
-        ("sigma^2", 4 * L * eta_c / m, 8 * L * eta_s / (m * K)),
-    )
     return (
         Step(
             "(46) to (48)",
             "divided by K eta_c / 4, with 1/2 - 30 L^2 K^2 eta_c^2 >= 1/4",
             Implied(
                 given=(_inequality_46(), sp.Ge(_kept(), sp.Rational(1, 4))),
-                claimed=sp.Le(
-                    g,
-                    4 / (K * eta_c) * (F_now - F_next)
-                    + 4 * sigma_G**2
-                    + (4 * L * eta_c / K - 2 / K**2) * h
-                    + 20 * K * L**2 * eta_c**2 * (sigma**2 + 6 * K * sigma_G**2)
-                    + 4 * L * eta_c / m * sigma**2,
-                ),
+                claimed=sp.Le(g, _clients_sum(_FACTORS_48, F_now - F_next, h, sp.Integer(1))),
                 multipliers=(4 / (K * eta_c), 4 * g),
             ),
         ),
@@ -382,15 +379,15 @@ def _both_rounds(noise: sp.Symbol) -> tuple[Step, ...]:
                 f"{left} = {right} at eta_c = 2 eta_s/K",
                 Equal(left, right, under=_COUPLED),
             )
-            for name, left, right in coefficients_48
+            for name, left, right in zip(_FACTORS_OF, _FACTORS_48, _FACTORS_50, strict=True)
         ),
         Step(
             "(28), (50) to (52)",
             "summed over the server's and the clients' rounds, over R",
             Implied(
                 given=(
-                    sp.Le(S_s, _server_sum(fall_s, noise)),
-                    sp.Le(S_gc, _clients_sum(fall_c)),
+                    sp.Le(S_s, _server_sum(fall_s, S_s, R_s, noise)),
+                    sp.Le(S_gc, _clients_sum(_FACTORS_50, fall_c, S_c, R_c)),
                 ),
                 claimed=sp.Le((S_s + S_gc) / R, _mean_52(fall_s + fall_c, noise)),
                 multipliers=(1 / R, 1 / R),
@@ -411,17 +408,22 @@ def _sum_of_falls() -> Step:
     )
 
 
-def _server_sum(fallen: sp.Expr, noise: sp.Symbol) -> sp.Expr:
-    return 2 / eta_s * fallen + (L * eta_s - 1) * S_s + L * eta_s * R_s * noise**2
+def _server_sum(fallen: sp.Expr, gradients: sp.Expr, rounds: sp.Expr, noise: sp.Expr) -> sp.Expr:
+    """Return the right side of (28), for one round or summed over several."""
+    return 2 / eta_s * fallen + (L * eta_s - 1) * gradients + L * eta_s * rounds * noise**2
 
 
-def _clients_sum(fallen: sp.Expr) -> sp.Expr:
+def _clients_sum(
+    factors: tuple[sp.Expr, ...], fallen: sp.Expr, gradients: sp.Expr, rounds: sp.Expr
+) -> sp.Expr:
+    """Return the right side of (48) or (50), for one round or summed over several."""
+    of_fall, of_gradients, of_drift, of_noise = factors
     return (
-        2 / eta_s * fallen
-        + 4 * R_c * sigma_G**2
-        + (8 * L * eta_s / K**2 - 2 / K**2) * S_c
-        + 80 * R_c * L**2 * eta_s**2 / K * (sigma**2 + 6 * K * sigma_G**2)
-        + 8 * L * R_c * eta_s / (m * K) * sigma**2
+        of_fall * fallen
+        + 4 * rounds * sigma_G**2
+        + of_gradients * gradients
+        + of_drift * rounds * (sigma**2 + 6 * K * sigma_G**2)
+        + of_noise * rounds * sigma**2
     )
 
 

@@ -241,7 +241,7 @@ def _clients_77(noise: int = 1) -> sp.Expr:
     return (
         (1 - eta_c * K * mu / 2) * d
         + 4 * eta_c**2 * K**2 * sigma_G**2
-        + 4 * eta_c**2 * K**2 * (1 + 15 * eta_c * K * L * (1 + eta_c * K * L)) * G_3
+        + _gradient_of_a_round() * G_3
         + noise * K * eta_c**2 / m * sigma**2
         - 2 * eta_c * K * G_4
         + _FACTOR * _STILL
@@ -354,7 +354,6 @@ def _gradients_paid_by_losses(client_step: Relational) -> tuple[Step, Step]:
     sixteenth = sp.Rational(1, 16)
     slope = 8 + 120 * (kappa + sixteenth) + 120 * (kappa**2 + kappa / 16 + sixteenth**2)
     growth = 8 * kappa * (1 + 15 * kappa * (1 + kappa))
-    gradient = 4 * eta_c**2 * K**2 * (1 + 15 * kappa * (1 + kappa))
     return (
         Step(
             "needed for (78)",
@@ -375,10 +374,8 @@ def _gradients_paid_by_losses(client_step: Relational) -> tuple[Step, Step]:
                     sp.Le(G_3, 2 * L * f),
                     sp.Le(growth, 1),
                 ),
-                claimed=sp.Le(
-                    gradient * G_3 - 2 * eta_c * K * G_4, 2 * eta_c * K * sigma_G**2 / mu
-                ),
-                multipliers=(2 * eta_c * K, eta_c * K, gradient, eta_c * K * f),
+                claimed=_gradients_paid(),
+                multipliers=(2 * eta_c * K, eta_c * K, _gradient_of_a_round(), eta_c * K * f),
             ),
         ),
     )
@@ -386,8 +383,7 @@ def _gradients_paid_by_losses(client_step: Relational) -> tuple[Step, Step]:
 
 def _both_rounds_without_a_condition(server_step: Relational) -> tuple[Step, ...]:
     """Return the steps from (77) to (83)."""
-    gradient = 4 * eta_c**2 * K**2 * (1 + 15 * eta_c * K * L * (1 + eta_c * K * L))
-    paid = sp.Le(gradient * G_3 - 2 * eta_c * K * G_4, 2 * eta_c * K * sigma_G**2 / mu)
+    paid = _gradients_paid()
     clients_83 = _clients_77(2) - (paid.lhs - paid.rhs)
     server_83 = (1 - 2 * eta_s * L * mu / (L + mu)) * d + eta_s**2 * sigma_s**2
     return (
@@ -431,13 +427,10 @@ def _both_rounds(server_step: Relational, clients_81: sp.Expr) -> tuple[Step, ..
     """Return the steps from (77) to (81)."""
     mixed_80 = (
         (1 - eta_bar) * d
-        + 4 * q * eta_c**2 * K**2 * sigma_G**2
         + _gradient_of_clients() * G_3
-        + q * K * eta_c**2 / m * sigma**2
         - 2 * q * eta_c * K * G_4
-        + q * _FACTOR * _STILL
         + _gradient_of_server() * G_3
-        + (1 - q) * eta_s**2 * sigma_s**2
+        + _RESIDUAL_83
     )
     return (
         _contraction(server_step),
@@ -479,8 +472,18 @@ def _contraction(server_step: Relational) -> Step:
     )
 
 
+def _gradients_paid() -> Relational:
+    return sp.Le(
+        _gradient_of_a_round() * G_3 - 2 * eta_c * K * G_4, 2 * eta_c * K * sigma_G**2 / mu
+    )
+
+
+def _gradient_of_a_round() -> sp.Expr:
+    return 4 * eta_c**2 * K**2 * (1 + 15 * eta_c * K * L * (1 + eta_c * K * L))
+
+
 def _gradient_of_clients() -> sp.Expr:
-    return 4 * q * eta_c**2 * K**2 * (1 + 15 * eta_c * K * L * (1 + eta_c * K * L))
+    return q * _gradient_of_a_round()
 
 
 def _gradient_of_server() -> sp.Expr:
