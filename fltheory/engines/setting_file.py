@@ -35,7 +35,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fractions import Fraction
@@ -50,6 +50,7 @@ from fltheory import algorithms, participation, problems, validation
 from fltheory.decimals import written_fraction
 from fltheory.engines.setting import Setting, checked_setting
 from fltheory.files.read_file import toml_of
+from fltheory.files.tables import check_names, wrong_names
 from fltheory.files.user_file import LOADED_FILE
 from fltheory.files.whole_file import write_whole
 from fltheory.participation import Participation
@@ -273,7 +274,7 @@ def setting_of(document: Mapping[str, Any]) -> Setting:
     ValueError
         If it says something unknown, too little or out of range.
     """
-    complaints = _wrong_names("the file", document, (*SETTING_KEYS, _REFUTES), SETTING_KEYS)
+    complaints = wrong_names("the file", document, (*SETTING_KEYS, _REFUTES), SETTING_KEYS)
     parts = {}
     for name in _PARTS:
         try:
@@ -379,28 +380,3 @@ def _read(place: str, value: Any) -> Any:
         case Mapping():
             return _made(place, value, algorithms)
     return value
-
-
-def check_names(
-    place: str, table: Iterable[str], known: Sequence[str], required: Sequence[str] = ()
-) -> None:
-    """Raise ValueError for names that are unknown, naming the nearest, or that are missing."""
-    complaints = _wrong_names(place, tuple(table), known, required)
-    if complaints:
-        raise ValueError("; ".join(complaints))
-
-
-def _wrong_names(
-    place: str, table: Collection[str], known: Sequence[str], required: Sequence[str]
-) -> list[str]:
-    """Return what a table has that nothing reads, and what it lacks."""
-    complaints = []
-    for name in table:
-        if name not in known:
-            near = get_close_matches(name, known, n=2, cutoff=0.5) or known
-            complaints.append(f"{place} has {', '.join(near)}, got {name!r}")
-    missing = [name for name in required if name not in table]
-    if missing:
-        given = ", ".join(table) or "nothing"
-        complaints.append(f"{place} must have {', '.join(missing)}, got {given}")
-    return complaints

@@ -36,8 +36,9 @@ from typing import Any
 
 from fltheory import validation
 from fltheory.claims.statement import Statement
-from fltheory.engines.setting_file import SETTING_KEYS, argument_names, check_names
+from fltheory.engines.setting_file import SETTING_KEYS, argument_names
 from fltheory.files.read_file import toml_of
+from fltheory.files.tables import check_names
 from fltheory.sweep.cell import Cell, Files, digest
 from fltheory.sweep.checks import Checks
 from fltheory.theorems.registry import registered

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fltheory.engines.setting_file import check_names
+from fltheory.files.tables import check_names
 from fltheory.files.whole_file import write_whole
 from fltheory.sweep.cell import Row
 from fltheory.sweep.store import Store

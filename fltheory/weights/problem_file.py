@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fltheory import validation
 from fltheory.files.read_file import toml_of
+from fltheory.files.tables import check_names
 from fltheory.weights.trade_off import TradeOff
 
 _REQUIRED = ("availability", "a", "b", "bias")
@@ -27,18 +27,8 @@ def read_trade_off(path: Path) -> TradeOff:
         refuses.
     """
     fields = toml_of("file must be an existing file", path)
-    _check_names(fields)
+    check_names("the file", fields, (*_REQUIRED, *_DEFAULTED), _REQUIRED)
     if "target_weights" not in fields:
         n_clients = validation.real_array("availability", fields["availability"], shape="(N,)").size
         fields["target_weights"] = np.full(n_clients, 1.0 / max(n_clients, 1))
     return TradeOff(**fields)
-
-
-def _check_names(fields: dict[str, Any]) -> None:
-    for name in _REQUIRED:
-        if name not in fields:
-            raise ValueError(f"{name} must be given in the file, got {', '.join(fields) or 'none'}")
-    for name in fields:
-        if name not in _REQUIRED + _DEFAULTED:
-            known = ", ".join(_REQUIRED + _DEFAULTED)
-            raise ValueError(f"{name} must be one of {known}: the file has an unknown field")

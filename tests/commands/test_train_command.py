@@ -109,7 +109,10 @@ def test_an_interrupt_says_how_to_go_on(monkeypatch, train_command, tmp_path: Pa
     ("arguments", "message"),
     [
         (["no.toml"], "file must be an existing file, got 'no.toml'"),
-        ([DIGITS, "--set", "training.epochs=2"], "digits.toml: training.epochs is unknown"),
+        (
+            [DIGITS, "--set", "training.epochs=2"],
+            "digits.toml: training has local_epochs, got 'epochs'",
+        ),
         ([DIGITS, "--set", "x"], "set must be key=value in TOML, got 'x'"),
         (
             [DIGITS, "--checkpoint-every", "0"],

@@ -37,10 +37,10 @@ def test_weights_shows_them_and_writes_a_figure(fltheory_command, tmp_path: Path
         ("availability = [0.5, 0.5\n", "problem.toml: must be TOML, got: "),
         (
             "a = 1.0\nb = 1.0\nbias = 1.0\n",
-            "availability must be given in the file, got a, b, bias",
+            "the file must have availability, got a, b, bias",
         ),
-        ("", "availability must be given in the file, got none"),
-        (WEIGHTS + "tau = 1.0\n", "tau must be one of availability, a, b, bias, target_weights"),
+        ("", "the file must have availability, a, b, bias, got nothing"),
+        (WEIGHTS + "tau = 1.0\n", "the file has total, a, got 'tau'"),
         (WEIGHTS.replace("0.5", "0.0"), "is infinite, got 0 for client 1"),
         (WEIGHTS.replace("0.5", "nan"), "availability must be finite, got nan"),
         (WEIGHTS.replace("[0.9, 0.5, 0.25]", "'often'"), "availability must be a real array"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
+from fltheory.files.tables import check_names
 from fltheory.hardware.datasets import NAMES as DATA_NAMES
 from fltheory.hardware.models import NAMES as MODEL_NAMES
 from fltheory.hardware.training.experiment_file.algorithms_by_name import Method, circumstances
@@ -233,13 +234,7 @@ def run_settings(table: Table) -> RunSettings:
     ValueError
         For a missing or unknown table or key, or a value out of range; the message names it.
     """
-    for name in table:
-        if name not in (*_SECTIONS, "server"):
-            known = ", ".join((*_SECTIONS, "server"))
-            raise ValueError(f"{name} is unknown: a run has the tables {known}")
-    for name in _SECTIONS:
-        if name not in table:
-            raise ValueError(f"[{name}] must be given, got none")
+    check_names("a run", table, (*_SECTIONS, "server"), _SECTIONS)
     options = checked_table(table["algorithm"], "algorithm")
     method = Method(str(options.pop("name", None)), options)
     server = None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, signature
 from typing import Any, TypeVar
 
+from fltheory.files.tables import check_names
+
 Made = TypeVar("Made")
 Table = Mapping[str, Any]
 
@@ -13,33 +15,25 @@ Table = Mapping[str, Any]
 def made(
     factory: Callable[..., Made], options: Table, where: str, *, told: Table | None = None
 ) -> Made:
-    """Return ``factory(**told, **options)``; ``where`` is the name of the table in the file.
+    """Return ``factory(**told, **options)``.
 
-    What is told is not among the options that the file may set.
+    ``where`` is the name of the table, empty for the file itself. What is told is not among the
+    options that the file may set.
 
     Raises
     ------
     ValueError
         For an option that ``factory`` does not have, one that it needs and is not there, or one
-        that it refuses; the message begins with the option's full name.
+        that it refuses; the message begins with the table's name.
     """
-    told = told or {}
-    parameters = {
-        name: parameter
-        for name, parameter in signature(factory).parameters.items()
-        if name not in told
-    }
-    for name in options:
-        if name not in parameters:
-            known = ", ".join(parameters) or "no keys"
-            raise ValueError(f"{where}.{name} is unknown: {where} has {known}")
-    for name, parameter in parameters.items():
-        if parameter.default is Parameter.empty and name not in options:
-            raise ValueError(f"{where}.{name} must be given, got none")
+    parameters = signature(factory).parameters.values()
+    free = [one for one in parameters if one.name not in (told or {})]
+    required = [one.name for one in free if one.default is Parameter.empty]
+    check_names(where or "the file", options, [one.name for one in free], required)
     try:
-        return factory(**told, **options)
+        return factory(**(told or {}), **options)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{where}.{error}") from error
+        raise ValueError(f"{where}.{error}" if where else str(error)) from error
 
 
 def made_by_kind(

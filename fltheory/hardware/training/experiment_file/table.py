@@ -83,7 +83,7 @@ class _Column:
     rounds: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
-        _checked_text("label", self.label)
+        validation.text("label", self.label)
         if self.rounds is not None:
             _check_rounds(self.rounds)
         if self.set is not None:
@@ -100,7 +100,7 @@ class _Row:
     paper: Sequence[float | str] = ()
 
     def __post_init__(self) -> None:
-        _checked_text("label", self.label)
+        validation.text("label", self.label)
         for name in ("set", "less"):
             if getattr(self, name) is not None:
                 checked_table(getattr(self, name), name)
@@ -123,7 +123,7 @@ class _Heading:
 
     def __post_init__(self) -> None:
         for name in ("title", "source"):
-            _checked_text(name, getattr(self, name))
+            validation.text(name, getattr(self, name))
         for name in ("seeds", "columns", "rows", "notes"):
             entries = getattr(self, name)
             if not isinstance(entries, list | tuple) or not (entries or name == "notes"):
@@ -134,7 +134,7 @@ class _Heading:
             raise ValueError(f"seeds must differ, got {list(self.seeds)}")
         validation.one_of("figure", self.figure, tuple(FIGURES))
         for note in self.notes:
-            _checked_text("notes", note)
+            validation.text("notes", note)
 
 
 def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment:
@@ -171,10 +171,7 @@ def experiment(document: Table) -> Experiment:
     """Return the experiment that a document describes; ValueError says what is wrong with it."""
     own = {key: value for key, value in document.items() if key in _OWN_KEYS}
     base = {key: value for key, value in document.items() if key not in _OWN_KEYS}
-    try:
-        heading = made(_Heading, own, "")
-    except ValueError as error:
-        raise ValueError(str(error).removeprefix(".")) from error
+    heading = made(_Heading, own, "")
     columns = [
         made(_Column, checked_table(entry, where), where)
         for where, entry in _numbered("columns", heading.columns)
@@ -253,8 +250,3 @@ def _parsed(change: str) -> dict[str, Any]:
         return tomllib.loads(change)
     except ValueError as error:
         raise ValueError(f"set must be key=value in TOML, got {change!r}") from error
-
-
-def _checked_text(name: str, value: Any) -> None:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{name} must be a text, got {value!r}")

@@ -35,8 +35,8 @@ def test_made_from_options() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"x": 1.0, "z": 0}, "point.z is unknown: point has x, y"),
-        ({"y": 1.0}, "point.x must be given, got none"),
+        ({"x": 1.0, "z": 0}, "point has x, y, got 'z'"),
+        ({"y": 1.0}, "point must have x, got y"),
         ({"x": -1}, "point.x must be a finite number above 0, got -1"),
         ({"x": "one"}, "point.x must be a finite number above 0, got 'one'"),
     ],
