@@ -45,6 +45,15 @@ def test_sharp_constants_are_attained_or_approached() -> None:
     assert 0.75 * math.exp(-0.5) < near.truth < 0.456
 
 
+def test_the_printed_constants_are_those_of_the_proof() -> None:
+    """1 - 3/20 = 17/20; 3/20 times 1/3 is Theorem 1's 1/20."""
+    printed = {"pac/1": (1, 20), "pac/1-guessing": (1, 2), "pac/1-chernoff": (17, 20)}
+    printed |= {"pac/1-rare": (3, 20), "pac/1-conditional": (1, 3)}
+    for identifier, (above, below) in printed.items():
+        bound = theorems.get(identifier).bound
+        assert (bound.p, bound.q) == (above, below)
+
+
 def test_chernoffs_last_step_in_fractions() -> None:
     """exp(1/6) exceeds its series' first four terms, which exceed 20/17."""
     assert 1 + Fraction(1, 6) + Fraction(1, 72) + Fraction(1, 1296) == Fraction(1531, 1296)
