@@ -214,7 +214,8 @@ def _moment_blocks(
     n = start.size
     at_once = max(1, _NUMBERS_AT_ONCE // (n * n + n + 1))
     moments = np.concatenate([np.outer(start, start).ravel(), start, [1.0]])
-    block = np.empty((min(at_once, rounds + 1), moments.size))
+    # All that a step leaves as it is, is the last entry.
+    block = np.ones((min(at_once, rounds + 1), moments.size))
     block[0], filled, before = moments, 1, 0
     for advance, count in _advances(steps, rounds, taken):
         done = 0
@@ -222,7 +223,7 @@ def _moment_blocks(
             if filled == len(block):
                 yield block
                 moments, before = block[-1], before + filled
-                block, filled = np.empty((min(at_once, rounds + 1 - before), moments.size)), 0
+                block, filled = np.ones((min(at_once, rounds + 1 - before), moments.size)), 0
             rows = block[filled : filled + count - done]
             advance(block[filled - 1] if filled else moments, rows)
             filled, done = filled + len(rows), done + len(rows)
@@ -301,7 +302,6 @@ def _stacked_advance(step: MomentMap) -> Advance:
 
     def advance(moments: FloatArray, rows: FloatArray) -> None:
         second, first = moments[: n * n].reshape(n, n), moments[n * n :]
-        rows[:, -1] = 1.0
         squares, firsts = rows[:, : n * n].reshape(-1, n, n), rows[:, n * n :]
         for square_after, first_after in zip(squares, firsts, strict=True):
             square[:] = second
@@ -340,7 +340,6 @@ def _certain_advance(factor: FloatArray, inflow: FloatArray) -> Advance:
             now = after
         rows[:, : n * n].reshape(-1, n, n)[:] = every[:, :n, :n]
         rows[:, n * n : -1] = every[:, :n, n]
-        rows[:, -1] = 1.0
 
     return advance
 
@@ -367,7 +366,7 @@ def _factored_advance(step: MomentMap) -> Advance:
     def advance(moments: FloatArray, rows: FloatArray) -> None:
         for image in rows:
             second, first = step(moments[: n * n].reshape(n, n), moments[n * n : -1])
-            image[: n * n], image[n * n : -1], image[-1] = second.ravel(), first, 1.0
+            image[: n * n], image[n * n : -1] = second.ravel(), first
             moments = image
 
     return advance
