@@ -160,21 +160,12 @@ class AveragingCertificate(ProofFile):
 
     kind = averaging_checker.KIND
     most_characters = averaging_checker.MOST_CHARACTERS
+    check = staticmethod(check_averaging)
 
     @property
     def proof(self) -> AveragingProof:
         """What it says, read again from its text."""
         return averaging_checker.parsed(self.text)
-
-    def verify(self) -> None:
-        """Check it by the checker, which needs the standard library only.
-
-        Raises
-        ------
-        ValueError
-            If it proves nothing, with the first thing that fails.
-        """
-        check_averaging(self.proof)
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from fltheory.decimals import fraction_text
 from fltheory.files.whole_file import write_whole
@@ -25,13 +25,20 @@ class ProofFile(ABC):
         What the file says that it is.
     most_characters : int
         Longer files are refused.
+    check : callable
+        The checker's own function; it raises ValueError for what proves nothing.
     """
 
     text: str
     kind: ClassVar[str]
     most_characters: ClassVar[int]
+    check: ClassVar[staticmethod[[Any], None]]
 
+    @property
     @abstractmethod
+    def proof(self) -> Any:
+        """What it says, read again from its text."""
+
     def verify(self) -> None:
         """Check it by its checker, which needs the standard library only.
 
@@ -40,6 +47,7 @@ class ProofFile(ABC):
         ValueError
             If it proves nothing, with the first thing that fails.
         """
+        self.check(self.proof)
 
     @property
     @abstractmethod

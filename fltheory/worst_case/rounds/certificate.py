@@ -59,21 +59,12 @@ class Certificate(ProofFile):
 
     kind = proof_checker.KIND
     most_characters = proof_checker.MOST_CHARACTERS
+    check = staticmethod(check_proof)
 
     @property
     def proof(self) -> Proof:
         """What it says, read again from its text."""
         return parsed(self.text)
-
-    def verify(self) -> None:
-        """Check it by the checker, which needs the standard library only.
-
-        Raises
-        ------
-        ValueError
-            If it proves nothing, with the first thing that fails.
-        """
-        check_proof(self.proof)
 
     @property
     def lines(self) -> tuple[str, ...]:
