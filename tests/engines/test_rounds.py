@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
 
 from fltheory.algorithms import Constant, FedAvg, Harmonic, Scheduled
-from fltheory.algorithms.contract import Algorithm
-from fltheory.engines import Setting, exact
+from fltheory.algorithms.contract import Algorithm, State
+from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.probe import Probe
 from fltheory.engines.rounds import each_round
-from fltheory.participation import Bernoulli, MarkovOnOff
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -61,3 +63,30 @@ def test_maps_are_compared_with_rounds_on_numbers_in_the_rounds_that_are_checked
     exact(Setting(algorithm, problem, participation, rounds=9, x0=[3.0]))
     # With one client there, a round of step eta takes x - c to (1 - eta) (x - c).
     assert least == pytest.approx([1 - 1 / (1 + index) for index in (1, 2, 4, 8)])
+
+
+class FromTwiceAsFar(FedAvg):
+    """An algorithm that begins elsewhere."""
+
+    def init(self, x0: Any, n_clients: int) -> State:
+        return {"x": 2 * x0}
+
+
+@dataclass(frozen=True)
+class OtherwiseAtFirst:
+    """A schedule whose first round's algorithm says where a run begins."""
+
+    def at(self, round_index: int) -> Algorithm:
+        return (FromTwiceAsFar if round_index == 1 else FedAvg)(0.5, 1)
+
+
+@pytest.mark.parametrize(
+    "engine", [exact, paths, lambda given: monte_carlo(given, replicas=8, seed=1)]
+)
+@pytest.mark.parametrize("participation", [*PARTICIPATION, Cyclic([2, 2], [0, 1])], ids=repr)
+def test_the_first_rounds_algorithm_says_where_a_run_begins(engine, participation) -> None:
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    found = engine(Setting(OtherwiseAtFirst(), problem, participation, rounds=4, x0=[3.0]))
+    right = engine(Setting(FedAvg(0.5, 1), problem, participation, rounds=4, x0=[6.0]))
+    assert found.squared_distance[0] == 36.0
+    np.testing.assert_allclose(found.squared_distance, right.squared_distance, rtol=1e-14)
