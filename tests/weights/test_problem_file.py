@@ -32,13 +32,13 @@ def test_targets_are_equal_and_the_total_is_one_unless_the_file_says_so(tmp_path
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "availability must be given in the file, got none"),
-        ("b = 1.0\na = [1.0]\n", "availability must be given in the file, got b, a"),
-        (WHOLE.replace("bias", "bais"), "bias must be given in the file, got availability, a, b, "),
+        ("", "the file must have availability, a, b, bias, got nothing"),
+        ("b = 1.0\na = [1.0]\n", "the file must have availability, bias, got b, a"),
+        (WHOLE.replace("bias", "bais"), "the file has bias, got 'bais'"),
+        (WHOLE + "totals = 1.0\n", "the file has total, got 'totals'"),
         (
-            WHOLE + "totals = 1.0\n",
-            "totals must be one of availability, a, b, bias, target_weights, total: "
-            "the file has an unknown field",
+            WHOLE + "colour = 1.0\n",
+            "the file has availability, a, b, bias, target_weights, total, got 'colour'",
         ),
     ],
 )
