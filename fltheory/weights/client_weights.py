@@ -14,8 +14,7 @@ from fltheory import validation
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.weights.deployment import Training
-from fltheory.weights.optimum import Choice, solve
-from fltheory.weights.result import OptimalWeights
+from fltheory.weights.optimum import Choice, OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.weights.result import Method, OptimalWeights
 from fltheory.weights.solvers import convergence, newton, total_variation
 from fltheory.weights.trade_off import TradeOff
 
+Method = Literal["newton", "cvxpy", "closed form"]
 Choice = Literal["auto", "newton", "cvxpy"]
 Objective = Literal["chi2", "convergence", "total variation"]
 
@@ -21,6 +23,43 @@ _EXACT_RESIDUAL = 1e-9
 _CONIC_RESIDUAL = 1e-8
 _LARGEST_CONIC = 100_000
 _LARGEST_GAP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class OptimalWeights(ReadOnlyArrays):
+    """Aggregation weights that minimise a bound, and the evidence that they do.
+
+    Attributes
+    ----------
+    q : array, (N,)
+        The weights; they are not negative and sum to ``total``.
+    p : array, (N,)
+        The importance they give the clients, ``pi_k q_k / (pi'q)``.
+    optimization_error : float
+        ``(1/2 q'Aq + b) / (pi'q)``.
+    bias_error : float
+        ``bias`` times the divergence of p from the target.
+    availability_multiplier, total_multiplier : float
+        lambda* and theta* of the Lagrangian (26), for ``pi'y = 1`` and ``sum y = total s``.
+    kkt_residual : float
+        How far the point is from optimal, free of units; see the function that made it.
+    method : str
+        How it was found.
+    """
+
+    q: FloatArray
+    p: FloatArray
+    optimization_error: float
+    bias_error: float
+    availability_multiplier: float
+    total_multiplier: float
+    kkt_residual: float
+    method: Method
+
+    @property
+    def error(self) -> float:
+        """The minimum: both errors together."""
+        return self.optimization_error + self.bias_error
 
 
 def optimal(

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
-from fltheory.problems.regression.client_data import check_label_shapes, check_shapes
-from fltheory.problems.regression.sample_problem import SampleProblem
+from fltheory.problems.regression.sample_problem import (
+    SampleProblem,
+    check_label_shapes,
+    check_shapes,
+)
 from fltheory.read_only import read_only
 from fltheory.validation import ClientIndices, FloatArray
 

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
-from fltheory.problems.regression.client_data import checked_features, checked_labels
-from fltheory.problems.regression.sample_problem import SampleProblem
+from fltheory.problems.regression.sample_problem import (
+    SampleProblem,
+    checked_features,
+    checked_labels,
+)
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 

@@ -15,8 +15,7 @@ from fltheory.report.figures.figure_axes import label, legend_below, set_scales,
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.validation import FloatArray
 from fltheory.weights.client_weights import ClientWeights
-from fltheory.weights.optimum import solve
-from fltheory.weights.result import OptimalWeights
+from fltheory.weights.optimum import OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 
 if TYPE_CHECKING:
