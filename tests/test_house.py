@@ -47,3 +47,11 @@ def test_a_folder_has_ten_files_at_the_most() -> None:
     """Someone new opens one folder and sees what is in it; a larger one has two questions."""
     files = Counter(str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
     assert {folder for folder, count in files.items() if count > 10} == LARGER
+
+
+def test_the_files_that_the_page_names_are_there() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.py)`", page)
+    assert len(named) > 20
+    homes = (PACKAGE, PACKAGE.parent)
+    assert [name for name in named if not any((home / name).is_file() for home in homes)] == []

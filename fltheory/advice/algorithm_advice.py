@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from fltheory.advice.needs import Needs
 from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.advice.rounds import LogRounds, OnTheLog, along_the_process
 from fltheory.algorithms.contract import Algorithm, KnownLimit
-from fltheory.algorithms.needs import Needs
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray

@@ -49,7 +49,7 @@ def paper_page(statements: Sequence[Statement], recorded: Baseline | None = None
     statements : sequence of Statement
         A paper's, in all readings.
     recorded : mapping, optional
-        Verdicts to show, from `fltheory.verify.read_baseline`.
+        Verdicts to show, from `fltheory.verify.baseline.read_baseline`.
 
     Examples
     --------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fltheory.advice.needs import Needs
 from fltheory.algorithms import FedAvg, ServerMomentum
-from fltheory.algorithms.needs import Needs
 from fltheory.algorithms.table import ALGORITHMS
 
 CIRCUMSTANCES = {
