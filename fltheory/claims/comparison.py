@@ -14,13 +14,13 @@ from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
-# Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence.
-_LEAST_EXCESS = 1e-290
+LEAST_EXCESS = 1e-290
+"""Near the end of the range, 1e-308, numbers lose their digits: an underflow is no evidence."""
 
 
 def is_above(lower: float, bound: float) -> bool:
     """Tell whether a truth's lower end is above a bound by more than rounding and underflow."""
-    return lower - BOUND_ROUNDING * abs(bound) - _LEAST_EXCESS > bound
+    return lower - BOUND_ROUNDING * abs(bound) - LEAST_EXCESS > bound
 
 
 @dataclass(frozen=True)

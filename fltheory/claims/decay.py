@@ -14,8 +14,9 @@ import sympy as sp
 from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import decided
 from fltheory.claims.curve_samples import Drawing, drawn_at, of_errors
-from fltheory.claims.learning import NO_RUNS, LearningRegime, of_learning, point_hypotheses
-from fltheory.claims.statement import Basis
+from fltheory.claims.learning import LearningRegime, of_learning, point_hypotheses
+from fltheory.claims.statement import Basis, check_known
+from fltheory.claims.trial import Trial
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate
@@ -25,6 +26,7 @@ from fltheory.evidence.verdict import (
     SLOPE_IS_MISSED,
     Evidence,
     Grade,
+    Outcome,
     Verdict,
 )
 from fltheory.grammar.assertion import Assertion, Relation
@@ -88,6 +90,7 @@ class DecayQuantity:
     known_decay : callable, optional
         From the problem, a power that it is known to be at least a multiple of; None where none
         is known. A claimed order is refuted by that alone: a slope ends where the sizes end.
+        Without it no problem can refute an order of the quantity.
     """
 
     measure: Callable[[Any, int, int, np.random.Generator], Measurement]
@@ -95,7 +98,11 @@ class DecayQuantity:
     text: str
     sample: Callable[[Any, int, int, np.random.Generator], FloatArray] | None = None
     latex: str = ""
-    known_decay: Callable[[Any], KnownDecay | None] = lambda problem: None
+    known_decay: Callable[[Any], KnownDecay | None] | None = None
+
+    def known_decay_on(self, problem: Any) -> KnownDecay | None:
+        """Return how it is known to decay on a problem; None where that is not known."""
+        return None if self.known_decay is None else self.known_decay(problem)
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,9 @@ class DecayClaim(Basis):
     """
 
     why_not_certified: ClassVar[str] = "an order in the number of samples is not broken by any one"
-    why_not_searched: ClassVar[str] = NO_RUNS
+    searched_where: ClassVar[str] = "met every hypothesis"
+    search_raises: ClassVar[str] = "growth over the claimed order in a decade"
+    search_budget: ClassVar[int] = 200
 
     id: str
     reading: str
@@ -158,6 +167,39 @@ class DecayClaim(Basis):
         """
         return _verdict(self, of_learning(setting), sampling)
 
+    def check_searchable(self) -> None:
+        """Check that no hypothesis is lost, and that there are limits that refute an order.
+
+        Raises
+        ------
+        ValueError
+            If no problem can refute it; it says why.
+        """
+        check_known(self, self.name)
+        if self.quantity.known_decay is None:
+            raise ValueError(
+                "theorem must have a quantity with known limits to be searched, got "
+                f"{self.name}: a slope ends where the sizes end, so that only a limit refutes"
+            )
+
+    def trial(self, setting: Any, sampling: Sampling) -> Trial:
+        """Evaluate the hypotheses, then how it is known to decay, or decays as far as computed.
+
+        Where it is sampled and no limit is known, nothing could be refuted, and nothing is drawn.
+        """
+        problem = of_learning(setting)
+        checks = point_hypotheses(self, self.constants(problem))
+        if not all(check.holds for check in checks):
+            return Trial.unmet(checks)
+        known = self.quantity.known_decay_on(problem)
+        if known is None and self.quantity.is_sampled(problem):
+            return Trial(0.0, applies=True)
+        verdict = _verdict(self, problem, sampling)
+        exponent = verdict.truth if known is None else known.exponent
+        growth = 10.0 ** (exponent - verdict.bound)
+        refutes = verdict.outcome is Outcome.REFUTED
+        return Trial.applied(growth, refutes, remark=verdict.detail)
+
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
         """Follow it over the numbers of samples."""
         return _curve(self, of_learning(setting), drawing.sampling, draw=drawing.draws > 0)
@@ -181,7 +223,7 @@ def _verdict(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
     slope = fitted_slope(sizes, measured, replicas, sampling.error_probability)
     claimed = _claimed_slope(claim, constants, sizes)
     blind = sampled and any(item.standard_error == 0 for item in measured)
-    known = claim.quantity.known_decay(setting)
+    known = claim.quantity.known_decay_on(setting)
     remark = "; intervals are Student's, asymptotic" if sampled else ""
     return Verdict(
         theorem=claim.id,

@@ -14,22 +14,23 @@ import sympy as sp
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import BOUND_ROUNDING, decided
 from fltheory.claims.curve_samples import Drawing, drawn_at, judged_curve
-from fltheory.claims.statement import Basis
+from fltheory.claims.statement import Basis, check_known
+from fltheory.claims.trial import Trial
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import check_point_hypothesis, evaluate
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Verdict
+from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.units import Unit
-from fltheory.learnability.system import LearningSetting
+from fltheory.learnability.system import LearningSetting, exact_effort
 from fltheory.validation import FloatArray
 
 _LONGEST_FRACTION = 24
-NO_RUNS = "about runs of an algorithm to be searched, got {}"
+_MOST_SAMPLES_TRIED = 20_000
 _FROM_BELOW = "bound from below"
 
 
@@ -94,8 +95,6 @@ class LearningClaim(Basis):
     """
 
     why_not_certified: ClassVar[str] = "it is about samples, and no algorithm runs"
-    why_not_searched: ClassVar[str] = NO_RUNS
-
     id: str
     reading: str
     title: str
@@ -132,6 +131,21 @@ class LearningClaim(Basis):
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
         """Compare both sides, in fractions where both are fractions."""
         return self._compared(of_learning(setting))
+
+    def check_searchable(self) -> None:
+        """Check that no hypothesis is lost: one that is cannot be met."""
+        check_known(self, self.name)
+
+    def trial(self, setting: Any, sampling: Sampling) -> Trial:
+        """Evaluate the hypotheses, then both sides; problems of too many samples are refused."""
+        problem = of_learning(setting)
+        if exact_effort(problem) > _MOST_SAMPLES_TRIED:
+            raise ValueError(f"setting must have at most {_MOST_SAMPLES_TRIED:,} samples in all")
+        checks = point_hypotheses(self, self.constants(problem))
+        if not all(check.holds for check in checks):
+            return Trial.unmet(checks)
+        verdict = self._compared(problem)
+        return Trial.applied(verdict.ratio, verdict.outcome is Outcome.REFUTED)
 
     def _compared(self, problem: LearningSetting) -> Verdict:
         constants = self.constants(problem)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Self
 import sympy as sp
 
 from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.comparison import Comparison
+from fltheory.claims.comparison import LEAST_EXCESS, Comparison
 from fltheory.claims.curve_samples import CurveSample, Drawing
 from fltheory.claims.named_numbers import check_quantities
 from fltheory.claims.trial import Trial, ratio_of
@@ -285,8 +285,8 @@ class Inequality(Basis):
             return Trial.unmet(comparison.hypotheses)
         truth, bound = comparison.truth, comparison.bound
         told = comparison.outcome is not Outcome.UNDECIDED or math.isnan(truth - bound)
-        # What cannot be told apart is as near to a refutation as it is to none.
-        ratio = ratio_of(truth, bound) if told else 1.0
+        # What cannot be told apart is as near to a refutation as to none, unless it has underflown.
+        ratio = ratio_of(truth, bound) if told else float(truth > LEAST_EXCESS)
         return Trial.applied(ratio, comparison.outcome is Outcome.REFUTED)
 
     def for_certificate(self) -> Self:

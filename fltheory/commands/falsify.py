@@ -15,7 +15,7 @@ from fltheory.long_work.progress import shown_progress
 
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement
-    from fltheory.engines.setting import Setting
+    from fltheory.engines import Setting
     from fltheory.verify.safari.witness import Witness
 
 
@@ -63,6 +63,7 @@ def command(
 
 
 def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | None) -> None:
+    from fltheory.engines import Setting
     from fltheory.verify import falsify as search
     from fltheory.verify.safari.witness import Witness
 
@@ -75,6 +76,11 @@ def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | No
             print(f"nothing written to {out}: nothing was found")
         return
     setting = witness.setting()
+    if not isinstance(setting, Setting):
+        print(f"not certified: {statement.why_not_certified}")
+        if out is not None:
+            print(f"nothing written to {out}: a setting's file holds a run of an algorithm")
+        return
     if out is not None and out.suffix == ".toml":
         _keep(statement, setting, out)
         return

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
 
+from fltheory import validation
 from fltheory.learnability.complexity import cited_complexity
 from fltheory.learnability.impossibility import checked_system
 from fltheory.learnability.marginal import Rational, rational, uniform
@@ -160,6 +161,18 @@ class TailCase:
         cited_complexity(m, float(self.delta))
 
 
+@dataclass(frozen=True)
+class PowerOfSize:
+    """A number that falls with a size n: ``factor / n**exponent``."""
+
+    factor: float
+    exponent: float
+
+    def __call__(self, size: int) -> float:
+        """Return it at a size."""
+        return self.factor / size**self.exponent
+
+
 @dataclass(frozen=True, eq=False)
 class DisagreementCase:
     """Two fixed hypotheses without noise, compared on the server's samples at several sizes.
@@ -171,11 +184,22 @@ class DisagreementCase:
     sizes : tuple of int
         Numbers n_T of samples.
     delta : float
+
+    Raises
+    ------
+    ValueError
+        For a mass outside [0, 1], or a delta outside (0, 1).
     """
 
     mass: Callable[[int], float]
     sizes: tuple[int, ...]
     delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        masses = [self.mass(size) for size in self.sizes]
+        if not all(0 <= mass <= 1 for mass in masses):
+            raise ValueError(f"mass must be a probability at every size, got {masses}")
+        cited_complexity(1, self.delta)
 
 
 LearningSetting: TypeAlias = (
@@ -183,26 +207,70 @@ LearningSetting: TypeAlias = (
 )
 
 
+def exact_effort(problem: LearningSetting) -> int:
+    """Return how many samples the exact figures of a problem count one by one."""
+    return problem.M * problem.n if isinstance(problem, FederatedSystem) else 0
+
+
 def fixed(population: Population) -> Callable[[int], Population]:
     """Return clients that are the same at every size."""
-    return lambda size: population
+    return _Fixed(population)
 
 
 def share_of_server(share: Fraction) -> Callable[[int], tuple[int, int]]:
     """Return the split with the server's share of the samples fixed, rounded to at least one."""
-
-    def split(size: int) -> tuple[int, int]:
-        n_server = max(1, round(size * share))
-        return n_server, size - n_server
-
-    return split
+    return _ShareOfServer(share)
 
 
 def server_of(count: int) -> Callable[[int], tuple[int, int]]:
     """Return the split with the server's number of samples fixed."""
-    return lambda size: (count, size - count)
+    return _ServerOf(count)
 
 
 def clients_per_server(ratio: int) -> Callable[[int], tuple[int, int]]:
     """Return the split where a size is n_T, and n_S so many times as large."""
-    return lambda size: (size, ratio * size)
+    return _ClientsPerServer(ratio)
+
+
+# Dataclasses and not closures, so that a search finds the numbers in them and can change them.
+@dataclass(frozen=True)
+class _Fixed:
+    population: Population
+
+    def __call__(self, size: int) -> Population:
+        return self.population
+
+
+@dataclass(frozen=True)
+class _ShareOfServer:
+    share: Fraction
+
+    def __post_init__(self) -> None:
+        if not 0 < self.share < 1:
+            raise ValueError(f"share must be inside (0, 1), got {self.share}")
+
+    def __call__(self, size: int) -> tuple[int, int]:
+        n_server = max(1, round(size * self.share))
+        return n_server, size - n_server
+
+
+@dataclass(frozen=True)
+class _ServerOf:
+    count: int
+
+    def __post_init__(self) -> None:
+        validation.whole_number("count", self.count, at_least=0)
+
+    def __call__(self, size: int) -> tuple[int, int]:
+        return self.count, size - self.count
+
+
+@dataclass(frozen=True)
+class _ClientsPerServer:
+    ratio: int
+
+    def __post_init__(self) -> None:
+        validation.whole_number("ratio", self.ratio, at_least=0)
+
+    def __call__(self, size: int) -> tuple[int, int]:
+        return size, self.ratio * size

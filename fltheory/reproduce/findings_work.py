@@ -179,10 +179,13 @@ def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
 def _rough_effort(found: Falsification) -> str:
     """Return the effort in round numbers: the page is the same on machines that round otherwise."""
     applicable = float(f"{found.settings_applicable:.0e}")
-    return (
+    tried = (
         f"{found.settings_tried} settings tried, about {applicable:.0f} of them "
-        f"{found.applicable_means}, largest {found.ratio_means} about {found.best_ratio:.1g}"
+        f"{found.applicable_means}"
     )
+    if found.best is None:
+        return tried
+    return f"{tried}, largest {found.ratio_means} about {found.best_ratio:.1g}"
 
 
 def _repair_lines(survived: Survival) -> Iterator[str]:

@@ -18,7 +18,7 @@ from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
 from fltheory.learnability import FederatedSystem
 from fltheory.theorems import Hypothesis
-from fltheory.verify import Outcome, check
+from fltheory.verify import Outcome, Sampling, check
 
 x, n = sp.symbols("x n", positive=True)
 SYSTEM = FederatedSystem(3, 2, 1)
@@ -162,6 +162,42 @@ def test_an_order_is_refuted_by_a_limit_that_is_known(known: float, outcome: Out
     verdict = check(replace(claim, quantity=quantity), Sizes())  # type: ignore[arg-type]
     assert verdict.outcome is outcome
     assert verdict.detail.endswith("; known by a limit")
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "ratio", "refutes"),
+    [
+        ("<=", Fraction(1, 6), 0.5, False),
+        ("<=", Fraction(2, 3), 2.0, True),
+        (">", 0.1, 10 / 3, True),
+    ],
+)
+def test_a_trial_is_how_far_a_number_is_from_its_bound(relation, value, ratio, refutes) -> None:
+    """The bound is 1/3; what is claimed to be above it is farther, the smaller it is."""
+    value = (value, 0.0) if isinstance(value, float) else value
+    trial = claim(value, relation).trial(SYSTEM, Sampling())
+    assert (trial.applies, trial.refutes) == (True, refutes)
+    assert trial.ratio == pytest.approx(ratio)
+    assert not claim(value, relation, limit=0).trial(SYSTEM, Sampling()).applies
+
+
+def test_figures_of_too_many_samples_are_not_tried() -> None:
+    with pytest.raises(ValueError, match="at most 20,000 samples in all"):
+        claim(Fraction(1)).trial(FederatedSystem(200, 101, 1), Sampling())
+
+
+def test_a_trial_of_a_decay_is_how_much_it_grows_over_what_is_claimed() -> None:
+    """1/n is claimed: n^(-1/2) is 10^(1/2) times as large over it, a decade later."""
+    slow = decay(lambda size: Measurement(size**-0.5))
+    trial = slow.trial(Sizes(), Sampling())
+    assert (trial.applies, trial.refutes) == (True, False)
+    assert trial.ratio == pytest.approx(math.sqrt(10))
+    limit = replace(slow.quantity, known_decay=lambda problem: KnownDecay(0.0, "stays"))
+    stays = replace(slow, quantity=limit).trial(Sizes(), Sampling())
+    assert (stays.refutes, stays.ratio) == (True, pytest.approx(10))
+    unknown = decay(lambda size: Measurement(1 / size, 0.1), sampled=True)
+    assert unknown.trial(Sizes(), Sampling()).applies
+    assert math.isnan(unknown.trial(Sizes(), Sampling()).ratio)
 
 
 def test_half_width_by_hand() -> None:

@@ -11,10 +11,13 @@ from fltheory.learnability.complexity import cited_complexity
 from fltheory.learnability.marginal import uniform
 from fltheory.learnability.population import as_population
 from fltheory.learnability.system import (
+    DisagreementCase,
+    PowerOfSize,
     ServerAssistedSystem,
     TailCase,
     UniformPair,
     clients_per_server,
+    exact_effort,
     fixed,
     server_of,
     share_of_server,
@@ -35,6 +38,8 @@ def test_splits() -> None:
     assert share_of_server(Fraction(1, 100))(10) == (1, 9)
     assert server_of(7)(100) == (7, 93)
     assert clients_per_server(4)(30) == (30, 120)
+    assert PowerOfSize(3.0, 0.5)(100) == 0.3
+    assert exact_effort(FederatedSystem(3, 7, 1)) == 21
 
 
 def test_training_is_the_mixture_in_proportion() -> None:
@@ -64,6 +69,10 @@ def test_complexity_is_of_the_servers_samples() -> None:
         (lambda: UniformPair(0, 1, "1/4", "1/2", "3/4"), "must have a <= c <= target"),
         (lambda: system(sizes=(10,)), "sizes must be two or more in increasing order"),
         (lambda: system(sizes=(10, 5)), "sizes must be two or more in increasing order"),
+        (lambda: DisagreementCase(PowerOfSize(3.0, 1.0), (2, 4)), "mass must be a probability"),
+        (lambda: share_of_server(Fraction(1)), r"share must be inside \(0, 1\)"),
+        (lambda: server_of(-1), "count must be a whole number"),
+        (lambda: clients_per_server(-1), "ratio must be a whole number"),
         (lambda: TailCase(0, "1/2"), "m must be a whole number"),
         (lambda: TailCase(5, 2), r"delta must be inside \(0, 1\)"),
     ],

@@ -11,6 +11,7 @@ from fltheory.learnability.marginal import Marginal, uniform
 from fltheory.learnability.population import Population, as_population
 from fltheory.learnability.system import (
     DisagreementCase,
+    PowerOfSize,
     ServerAssistedSystem,
     TailCase,
     UniformPair,
@@ -156,10 +157,10 @@ LEMMA_1 = {
 
 LEMMA_2 = {
     "apart": LearningRegime(
-        "P(h_Q* != h_P*) = 1/2", lambda: DisagreementCase(lambda size: 0.5, FOUR_DECADES)
+        "P(h_Q* != h_P*) = 1/2", lambda: DisagreementCase(PowerOfSize(0.5, 0.0), FOUR_DECADES)
     ),
     "within 3/n_T": LearningRegime(
-        "P(h_Q* != h_P*) = 3/n_T", lambda: DisagreementCase(lambda size: 3 / size, FOUR_DECADES)
+        "P(h_Q* != h_P*) = 3/n_T", lambda: DisagreementCase(PowerOfSize(3.0, 1.0), FOUR_DECADES)
     ),
 }
 

@@ -38,6 +38,7 @@ from fltheory.learnability.relation import alpha_bounds, bernstein_constant, rel
 from fltheory.learnability.server_assisted import sample_server_assisted
 from fltheory.learnability.system import (
     DisagreementCase,
+    PowerOfSize,
     ServerAssistedSystem,
     TailCase,
     UniformPair,
@@ -443,11 +444,19 @@ def _deviation(
 
 
 def _binomial_deviation(case: DisagreementCase) -> KnownDecay | None:
-    """Return the central limit theorem's order, where the two hypotheses stay apart."""
-    masses = {case.mass(size) for size in case.sizes}
-    if len(masses) > 1 or not 0 < min(masses) < 1:
+    """Return the central limit theorem's order, where the two hypotheses come together slowly.
+
+    With ``mass = c/n_T^e``, e < 1, the number of samples on which they differ has a variance that
+    grows without end, so that the share deviates by the order of ``sqrt(mass/n_T)``.
+    """
+    mass = case.mass
+    if not isinstance(mass, PowerOfSize) or not 0 <= mass.exponent < 1:
         return None
-    return KnownDecay(-0.5, "of order n_T^(-1/2) by the central limit theorem")
+    if not 0 < mass(case.sizes[0]) < 1:
+        return None
+    exponent = (1 + mass.exponent) / 2
+    power = "1/2" if mass.exponent == 0 else f"{exponent:.3g}"
+    return KnownDecay(-exponent, f"of order n_T^(-{power}) by the central limit theorem")
 
 
 def _disagreement_constants(case: DisagreementCase) -> Mapping[sp.Symbol, Any]:

@@ -10,28 +10,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import TypeVar
 
 import numpy as np
 import sympy as sp
 
 from fltheory.claims.statement import Basis
-from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
-from fltheory.verify.search.setting_numbers import Number, numbers_of, with_numbers
+from fltheory.verify.search.setting_numbers import AnySetting, Number, numbers_of, with_numbers
 
+_S = TypeVar("_S", bound=AnySetting)
 _STEPS = 4
 _MET = 1e-14
 _PROBE = 1.125
 
 
-def with_equations_met(basis: Basis, setting: Setting, rng: np.random.Generator) -> Setting:
+def with_equations_met(basis: Basis, setting: _S, rng: np.random.Generator) -> _S:
     """Return the setting with its algorithm's numbers moved until the equations hold.
 
     Parameters
     ----------
     basis : Basis
         Whose hypotheses are meant; those that are no equations, or need a run, are left alone.
-    setting : Setting
+    setting : Setting, or LearningSetting
     rng : numpy Generator
         Chooses the number that is solved for.
 
@@ -60,20 +61,20 @@ def _equations(basis: Basis) -> Iterator[sp.Rel]:
             yield condition
 
 
-def _log_quotient(basis: Basis, equation: sp.Rel, setting: Setting) -> float:
+def _log_quotient(basis: Basis, equation: sp.Rel, setting: AnySetting) -> float:
     """Return log(left/right); NaN where one of them is not positive."""
     values = theorem_values(basis, basis.constants(setting))
     left, right = float(evaluate(equation.lhs, values)), float(evaluate(equation.rhs, values))
     return math.log(left / right) if left > 0 and right > 0 else math.nan
 
 
-def _step_sizes(setting: Setting) -> Iterator[Number]:
+def _step_sizes(setting: AnySetting) -> Iterator[Number]:
     for number in numbers_of(setting):
         if number.path.startswith("algorithm.") and isinstance(number.value, float):
             yield number
 
 
-def _solved(basis: Basis, equation: sp.Rel, setting: Setting, number: Number) -> Setting | None:
+def _solved(basis: Basis, equation: sp.Rel, setting: _S, number: Number) -> _S | None:
     """Return the setting with the equation solved for a number; None if it does not depend on it.
 
     Secant steps in logarithms: the first is exact where both sides are powers of the number.

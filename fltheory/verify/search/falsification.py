@@ -8,7 +8,6 @@ from typing import Protocol
 
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
-from fltheory.engines import Setting
 from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import statement_of
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
@@ -17,6 +16,7 @@ from fltheory.verify.safari.natural_witness import BUDGET as NATURAL_BUDGET
 from fltheory.verify.safari.natural_witness import NaturalWitness, natural_witnesses, preferred
 from fltheory.verify.safari.witness import Witness
 from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
+from fltheory.verify.search.setting_numbers import AnySetting
 from fltheory.verify.search.setting_search import FoundSetting, SettingSearch
 
 Found = Witness | FamilyWitness | FoundSetting
@@ -66,6 +66,8 @@ class Falsification:
             f"{self.settings_tried} settings tried, {self.settings_applicable} of them "
             f"{self.applicable_means}"
         )
+        if self.best is None:
+            return tried
         remark = self.best.remark if isinstance(self.best, FoundSetting) else ""
         where = f" ({remark})" if remark else ""
         return f"{tried}, largest {self.ratio_means} {self.best_ratio:.4g}{where}"
@@ -113,7 +115,7 @@ def falsify(
     budget: int | None = None,
     seed: int = 0,
     *,
-    settings: Mapping[str, Setting] | None = None,
+    settings: Mapping[str, AnySetting] | None = None,
     progress: Progress | None = None,
 ) -> Falsification:
     """Search for a setting that meets every hypothesis of a theorem and breaks its claim.
@@ -129,7 +131,8 @@ def falsify(
     *For anything else*, the search starts from given settings and changes their numbers: one by
     one, or several by one factor, continuing from the best. Each kind of claim says what a setting
     shows of it: a claimed order is followed over its decades, and is refuted only where every
-    hypothesis holds throughout, the bound decays as claimed and the truth ends above it.
+    hypothesis holds throughout, the bound decays as claimed and the truth ends above it. Claims on
+    learnability are compared in fractions, and their orders are refuted by a known limit alone.
 
     A witness is then simplified and its numbers rounded, as long as it remains one. Where the
     faults of a printed statement about SAFARI are known one by one, natural settings are searched
@@ -141,7 +144,7 @@ def falsify(
         Registered, or one of your own; or the id of a printed one.
     budget : int, optional
         Settings to try, simplification and natural settings not counted: 500 in a family,
-        10,000 about SAFARI, else 1,000, for a claimed order 200.
+        10,000 about SAFARI, else 1,000, of a claimed order 200.
     seed : int
     settings : mapping, optional
         Settings to go out from, by name; those of the theorem's regimes by default. Given,
@@ -198,7 +201,7 @@ def falsify(
     )
 
 
-def _starts(theorem: Statement, settings: Mapping[str, Setting] | None) -> dict[str, Setting]:
+def _starts(theorem: Statement, settings: Mapping[str, AnySetting] | None) -> dict[str, AnySetting]:
     """Return the settings to go out from: those given, else those of the theorem's regimes."""
     if settings is None:
         settings = {name: regime.setting for name, regime in theorem.regimes.items()}

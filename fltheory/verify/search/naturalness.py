@@ -7,11 +7,19 @@ from collections.abc import Iterator
 import numpy as np
 
 from fltheory.engines import Setting
+from fltheory.learnability.system import (
+    FederatedSystem,
+    LearningSetting,
+    TailCase,
+    UniformPair,
+)
 from fltheory.validation import FloatArray
 
 LEAST_ROUNDS = 100
 LEAST, LARGEST = 0.01, 100.0
 RAREST = 0.05
+LEAST_COUNT = 10
+LEAST_DELTA = 1e-9
 RULE = (
     f"at least two clients that are not all alike, {LEAST_ROUNDS} rounds, gradient noise unless a "
     f"projection is to be followed exactly, probabilities of {RAREST:g} to {1 - RAREST:g} unless "
@@ -21,7 +29,7 @@ RULE = (
 _SMALL_ERROR = 1e-9
 
 
-def oddities(setting: Setting) -> tuple[str, ...]:
+def oddities(setting: Setting | LearningSetting) -> tuple[str, ...]:
     """Return what makes a setting look made up; nothing for a natural one.
 
     A natural setting has, see ``RULE``, at least two clients that are not all alike, 100 rounds,
@@ -40,7 +48,19 @@ def oddities(setting: Setting) -> tuple[str, ...]:
     >>> oddities(Setting(FedAvg(0.1, 5), problem, Bernoulli([0.5, 0.3]), 2, [3.0]))
     ('2 rounds',)
     """
-    return tuple(_oddities(setting))
+    return tuple(_oddities(setting) if isinstance(setting, Setting) else _of_learning(setting))
+
+
+def _of_learning(problem: LearningSetting) -> Iterator[str]:
+    """Yield what looks made up about a learning problem."""
+    if isinstance(problem, FederatedSystem):
+        if min(problem.M, problem.n) < LEAST_COUNT:
+            yield f"{problem.M} clients with {problem.n} samples"
+        yield from _outside("a capacity", np.array([problem.m / problem.M]), RAREST, 1 - RAREST)
+    if isinstance(problem, TailCase) and (problem.m < LEAST_ROUNDS or problem.delta < LEAST_DELTA):
+        yield f"delta = {float(problem.delta):.3g} with {problem.m} samples"
+    if isinstance(problem, UniformPair) and problem.target in (problem.c, problem.d):
+        yield "a target at the end of a support"
 
 
 def _oddities(setting: Setting) -> Iterator[str]:
@@ -66,6 +86,8 @@ def _oddities(setting: Setting) -> Iterator[str]:
     }
     for name, values in sizes.items():
         yield from _outside(name, values[values > _SMALL_ERROR], LEAST, LARGEST)
+    if getattr(layers[-1], "q", 0.5) in (0, 1):
+        yield "one kind of round alone"
     step = getattr(layers[-1], "client_lr", 0.0) * problem.L
     if step > 1 + _SMALL_ERROR:
         yield f"a client step of {step:.3g}/L"

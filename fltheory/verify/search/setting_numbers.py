@@ -1,19 +1,23 @@
 """The numbers of a setting: found, changed at random, made round, whatever it is made of.
 
 A setting is a tree of frozen dataclasses: problem, participation, algorithm and what these
-hold. Its numbers are the fields that are numbers or arrays of them. A part that stands in
-several places (step sizes that are also weights of an average) is changed in all of them.
+hold; a learning problem is one of populations, marginals and counts. Its numbers are the fields
+that are numbers or arrays of them. A part that stands in several places (step sizes that are also
+weights of an average) is changed in all of them. Fractions remain fractions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, TypeAlias, cast
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from fltheory.engines import Setting
+from fltheory.learnability.system import LearningSetting
+from fltheory.participation import UniformSubset
 from fltheory.validation import FloatArray
 
 _DIGITS = 3
@@ -37,6 +41,8 @@ _UNITS: Mapping[str, tuple[int, int]] = {
 }
 
 Place: TypeAlias = tuple[int, str]
+AnySetting: TypeAlias = Setting | LearningSetting
+_S = TypeVar("_S", bound=AnySetting)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +74,7 @@ class Number:
         return id(self.part), self.name
 
 
-def numbers_of(setting: Setting) -> tuple[Number, ...]:
+def numbers_of(setting: AnySetting) -> tuple[Number, ...]:
     """Return all numbers of a setting, each once."""
     found: dict[Place, Number] = {}
     for number in _below(setting, ""):
@@ -83,21 +89,30 @@ def _below(part: Any, path: str) -> Iterator[Number]:
         value, here = getattr(part, item.name), f"{path}{item.name}"
         if is_dataclass(value):
             yield from _below(value, f"{here}.")
+        elif _holds_parts(value):
+            for index, each in enumerate(value):
+                yield from _below(each, f"{here}[{index}].")
         elif _is_numeric(value):
             yield Number(part, item.name, here)
+
+
+def _holds_parts(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) > 0 and all(map(is_dataclass, value))
 
 
 def _is_numeric(value: Any) -> bool:
     if isinstance(value, bool) or value is None:
         return False
     if isinstance(value, tuple):
-        return len(value) > 0 and all(isinstance(entry, float) for entry in value)
+        if len(value) == 1 and isinstance(value[0], Fraction):
+            return False  # a weight of one part alone is 1
+        return len(value) > 0 and all(isinstance(entry, float | Fraction) for entry in value)
     if isinstance(value, np.ndarray):
         return value.size > 0 and np.issubdtype(value.dtype, np.floating)
-    return isinstance(value, int | float)
+    return isinstance(value, int | float | Fraction)
 
 
-def with_numbers(setting: Setting, values: Mapping[Place, Any]) -> Setting:
+def with_numbers(setting: _S, values: Mapping[Place, Any]) -> _S:
     """Return the setting with other numbers at some places.
 
     Raises
@@ -105,7 +120,7 @@ def with_numbers(setting: Setting, values: Mapping[Place, Any]) -> Setting:
     ValueError
         If a part refuses its new number.
     """
-    return cast(Setting, _rebuilt(setting, values, {}))
+    return cast(_S, _rebuilt(setting, values, {}))
 
 
 def _rebuilt(part: Any, values: Mapping[Place, Any], done: dict[int, Any]) -> Any:
@@ -115,15 +130,16 @@ def _rebuilt(part: Any, values: Mapping[Place, Any], done: dict[int, Any]) -> An
             value = getattr(part, item.name)
             if (id(part), item.name) in values:
                 changes[item.name] = values[id(part), item.name]
-            elif item.init and is_dataclass(value):
-                below = _rebuilt(value, values, done)
-                if below is not value:
-                    changes[item.name] = below
+            elif item.init and (is_dataclass(value) or _holds_parts(value)):
+                parts = value if isinstance(value, tuple) else (value,)
+                below = tuple(_rebuilt(each, values, done) for each in parts)
+                if any(new is not old for new, old in zip(below, parts, strict=True)):
+                    changes[item.name] = below if isinstance(value, tuple) else below[0]
         done[id(part)] = replace(part, **changes) if changes else part
     return done[id(part)]
 
 
-def changed(setting: Setting, rng: np.random.Generator) -> Setting:
+def changed(setting: _S, rng: np.random.Generator) -> _S:
     """Change one to three numbers of a setting, each by itself or all by one factor.
 
     Raises
@@ -140,7 +156,7 @@ def changed(setting: Setting, rng: np.random.Generator) -> Setting:
     )
 
 
-def in_other_units(setting: Setting, rng: np.random.Generator) -> Setting:
+def in_other_units(setting: _S, rng: np.random.Generator) -> _S:
     """Return the same run with other units of length and of loss.
 
     A statement whose terms have one unit is worth the same in other units. One that mixes them is
@@ -160,14 +176,49 @@ def in_other_units(setting: Setting, rng: np.random.Generator) -> Setting:
     return with_numbers(setting, values)
 
 
+def with_other_clients(setting: AnySetting, rng: np.random.Generator) -> AnySetting:
+    """Return the setting with one client more, or one less, of those who never take part.
+
+    Raises
+    ------
+    ValueError
+        If participation excludes nobody by name, or what comes out is no setting.
+    """
+    participation = setting.participation if isinstance(setting, Setting) else None
+    if not isinstance(participation, UniformSubset):
+        raise ValueError(f"setting must exclude clients by name, got {setting!r}")
+    one = {int(rng.integers(participation.n_clients))}
+    other = replace(participation, excluded=tuple(sorted(one ^ set(participation.excluded))))
+    return cast(Setting, _rebuilt(setting, {(id(setting), "participation"): other}, {}))
+
+
 def _changed(value: Any, rng: np.random.Generator, factor: float | None) -> Any:
     if isinstance(value, int):
         options = (1, value - 1, value + 1, value // 2, 2 * value)
         return min(int(rng.choice(options)), max(value, _LONGEST))
     if isinstance(value, float):
         return _changed_number(value, rng, factor)
+    if isinstance(value, Fraction):
+        return _decimal(_changed_number(float(value), rng, factor))
     array = _changed_array(np.array(value, dtype=np.float64), rng, factor)
-    return tuple(array.tolist()) if isinstance(value, tuple) else array
+    return _like(value, array)
+
+
+def _like(value: Any, array: FloatArray) -> Any:
+    """Return an array as what stands in the setting: an array, or a tuple, maybe of fractions."""
+    if not isinstance(value, tuple):
+        return array
+    if not isinstance(value[0], Fraction):
+        return tuple(array.tolist())
+    fractions = [_decimal(entry) for entry in array.tolist()]
+    if _is_stochastic(np.array(value, dtype=np.float64)):
+        fractions[-1] = 1 - sum(fractions[:-1], Fraction(0))
+    return tuple(fractions)
+
+
+def _decimal(value: float) -> Fraction:
+    """Return a number of few digits as the fraction that it is written as."""
+    return Fraction(repr(_rounded(value)))
 
 
 def _changed_number(value: float, rng: np.random.Generator, factor: float | None) -> float:
@@ -228,10 +279,13 @@ def simpler(value: Any) -> Sequence[Any]:
     if isinstance(value, float):
         options = [0.0, 1.0, *(_rounded(value, digits) for digits in (1, 2))]
         return [*dict.fromkeys(options), value]
+    if isinstance(value, Fraction):
+        near = [value.limit_denominator(most) for most in (1, 2, 4, 10)]
+        decimals = [Fraction(repr(_rounded(float(value), digits))) for digits in (1, 2)]
+        return [*dict.fromkeys([*near, *decimals]), value]
     array = np.array(value, dtype=np.float64)
     if _is_stochastic(array):
         arrays = [np.full(array.shape, 1 / array.shape[-1])]
     else:
         arrays = [np.zeros(array.shape), *(_rounded_array(array, digits) for digits in (1, 2))]
-    as_given = [tuple(a.tolist()) for a in arrays] if isinstance(value, tuple) else arrays
-    return [*as_given, value]
+    return [*(_like(value, each) for each in arrays), value]

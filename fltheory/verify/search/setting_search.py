@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,17 +19,21 @@ from fltheory.grammar.assertion import Relation
 from fltheory.verify.search.equations import with_equations_met
 from fltheory.verify.search.naturalness import oddities
 from fltheory.verify.search.setting_numbers import (
+    AnySetting,
     changed,
     in_other_units,
     numbers_of,
     simpler,
     with_numbers,
+    with_other_clients,
 )
 
 _CLEARLY = 1.05
 _FRESH_SHARE = 0.2
 _WANDERING_SHARE = 0.4
 _RESCALED_SHARE = 0.05
+_EXCLUDING_SHARE = 0.05
+_CROSSED_SHARE = 0.1
 _ATTEMPTS = 50
 _STEPS_OF_SIMPLIFICATION = 400
 _SAMPLING = Sampling(replicas=200, error_probability=1e-12)
@@ -43,7 +47,7 @@ class FoundSetting:
     ----------
     origin : str
         The regime that the search changed to get there.
-    found : Setting
+    found : Setting, or LearningSetting
     remark : str
         What else there is to say of it, in a few words; "" for nothing.
     verdict : Verdict or None
@@ -51,22 +55,28 @@ class FoundSetting:
     """
 
     origin: str
-    found: Setting
+    found: AnySetting
     remark: str = ""
     verdict: Verdict | None = None
 
-    def setting(self) -> Setting:
+    def setting(self) -> AnySetting:
         """Return the setting."""
         return self.found
 
     @property
     def lines(self) -> tuple[str, ...]:
         """Every number of the setting, what it is made of, and both sides with the evidence."""
-        kinds = (self.found.algorithm, self.found.problem, self.found.participation)
-        made_of = ", ".join(type(kind).__name__ for kind in kinds)
+        made_of = ", ".join(type(part).__name__ for part in _parts(self.found))
         numbers = (f"{n.path} = {_shown(n.value)}" for n in numbers_of(self.found))
         sides = () if self.verdict is None else (_sides(self.verdict),)
         return (f"{made_of}; found from regime {self.origin!r}", *numbers, *sides)
+
+
+def _parts(setting: AnySetting) -> tuple[object, ...]:
+    """Return what a setting is made of: a run's three parts, or the learning problem."""
+    if isinstance(setting, Setting):
+        return setting.algorithm, setting.problem, setting.participation
+    return (setting,)
 
 
 def _sides(verdict: Verdict) -> str:
@@ -78,6 +88,8 @@ def _sides(verdict: Verdict) -> str:
 
 
 def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(map(str, value))})"
     return str(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
@@ -86,7 +98,7 @@ class _Tried:
     """A setting, and how near to a refutation it is."""
 
     origin: str
-    setting: Setting
+    setting: AnySetting
     trial: Trial
 
     @cached_property
@@ -108,7 +120,7 @@ class SettingSearch:
     """
 
     def __init__(
-        self, statement: Statement, starts: dict[str, Setting], budget: int, seed: int
+        self, statement: Statement, starts: Mapping[str, AnySetting], budget: int, seed: int
     ) -> None:
         self._statement = statement
         self._starts = starts
@@ -154,8 +166,7 @@ class SettingSearch:
         for _ in range(_ATTEMPTS):
             origin, setting = self._parent()
             try:
-                rescales = self._rng.random() < _RESCALED_SHARE
-                other = (in_other_units if rescales else changed)(setting, self._rng)
+                other = self._other(setting)
                 other = with_equations_met(self._statement.basis, other, self._rng)
                 tried = _tried(self._statement, origin, other)
             except (ValueError, OverflowError):
@@ -164,7 +175,27 @@ class SettingSearch:
                 return tried
         return None
 
-    def _parent(self) -> tuple[str, Setting]:
+    def _other(self, setting: AnySetting) -> AnySetting:
+        """Return the setting with other numbers, units or clients, or a part of another start."""
+        kind = self._rng.random()
+        if kind < _RESCALED_SHARE:
+            return in_other_units(setting, self._rng)
+        if kind < _RESCALED_SHARE + _EXCLUDING_SHARE:
+            return with_other_clients(setting, self._rng)
+        if kind < _RESCALED_SHARE + _EXCLUDING_SHARE + _CROSSED_SHARE and len(self._starts) > 1:
+            return self._crossed(setting)
+        return changed(setting, self._rng)
+
+    def _crossed(self, setting: AnySetting) -> AnySetting:
+        """Return the setting with a part of one of those that the search went out from."""
+        other = self._starts[str(self._rng.choice(list(self._starts)))]
+        names = [item.name for item in fields(setting) if item.init]
+        name = str(self._rng.choice(names))
+        if type(other) is not type(setting):
+            raise ValueError(f"starts must be of one kind, got {other!r}")
+        return replace(setting, **{name: getattr(other, name)})
+
+    def _parent(self) -> tuple[str, AnySetting]:
         """Return the best of an origin, anything it has led to, or the origin itself."""
         origin = str(self._rng.choice(list(self._starts)))
         known = self._known.get(origin)
@@ -190,10 +221,11 @@ class SettingSearch:
 
 
 def _effort(tried: _Tried) -> tuple[float, ...]:
-    return tried.trial.ratio < _CLEARLY, tried.oddities, tried.setting.rounds, -tried.trial.ratio
+    rounds = tried.setting.rounds if isinstance(tried.setting, Setting) else 0
+    return tried.trial.ratio < _CLEARLY, tried.oddities, rounds, -tried.trial.ratio
 
 
-def _tried(statement: Statement, origin: str, setting: Setting) -> _Tried | None:
+def _tried(statement: Statement, origin: str, setting: AnySetting) -> _Tried | None:
     """Return None where the statement does not speak of such a setting, or has no number."""
     try:
         with np.errstate(all="ignore"):
@@ -227,7 +259,7 @@ def _simplified(statement: Statement, refuting: _Tried) -> _Tried:
     return refuting
 
 
-def _simpler_at(setting: Setting, index: int) -> Sequence[Setting]:
+def _simpler_at(setting: AnySetting, index: int) -> Sequence[AnySetting]:
     """Return settings with a simpler number at one place, the simplest first."""
     number = numbers_of(setting)[index]
     options = []

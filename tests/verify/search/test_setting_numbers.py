@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ from fltheory.verify.search.setting_numbers import (
     numbers_of,
     simpler,
     with_numbers,
+    with_other_clients,
 )
 
 PLAIN = Setting(
@@ -168,3 +171,59 @@ def test_other_units_leave_what_has_none_as_it_is() -> None:
 
         assert pure(other) == pytest.approx(pure(setting), rel=1e-12)
         assert (other.rounds, other.algorithm.q) == (setting.rounds, setting.algorithm.q)
+
+
+def test_one_client_more_or_less_never_takes_part() -> None:
+    setting = theorems.get("sa-fl/5").regimes["biased minority excluded"].setting
+    seen = set()
+    for seed in range(20):
+        other = with_other_clients(setting, np.random.default_rng(seed))
+        difference = set(other.participation.excluded) ^ {0, 1}
+        assert len(difference) == 1
+        seen |= difference
+        assert other.algorithm is setting.algorithm
+    assert len(seen) > 5
+    with pytest.raises(ValueError, match="must exclude clients by name"):
+        with_other_clients(CHAIN, np.random.default_rng(0))
+
+
+LEARNING = theorems.get("pac/2").regimes["clients miss the middle"].setting
+
+
+def test_numbers_of_a_learning_problem_are_found_in_its_sources_and_its_split() -> None:
+    paths = {number.path: number.value for number in numbers_of(LEARNING)}
+    assert paths["target.sources[0].target"] == Fraction(1, 2)
+    edges = (0, Fraction(1, 4), Fraction(3, 4), 1)
+    assert paths["clients.population.sources[0].marginal.edges"] == edges
+    assert paths["split.share"] == Fraction(1, 10)
+    # P is where the server's samples come from, too: one number in two places.
+    assert not any(path.startswith("server.") for path in paths)
+
+
+def test_fractions_remain_fractions_and_probabilities_sum_to_one() -> None:
+    rng = np.random.default_rng(0)
+    made = 0
+    for _ in range(60):
+        try:
+            other = changed(LEARNING, rng)
+        except ValueError:
+            continue
+        made += 1
+        for number in numbers_of(other):
+            entries = number.value if isinstance(number.value, tuple) else (number.value,)
+            if number.name != "delta":
+                assert all(isinstance(entry, Fraction) for entry in entries)
+            if number.name == "masses":
+                assert sum(entries) == 1
+    assert made > 15
+    assert LEARNING.target is LEARNING.server
+
+
+@pytest.mark.parametrize(
+    ("value", "simplest"),
+    [(Fraction(43, 83), 1), (Fraction(501, 1000), 1), (Fraction(1, 10**6), 0)],
+)
+def test_simpler_fractions_end_with_the_fraction_itself(value: Fraction, simplest: int) -> None:
+    options = simpler(value)
+    assert (options[0], options[-1]) == (simplest, value)
+    assert all(isinstance(option, Fraction) for option in options)

@@ -64,6 +64,8 @@ def gradient_descent(bound: sp.Expr, *hypotheses: Hypothesis) -> Theorem:
 
 TRUE = gradient_descent((1 - eta * L) ** (2 * R) * D**2 * sp.Rational(101, 100), SHORT_STEP)
 STARTS = {"one client": ONE_CLIENT}
+# Ratios grow towards steps of 0, on this side of the long ones that break the bound.
+LONG_STARTS = {"one client": replace(ONE_CLIENT, algorithm=FedAvg(0.8, 1))}
 
 
 def test_a_true_theorem_of_ones_own_survives() -> None:
@@ -85,8 +87,7 @@ FALSE = {
 @cache
 def searched(fault: str) -> Falsification:
     """Return what a search finds of a planted fault, which several tests look at."""
-    # Steps that are too long are a third of those let in, and worse at one round alone.
-    return falsify(FALSE[fault], 500 if fault == "long steps let in" else 200, settings=STARTS)
+    return falsify(FALSE[fault], 200, settings=LONG_STARTS if "long" in fault else STARTS)
 
 
 @pytest.mark.parametrize("fault", FALSE)
@@ -157,7 +158,7 @@ def test_an_underflow_refutes_nothing() -> None:
     strong = replace(ONE_CLIENT, algorithm=FedAvg(0.7, 1), rounds=309)
     trial = TRUE.trial(strong, Sampling())
     assert TRUE.compared(strong, Sampling()).truth > 0
-    assert (trial.applies, trial.refutes, trial.ratio) == (True, False, 1.0)
+    assert (trial.applies, trial.refutes, trial.ratio) == (True, False, 0.0)
 
 
 def test_a_true_order_survives_and_a_false_one_does_not() -> None:
