@@ -15,7 +15,7 @@ from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import decided
 from fltheory.claims.curve_samples import Drawing, drawn_at, of_errors
 from fltheory.claims.learning import LearningRegime, of_learning, point_hypotheses
-from fltheory.claims.statement import Basis, check_known
+from fltheory.claims.statement import Basis, lost_in
 from fltheory.claims.trial import Trial
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
@@ -167,20 +167,12 @@ class DecayClaim(Basis):
         """
         return _verdict(self, of_learning(setting), sampling)
 
-    def check_searchable(self) -> None:
-        """Check that no hypothesis is lost, and that there are limits that refute an order.
-
-        Raises
-        ------
-        ValueError
-            If no problem can refute it; it says why.
-        """
-        check_known(self, self.name)
+    @property
+    def why_not_searched(self) -> str:
+        """Which hypotheses are lost, or that no limit of the quantity is known anywhere."""
         if self.quantity.known_decay is None:
-            raise ValueError(
-                "theorem must have a quantity with known limits to be searched, got "
-                f"{self.name}: a slope ends where the sizes end, so that only a limit refutes"
-            )
+            return "only a limit refutes an order in samples, and none is known of its quantity"
+        return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Evaluate the hypotheses, then how it is known to decay, or decays as far as computed.

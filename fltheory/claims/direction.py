@@ -14,7 +14,7 @@ from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison, unmet
 from fltheory.claims.order import RateClaim
 from fltheory.claims.rate_axis import AxisReading, worst_of
-from fltheory.claims.statement import check_known
+from fltheory.claims.statement import lost_in
 from fltheory.claims.trial import Trial
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.assertion import Relation
@@ -46,9 +46,10 @@ class DirectionClaim(RateClaim):
         if len(self.axes) != 1:
             raise ValueError(f"axes of the claim {self.id!r} must be one, got {len(self.axes)}")
 
-    def check_searchable(self) -> None:
-        """Check that no hypothesis is lost; a direction needs no bound."""
-        check_known(self.theorem, self.name)
+    @property
+    def why_not_searched(self) -> str:
+        """Which hypotheses are lost; a direction needs no bound."""
+        return lost_in(self.theorem)
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
         """Whatever the bound does, the truth may go the other way."""

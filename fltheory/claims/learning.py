@@ -14,7 +14,7 @@ import sympy as sp
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import BOUND_ROUNDING, decided
 from fltheory.claims.curve_samples import Drawing, drawn_at, judged_curve
-from fltheory.claims.statement import Basis, check_known
+from fltheory.claims.statement import Basis, lost_in
 from fltheory.claims.trial import Trial
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
@@ -132,9 +132,10 @@ class LearningClaim(Basis):
         """Compare both sides, in fractions where both are fractions."""
         return self._compared(of_learning(setting))
 
-    def check_searchable(self) -> None:
-        """Check that no hypothesis is lost: one that is cannot be met."""
-        check_known(self, self.name)
+    @property
+    def why_not_searched(self) -> str:
+        """Which hypotheses are lost, as nothing meets them; "" for none."""
+        return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Evaluate the hypotheses, then both sides; problems of too many samples are refused."""

@@ -23,7 +23,7 @@ from fltheory.claims.rate_axis import (
     worst_hypotheses,
     worst_of,
 )
-from fltheory.claims.statement import Inequality, Statement, check_known, of_runs
+from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
 from fltheory.claims.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
@@ -141,21 +141,14 @@ class RateClaim(Statement):
         """Read the order of decay off three decades of each variable."""
         return tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
 
-    def check_searchable(self) -> None:
-        """Check that no hypothesis is lost, and that a bound is known in some regime.
-
-        Raises
-        ------
-        ValueError
-            If no setting can refute it; it says why.
-        """
-        check_known(self.theorem, self.name)
+    @property
+    def why_not_searched(self) -> str:
+        """Which hypotheses are lost, or that constants of the bound are not known anywhere."""
         regimes = self.regimes.values()
         if regimes and not any(self.has_a_bound_on(regime.setting) for regime in regimes):
-            raise ValueError(
-                f"theorem must have a bound whose constants are known to be searched, got "
-                f"{self.name}: an order is refuted where the truth leaves its bound"
-            )
+            unknown = "its bound has constants that are not known, and no truth can leave it"
+            return lost_in(self.theorem) or unknown
+        return lost_in(self.theorem)
 
     def has_a_bound_on(self, setting: Setting) -> bool:
         """Tell whether the bound is a number on a setting, as far as no run is needed for it."""

@@ -72,8 +72,8 @@ class Statement(ABC):
         Settings with a search of their own, where it speaks of those.
     repair : Repair, optional
         For a repaired reading: the changes that make it.
-    why_not_certified, why_not_searched : str
-        Why its kind of claim has no certificate, or no search; "" where it has.
+    why_not_certified : str
+        Why its kind of claim has no certificate; "" where it has.
     searched_where, search_raises : str
         What a search asks of a setting to count it, and which number it raises.
     search_budget : int
@@ -95,7 +95,6 @@ class Statement(ABC):
     search_space: SearchSpace | None = None
     repair: Repair[Any] | None = None
     why_not_certified: ClassVar[str] = ""
-    why_not_searched: ClassVar[str] = ""
     searched_where: ClassVar[str] = "met every hypothesis"
     search_raises: ClassVar[str] = "truth/bound"
     search_budget: ClassVar[int] = 1000
@@ -136,15 +135,18 @@ class Statement(ABC):
         """
         return {}, ()
 
-    def check_searchable(self) -> None:
-        """Check that a setting can refute it.
+    @property
+    def why_not_searched(self) -> str:
+        """Why no setting can refute it, in a few words; "" where one may."""
+        return "nothing says when a setting refutes a claim of its kind"
 
-        Raises
-        ------
-        ValueError
-            If none can; it says why.
-        """
-        raise ValueError(f"theorem must be {self.why_not_searched.format(self.id)}")
+    def check_searchable(self) -> None:
+        """Raise ValueError if no setting can refute it, which says why."""
+        if self.why_not_searched:
+            raise ValueError(
+                f"theorem must be one that a setting can refute, got {self.name}: "
+                f"{self.why_not_searched}"
+            )
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Say how near a setting comes to refuting it; what costs most is worked out last.
@@ -154,7 +156,7 @@ class Statement(ABC):
         ValueError
             If it does not speak of such a setting at all, or none can refute it.
         """
-        raise ValueError(f"theorem must be {self.why_not_searched.format(self.id)}")
+        raise ValueError(f"theorem must be of a kind that is searched, got {self.name}")
 
     def for_certificate(self) -> Inequality:
         """Return it as what a certificate of refutation holds.
@@ -270,9 +272,10 @@ class Inequality(Basis):
         quantity = self.quantity
         return (Assertion(quantity.text, quantity.latex, Relation.AT_MOST, self.bound),)
 
-    def check_searchable(self) -> None:
-        """Check that no hypothesis is lost: one that is cannot be met."""
-        check_known(self, self.name)
+    @property
+    def why_not_searched(self) -> str:
+        """Which hypotheses are lost, as nothing meets them; "" for none."""
+        return lost_in(self)
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Evaluate the hypotheses that take no run, then both sides."""
@@ -368,14 +371,10 @@ class Inequality(Basis):
         )
 
 
-def check_known(basis: Basis, name: str) -> None:
-    """Raise ValueError if a hypothesis is lost from the text at hand, so that nothing meets it."""
+def lost_in(basis: Basis) -> str:
+    """Return in words which hypotheses are lost from the text at hand; "" for none."""
     lost = [hypothesis.name for hypothesis in basis.hypotheses if not hypothesis.is_known]
-    if lost:
-        raise ValueError(
-            "theorem must have hypotheses that can be evaluated to be searched, got "
-            f"{name}, which asks for: {'; '.join(lost)}"
-        )
+    return f"nothing can be seen to meet '{'; '.join(lost)}'" if lost else ""
 
 
 def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting:

@@ -189,10 +189,7 @@ def _statements(
         if identifier in refuted:
             yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
             continue
-        heading, *witness = searched[identifier].splitlines()
-        yield f"- {heading}; {_verdicts(cells[identifier])}"
-        if witness:
-            yield from ("", *(f"        {line.strip()}" for line in witness), "")
+        yield f"- {searched[identifier]}; {_verdicts(cells[identifier])}"
     yield ""
 
 

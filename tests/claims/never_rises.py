@@ -29,7 +29,6 @@ class NeverRises(Basis):
     """A claim that a quantity is, after every round, at most what it was before."""
 
     why_not_certified: ClassVar[str] = "a course is not one number"
-    why_not_searched: ClassVar[str] = "an inequality to be searched, got {}, a course"
 
     id: str
     reading: str

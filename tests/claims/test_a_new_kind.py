@@ -64,7 +64,7 @@ def test_page_and_report_show_it() -> None:
 def test_what_makes_no_sense_for_it_is_refused_in_a_line() -> None:
     refusals: dict[str, Callable[[], object]] = {
         "a course is not one number": lambda: certificate(CLAIM, SETTING),
-        "must be an inequality to be searched": lambda: falsify(CLAIM),
+        "nothing says when a setting refutes": lambda: falsify(CLAIM),
         "must be an inequality over rounds, an order": lambda: verify.curve(CLAIM, SETTING),
         "must be an inequality over rounds, got": lambda: verify.curve(CLAIM, SETTING, bound=False),
         "must be an inequality about an algorithm": lambda: verify.curve(

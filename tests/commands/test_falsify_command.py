@@ -78,8 +78,8 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("reading", "why"),
     [
-        ("printed", "theorem must have hypotheses that can be evaluated to be searched"),
-        ("derived", "theorem must have a bound whose constants are known to be searched"),
+        ("printed", "nothing can be seen to meet 'psi, its cap, tau_max and the step sizes"),
+        ("derived", "its bound has constants that are not known"),
     ],
 )
 def test_an_order_that_nothing_can_refute_says_why(fltheory_command, reading, why) -> None:
