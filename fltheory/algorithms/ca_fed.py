@@ -20,6 +20,7 @@ from fltheory.algorithms.shared.client_constants import (
     on_backend,
 )
 from fltheory.algorithms.shared.exclusion import kept_after_exclusion
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -122,9 +123,7 @@ class CAFed(ReadOnlyArrays, Algorithm):
             )
         fields: dict[str, object] = {
             "target_weights": alpha,
-            "client_lr": validation.positive("client_lr", client_lr),
-            "local_steps": validation.whole_number("local_steps", local_steps, at_least=1),
-            "server_lr": validation.positive("server_lr", server_lr),
+            **checked_steps(client_lr, local_steps, server_lr),
             "loss_smoothing": validation.probability("loss_smoothing", loss_smoothing),
             "threshold": validation.nonnegative("threshold", threshold),
             "kappa_bar": validation.nonnegative("kappa_bar", kappa_bar),

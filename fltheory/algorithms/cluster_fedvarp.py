@@ -13,6 +13,7 @@ from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
 from fltheory.algorithms.shared.client_constants import held_on_backend
 from fltheory.algorithms.shared.memory import anybody, blank
+from fltheory.algorithms.shared.step_sizes import checked_steps
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,7 @@ class ClusterFedVarp(Algorithm):
                 f"cluster {min(missing)}"
             )
         object.__setattr__(self, "clusters", clusters)
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:
         """Return the model and each cluster's memory y, (replicas, C, dim)."""

@@ -17,6 +17,7 @@ from fltheory.algorithms.shared.client_constants import (
     checked_importance,
     on_backend,
 )
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -96,9 +97,7 @@ class F3ast(ReadOnlyArrays, Algorithm):
         fields = {
             "target_weights": alpha,
             "size": size,
-            "client_lr": validation.positive("client_lr", client_lr),
-            "local_steps": validation.whole_number("local_steps", local_steps, at_least=1),
-            "server_lr": validation.positive("server_lr", server_lr),
+            **checked_steps(client_lr, local_steps, server_lr),
             "smoothing": validation.probability("smoothing", smoothing),
             "availability": known,
         }

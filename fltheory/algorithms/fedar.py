@@ -9,7 +9,6 @@ from dataclasses import KW_ONLY, dataclass, field
 import numpy as np
 from array_api_compat import array_namespace
 
-from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import weighted_sum
 from fltheory.algorithms.shared.inactivity_weights import (
@@ -21,6 +20,7 @@ from fltheory.algorithms.shared.inactivity_weights import (
     latest,
 )
 from fltheory.algorithms.shared.memory import blank, renewed
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
@@ -84,9 +84,7 @@ class FedAR(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
         check_weight(self.weight)
         check_cutoff(self.cutoff)
 

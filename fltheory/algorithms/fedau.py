@@ -11,6 +11,7 @@ from array_api_compat import array_namespace
 
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
@@ -55,9 +56,7 @@ class FedAU(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
         if not (isinstance(self.cutoff, float) and self.cutoff == math.inf):
             validation.whole_number("cutoff", self.cutoff, at_least=1)
 

@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import participant_average
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.inclusions.mean_shares import mean_shares
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
@@ -52,9 +52,7 @@ class FedAvg(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weigh what a client moves by its mean share of those there."""

@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.client_constants import on_backend
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
@@ -60,9 +61,7 @@ class FedAvgIS(Algorithm):
         if p.ndim != 1 or p.size == 0:
             raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
         object.__setattr__(self, "availability", tuple(p.tolist()))
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weigh alike those ever there, if their availabilities are the right ones."""

@@ -12,7 +12,7 @@ from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.shared.client_constants import (
     check_one_each,
-    checked_client_weights,
+    checked_weights,
     on_backend,
 )
 
@@ -69,7 +69,9 @@ class FedNova(Algorithm):
                 validation.whole_number("local_steps", steps, at_least=1)
         else:
             validation.whole_number("local_steps", self.local_steps, at_least=1)
-        object.__setattr__(self, "client_weights", checked_client_weights(self.client_weights))
+        if self.client_weights is not None:
+            weights = checked_weights("client_weights", self.client_weights)
+            object.__setattr__(self, "client_weights", weights)
         validation.positive("server_lr", self.server_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

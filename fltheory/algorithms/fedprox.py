@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.averaging import participant_average
-from fltheory.algorithms.shared.client_constants import check_one_each, checked_client_weights
+from fltheory.algorithms.shared.client_constants import check_one_each, checked_weights
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ class FedProx(Algorithm):
         validation.positive("client_lr", self.client_lr)
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         validation.nonnegative("proximal", self.proximal)
-        object.__setattr__(self, "client_weights", checked_client_weights(self.client_weights))
+        if self.client_weights is not None:
+            weights = checked_weights("client_weights", self.client_weights)
+            object.__setattr__(self, "client_weights", weights)
         validation.positive("server_lr", self.server_lr)
 
     def init(self, x0: Array, n_clients: int) -> State:

@@ -6,10 +6,10 @@ from dataclasses import KW_ONLY, dataclass
 
 from array_api_compat import array_namespace
 
-from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
 from fltheory.algorithms.shared.memory import anybody, blank, renewed
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
@@ -56,9 +56,7 @@ class FedVarp(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
         """Weigh alike all who are ever there: memories are right at the limit."""

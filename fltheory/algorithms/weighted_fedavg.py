@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
-from fltheory.algorithms.shared.client_constants import on_backend
+from fltheory.algorithms.shared.client_constants import checked_weights, on_backend
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
@@ -57,20 +58,9 @@ class WeightedFedAvg(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        weights = validation.real_array(
-            "aggregation_weights", self.aggregation_weights, shape="(N,)"
-        )
-        if weights.ndim != 1 or weights.size == 0:
-            raise ValueError(f"aggregation_weights must have shape (N,), got {weights.shape}")
-        if weights.min() < 0 or weights.max() == 0:
-            raise ValueError(
-                "aggregation_weights must not be negative and not all zero, got "
-                f"{tuple(weights.tolist())}"
-            )
-        object.__setattr__(self, "aggregation_weights", tuple(weights.tolist()))
-        validation.positive("client_lr", self.client_lr)
-        validation.whole_number("local_steps", self.local_steps, at_least=1)
-        validation.positive("server_lr", self.server_lr)
+        weights = checked_weights("aggregation_weights", self.aggregation_weights)
+        object.__setattr__(self, "aggregation_weights", weights)
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
 
     def importance(self, availability: ArrayLike) -> FloatArray:
         """Return p (N,), the weights of the objective that the rounds minimise on average.

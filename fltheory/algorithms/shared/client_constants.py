@@ -51,7 +51,7 @@ def checked_availability(name: str, values: ArrayLike, n_clients: int) -> FloatA
     return validation.availability(name, checked_constants(name, values, n_clients))
 
 
-def checked_client_weights(weights: ArrayLike | None) -> tuple[float, ...] | None:
+def checked_weights(name: str, weights: ArrayLike) -> tuple[float, ...]:
     """Return weights of clients as a tuple; they need not sum to one.
 
     Raises
@@ -59,14 +59,12 @@ def checked_client_weights(weights: ArrayLike | None) -> tuple[float, ...] | Non
     ValueError
         For negative ones, none above zero, or another shape than (N,).
     """
-    if weights is None:
-        return None
-    array = validation.real_array("client_weights", weights, shape="(N,)")
+    array = validation.real_array(name, weights, shape="(N,)")
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(f"client_weights must have shape (N,), got {array.shape}")
+        raise ValueError(f"{name} must have shape (N,), got {array.shape}")
     if array.min() < 0 or array.max() == 0:
         raise ValueError(
-            f"client_weights must not be negative and not all zero, got {tuple(array.tolist())}"
+            f"{name} must not be negative and not all zero, got {tuple(array.tolist())}"
         )
     return tuple(array.tolist())
 

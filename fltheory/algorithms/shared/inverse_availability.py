@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
-from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
 from fltheory.algorithms.shared.client_constants import (
     check_n_clients,
@@ -16,6 +15,7 @@ from fltheory.algorithms.shared.client_constants import (
     checked_importance,
     on_backend,
 )
+from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -47,9 +47,7 @@ class InverseAvailability(ReadOnlyArrays, Algorithm):
         fields = {
             "target_weights": alpha,
             "availability": checked_availability("availability", availability, alpha.size),
-            "client_lr": validation.positive("client_lr", client_lr),
-            "local_steps": validation.whole_number("local_steps", local_steps, at_least=1),
-            "server_lr": validation.positive("server_lr", server_lr),
+            **checked_steps(client_lr, local_steps, server_lr),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)

@@ -1,4 +1,7 @@
-"""Step sizes that depend on the round, which is counted from 1 as in CA-Fed."""
+"""Step sizes: checks of those that stay, and those that depend on the round.
+
+Rounds are counted from 1 as in CA-Fed.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,21 @@ def checked_step_sizes(name: str, value: Any) -> None:
         raise ValueError(
             f"{name} must be step sizes, say Constant(0.1), got {validation.shown(value)}"
         )
+
+
+def checked_steps(client_lr: float, local_steps: int, server_lr: float) -> dict[str, Any]:
+    """Return what most algorithms have of steps, by name, once it is checked.
+
+    Raises
+    ------
+    ValueError
+        For a step size that is not positive, or ``local_steps`` below 1.
+    """
+    return {
+        "client_lr": validation.positive("client_lr", client_lr),
+        "local_steps": validation.whole_number("local_steps", local_steps, at_least=1),
+        "server_lr": validation.positive("server_lr", server_lr),
+    }
 
 
 @dataclass(frozen=True)
