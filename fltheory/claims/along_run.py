@@ -41,14 +41,12 @@ from fltheory.evidence.exact_beginnings import exact_beginning
 from fltheory.evidence.shorter_runs import beginning, shorter
 from fltheory.evidence.truths import Sampling, Truth, truth
 from fltheory.evidence.verdict import Verdict
-from fltheory.grammar.family import Family
+from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
-from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
-from fltheory.grammar.repair import Repair
-from fltheory.grammar.search_space import SearchSpace
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray

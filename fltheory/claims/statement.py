@@ -36,12 +36,10 @@ from fltheory.evidence.evaluation import (
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import HypothesisCheck, Outcome, Verdict
 from fltheory.grammar.assertion import Assertion, Relation
-from fltheory.grammar.family import Family
+from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
-from fltheory.grammar.refutation import Refutation, StatementKind
-from fltheory.grammar.repair import Repair
-from fltheory.grammar.search_space import SearchSpace
+from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray

@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from enum import Enum
 
 import numpy as np
 
@@ -19,6 +20,16 @@ from fltheory.engines import Setting
 
 _AXIS_POINTS = 13
 _DIGITS = 2
+
+
+class SearchSpace(Enum):
+    """Settings that have a search of their own; without one, regimes are where a search begins."""
+
+    SAFARI = "low-dimensional extremal instances of SAFARI"
+    SAFARI_ONE_NOISE_LEVEL = (
+        "low-dimensional extremal instances of SAFARI, one sigma bounding the noise of clients "
+        "and of the server"
+    )
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,23 @@
-"""Refutations on record: the kind of sentence, and why a printed one is refuted.
+"""Refutations on record: the kind of sentence, why a printed one is refuted, what mends it.
 
 A refuted remark is no refuted theorem, and a misprint is no gap in a proof. So a statement says
 what it is in its paper, and each fault of a refuted one says where a reader finds it, how much it
-weighs, and which single change mends it.
+weighs, and which single change mends it. A repair is the printed statement with what its own proof
+asks for, change by change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any, Generic, TypeVar
 
 from fltheory import validation
+from fltheory.derivations.derivation import Derivation
+
+S = TypeVar("S", bound=Any)
 
 
 class StatementKind(StrEnum):
@@ -159,3 +164,78 @@ class Refutation:
     def mended_by(self) -> str:
         """What mends it, in a few words, and in which reading."""
         return f"{self.change} (the {self.reading} reading)" if self.reading else self.change
+
+
+@dataclass(frozen=True)
+class Mend:
+    """One change to a printed statement.
+
+    Attributes
+    ----------
+    about : str
+        What changes, in a few words.
+    source : str
+        The equation of the proof that asks for it.
+    changes : mapping
+        Keyword arguments of the repair's ``build``.
+    weight : Weight or None
+        How much the fault weighs that it mends; None where nothing is at fault and the statement
+        only applies more widely.
+    """
+
+    about: str
+    source: str
+    changes: Mapping[str, Any] = field(hash=False)
+    weight: Weight | None = None
+
+    @property
+    def kind(self) -> str:
+        """The weight's word, for a reader."""
+        return "so that it applies" if self.weight is None else self.weight.label
+
+
+@dataclass(frozen=True)
+class Repair(Generic[S]):
+    """A printed statement and the changes that mend it.
+
+    Attributes
+    ----------
+    mends : tuple of Mend
+    build : callable
+        Makes the statement; without arguments it is the printed one.
+    derivation : Derivation, optional
+        The last steps of the proof of the statement with all mends.
+    """
+
+    mends: tuple[Mend, ...]
+    build: Callable[..., S]
+    derivation: Derivation | None = None
+
+    def theorem(self) -> S:
+        """Return the statement with all mends."""
+        names = "; ".join(f"{mend.about} [{mend.source}]" for mend in self.mends)
+        note = f"The printed statement with what its proof needs: {names}."
+        return replace(
+            self._with(self.mends),
+            reading="repaired",
+            note=note,
+            repair=self,
+            derivation=self.derivation,
+        )
+
+    def without(self, mend: Mend) -> S:
+        """Return the statement with all mends but one.
+
+        Raises
+        ------
+        ValueError
+            If it is none of this repair's mends.
+        """
+        if mend not in self.mends:
+            raise ValueError(f"mend must be one of this repair's, got {mend.about!r}")
+        others = [other for other in self.mends if other is not mend]
+        return replace(self._with(others), reading=f"repaired, but not: {mend.about}")
+
+    def _with(self, mends: tuple[Mend, ...] | list[Mend]) -> S:
+        changes = {name: value for mend in mends for name, value in mend.changes.items()}
+        return replace(self.build(**changes), derivation=None)

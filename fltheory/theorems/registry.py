@@ -10,7 +10,7 @@ from pathlib import Path
 from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
-from fltheory.grammar.own_symbols import check_meanings
+from fltheory.grammar.fields import check_meanings
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas

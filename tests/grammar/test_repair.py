@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fltheory import theorems
-from fltheory.grammar.repair import Mend, Repair
+from fltheory.grammar.refutation import Mend, Repair
 
 PRINTED = theorems.get("sa-fl/5")
 TITLE = Mend("a better title", "(1)", {"title": "better"})

@@ -21,8 +21,7 @@ from fltheory.claims.statement import Statement
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange
-from fltheory.grammar.refutation import Weight
-from fltheory.grammar.repair import Mend, Repair
+from fltheory.grammar.refutation import Mend, Repair, Weight
 from fltheory.theorems.sa_fl import proof_4, proof_5
 from fltheory.theorems.sa_fl.statements import (
     DRIFT_5,

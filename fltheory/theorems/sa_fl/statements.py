@@ -28,11 +28,11 @@ from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.exact_or_float import norm, number
+from fltheory.grammar.family import SearchSpace
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
-from fltheory.grammar.search_space import SearchSpace
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import (

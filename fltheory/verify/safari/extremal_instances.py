@@ -17,7 +17,7 @@ import sympy as sp
 
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
-from fltheory.grammar.search_space import SearchSpace
+from fltheory.grammar.family import SearchSpace
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.verify.safari.witness import Witness
 

@@ -17,9 +17,9 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from fltheory.evidence.evaluation import evaluate
+from fltheory.grammar.family import SearchSpace
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import Reduction, RoundRange
-from fltheory.grammar.search_space import SearchSpace
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl import statements as sa_fl

@@ -19,8 +19,7 @@ import numpy as np
 
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
-from fltheory.grammar.refutation import Weight
-from fltheory.grammar.repair import Mend
+from fltheory.grammar.refutation import Mend, Weight
 from fltheory.theorems import Theorem
 from fltheory.theorems.sa_fl.repairs import FAULTS
 from fltheory.verify.safari.coin_paths import holds_on_every_path, is_function_of_coins

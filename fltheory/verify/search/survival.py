@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fltheory.claims.statement import Statement
-from fltheory.grammar.repair import Mend
+from fltheory.grammar.refutation import Mend
 from fltheory.long_work.progress import Progress, within
 from fltheory.verify.search.falsification import DEFAULT_BUDGET, Falsification, falsify
 

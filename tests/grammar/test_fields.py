@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.grammar.own_symbols import NUMBERS_OF_SETTINGS
+from fltheory.grammar.fields import NUMBERS_OF_SETTINGS
 from fltheory.verify.certificates import certificate_checker
 
 TEMPLATE = files("fltheory.commands").joinpath("templates/theorem.txt").read_text("utf-8")
