@@ -13,9 +13,10 @@ import numpy as np
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.comparison import Comparison, unmet
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import AxisReading, worst_of
+from fltheory.claims.rate_axis import AxisReading, RateAxis, worst_of
 from fltheory.claims.statement import lost_in
 from fltheory.claims.trial import Trial
+from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.assertion import Relation
 
@@ -50,6 +51,10 @@ class DirectionClaim(RateClaim):
     def why_not_searched(self) -> str:
         """Which hypotheses are lost; a direction needs no bound."""
         return lost_in(self.theorem)
+
+    def limit_along(self, axis: RateAxis, settings: Sequence[Setting]) -> float:
+        """Return zero: what a truth tends to says nothing of where it goes."""
+        return 0.0
 
     def _trial_in_vain(self, excess_of_bound: float) -> None:
         """Whatever the bound does, the truth may go the other way."""

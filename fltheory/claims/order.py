@@ -15,6 +15,7 @@ from fltheory import validation
 from fltheory.claims.bound_curve import BoundCurve, quantity_label
 from fltheory.claims.comparison import Comparison
 from fltheory.claims.curve_samples import Drawing, plain_curve, sides_of
+from fltheory.claims.known_limit import known_limit, vanishes
 from fltheory.claims.rate_axis import (
     AxisReading,
     RateAxis,
@@ -145,17 +146,35 @@ class RateClaim(Statement):
     def why_not_searched(self) -> str:
         """Which hypotheses are lost, or that constants of the bound are not known anywhere."""
         regimes = self.regimes.values()
-        if regimes and not any(self.has_a_bound_on(regime.setting) for regime in regimes):
+        if regimes and not any(self._can_be_refuted_on(regime.setting) for regime in regimes):
             unknown = "its bound has constants that are not known, and no truth can leave it"
             return lost_in(self.theorem) or unknown
         return lost_in(self.theorem)
 
-    def has_a_bound_on(self, setting: Setting) -> bool:
-        """Tell whether the bound is a number on a setting, as far as no run is needed for it."""
+    def _can_be_refuted_on(self, setting: Setting) -> bool:
+        """Tell whether its truth could leave a bound, or has a limit that is known."""
         theorem = self.theorem
         values = theorem_values(theorem, constants_of(theorem.constants, setting))
         in_bound = theorem.bound.free_symbols
-        return not any(math.isnan(value) for key, value in values.items() if key in in_bound)
+        if not any(math.isnan(value) for key, value in values.items() if key in in_bound):
+            return True
+        along = (self._along(axis, setting) for axis in self.axes)
+        return any(known_limit(theorem.quantity, settings) is not None for settings in along)
+
+    def _along(self, axis: RateAxis, setting: Setting) -> list[Setting]:
+        return [axis.schedule(setting, value) for value in self.values(axis, setting)]
+
+    def limit_along(self, axis: RateAxis, settings: Sequence[Setting]) -> float:
+        """Return what the truth is known to tend to at least, where the claimed order vanishes.
+
+        Zero where nothing is known. A direction claims nothing of limits.
+        """
+        limit = known_limit(self.theorem.quantity, settings)
+        if not limit:
+            return 0.0
+        constants = self.theorem.constants(settings[-1])
+        values = theorem_values(self.theorem, constants)
+        return limit if vanishes(axis.order, axis.variable, values) else 0.0
 
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Follow it along each axis, as far as its hypotheses are met; the best axis counts."""
@@ -165,15 +184,16 @@ class RateClaim(Statement):
 
     def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
         grid, theorem = self.values(axis, setting), self.theorem
-        settings = [axis.schedule(setting, value) for value in grid]
+        settings = self._along(axis, setting)
         without_run = [theorem.hypotheses_without_run(one, axis.hypotheses) for one in settings]
         checks = worst_hypotheses(without_run)
         if not all(check.holds for check in checks):
             return Trial.unmet(checks)
         values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
         orders = [float(evaluate(axis.order, one)) for one in values]
+        limit = self.limit_along(axis, settings)
         of_run = {item.symbol for item in theorem.round_symbols}
-        if not of_run & theorem.bound.free_symbols:
+        if not limit and not of_run & theorem.bound.free_symbols:
             # No run needs to be followed where the bound shows that it would be in vain.
             bounds = [float(evaluate(theorem.bound, one)) for one in values]
             vain = self._trial_in_vain(slope(grid, bounds) - slope(grid, orders))
@@ -184,7 +204,7 @@ class RateClaim(Statement):
             comparisons.append(theorem.compared(one, sampling, axis.hypotheses))
             if not all(check.holds for check in comparisons[-1].hypotheses):
                 return Trial.unmet(comparisons[-1].hypotheses)
-        return self._trial_of(axis_reading(axis, grid, comparisons, orders))
+        return self._trial_of(axis_reading(axis, grid, comparisons, orders, limit))
 
     def _trial_in_vain(self, excess_of_bound: float) -> Trial | None:
         """Return the trial where the bound decays slower than claimed; None where it does not."""
@@ -194,6 +214,9 @@ class RateClaim(Statement):
 
     def _trial_of(self, reading: AxisReading) -> Trial:
         """Return how near truth and slope come to leaving the bound and the claimed order."""
+        if reading.limit > 0:
+            refutes = reading.outcome is Outcome.REFUTED
+            return Trial.applied(math.inf, refutes, remark=reading.text)
         vain = self._trial_in_vain(reading.bound_slope - reading.claimed_slope)
         if vain is not None:
             return vain
@@ -209,8 +232,9 @@ class RateClaim(Statement):
 
         A slope is fitted over the last decade. An excess over the claimed slope of at most 0.05
         counts as the claimed order. One of at least 0.25 counts as another order where the bound
-        itself decays as claimed and the truth ends above it; all else is undecided. A claim of
-        several orders is refuted by one, and holds if all of them do.
+        itself decays as claimed and the truth ends above it; all else is undecided. Where the
+        truth's limit is known and not zero, that refutes an order that vanishes, and no slope is
+        asked. A claim of several orders is refuted by one, and holds if all of them do.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]
@@ -277,20 +301,13 @@ class RateClaim(Statement):
         return replace(curve, bound=claimed, parts=parts, note=reading.text)
 
 
-def _compared_along(
-    claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
-) -> tuple[list[Comparison], list[float]]:
-    """Return what every value of an axis shows, and the claimed order there."""
-    comparisons, orders = [], []
-    for value in claim.values(axis, setting):
-        scheduled = axis.schedule(setting, value)
-        comparisons.append(claim.theorem.compared(scheduled, sampling, axis.hypotheses))
-        orders.append(float(evaluate(axis.order, claim.theorem.constants(scheduled))))
-    return comparisons, orders
-
-
 def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> AxisReading:
-    comparisons, orders = _compared_along(claim, axis, setting, sampling)
-    return axis_reading(axis, claim.values(axis, setting), comparisons, orders)
+    """Evaluate both sides, the hypotheses and the claimed order at every value of an axis."""
+    grid = claim.values(axis, setting)
+    settings = [axis.schedule(setting, value) for value in grid]
+    theorem = claim.theorem
+    comparisons = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
+    orders = [float(evaluate(axis.order, theorem.constants(one))) for one in settings]
+    return axis_reading(axis, grid, comparisons, orders, claim.limit_along(axis, settings))

@@ -75,7 +75,11 @@ class RateAxis:
 
 @dataclass(frozen=True)
 class AxisReading:
-    """What one axis of a claimed order shows over three decades."""
+    """What one axis of a claimed order shows over three decades.
+
+    ``limit`` is what the truth is known to tend to at least, where the claimed order vanishes;
+    zero where that is not known.
+    """
 
     axis: RateAxis
     grid: tuple[int, ...]
@@ -85,6 +89,7 @@ class AxisReading:
     bound_slope: float
     claimed_slope: float
     slope_ends: tuple[float, float] | None = None
+    limit: float = 0.0
 
     @property
     def hypotheses(self) -> tuple[HypothesisCheck, ...]:
@@ -93,10 +98,12 @@ class AxisReading:
 
     @property
     def outcome(self) -> Outcome:
-        """Judge the truth's slope, once the hypotheses are met at every value."""
+        """Judge the truth's limit or else its slope, once the hypotheses are met at every value."""
         settled = unmet(self.hypotheses)
         if settled is not None:
             return settled
+        if self.limit > 0:
+            return Outcome.REFUTED
         lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
         if upper - self.claimed_slope <= SLOPE_IS_MET:
             return Outcome.HOLDS
@@ -117,10 +124,11 @@ class AxisReading:
     @property
     def evidence(self) -> Evidence:
         """Return the last truth's, with the slope's own interval where truths are sampled."""
-        scope = f"an order is a limit: read off {self.axis.variable} = "
-        found = replace(
-            self.comparisons[-1].evidence, scope=f"{scope}{self.grid[0]} .. {self.grid[-1]}"
-        )
+        seen = f"read off {self.axis.variable} = {self.grid[0]} .. {self.grid[-1]}"
+        if self.limit > 0:
+            seen = f"the truth's is known, hypotheses are {seen}"
+        scope = f"an order is a limit: {seen}"
+        found = replace(self.comparisons[-1].evidence, scope=scope)
         if self.slope_ends is None:
             return found
         lower, upper = self.slope_ends
@@ -143,9 +151,10 @@ class AxisReading:
     def text(self) -> str:
         """Return the slopes in a line; a bound without known constants has none."""
         bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
+        limit = f"; the truth tends to at least {self.limit:.3g}" if self.limit > 0 else ""
         return (
             f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
-            f"{bound}claimed {self.claimed_slope:+.2f}"
+            f"{bound}claimed {self.claimed_slope:+.2f}{limit}"
         )
 
 
@@ -199,6 +208,7 @@ def axis_reading(
     grid: Sequence[int],
     comparisons: Sequence[Comparison],
     orders: Sequence[float],
+    limit: float,
 ) -> AxisReading:
     """Return what an axis shows, given both sides and the claimed order at each of its values."""
     return AxisReading(
@@ -210,6 +220,7 @@ def axis_reading(
         bound_slope=slope(grid, [comparison.bound for comparison in comparisons]),
         claimed_slope=slope(grid, orders),
         slope_ends=slope_ends(grid, comparisons),
+        limit=limit,
     )
 
 

@@ -1,0 +1,122 @@
+"""A stationary error that is known and not zero refutes an order that vanishes; no slope does."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+from fltheory.algorithms import FedAvg, Harmonic, Scheduled
+from fltheory.claims.known_limit import known_limit, vanishes
+from fltheory.engines import Setting
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems import (
+    BoundedQuantity,
+    DirectionClaim,
+    Hypothesis,
+    RateAxis,
+    RateClaim,
+    Regime,
+    RoundRange,
+    Theorem,
+)
+from fltheory.verify import Outcome, Sampling, check, falsify
+
+R, C, eta = sp.symbols("R C eta", positive=True)
+LAST = BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "x_R^2", "x_R^2")
+
+
+def run(sigma: float, step: float = 0.5, start: float = 1000.0) -> Setting:
+    problem = QuadraticProblem([[1.0]], [[0.0]], sigma=sigma)
+    return Setting(FedAvg(step, 1), problem, UniformSubset(1, 1), 1, [start])
+
+
+def with_rounds(setting: Setting, rounds: int) -> Setting:
+    return replace(setting, rounds=rounds)
+
+
+THEOREM = Theorem(
+    id="own/floor",
+    reading="printed",
+    title="gradient descent with a constant step",
+    source="here",
+    quantity=LAST,
+    bound=C / R,
+    hypotheses=(Hypothesis("steps", eta <= 1, "here"),),
+    meanings={},
+    constants=lambda s: {R: s.rounds, C: math.nan, eta: s.algorithm.client_lr},
+)
+AXIS = RateAxis(R, 1 / R, lambda setting: (1, 10, 100, 1000), with_rounds)
+CLAIM = RateClaim(
+    "own/floor",
+    "printed",
+    "O(1/R)",
+    "here",
+    THEOREM,
+    (AXIS,),
+    {"quiet": Regime("", lambda: run(0.0))},
+)
+# x' = (1 - eta) x + eta sigma xi has the stationary variance eta sigma^2/(2 - eta): 1/3.
+NOISY, FLOOR = run(1.0), 1 / 3
+
+
+def along(setting: Setting) -> list[Setting]:
+    return [with_rounds(setting, rounds) for rounds in (1, 10, 100, 1000)]
+
+
+@pytest.mark.parametrize("reduction", ["last", "mean"])
+def test_the_limit_is_the_stationary_variance(reduction: str) -> None:
+    quantity = replace(LAST, reduction=reduction)
+    assert known_limit(quantity, along(NOISY)) == pytest.approx(FLOOR, rel=1e-9)
+    assert known_limit(quantity, along(run(0.0))) == 0
+
+
+def test_no_limit_is_known_of_other_runs() -> None:
+    assert known_limit(replace(LAST, reduction="min"), along(NOISY)) is None
+    assert known_limit(object(), along(NOISY)) is None
+    slower = replace(NOISY, algorithm=FedAvg(0.1, 1))
+    assert known_limit(LAST, [NOISY, slower]) is None
+    assert known_limit(LAST, along(run(1.0, step=2.5))) is None
+    falling = replace(NOISY, algorithm=Scheduled(FedAvg(0.5, 1), Harmonic(1.0)))
+    assert known_limit(LAST, along(falling)) is None
+
+
+def test_an_order_with_a_floor_does_not_vanish() -> None:
+    assert vanishes(C * sp.log(R) / R, R, {R: 5.0, C: 2.0})
+    assert not vanishes(C / R + eta, R, {R: 5.0, C: 2.0, eta: 0.1})
+    assert vanishes(C / R + eta, R, {R: 5.0, C: 2.0, eta: 0.0})
+
+
+def test_a_limit_refutes_whatever_the_constant() -> None:
+    verdict = check(CLAIM, NOISY)
+    assert verdict.outcome is Outcome.REFUTED
+    assert verdict.detail.endswith("; the truth tends to at least 0.333")
+    assert "the truth's is known" in verdict.evidence.scope
+    assert check(CLAIM, run(0.0, step=0.01)).outcome is Outcome.HOLDS
+
+
+def test_a_slope_as_claimed_does_not_hide_a_limit() -> None:
+    """From so far away the error falls faster than 1/R over all that is tried, by 0.999 a round."""
+    slow = run(1e-3, step=0.0005, start=1e9)
+    verdict = check(replace(CLAIM, axes=(replace(AXIS, order=sp.log(R + 1) ** -4),)), slow)
+    assert verdict.outcome is Outcome.REFUTED
+
+
+def test_hypotheses_are_asked_first_and_directions_are_spared() -> None:
+    assert check(CLAIM, run(1.0, step=1.5)).outcome is Outcome.INAPPLICABLE
+    rises = DirectionClaim("own/falls", "printed", "", "", THEOREM, (AXIS,))
+    assert "tends" not in check(rises, NOISY).detail
+    floored = replace(CLAIM, axes=(replace(AXIS, order=1 / R + eta),))
+    assert check(floored, NOISY).outcome is not Outcome.REFUTED
+
+
+def test_it_is_searched_although_its_constant_is_not_known() -> None:
+    assert CLAIM.why_not_searched == ""
+    found = falsify(CLAIM, 40)
+    assert found.witness is not None
+    assert found.witness.setting().problem.sigma > 0
+    assert "the truth tends to at least" in found.witness.lines[-1]
+    assert not CLAIM.trial(run(0.0), Sampling()).refutes
