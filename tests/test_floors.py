@@ -18,6 +18,7 @@ FLOORS = {
     "read_only": 0,
     "files": 0,
     "long_work": 0,
+    "argument_kinds": 0,
     "validation": 0,
     "decimals": 0,
     "exact_or_float": 0,

@@ -21,6 +21,7 @@ GROUND = {
     "files",
     "long_work",
     "read_only",
+    "argument_kinds",
     "validation",
 }
 
@@ -66,7 +67,7 @@ def draw(root: Path, out: Path) -> None:
         for place, unit in enumerate(units)
     }
     for unit, below in graph.items():
-        for other in below:
+        for other in sorted(below):
             (x, y), (x_below, y_below) = places[unit], places[other]
             axes.plot([x, x_below], [y, y_below], color="0.82", linewidth=0.7, zorder=1)
     for unit, (x, y) in places.items():

@@ -47,6 +47,7 @@ import numpy as np
 import tomli_w
 
 from fltheory import algorithms, participation, problems, validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.decimals import written_fraction
 from fltheory.engines.setting import Setting, checked_setting
 from fltheory.files.read_file import toml_of
@@ -135,6 +136,7 @@ def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
     return Refutes(**table)
 
 
+@checks_kinds
 def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = None) -> None:
     """Write a setting as a TOML file, whole or not at all; every number is read back as it was.
 

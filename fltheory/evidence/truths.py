@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.observables import Observable
@@ -143,6 +144,7 @@ class Truth:
         return Evidence(self.grade, error, chance, replicas, scope, ends)
 
 
+@checks_kinds
 def truth(
     setting: Setting, observe: Sequence[Observable] = (), sampling: Sampling | None = None
 ) -> Truth:

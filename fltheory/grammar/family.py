@@ -169,6 +169,8 @@ class Family:
     parameters: tuple[Parameter, ...]
 
     def __post_init__(self) -> None:
+        validation.is_callable("make", self.make)
+        validation.tuple_of("parameters", self.parameters, Parameter)
         names = [parameter.name for parameter in self.parameters]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"parameters must have names of their own, got {names}")

@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.files.whole_file import write_whole
 from fltheory.validation import ClientIndices
 
 Batches = Iterable[tuple[Tensor, Tensor]]
 
 
+@checks_kinds
 def write_gradients(
     path: Path | str,
     models: Sequence[nn.Module],

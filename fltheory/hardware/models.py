@@ -10,11 +10,13 @@ from typing import cast
 from torch import Tensor, nn
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 
 ImageShape = tuple[int, int, int]
 _GROUPS = 32
 
 
+@checks_kinds
 def build(name: str, image_shape: ImageShape, n_classes: int) -> nn.Module:
     """Return a new model that takes images (n, channels, height, width) to logits (n, classes).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.participation.base import Masks
 from fltheory.participation.with_memory.chains import checked_masks
 from fltheory.read_only import ReadOnlyArrays
@@ -70,6 +71,7 @@ class AvailabilityLog(ReadOnlyArrays):
         *,
         between_rounds: int = 0,
     ) -> None:
+        validation.instance_of("clients", clients, Iterable, "names")
         names = _names(clients)
         rounds = validation.whole_number("n_rounds", n_rounds, at_least=1)
         columns = [_indices(*pair) for pair in (("who", who), ("first", first), ("stop", stop))]
@@ -92,6 +94,7 @@ class AvailabilityLog(ReadOnlyArrays):
         )
 
     @classmethod
+    @checks_kinds
     def from_masks(cls, masks: ArrayLike, clients: Sequence[str] | None = None) -> AvailabilityLog:
         """Return the log of an array of 0 and 1, (rounds, N).
 
@@ -157,8 +160,9 @@ class AvailabilityLog(ReadOnlyArrays):
         ValueError
             For a range outside the record.
         """
-        end = self.n_rounds if stop is None else stop
-        if not 0 <= first < end <= self.n_rounds:
+        first = validation.whole_number("first", first, at_least=0)
+        end = self.n_rounds if stop is None else validation.whole_number("stop", stop, at_least=1)
+        if not first < end <= self.n_rounds:
             raise ValueError(
                 f"first and stop must be a range of rounds within {self.n_rounds}, "
                 f"got {first} and {end}"

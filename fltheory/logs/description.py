@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.goodness_of_fit import (
     ModelFit,
@@ -127,6 +128,7 @@ class LogDescription(ReadOnlyArrays):
         }
 
 
+@checks_kinds
 def describe(log: AvailabilityLog, *, period: float | None = None, seed: int = 0) -> LogDescription:
     """Describe a log.
 

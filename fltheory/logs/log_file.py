@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.files.read_file import existing_file
 from fltheory.files.whole_file import write_whole
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
@@ -52,6 +53,7 @@ class _Clock:
     round_length: float
 
 
+@checks_kinds
 def read_log(
     path: Path | str,
     *,
@@ -121,6 +123,7 @@ def read_log(
     return log
 
 
+@checks_kinds
 def write_log(path: Path | str, log: AvailabilityLog) -> None:
     """Write a log as ``client,from,to``, in rounds; a name that ends in ``.gz`` is compressed.
 

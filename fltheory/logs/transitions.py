@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
 from fltheory.participation.base import Participation
 from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
@@ -18,6 +19,7 @@ from fltheory.validation import FloatArray
 _NEARLY_ONE = 1 - 1e-9
 
 
+@checks_kinds
 def fit_on_off(log: AvailabilityLog) -> MarkovOnOff:
     """Fit an independent two-state chain to every client, as `Trace.as_on_off` does.
 

@@ -20,6 +20,7 @@ from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
 
+from fltheory import validation
 from fltheory.long_work.progress import Progress
 
 Item = TypeVar("Item")
@@ -146,6 +147,7 @@ def is_lost(future: Future[Any]) -> bool:
 @contextmanager
 def worker_processes(processes: int) -> Iterator[Executor]:
     """Give an executor of several processes, which end with this one, and at once if it fails."""
+    processes = validation.whole_number("processes", processes, at_least=1)
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(processes, initializer=_depend_on_the_parent)
     try:

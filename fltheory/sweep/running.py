@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 
+from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.long_work.parallel import (
     InThisProcess,
     futures_as_they_come,
@@ -50,6 +52,7 @@ class SweepRun:
         )
 
 
+@checks_kinds
 def sweep(
     design: Design,
     store: Store,
@@ -162,6 +165,7 @@ class _Run:
         executor: Executor | None,
         in_flight: int | None,
     ) -> SweepRun:
+        count = validation.whole_number("processes", processes or processors(), at_least=1)
         numbers = list(range(n_tasks))
         random.SystemRandom().shuffle(numbers)
         tasks = self._waiting(numbers)
@@ -169,7 +173,6 @@ class _Run:
             for task in self._collect(executor, tasks, in_flight or 64):
                 self._fail(task, "the executor takes no more work")
             return self.found
-        count = processes or processors()
         # A worker that ends without notice, say because the memory is full, takes the executor with
         # it. What was in flight is done again, each setting alone with a worker of its own.
         while suspects := self._on_own(count, tasks, in_flight or 4 * count):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.files.tables import check_names
 from fltheory.files.whole_file import write_whole
 from fltheory.sweep.cell import Row
@@ -73,6 +74,7 @@ class Condition:
         return bool(_SIGNS[self.sign](value, self.value))
 
 
+@checks_kinds
 def read_results(
     path: str | Path, *, where: Sequence[str] = (), clock: bool = False
 ) -> pd.DataFrame:

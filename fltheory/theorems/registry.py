@@ -8,6 +8,7 @@ from importlib.util import decode_source
 from pathlib import Path
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
@@ -45,6 +46,7 @@ _OF_PAPERS = frozenset(_BY_NAME)
 _LOADED: dict[str, str] = {}
 
 
+@checks_kinds
 def registered(*beginnings: str) -> tuple[Statement, ...]:
     """Return the registered statements, in every reading.
 
@@ -113,6 +115,7 @@ def _near(identifier: str) -> str:
     return ", ".join(near) or "fltheory theorems lists them"
 
 
+@checks_kinds
 def get(identifier: str, reading: str = "printed") -> Statement:
     """Return a theorem by its id, say ``"sa-fl/5"``, in one of its readings.
 
@@ -180,6 +183,7 @@ def loaded_files() -> dict[str, str]:
     return dict(_LOADED)
 
 
+@checks_kinds
 def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
     """Register statements of your own, for as long as this process runs, and return them.
 

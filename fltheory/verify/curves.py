@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.curve_samples import Drawing
 from fltheory.claims.statement import Statement
@@ -24,6 +25,7 @@ from fltheory.validation import FloatArray
 VERDICT_ERROR_PROBABILITY = 1e-9
 
 
+@checks_kinds
 def curve(
     statement: Statement,
     shown: Setting | LearningSetting | Mapping[str, Any] | Callable[[float], Any],

@@ -9,6 +9,8 @@ from functools import partial
 from itertools import groupby
 from typing import TypeAlias
 
+from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.claims.statement import Statement
 from fltheory.evidence.truths import Sampling
@@ -62,6 +64,7 @@ class Cell:
         return " / ".join(self.key)
 
 
+@checks_kinds
 def check_regimes(
     statements: Sequence[Statement],
     *,
@@ -104,6 +107,7 @@ def check_regimes(
     >>> cells[0].regime, cells[0].verdict.outcome.name
     ('two clients with one sample', 'HOLDS')
     """
+    validation.probability("family_error_probability", family_error_probability)
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
     _check_quantities(statements, len(pairs), progress)
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))

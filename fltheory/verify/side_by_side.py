@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
@@ -71,6 +72,7 @@ class SideBySide:
     why_not_provable: str = ""
 
 
+@checks_kinds
 def compare(
     setting: Setting,
     statements: Sequence[Statement] | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.weights.deployment import Training
@@ -61,6 +62,7 @@ class ClientWeights(ReadOnlyArrays):
         return lines.getvalue()
 
 
+@checks_kinds
 def for_clients(
     clients: Sequence[str],
     availability: ArrayLike,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.weights.solvers import convergence, newton, total_variation
@@ -62,6 +63,7 @@ class OptimalWeights(ReadOnlyArrays):
         return self.optimization_error + self.bias_error
 
 
+@checks_kinds
 def optimal(
     availability: ArrayLike | TradeOff,
     target_weights: ArrayLike | None = None,

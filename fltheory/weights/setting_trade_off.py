@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.participation import FiniteChain, MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.weights.trade_off import TradeOff
@@ -18,6 +19,7 @@ Chain = Literal["joint", "clients"]
 _MOST_JOINT_STATES = 4096
 
 
+@checks_kinds
 def for_setting(
     problem: QuadraticProblem,
     participation: MarkovOnOff | FiniteChain,

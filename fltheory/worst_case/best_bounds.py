@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.argument_kinds import checks_kinds
 from fltheory.participation import Bernoulli
 from fltheory.participation.base import Participation
 from fltheory.worst_case.methods.averaging import (
@@ -37,6 +38,7 @@ Measured: TypeAlias = Literal["distance", "descent"]
 AnyBound: TypeAlias = Bound | DescentBound | AveragingBound | LyapunovBound
 
 
+@checks_kinds
 def best_bound(
     algorithm: Algorithm | Schedule,
     participation: Participation,
@@ -170,6 +172,7 @@ def _convex(clients: AnyClass) -> ClientClass:
     return clients
 
 
+@checks_kinds
 def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
     """Return a proof in fractions of a bound that `best_bound` found, a little above it.
 

@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history.histories import (
@@ -33,6 +34,7 @@ from fltheory.validation import FloatArray
 _MOST_NUMBERS = 1 << 26
 
 
+@checks_kinds
 def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Trajectory:
     """Compute moments exactly given who takes part in every round, and average them over paths.
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fltheory.algorithms.contract import Schedule
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import RoundOverflowError
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.history.jump_limits import limit_along_chain
@@ -24,6 +25,7 @@ _LARGEST_DIRECT_STATE = 40
 _KRYLOV_TOLERANCE = 1e-13
 
 
+@checks_kinds
 def stationary(setting: Setting) -> StationaryLimit:
     """Compute the limits of the expected errors as the rounds grow.
 

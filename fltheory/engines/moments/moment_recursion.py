@@ -11,6 +11,7 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, in_round
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.probing import Outcomes, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
@@ -40,6 +41,7 @@ Advance = Callable[[FloatArray, FloatArray], None]
 """Takes moments, and rows for those after each of the next rounds."""
 
 
+@checks_kinds
 def exact(
     setting: Setting,
     *,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.random import PCG64, SFC64
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
@@ -30,6 +31,7 @@ _NUMBERS_IN_CHUNK = 1 << 22
 Progress = Callable[[int, int], None]
 
 
+@checks_kinds
 def monte_carlo(
     setting: Setting,
     replicas: int,

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from fltheory.argument_kinds import checks_kinds
+
 
 def module_at(x: Any) -> nn.Module:
     """Return a float64 module whose parameters are the entries of ``x`` (d,): a linear layer.
@@ -24,6 +26,7 @@ def module_at(x: Any) -> nn.Module:
     return module
 
 
+@checks_kinds
 def client_loss(client: Any, module: nn.Module) -> Tensor:
     """Return a client's loss at a module's parameters; ``backward()`` gives its exact gradient.
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.hardware.clients.batches import Batches, Pools
 from fltheory.hardware.clients.local_training import LocalTraining, ServerData
 from fltheory.hardware.clients.sampled_losses import SampledLosses
@@ -70,6 +71,7 @@ class TorchClients:
     torch.Size([1, 10])
     """
 
+    @checks_kinds
     def __init__(
         self,
         module: nn.Module,

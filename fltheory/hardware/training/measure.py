@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.files.whole_file import remove_leftovers, writable
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
@@ -46,6 +47,7 @@ class Measured:
         return of(cell.settings) - (of(cell.baseline) if cell.baseline else 0.0)
 
 
+@checks_kinds
 def measure(
     experiments: Sequence[Experiment],
     out: Path | str,

@@ -6,7 +6,7 @@ And the checks of samples and labels.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -120,6 +120,7 @@ def check_label_shapes(marks: Sequence[NDArray[np.generic]], sizes: Sequence[int
 
 def checked_features(features: Sequence[ArrayLike]) -> list[NDArray[np.floating]]:
     """Return each client's samples (n_i, d), float32 if all are, else float64."""
+    validation.instance_of("features", features, Iterable, "an array a client")
     data = [np.asarray(part) for part in features]
     check_shapes(data)
     for client, part in enumerate(data):
@@ -133,6 +134,7 @@ def checked_labels(
     labels: Sequence[ArrayLike], sizes: list[int], n_classes: int
 ) -> list[NDArray[np.intp]]:
     """Return each client's labels (n_i,), between 0 and ``n_classes - 1``."""
+    validation.instance_of("labels", labels, Iterable, "an array a client")
     marks = [np.asarray(part) for part in labels]
     check_label_shapes(marks, sizes)
     for client, part in enumerate(marks):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.bound_curve import BoundCurve, at_most
 from fltheory.report.figures.bound_figure import figure_of_one, heights
 from fltheory.report.figures.figure_axes import (
@@ -31,6 +32,7 @@ _PANEL_WIDTH = 62
 _GREY = "#555555"
 
 
+@checks_kinds
 def figure(
     shown: BoundCurve
     | Mapping[str, BoundCurve]

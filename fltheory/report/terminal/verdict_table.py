@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.grammar.refutation import Weight
 from fltheory.verify import Outcome, Verdict
@@ -70,6 +71,7 @@ def ratio_text(verdict: Verdict) -> str:
     return f"{verdict.ratio:.3g}"
 
 
+@checks_kinds
 def summary(cells: Sequence[Cell]) -> str:
     """Return how often each verdict was given, in a line.
 

@@ -10,6 +10,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm
 from fltheory.algorithms.table import listed
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.loss_client import LossClient
 from fltheory.testing.conformance.cases.clients import SteppedOnClients
 from fltheory.validation import FloatArray
@@ -20,6 +21,7 @@ BY_SIZE = ("fedavg", "fedprox", "fednova")
 """Algorithms that weigh clients by the size of their data."""
 
 
+@checks_kinds
 def run_of(name: str) -> Run:
     """Return one of the package's algorithms as a ``run``, the reference of the suite.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.testing.conformance.own_runs import Run
 from fltheory.testing.conformance.report import ConformanceError
 from fltheory.testing.conformance.suite import RTOL, check_algorithm, checked_request, laws_of
@@ -55,6 +56,7 @@ class LawCheck:
             raise ConformanceError(report)
 
 
+@checks_kinds
 def conformance_laws(
     name: str,
     *,

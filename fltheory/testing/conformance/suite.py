@@ -11,6 +11,7 @@ from zlib import crc32
 import numpy as np
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -40,6 +41,7 @@ _TOLERANCES = (
 )
 
 
+@checks_kinds
 def check_algorithm(
     run: Run,
     name: str,

@@ -17,6 +17,7 @@ from typing import Any
 
 import sympy as sp
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Inequality, Statement
 from fltheory.engines import Setting
 from fltheory.files.read_file import existing_file
@@ -81,6 +82,7 @@ def _in_a_line(value: Any) -> str:
     return f"{value['name']}({inner})" if "name" in value else inner
 
 
+@checks_kinds
 def certificate(theorem: Statement, refuting: Setting | Witness) -> dict[str, Any]:
     """Return the certificate that a setting refutes a theorem.
 

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
@@ -63,6 +64,7 @@ class RegionMap(ReadOnlyArrays):
         return f"applies {where}on {applies:.1%} of the cells: {shares}"
 
 
+@checks_kinds
 def map_region(
     theorem: Statement,
     setting: Setting | Family,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.statement import Statement
 from fltheory.long_work.progress import Progress
@@ -110,6 +111,7 @@ class _Search(Protocol):
         ...
 
 
+@checks_kinds
 def falsify(
     theorem: Statement | str,
     budget: int | None = None,

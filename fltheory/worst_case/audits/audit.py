@@ -9,6 +9,8 @@ from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
+from fltheory.claims.statement import Statement
 from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
@@ -182,7 +184,7 @@ def audit(
     >>> found.one_round.outcome.name
     'PROVED'
     """
-    form = form_of(theorem)
+    form = _form_of(theorem, client_class, played)
     form.check(theorem, client_class)
     if client_class.mu > 0 and _LARGEST_RATIO * client_class.mu < client_class.L:
         raise ValueError(
@@ -320,6 +322,12 @@ class Threshold:
     refutation: Finding | None
 
 
+@checks_kinds
+def _form_of(theorem: Statement, client_class: AnyClass, played: SafariRound) -> TheoremForm:
+    """Return a theorem's form; whose arguments are of another kind is told first."""
+    return form_of(theorem)
+
+
 def threshold(
     theorem: Theorem,
     client_class: AnyClass,
@@ -364,7 +372,7 @@ def threshold(
     Fraction(1, 8)
     """
     validation.one_of("parameter", parameter, get_args(Parameter))
-    form = form_of(theorem)
+    form = _form_of(theorem, client_class, played)
     form.check(theorem, client_class)
     low, high = exact("first", first), exact("last", last, above=0)
     width = exact("precision", precision, above=0)

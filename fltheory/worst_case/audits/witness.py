@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fltheory.algorithms.contract import CLIENTS
+from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation import UniformSubset
@@ -127,6 +128,7 @@ def _numbers(point: FloatArray) -> str:
     return f"({', '.join(f'{value:.9g}' for value in point)})"
 
 
+@checks_kinds
 def worst_clients(bound: Bound) -> WorstClients:
     """Return the clients for which a bound cannot be improved at its rate.
 

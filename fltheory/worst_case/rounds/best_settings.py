@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
@@ -150,6 +151,7 @@ class BestSettings:
         return self.tried[0]
 
 
+@checks_kinds
 def best_settings(
     client_class: ClientClass,
     *,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fltheory import validation
+from fltheory.argument_kinds import checks_kinds
 from fltheory.files.read_file import toml_of
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings, run_settings
@@ -137,6 +138,7 @@ class _Heading:
             validation.text("notes", note)
 
 
+@checks_kinds
 def read_experiment(path: Path | str, changes: Sequence[str] = ()) -> Experiment:
     """Read an experiment from a TOML file.
 

@@ -9,6 +9,7 @@ import numpy as np
 from rich.markup import escape
 from rich.table import Table
 
+from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.bound_curve import BoundCurve
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
@@ -62,6 +63,7 @@ def weights_summary(found: OptimalWeights) -> str:
     )
 
 
+@checks_kinds
 def weights_figure(
     problem: TradeOff,
     found: OptimalWeights,

@@ -1,0 +1,159 @@
+"""Arguments of public functions are of the kind that their annotation says, or a line tells."""
+
+from __future__ import annotations
+
+import os
+from collections import abc
+from collections.abc import Callable, Mapping
+from functools import cache, wraps
+from inspect import getattr_static, signature
+from pathlib import Path
+from types import FunctionType, NoneType, UnionType
+from typing import Any, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin
+
+import numpy as np
+
+from fltheory.validation import shown
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+
+Kind = tuple[Callable[[Any], bool], str]
+"""Whether a value is of a kind, and what the kind is called."""
+
+
+def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returned]:
+    """Have a function refuse arguments that are of another kind than it is annotated with.
+
+    Objects, texts, callables, and sequences and mappings of them are looked at. Numbers and arrays
+    are not: what they must be is more than a kind, and the function's own to say.
+
+    Raises
+    ------
+    ValueError
+        When the function is called: with the argument, what it must be and what it was.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> @checks_kinds
+    ... def summed(parts: Sequence[Fraction], label: str = "") -> str:
+    ...     return f"{label}{sum(parts)}"
+    >>> from collections.abc import Sequence
+    >>> summed([Fraction(1, 2), Fraction(1, 3)], "sum: ")
+    'sum: 5/6'
+    >>> summed(3)
+    Traceback (most recent call last):
+    ValueError: parts must be a sequence, each a Fraction, got 3
+    """
+    names = tuple(signature(function).parameters)
+
+    @wraps(function)
+    def checked(*given: Given.args, **named: Given.kwargs) -> Returned:
+        kinds = _kinds_of(function)
+        for name, value in (*zip(names, given, strict=False), *named.items()):
+            if name in kinds and not kinds[name][0](value):
+                raise ValueError(f"{name} must be {kinds[name][1]}, got {shown(value)}")
+        return function(*given, **named)
+
+    return checked
+
+
+@cache
+def _kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
+    """Return the kinds of a function's arguments, of those that have one.
+
+    When it is first called, as a module's later names may be in its annotations.
+    """
+    kinds: dict[str, Kind] = {}
+    for name, text in function.__annotations__.items():
+        try:
+            hint = eval(text, function.__globals__) if isinstance(text, str) else text
+        except NameError:  # what only type checkers import
+            continue
+        if name != "return" and (kind := _kind(hint)) is not None:
+            kinds[name] = kind
+    return kinds
+
+
+def _kind(hint: Any) -> Kind | None:
+    """Return the kind that a hint stands for, None for one that is not looked at."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return _one_of([_kind(one) for one in get_args(hint)])
+    if origin is abc.Callable:
+        return callable, "callable"
+    if origin is np.ndarray:
+        return None
+    if isinstance(origin, type) and issubclass(origin, abc.Mapping):
+        return _mapping(_kind(get_args(hint)[1]))
+    if isinstance(origin, type) and issubclass(origin, abc.Iterable):
+        of = [one for one in get_args(hint) if one is not Ellipsis]
+        return _sequence(_kind(of[0]) if len(of) == 1 else None)
+    if hint is NoneType:
+        return lambda value: value is None, "None"
+    return _class(hint) if isinstance(hint, type) and hint is not Any else None
+
+
+def _one_of(kinds: list[Kind | None]) -> Kind | None:
+    known = [kind for kind in kinds if kind is not None]
+    if len(known) < len(kinds):
+        return None
+    return lambda value: any(holds(value) for holds, _ in known), " or ".join(
+        words for _, words in known
+    )
+
+
+def _sequence(item: Kind | None) -> Kind:
+    def holds(value: Any) -> bool:
+        if isinstance(value, str | bytes | type | Mapping) or not hasattr(value, "__iter__"):
+            return False
+        # Only what can be gone through again is gone through.
+        again = isinstance(value, list | tuple)
+        return item is None or not again or all(item[0](one) for one in value)
+
+    return holds, "a sequence" if item is None else f"a sequence, each {item[1]}"
+
+
+def _mapping(item: Kind | None) -> Kind:
+    def holds(value: Any) -> bool:
+        return isinstance(value, Mapping) and (
+            item is None or all(item[0](one) for one in value.values())
+        )
+
+    return holds, "a mapping" if item is None else f"a mapping to what is {item[1]}"
+
+
+def _class(kind: type) -> Kind | None:
+    """Return the kind of the instances of a class; numbers, arrays and paths have their checks."""
+    if issubclass(kind, np.ndarray | Path | os.PathLike) or kind in (int, float, complex, object):
+        return None
+    words = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    if kind is str:
+        return lambda value: isinstance(value, str), "text"
+    if kind is bool:
+        return lambda value: isinstance(value, bool | np.bool_), "True or False"
+    if not getattr(kind, "_is_protocol", False):
+        return lambda value: isinstance(value, kind), words
+    return lambda value: _could_be(value, kind), words
+
+
+def _could_be(value: Any, protocol: type) -> bool:
+    """Whether something has one member of a protocol at least.
+
+    A stranger's object need not have all: what it lacks may never be asked for. Members are looked
+    up without computing them, as some take long.
+    """
+    if isinstance(value, type | FunctionType):
+        return False
+    members = {
+        name
+        for one in protocol.__mro__
+        if one not in (object, Protocol)
+        for name in (*vars(one), *vars(one).get("__annotations__", ()))
+        if not name.startswith("_")
+    }
+    nothing = object()
+    return hasattr(type(value), "__getattr__") or any(
+        getattr_static(value, name, nothing) is not nothing for name in members
+    )
