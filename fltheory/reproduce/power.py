@@ -12,7 +12,6 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TypeAlias, cast
 
 from fltheory import validation
@@ -22,7 +21,7 @@ from fltheory.evidence.verdict import Outcome
 from fltheory.long_work.parallel import rest_as_they_come
 from fltheory.long_work.progress import Progress
 from fltheory.problems import QuadraticProblem
-from fltheory.report.files.result_file import read_results, write_results
+from fltheory.report.files.result_file import ResultFile
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
 from fltheory.sweep.kept import KeptWork
 from fltheory.theorems import Theorem, get, registered
@@ -321,24 +320,5 @@ def _row(name: str, results: Sequence[Judged]) -> str:
     return f"| {name} | {len(results)} | {false} | {found} | {share} |"
 
 
-def write_judged(path: Path, results: Sequence[Judged], plan: Plan) -> None:
-    """Write what has been judged so far, as JSON, in one go."""
-    write_results(path, "judged", results, plan)
-
-
-def read_judged(path: Path, plan: Plan) -> list[Judged]:
-    """Read what was judged before; nothing if there is no such file.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged, or was made with another plan.
-    """
-    return read_results(
-        path,
-        "judged",
-        plan,
-        command="power",
-        plan_of=lambda entry: Plan(**entry),
-        result_of=lambda entry: Judged(**entry),
-    )
+JUDGED = ResultFile("judged", "power", lambda entry: Plan(**entry), lambda entry: Judged(**entry))
+"""The file that a long measurement goes on from."""

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from fltheory.reproduce.power import (
+    JUDGED,
     Judged,
     Plan,
     power_page,
     power_summary,
-    read_judged,
-    write_judged,
 )
 
 RESULTS = [
@@ -41,19 +40,19 @@ def test_page() -> None:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     path, plan = tmp_path / "deep" / "power.json", Plan(500, 1, 2)
-    assert read_judged(path, plan) == []
-    write_judged(path, RESULTS, plan)
-    assert read_judged(path, plan) == RESULTS
+    assert JUDGED.read(path, plan) == []
+    JUDGED.write(path, RESULTS, plan)
+    assert JUDGED.read(path, plan) == RESULTS
     assert [entry.name for entry in path.parent.iterdir()] == ["power.json"]
 
 
 def test_another_plan_or_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "power.json"
-    write_judged(path, RESULTS, Plan(500))
+    JUDGED.write(path, RESULTS, Plan(500))
     with pytest.raises(ValueError, match=r"out must be of the same plan, .*budget=100"):
-        read_judged(path, Plan(100))
+        JUDGED.read(path, Plan(100))
     document = json.loads(path.read_text())
     for damaged in ("{", json.dumps([]), json.dumps({**document, "judged": [{"about": "x"}]})):
         path.write_text(damaged)
         with pytest.raises(ValueError, match="out must be a file that power wrote"):
-            read_judged(path, Plan(500))
+            JUDGED.read(path, Plan(500))

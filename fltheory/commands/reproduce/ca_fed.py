@@ -29,11 +29,10 @@ def command(
     from fltheory.files.whole_file import write_whole
     from fltheory.reproduce.experiments import ca_fed_synthetic as experiments
     from fltheory.reproduce.experiments.experiment_report import (
+        MEASURED,
         experiment_page,
         experiment_summary,
         experiment_tables,
-        read_measured,
-        write_measured,
     )
 
     check_places(out=out, page=page)
@@ -43,8 +42,8 @@ def command(
         experiments.keys(seeds),
         plan,
         out,
-        read=read_measured,
-        write=write_measured,
+        read=MEASURED.read,
+        write=MEASURED.write,
         what="measured rows",
     )
     for table in experiment_tables(results):

@@ -43,15 +43,14 @@ def command(
     from fltheory import theorems as registry
     from fltheory.files.whole_file import write_whole
     from fltheory.reproduce.power import (
+        JUDGED,
         Plan,
         judge_all,
         judge_into,
         keys,
         power_page,
         power_summary,
-        read_judged,
         usual_budget,
-        write_judged,
     )
 
     check_places(out=out, page=page, store=store)
@@ -67,15 +66,15 @@ def command(
                 chosen,
                 plan,
                 out,
-                read=read_judged,
-                write=write_judged,
+                read=JUDGED.read,
+                write=JUDGED.write,
                 what="judged mutants",
             )
         else:
-            others = [one for one in read_judged(out, plan) if one.key not in chosen]
+            others = [one for one in JUDGED.read(out, plan) if one.key not in chosen]
             with shown_progress() as advance:
                 results = judge_into(kept, chosen, plan, progress=advance)
-            write_judged(out, [*others, *results], plan)
+            JUDGED.write(out, [*others, *results], plan)
         print(power_summary(results))
         for result in results:
             if result.is_false and not result.is_found:

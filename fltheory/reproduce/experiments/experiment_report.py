@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 from rich.table import Table
 
-from fltheory.report.files.result_file import read_results, write_results
+from fltheory.report.files.result_file import ResultFile
 from fltheory.reproduce.experiments.ca_fed_synthetic import (
     CHOICES,
     METHODS,
@@ -273,29 +272,6 @@ def _commonest(rates: Sequence[tuple[float, float]]) -> str:
     return f"{client_lr:.2g}, {server_lr:.2g}"
 
 
-def write_measured(path: Path, results: Sequence[Measured], plan: Plan) -> None:
-    """Write what has been measured so far, as JSON, whole or not at all."""
-    write_results(path, "measured", results, plan)
-
-
-def read_measured(path: Path, plan: Plan) -> list[Measured]:
-    """Read what was measured before; nothing if there is no such file.
-
-    Raises
-    ------
-    ValueError
-        If it is damaged, or was made with another plan.
-    """
-    return read_results(
-        path,
-        "measured",
-        plan,
-        command="experiment",
-        plan_of=_plan,
-        result_of=_measured,
-    )
-
-
 def _plan(entry: dict[str, object]) -> Plan:
     return Plan(
         **{name: tuple(part) if isinstance(part, list) else part for name, part in entry.items()}  # type: ignore[arg-type]
@@ -306,3 +282,7 @@ def _measured(entry: dict[str, dict[str, dict[str, float]]]) -> Measured:
     rates = {choice: tuple(pair) for choice, pair in entry["rates"].items()}
     figures = {choice: Figures(**row) for choice, row in entry["figures"].items()}
     return Measured(**{**entry, "rates": rates, "figures": figures})  # type: ignore[arg-type]
+
+
+MEASURED = ResultFile("measured", "experiment", _plan, _measured)
+"""The file that a long measurement goes on from."""

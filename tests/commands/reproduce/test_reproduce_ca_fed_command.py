@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fltheory import reproduce
+from fltheory.reproduce import experiments
 from fltheory.reproduce.experiments import ca_fed_synthetic
 
 QUICK_KEYS = ((0, "Unbiased"), (0, "CA-Fed"))
@@ -28,7 +28,7 @@ def quick_experiment(monkeypatch) -> None:
     changed = {"keys": lambda seeds: QUICK_KEYS, "Plan": plan}
     # Beside the module, in which other processes look for the class of what they are sent.
     stand_in = SimpleNamespace(**{**vars(ca_fed_synthetic), **changed})
-    monkeypatch.setattr(reproduce, "ca_fed_synthetic", stand_in)
+    monkeypatch.setattr(experiments, "ca_fed_synthetic", stand_in)
 
 
 def test_the_experiment_is_run_and_resumed(
@@ -58,7 +58,7 @@ def test_an_interrupted_experiment_says_what_is_kept(
         yield ca_fed_synthetic.measure(chosen[0], plan)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(reproduce.ca_fed_synthetic, "measure_all", one_then_interrupt)
+    monkeypatch.setattr(experiments.ca_fed_synthetic, "measure_all", one_then_interrupt)
     path = tmp_path / "out.json"
     status, _, err = fltheory_command("reproduce", "ca-fed", "--rounds", "4", "--out", str(path))
     assert status == 130

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.report.files.result_file import read_results, write_results
+from fltheory.report.files.result_file import ResultFile
 
 
 @dataclass(frozen=True)
@@ -21,30 +21,22 @@ class Found:
     value: float
 
 
-def read(path: Path, plan: Plan) -> list[Found]:
-    return read_results(
-        path,
-        "found",
-        plan,
-        command="search",
-        plan_of=lambda entry: Plan(**entry),
-        result_of=lambda entry: Found(**entry),
-    )
+FOUND = ResultFile("found", "search", lambda entry: Plan(**entry), lambda entry: Found(**entry))
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     path, results = tmp_path / "found.json", [Found("a", 0.1), Found("b", 1e300)]
-    assert read(path, Plan(3)) == []
-    write_results(path, "found", results, Plan(3))
-    assert read(path, Plan(3)) == results
+    assert FOUND.read(path, Plan(3)) == []
+    FOUND.write(path, results, Plan(3))
+    assert FOUND.read(path, Plan(3)) == results
     assert [entry.name for entry in tmp_path.iterdir()] == ["found.json"]
 
 
 def test_another_plan_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "found.json"
-    write_results(path, "found", [], Plan(3))
+    FOUND.write(path, [], Plan(3))
     with pytest.raises(ValueError, match=r"same plan, Plan\(budget=4\), got Plan\(budget=3\) in"):
-        read(path, Plan(4))
+        FOUND.read(path, Plan(4))
 
 
 @pytest.mark.parametrize(
@@ -61,4 +53,4 @@ def test_a_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "found.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"a file that search wrote, got '.*found.json'"):
-        read(path, Plan(3))
+        FOUND.read(path, Plan(3))

@@ -10,11 +10,10 @@ from rich.console import Console
 
 from fltheory.reproduce.experiments.ca_fed_synthetic import CHOICES, Figures, Measured, Plan
 from fltheory.reproduce.experiments.experiment_report import (
+    MEASURED,
     experiment_page,
     experiment_summary,
     experiment_tables,
-    read_measured,
-    write_measured,
 )
 
 
@@ -83,11 +82,11 @@ def test_tables_and_summary() -> None:
 
 def test_the_file_gives_back_what_was_written(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "out.json"
-    assert read_measured(path, Plan()) == []
-    write_measured(path, RESULTS, Plan())
-    assert read_measured(path, Plan()) == RESULTS
+    assert MEASURED.read(path, Plan()) == []
+    MEASURED.write(path, RESULTS, Plan())
+    assert MEASURED.read(path, Plan()) == RESULTS
     with pytest.raises(ValueError, match="out must be of the same plan"):
-        read_measured(path, Plan(10))
+        MEASURED.read(path, Plan(10))
     path.write_text(path.read_text()[:-20])
     with pytest.raises(ValueError, match="out must be a file that experiment wrote"):
-        read_measured(path, Plan())
+        MEASURED.read(path, Plan())
