@@ -10,6 +10,7 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from fltheory import theorems
+from fltheory.derivations.derivation import Equal
 from fltheory.theorems.fedau import symbols as fedau
 from fltheory.theorems.sa_fl import proof_4
 from fltheory.theorems.sa_fl.symbols import K, L, R, eta_bar, eta_c, eta_s
@@ -47,6 +48,23 @@ def test_what_a_lemma_needs_is_what_is_claimed(statement) -> None:
         if step.label == "needed in (75)" and statement.reading == "repaired":
             expected = margin(sp.Le(2 * eta_c, 1 / (8 * L * K)))
         assert sp.expand(margin(step.claim.claimed) - expected) == 0
+
+
+AT_THE_END = [
+    s
+    for s in WITH_STEPS
+    if getattr(s, "bound", None) is not None
+    and any(step.label.endswith("to the bound") for step in s.derivation.steps)
+]
+
+
+@pytest.mark.parametrize("statement", AT_THE_END, ids=lambda s: f"{s.id} {s.reading}")
+def test_proofs_end_at_the_bound_that_is_checked(statement) -> None:
+    assert len(AT_THE_END) >= 9
+    last = [step for step in statement.derivation.steps if step.label.endswith("to the bound")][-1]
+    end = last.claim.right if isinstance(last.claim, Equal) else last.claim.claimed.gts
+    difference = (end - statement.bound).subs(dict(statement.definitions))
+    assert sp.simplify(sp.expand(difference)) == 0
 
 
 def test_the_sum_of_84_is_what_a_loop_over_rounds_adds_up() -> None:
