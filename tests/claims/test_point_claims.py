@@ -110,6 +110,8 @@ def test_an_order_of_a_claim_without_a_run(power: float, outcome: Outcome) -> No
     assert (trial.applies, trial.refutes) == (True, outcome is Outcome.REFUTED)
     # At R = 1000 the truth is R^power, the bound 1e-6.
     assert trial.ratio == pytest.approx(1000**power * 1e6)
+    # What decays as claimed is no nearer to a refutation for being far above its bound.
+    assert trial.score == pytest.approx(min(trial.ratio, 10 ** (power + 1 - 0.25)))
 
 
 def test_units_are_those_of_quantity_and_bound() -> None:
