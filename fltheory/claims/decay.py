@@ -122,7 +122,7 @@ class DecayClaim(Basis):
     why_not_certified: ClassVar[str] = "an order in the number of samples is not broken by any one"
     searched_where: ClassVar[str] = "met every hypothesis"
     search_raises: ClassVar[str] = "growth over the claimed order in a decade"
-    search_budget: ClassVar[int] = 200
+    search_budget: ClassVar[int] = 100
 
     id: str
     reading: str

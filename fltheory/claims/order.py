@@ -101,7 +101,7 @@ class RateClaim(Statement):
         "met every hypothesis throughout with the bound in the claimed order"
     )
     search_raises: ClassVar[str] = "truth/bound at the end of the decades"
-    search_budget: ClassVar[int] = 200
+    search_budget: ClassVar[int] = 100
 
     def __post_init__(self) -> None:
         check_fields(

@@ -28,7 +28,7 @@ def command(
     budget: Annotated[
         int | None,
         typer.Option(
-            help="Settings to try: 10000 about SAFARI, 500 in a family, 200 of an order, else 1000."
+            help="Settings to try: 10000 about SAFARI, 500 in a family, 100 of an order, else 1000."
         ),
     ] = None,
     seed: Seed = 0,

@@ -146,7 +146,7 @@ def falsify(
         Registered, or one of your own; or the id of a printed one.
     budget : int, optional
         Settings to try, simplification and natural settings not counted: 500 in a family,
-        10,000 about SAFARI, else 1,000, of a claimed order 200.
+        10,000 about SAFARI, else 1,000, of a claimed order 100.
     seed : int
     settings : mapping, optional
         Settings to go out from, by name; those of the theorem's regimes by default. Given,
