@@ -61,7 +61,7 @@ Fate: TypeAlias = Literal["killed", "timed out", "survives"]
 _IMPORTS = "killed by any test of the paper: a module with symbols alone had other nearest tests"
 _CONSERVATIVE = "equivalent: a bound on rounding; what is larger is a bound, too"
 _BETWEEN = "equivalent but where a computed residual is that limit to the last bit"
-_KINDS = "killed by test_symbol_kinds.py, which is new"
+_KINDS = "killed by test_symbols.py, which is new"
 _WRITTEN_ONCE = (
     "killed: what one step gives and the next one takes was written twice, and is not now"
 )

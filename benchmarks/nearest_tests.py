@@ -47,7 +47,7 @@ def nearest_tests(
     files = sorted(near, key=near.__getitem__, reverse=True)[:_FILES]
     cheapest = sorted(reached, key=lambda test: test.seconds)
     come_by = [test for test in cheapest if told & test.places]
-    rest = sorted((t for t in cheapest if t.file in files), key=lambda t: files.index(t.file))
+    rest = [test for test in cheapest if test.file in files]
     chosen: dict[str, float] = {}
     _take(chosen, (test for test in come_by if test.file in files), seconds / 2)
     _take(chosen, come_by, seconds)

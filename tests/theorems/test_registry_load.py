@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
-from fltheory.theorems.registry import ids
+from fltheory.theorems.registry import ids, loaded_files
 from tests.theorems import own
 
 FILE = Path(own.__file__)
@@ -22,6 +22,14 @@ def test_a_file_registers_its_statements() -> None:
     assert [statement.id for statement in loaded] == ["own/true", "own/false"]
     assert theorems.get("own/true") is loaded[0]
     assert ids()[-2:] == ("own/true", "own/false")
+
+
+def test_what_was_loaded_from_files_is_known_with_its_text() -> None:
+    theorems.load(FILE)
+    files = loaded_files()
+    assert files[FILE.stem] == FILE.read_text(encoding="utf-8")
+    files.clear()
+    assert FILE.stem in loaded_files()
 
 
 def test_a_later_statement_takes_the_place_of_an_earlier_one_of_your_own() -> None:

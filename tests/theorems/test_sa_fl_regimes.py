@@ -30,6 +30,12 @@ def test_regimes_of_theorems(identifier: str) -> None:
         assert algorithm.local_steps == (1 if name == "K = 1" else 5)
         assert setting.rounds == lengths.get(name, 300)
         assert np.linalg.norm(setting.x0) == pytest.approx(distances.get(name, 2.0))
+        if identifier == "sa-fl/5":
+            coupled = 4 * algorithm.assist_lr * problem.L / (problem.L + problem.mu)
+            assert algorithm.client_lr * algorithm.local_steps == pytest.approx(coupled, rel=1e-9)
+        else:
+            twice = 2 * algorithm.assist_lr
+            assert algorithm.client_lr * algorithm.local_steps == pytest.approx(twice, rel=1e-9)
         of_units = 10.0 if name == "other units" else 1.0
         noise = 0.0 if name == "noise-free" else 0.5 * of_units
         assert (problem.sigma, problem.server_sigma) == (noise, noise)
