@@ -22,18 +22,21 @@ from fltheory.advice import advise
 from fltheory.advice.gradients_file import ClientGradients
 from fltheory.advice.on_digits import Trained
 from fltheory.advice.rounds import LogRounds, along_the_process
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.curve_samples import CurveSample
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.curve_samples import CurveSample
 from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.engines.observables import ParticipantExcessLoss
 from fltheory.evidence.float_intervals import Intervals
-from fltheory.learnability.erm_sample import sample_erm
-from fltheory.learnability.grid_law import GridLaw
-from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.population import as_population
-from fltheory.learnability.server_assisted import sample_server_assisted, worst_minimiser
+from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
+from fltheory.learnability.empirical_minimiser.grid_law import GridLaw
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser.server_assisted import (
+    sample_server_assisted,
+    worst_minimiser,
+)
+from fltheory.learnability.populations.population import as_population
 from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import MarkovOnOff
 from fltheory.participation.inclusions.like_clients import LikeClients

@@ -17,7 +17,7 @@ AGAIN = "python docs/examples/house.py fltheory docs/house.svg"
 
 
 # One file an algorithm, and a command; and what is still to be sorted.
-LARGER = {"algorithms", "commands", "claims", "learnability"}
+LARGER = {"algorithms", "commands"}
 
 
 def drawing() -> ModuleType:

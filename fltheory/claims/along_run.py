@@ -11,9 +11,9 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.comparison import Comparison
-from fltheory.claims.curve_samples import (
+from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
+from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.shared.curve_samples import (
     CurveSample,
     Drawing,
     Parts,

@@ -8,9 +8,15 @@ from typing import Any
 
 import sympy as sp
 
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.comparison import Comparison
-from fltheory.claims.curve_samples import CurveSample, Drawing, drawn_at, judged_curve, parts_of
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.shared.curve_samples import (
+    CurveSample,
+    Drawing,
+    drawn_at,
+    judged_curve,
+    parts_of,
+)
 from fltheory.claims.statement import Inequality
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.comparison import decided
-from fltheory.claims.curve_samples import Drawing, drawn_at, of_errors
 from fltheory.claims.learning import LearningRegime, of_learning, point_hypotheses
+from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
+from fltheory.claims.shared.comparison import decided
+from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
+from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
-from fltheory.claims.trial import Trial
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate

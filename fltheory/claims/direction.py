@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.comparison import Comparison, unmet
 from fltheory.claims.order import RateClaim
-from fltheory.claims.rate_axis import AxisReading, RateAxis, worst_of
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.comparison import Comparison, unmet
+from fltheory.claims.shared.rate_axis import AxisReading, RateAxis, worst_of
+from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import lost_in
-from fltheory.claims.trial import Trial
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.assertion import Relation

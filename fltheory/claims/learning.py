@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.comparison import BOUND_ROUNDING, decided
-from fltheory.claims.curve_samples import Drawing, drawn_at, judged_curve
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.comparison import BOUND_ROUNDING, decided
+from fltheory.claims.shared.curve_samples import Drawing, drawn_at, judged_curve
+from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
-from fltheory.claims.trial import Trial
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import check_point_hypothesis, evaluate

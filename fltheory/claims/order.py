@@ -12,11 +12,11 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.comparison import Comparison
-from fltheory.claims.curve_samples import Drawing, plain_curve, sides_of
-from fltheory.claims.known_limit import known_limit, vanishes
-from fltheory.claims.rate_axis import (
+from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
+from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
+from fltheory.claims.shared.known_limit import known_limit, vanishes
+from fltheory.claims.shared.rate_axis import (
     AxisReading,
     RateAxis,
     axis_reading,
@@ -24,8 +24,8 @@ from fltheory.claims.rate_axis import (
     worst_hypotheses,
     worst_of,
 )
+from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
-from fltheory.claims.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values

@@ -19,11 +19,11 @@ from typing import Any, ClassVar, Self
 
 import sympy as sp
 
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.comparison import LEAST_EXCESS, Comparison
-from fltheory.claims.curve_samples import CurveSample, Drawing
-from fltheory.claims.named_numbers import check_quantities
-from fltheory.claims.trial import Trial, ratio_of
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison
+from fltheory.claims.shared.curve_samples import CurveSample, Drawing
+from fltheory.claims.shared.named_numbers import check_quantities
+from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides

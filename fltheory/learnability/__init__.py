@@ -2,7 +2,7 @@
 
 from fltheory.learnability.challenge import challenge
 from fltheory.learnability.impossibility import impossibility
-from fltheory.learnability.population import Source
+from fltheory.learnability.populations.population import Source
 from fltheory.learnability.system import FederatedSystem
 
 __all__ = ["FederatedSystem", "Source", "challenge", "impossibility"]

@@ -11,8 +11,8 @@ from typing import TypeAlias
 from fltheory import validation
 from fltheory.learnability.complexity import cited_complexity
 from fltheory.learnability.impossibility import checked_system
-from fltheory.learnability.marginal import Rational, rational, uniform
-from fltheory.learnability.population import Population, Source, as_population, mixture
+from fltheory.learnability.populations.marginal import Rational, rational, uniform
+from fltheory.learnability.populations.population import Population, Source, as_population, mixture
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
 
+from fltheory.claims.shared.statement_units import unit_flags
 from fltheory.claims.statement import Statement
-from fltheory.claims.statement_units import unit_flags
 from fltheory.decimals import fraction_text
 from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation

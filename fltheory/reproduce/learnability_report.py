@@ -11,16 +11,16 @@ import numpy as np
 from rich.table import Table
 
 from fltheory import verify
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.curve_samples import of_draws
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.curve_samples import of_draws
 from fltheory.claims.statement import Statement
 from fltheory.learnability import FederatedSystem, impossibility
 from fltheory.learnability.clients import alike_clients, drawn_clients, split_clients
-from fltheory.learnability.erm_sample import sample_erm
+from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
 from fltheory.learnability.impossibility import Impossibility
-from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.noiseless_sample import sample_noiseless
-from fltheory.learnability.server_assisted import sample_server_assisted
 from fltheory.learnability.system import ServerAssistedSystem
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
@@ -11,7 +10,6 @@ from fltheory.learnability.system import LearningSetting
 from fltheory.theorems.registry import statement_of
 
 
-@checks_kinds
 def check(
     theorem: Statement | str,
     setting: Setting | LearningSetting,

@@ -14,8 +14,8 @@ import numpy as np
 import sympy as sp
 
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.bound_curve import BoundCurve
-from fltheory.claims.curve_samples import Drawing
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.curve_samples import Drawing
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling

@@ -8,9 +8,9 @@ import pytest
 
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.marginal import uniform
-from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.population import as_population
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.populations.marginal import uniform
+from fltheory.learnability.populations.population import as_population
 
 
 def test_values_by_hand() -> None:

@@ -17,7 +17,7 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
-from fltheory.claims.statement_units import unit_flags
+from fltheory.claims.shared.statement_units import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset

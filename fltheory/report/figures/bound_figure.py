@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fltheory.claims.bound_curve import BoundCurve, at_most
+from fltheory.claims.shared.bound_curve import BoundCurve, at_most
 from fltheory.report.figures.figure_axes import (
     PART_STYLES,
     blank,

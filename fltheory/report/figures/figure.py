@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.bound_curve import BoundCurve, at_most
+from fltheory.claims.shared.bound_curve import BoundCurve, at_most
 from fltheory.report.figures.bound_figure import figure_of_one, heights
 from fltheory.report.figures.figure_axes import (
     CURVE_STYLES,

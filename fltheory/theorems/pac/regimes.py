@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from fltheory.claims.learning import LearningRegime
 from fltheory.learnability import Source
-from fltheory.learnability.marginal import Marginal, uniform
-from fltheory.learnability.population import Population, as_population
+from fltheory.learnability.populations.marginal import Marginal, uniform
+from fltheory.learnability.populations.population import Population, as_population
 from fltheory.learnability.system import (
     DisagreementCase,
     PowerOfSize,

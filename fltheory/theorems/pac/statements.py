@@ -30,12 +30,12 @@ from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.erm_sample import sample_erm
-from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.noiseless_sample import sample_noiseless
-from fltheory.learnability.population import Population
-from fltheory.learnability.relation import alpha_bounds, bernstein_constant, relate
-from fltheory.learnability.server_assisted import sample_server_assisted
+from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
+from fltheory.learnability.populations.population import Population
+from fltheory.learnability.populations.relation import alpha_bounds, bernstein_constant, relate
 from fltheory.learnability.system import (
     DisagreementCase,
     PowerOfSize,

@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.comparison import Comparison
+from fltheory.claims.shared.comparison import Comparison
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Outcome
 from fltheory.theorems import Theorem

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from fltheory import validation
+from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Statement
-from fltheory.claims.trial import Trial
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict

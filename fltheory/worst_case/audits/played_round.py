@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
-from fltheory.claims.named_numbers import NUMBERS, formulas_of
+from fltheory.claims.shared.named_numbers import NUMBERS, formulas_of
 from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset

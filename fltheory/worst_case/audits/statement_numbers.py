@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy as sp
 
-from fltheory.claims.named_numbers import NUMBERS, formulas_of
+from fltheory.claims.shared.named_numbers import NUMBERS, formulas_of
 from fltheory.claims.statement import Statement
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.theorems import Theorem

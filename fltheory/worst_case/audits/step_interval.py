@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.named_numbers import NUMBERS
+from fltheory.claims.shared.named_numbers import NUMBERS
 from fltheory.decimals import as_fraction
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import sympy as sp
 
-from fltheory.claims.named_numbers import NUMBERS
+from fltheory.claims.shared.named_numbers import NUMBERS
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
 from fltheory.theorems import BoundedQuantity, Theorem

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.mathtext import MathTextParser
 
 from fltheory import theorems
-from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.report import figure, write_figure
 from fltheory.report.figures.figure_axes import label
 from fltheory.verify import Outcome

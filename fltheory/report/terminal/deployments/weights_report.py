@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fltheory.argument_kinds import checks_kinds
-from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
 from fltheory.report.figures.figure_file import write_figure

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from fltheory.claims.bound_curve import BoundCurve
+from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.report import weights_figure
 from fltheory.report.terminal.deployments.weights_report import (
     weights_summary,

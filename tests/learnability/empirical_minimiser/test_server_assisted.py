@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from scipy.special import ndtri
 
 from fltheory.learnability import Source
-from fltheory.learnability.marginal import uniform
-from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.population import Population, as_population
-from fltheory.learnability.server_assisted import (
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser.server_assisted import (
     best_together,
     draw,
     sample_server_assisted,
     worst_minimiser,
 )
+from fltheory.learnability.populations.marginal import uniform
+from fltheory.learnability.populations.population import Population, as_population
 
 QUANTILE = -float(ndtri(0.5e-10))
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.comparison import Comparison, is_above, unmet
+from fltheory.claims.shared.comparison import Comparison, is_above, unmet
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import (
     SLOPE_IS_MET,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fltheory.learnability.arrays import excess_at
-from fltheory.learnability.population import Population
+from fltheory.learnability.populations.arrays import excess_at
+from fltheory.learnability.populations.population import Population
 from fltheory.validation import FloatArray
 
 
@@ -37,7 +37,7 @@ def sample_noiseless(
     >>> import numpy as np
     >>> from fractions import Fraction
     >>> from fltheory.learnability import Source
-    >>> from fltheory.learnability.population import as_population
+    >>> from fltheory.learnability.populations.population import as_population
     >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
     >>> bool(sample_noiseless(p, [(p, 10**6)], 5, np.random.default_rng(0)).max() < 1e-4)
     True

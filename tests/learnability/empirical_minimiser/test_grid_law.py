@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.erm_sample import sample_erm
-from fltheory.learnability.grid_law import GridLaw
-from fltheory.learnability.marginal import uniform
-from fltheory.learnability.population import Population, as_population
+from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
+from fltheory.learnability.empirical_minimiser.grid_law import GridLaw
+from fltheory.learnability.populations.marginal import uniform
+from fltheory.learnability.populations.population import Population, as_population
 
 HALF = Fraction(1, 2)
 

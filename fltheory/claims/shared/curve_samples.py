@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.bound_curve import BoundCurve, LabelledQuantity, quantity_label
-from fltheory.claims.comparison import Comparison
+from fltheory.claims.shared.bound_curve import BoundCurve, LabelledQuantity, quantity_label
+from fltheory.claims.shared.comparison import Comparison
 from fltheory.engines import Setting, monte_carlo
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS, Trajectory

@@ -18,8 +18,8 @@ from itertools import pairwise
 import numpy as np
 
 from fltheory import validation
-from fltheory.learnability.marginal import Rational, rational
-from fltheory.learnability.population import Population
+from fltheory.learnability.populations.marginal import Rational, rational
+from fltheory.learnability.populations.population import Population
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -46,7 +46,7 @@ class NoiselessLaw(ReadOnlyArrays):
     Examples
     --------
     >>> from fltheory.learnability import Source
-    >>> from fltheory.learnability.population import as_population
+    >>> from fltheory.learnability.populations.population import as_population
     >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
     >>> NoiselessLaw(p, [(p, 2)]).survival(Fraction(1, 4))
     Fraction(7, 8)

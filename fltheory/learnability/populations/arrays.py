@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fltheory.learnability.population import Population
+from fltheory.learnability.populations.population import Population
 from fltheory.validation import FloatArray
 
 

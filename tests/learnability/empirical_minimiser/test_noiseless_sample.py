@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from fltheory.learnability import Source
-from fltheory.learnability.marginal import Marginal, uniform
-from fltheory.learnability.noiseless import NoiselessLaw
-from fltheory.learnability.noiseless_sample import sample_noiseless
-from fltheory.learnability.population import as_population
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.populations.marginal import Marginal, uniform
+from fltheory.learnability.populations.population import as_population
 
 HALF = Fraction(1, 2)
 WHOLE = as_population(Source(uniform(0, 1), HALF))

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from fltheory.algorithms import FedAvg, Harmonic, Scheduled
-from fltheory.claims.known_limit import known_limit, vanishes
+from fltheory.claims.shared.known_limit import known_limit, vanishes
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.learnability.arrays import excess_at
-from fltheory.learnability.population import Population, mixture
+from fltheory.learnability.populations.arrays import excess_at
+from fltheory.learnability.populations.population import Population, mixture
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

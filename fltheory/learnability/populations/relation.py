@@ -19,9 +19,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from fltheory.learnability.arrays import disagreement_at, excess_at
-from fltheory.learnability.marginal import Rational, rational
-from fltheory.learnability.population import Number, Population, Source
+from fltheory.learnability.populations.arrays import disagreement_at, excess_at
+from fltheory.learnability.populations.marginal import Rational, rational
+from fltheory.learnability.populations.population import Number, Population, Source
 from fltheory.validation import FloatArray
 
 _PIECES = 1200
@@ -61,7 +61,7 @@ def relate(target: Population, training: Population) -> Relation:
     Examples
     --------
     >>> from fltheory.learnability import Source
-    >>> from fltheory.learnability.population import as_population
+    >>> from fltheory.learnability.populations.population import as_population
     >>> p = as_population(Source.uniform(0, 1, Fraction(1, 2)))
     >>> q = as_population(Source.uniform(0, Fraction(1, 2), Fraction(1, 2)))
     >>> relate(p, q).broken_at  # Q ends at the target: it cannot tell 1/2 from 1

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from fltheory import validation
-from fltheory.learnability.arrays import disagreement_at, excess_at
-from fltheory.learnability.population import Population
+from fltheory.learnability.populations.arrays import disagreement_at, excess_at
+from fltheory.learnability.populations.population import Population
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

@@ -20,7 +20,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from fltheory.learnability.marginal import Marginal, Rational, check_weights, rational, uniform
+from fltheory.learnability.populations.marginal import (
+    Marginal,
+    Rational,
+    check_weights,
+    rational,
+    uniform,
+)
 from fltheory.validation import FloatArray
 
 Number: TypeAlias = Fraction | float

@@ -1,0 +1,1 @@
+"""What several kinds of claim stand on: comparing, drawing, trying settings, known limits."""

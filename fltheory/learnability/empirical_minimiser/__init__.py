@@ -1,0 +1,1 @@
+"""The law of the empirical minimiser's error: exact for thresholds, and drawn."""

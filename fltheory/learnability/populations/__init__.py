@@ -1,0 +1,1 @@
+"""Laws of labelled points, what they have in common, and how far apart two of them are."""
