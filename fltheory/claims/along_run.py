@@ -30,7 +30,7 @@ from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS
-from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_along
+from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_along
 from fltheory.evidence.evaluation import (
     check_hypothesis,
     constants_of,
@@ -212,9 +212,9 @@ class Theorem(Inequality):
             ),
         )
 
-    def enclosed(self, setting: Setting) -> EnclosedSides:
+    def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
         """Return both sides enclosed; NotEnclosedError says what in them is not."""
-        return enclosed_along(self, setting)
+        return enclosed_along(self, setting, most)
 
     def verdict_and_curve(
         self, setting: Setting | LearningSetting, sampling: Sampling

@@ -20,7 +20,7 @@ from fltheory.claims.shared.curve_samples import (
 from fltheory.claims.statement import Inequality
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
-from fltheory.evidence.enclosed_check import EnclosedSides, enclosed_at_point
+from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_at_point
 from fltheory.evidence.evaluation import (
     check_point_hypothesis,
     constants_of,
@@ -100,7 +100,7 @@ class PointClaim(Inequality):
             ),
         )
 
-    def enclosed(self, setting: Setting) -> EnclosedSides:
+    def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
         """Return both sides enclosed; NotEnclosedError says what in them is not."""
         return enclosed_at_point(self, setting)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import sympy as sp
@@ -18,8 +18,10 @@ from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
 from fltheory.claims.shared.known_limit import known_limit, vanishes
 from fltheory.claims.shared.rate_axis import (
     AxisReading,
+    EnclosedSlopes,
     RateAxis,
     axis_reading,
+    evidence_of,
     slope,
     worst_hypotheses,
     worst_of,
@@ -28,11 +30,15 @@ from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.claims.statement import Inequality, Statement, lost_in, of_runs
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
+from fltheory.evidence.enclosed_check import AFFORDABLE, enclosed_on
 from fltheory.evidence.evaluation import constants_of, evaluate, theorem_values
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import (
     SLOPE_IS_MET,
     SLOPE_IS_MISSED,
+    Grade,
+    HypothesisCheck,
     Outcome,
     Verdict,
 )
@@ -42,6 +48,10 @@ from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
+
+_MOST_ROUNDS_AT_A_POINT = 500
+_WORK_A_VALUE = AFFORDABLE / 40
+"""What a run may cost to be enclosed at one value of a variable, of which there are up to ten."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +252,7 @@ class RateClaim(Statement):
             theorem=self.id,
             reading=self.reading,
             outcome=worst.outcome,
-            evidence=worst.evidence,
+            evidence=evidence_of(worst, readings),
             truth=worst.truth_slope,
             bound=worst.claimed_slope,
             hypotheses=worst.hypotheses,
@@ -308,6 +318,57 @@ def _read_axis(
     grid = claim.values(axis, setting)
     settings = [axis.schedule(setting, value) for value in grid]
     theorem = claim.theorem
-    comparisons = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
+    computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
     orders = [float(evaluate(axis.order, theorem.constants(one))) for one in settings]
-    return axis_reading(axis, grid, comparisons, orders, claim.limit_along(axis, settings))
+    comparisons, slopes = _enclosed(claim, axis, setting, computed)
+    limit = claim.limit_along(axis, settings)
+    return axis_reading(axis, grid, comparisons, orders, limit, slopes)
+
+
+def _enclosed(
+    claim: RateClaim, axis: RateAxis, setting: Setting, computed: Sequence[Comparison]
+) -> tuple[Sequence[Comparison], EnclosedSlopes | None]:
+    """Enclose both sides and the order at every value; return what is computed if one is not."""
+    if any(one.evidence.grade is not Grade.FLOAT64 for one in computed):
+        return computed, None
+    try:
+        return _enclosed_everywhere(claim, axis, setting, computed)
+    except NotEnclosedError as error:
+        evidence = [replace(one.evidence, why_not_exact=str(error)) for one in computed]
+        pairs = zip(computed, evidence, strict=True)
+        return [replace(one, evidence=why) for one, why in pairs], None
+
+
+def _enclosed_everywhere(
+    claim: RateClaim, axis: RateAxis, setting: Setting, computed: Sequence[Comparison]
+) -> tuple[list[Comparison], EnclosedSlopes]:
+    hypotheses = (*claim.theorem.hypotheses, *axis.hypotheses)
+    theorem: Inequality = replace(cast(Any, claim.theorem), hypotheses=hypotheses)
+    grid = claim.values(axis, setting)
+    settings = [axis.schedule(setting, value) for value in grid]
+    if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
+        raise NotEnclosedError("what is no run's, over so many rounds at every value of a variable")
+    within = partial(theorem.enclosed, most=_WORK_A_VALUE)
+    found: list[Comparison] = []
+    for one, at_value in zip(computed, settings, strict=True):
+        found.append(one.or_enclosed(claim.id, within, at_value))
+        if found[-1].enclosed is None:
+            raise NotEnclosedError(found[-1].evidence.why_not_exact)
+        _check_the_same_hold(one.hypotheses, found[-1].hypotheses)
+    orders = [enclosed_on(theorem, one, axis.order) for one in settings]
+    slopes = EnclosedSlopes.of(grid, [one.enclosed for one in found if one.enclosed], orders)
+    if slopes is None:
+        raise NotEnclosedError("the slope of what is not surely above zero and finite")
+    return found, slopes
+
+
+def _check_the_same_hold(
+    computed: Sequence[HypothesisCheck], enclosed: Sequence[HypothesisCheck]
+) -> None:
+    """Raise NotEnclosedError for an equation that holds but for rounding.
+
+    A schedule of step sizes has roots in it, and no fraction is one.
+    """
+    for one, other in zip(computed, enclosed, strict=True):
+        if one.holds != other.holds:
+            raise NotEnclosedError(f"the hypothesis '{one.name}', which holds but for rounding")

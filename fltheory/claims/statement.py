@@ -26,7 +26,7 @@ from fltheory.claims.shared.named_numbers import check_quantities
 from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
-from fltheory.evidence.enclosed_check import EnclosedSides
+from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides
 from fltheory.evidence.evaluation import (
     check_point_hypothesis,
     constants_of,
@@ -308,8 +308,15 @@ class Inequality(Basis):
         """Evaluate both sides, the hypotheses, and further ones, on a setting."""
 
     @abstractmethod
-    def enclosed(self, setting: Setting) -> EnclosedSides:
-        """Return both sides enclosed; NotEnclosedError says what in them is not."""
+    def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
+        """Return both sides enclosed; NotEnclosedError says what in them is not.
+
+        Parameters
+        ----------
+        setting : Setting
+        most : float
+            Units of `Work` that a run may cost.
+        """
 
     def hypotheses_without_run(
         self, setting: Setting, extra_hypotheses: tuple[Hypothesis, ...] = ()

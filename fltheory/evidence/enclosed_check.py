@@ -80,29 +80,33 @@ class EnclosedSides:
         return self.below is not None and all(h.holds is not None for h in self.hypotheses)
 
 
-def affordable_trajectory(setting: Setting, observe: Sequence[Observable]) -> Trajectory:
+def affordable_trajectory(
+    setting: Setting, observe: Sequence[Observable], most: float = AFFORDABLE
+) -> Trajectory:
     """Return the enclosed trajectory of a setting.
 
-    A run may cost 2e6 units of `Work`, about two seconds on an idle core. They are counted while
-    it runs, as nothing tells beforehand how many histories an algorithm that counts will have, or
-    how many digits a run loses.
+    A run may cost ``most`` units of `Work`, by default 2e6, about two seconds on an idle core. They
+    are counted while it runs, as nothing tells beforehand how many histories an algorithm that
+    counts will have, or how many digits a run loses.
 
     Raises
     ------
     NotEnclosedError
         Where it cannot be had, or costs too much.
     """
-    found = _affordable_trajectory(setting, tuple(observe))
+    found = _affordable_trajectory(setting, tuple(observe), most)
     if isinstance(found, str):
         raise NotEnclosedError(found)
     return found
 
 
 @lru_cache(maxsize=32)
-def _affordable_trajectory(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | str:
+def _affordable_trajectory(
+    setting: Setting, observe: tuple[Observable, ...], most: float
+) -> Trajectory | str:
     # What went wrong is returned, not raised, so that it is kept: to find it may take seconds.
     try:
-        return enclosed_trajectory(setting, observe, Work(AFFORDABLE))
+        return enclosed_trajectory(setting, observe, Work(most))
     except (NotAffineError, InexactRoundError) as error:
         return f"the run: {error}"
 
@@ -183,15 +187,15 @@ def _at_most(value: Value, bound: Value) -> bool | None:
     return relation_holds(sp.Le(sp.Symbol("truth"), sp.Symbol("bound")), value, bound)
 
 
-def enclosed_along(theorem: _AlongRun, setting: Setting) -> EnclosedSides:
-    """Return both sides of an inequality along a run.
+def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
+    """Return both sides of an inequality along a run, which may cost so many units of `Work`.
 
     Raises
     ------
     NotEnclosedError
         Where something in them cannot be enclosed; the message says what.
     """
-    trajectory = affordable_trajectory(setting, _observed(theorem, setting))
+    trajectory = affordable_trajectory(setting, _observed(theorem, setting), most)
     if trajectory.diverged_at is not None and theorem.round_symbols:
         raise NotEnclosedError("what a hypothesis says of rounds that overflow")
     left = _OfRun(theorem.quantity, theorem.round_symbols, trajectory)
@@ -274,6 +278,22 @@ def _given_constants(
 ) -> Mapping[sp.Symbol, Any]:
     with Balls(bits).in_use():
         return constants(_twin(setting, bits))
+
+
+def enclosed_on(claim: WithConstants, setting: Setting, expression: sp.Expr) -> Value:
+    """Return an expression in a statement's symbols, enclosed on a setting.
+
+    Raises
+    ------
+    NotEnclosedError
+        Where a symbol is a float that something was rounded to.
+    """
+    with Balls(_BITS[0]).in_use():
+        try:
+            given = _given_constants(claim.constants, setting, ctx.prec)
+            return _value_or_nan(Evaluation(enclosed_constants(claim, given)), expression)
+        except (NotAffineError, InexactRoundError, TypeError, ZeroDivisionError) as error:
+            raise NotEnclosedError(str(error)) from error
 
 
 def enclosed_constants(

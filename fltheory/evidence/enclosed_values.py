@@ -286,3 +286,11 @@ def half_width(value: Value) -> float:
 def ball(centre: float, radius: float) -> Value:
     """Return the ball of all numbers so close to a number."""
     return centre if math.isinf(centre) else arb(centre, radius)
+
+
+def ends(value: arb) -> tuple[float, float]:
+    """Return floats below and above a ball; infinite ones where it is not finite."""
+    if not value.is_finite():
+        return -math.inf, math.inf
+    centre, radius = middle(value), half_width(value)
+    return math.nextafter(centre - radius, -math.inf), math.nextafter(centre + radius, math.inf)

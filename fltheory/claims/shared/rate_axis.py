@@ -9,13 +9,17 @@ from itertools import pairwise
 
 import numpy as np
 import sympy as sp
+from flint import arb
 
 from fltheory.claims.shared.comparison import Comparison, is_above, unmet
 from fltheory.engines import Setting
+from fltheory.evidence.enclosed_check import EnclosedSides
+from fltheory.evidence.enclosed_values import Value, ball, ends
 from fltheory.evidence.verdict import (
     SLOPE_IS_MET,
     SLOPE_IS_MISSED,
     Evidence,
+    Grade,
     HypothesisCheck,
     Outcome,
 )
@@ -78,7 +82,7 @@ class AxisReading:
     """What one axis of a claimed order shows over three decades.
 
     ``limit`` is what the truth is known to tend to at least, where the claimed order vanishes;
-    zero where that is not known.
+    zero where that is not known. ``slopes`` are enclosed where all that they are read off is.
     """
 
     axis: RateAxis
@@ -90,6 +94,7 @@ class AxisReading:
     claimed_slope: float
     slope_ends: tuple[float, float] | None = None
     limit: float = 0.0
+    slopes: EnclosedSlopes | None = None
 
     @property
     def hypotheses(self) -> tuple[HypothesisCheck, ...]:
@@ -104,10 +109,10 @@ class AxisReading:
             return settled
         if self.limit > 0:
             return Outcome.REFUTED
-        lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
-        if upper - self.claimed_slope <= SLOPE_IS_MET:
+        lower, upper = self._excess
+        if upper <= SLOPE_IS_MET:
             return Outcome.HOLDS
-        missed = lower - self.claimed_slope >= SLOPE_IS_MISSED
+        missed = lower >= SLOPE_IS_MISSED
         return Outcome.REFUTED if missed and self.is_left_by_the_truth else Outcome.UNDECIDED
 
     @property
@@ -118,8 +123,18 @@ class AxisReading:
         claimed order; a bound with unknown constants is none to be above of.
         """
         last = self.comparisons[-1]
+        if self.slopes is not None and last.enclosed is not None:
+            return self.slopes.excess_of_bound[1] <= SLOPE_IS_MET and last.enclosed.below is False
         as_claimed = self.bound_slope - self.claimed_slope <= SLOPE_IS_MET
         return as_claimed and is_above(last.interval[0], last.bound)
+
+    @property
+    def _excess(self) -> tuple[float, float]:
+        """Return between what the truth's slope exceeds the claimed one."""
+        if self.slopes is not None:
+            return self.slopes.excess_of_truth
+        lower, upper = self.slope_ends or (self.truth_slope, self.truth_slope)
+        return lower - self.claimed_slope, upper - self.claimed_slope
 
     @property
     def evidence(self) -> Evidence:
@@ -129,6 +144,10 @@ class AxisReading:
             seen = f"the truth's is known, hypotheses are {seen}"
         scope = f"an order is a limit: {seen}"
         found = replace(self.comparisons[-1].evidence, scope=scope)
+        if self.slopes is not None:
+            lower, upper = self.slopes.of_truth
+            error = max(self.truth_slope - lower, upper - self.truth_slope)
+            return replace(found, error=math.nextafter(error, math.inf))
         if self.slope_ends is None:
             return found
         lower, upper = self.slope_ends
@@ -156,6 +175,44 @@ class AxisReading:
             f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
             f"{bound}claimed {self.claimed_slope:+.2f}{limit}"
         )
+
+
+@dataclass(frozen=True)
+class EnclosedSlopes:
+    """Slopes over the last decade, and by what they exceed the claimed one; all are enclosed.
+
+    Attributes
+    ----------
+    of_truth, excess_of_truth, excess_of_bound : pair of float
+        Both ends of an interval; of a bound that has no slope, infinite.
+    """
+
+    of_truth: tuple[float, float]
+    excess_of_truth: tuple[float, float]
+    excess_of_bound: tuple[float, float]
+
+    @classmethod
+    def of(
+        cls, grid: Sequence[int], sides: Sequence[EnclosedSides], orders: Sequence[Value]
+    ) -> EnclosedSlopes | None:
+        """Return them; None where a truth or an order is not surely above zero."""
+        truth = enclosed_slope(grid, [ball(one.truth, one.truth_error) for one in sides])
+        bound = enclosed_slope(grid, [ball(one.bound, one.bound_error) for one in sides])
+        claimed = enclosed_slope(grid, orders)
+        if not (truth.is_finite() and claimed.is_finite()):
+            return None
+        return cls(ends(truth), ends(truth - claimed), ends(bound - claimed))
+
+
+def enclosed_slope(grid: Sequence[int], values: Sequence[Value]) -> arb:
+    """Return the slope that `slope_of_last_decade` fits, enclosed; not finite where it has none."""
+    last = [place for place, value in enumerate(grid) if 10 * value >= grid[-1]]
+    logs = [arb(grid[place]).log() for place in last]
+    middle = sum(logs, arb(0)) / len(logs)
+    spread = sum(((one - middle) ** 2 for one in logs), arb(0))
+    heights = [arb(values[place]).log() for place in last]
+    pairs = zip(logs, heights, strict=True)
+    return sum(((one - middle) * height for one, height in pairs), arb(0)) / spread
 
 
 def slope_of_last_decade(
@@ -203,12 +260,30 @@ def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
     return min(readings, key=lambda reading: _FROM_WORST.index(reading.outcome))
 
 
+def evidence_of(worst: AxisReading, readings: Sequence[AxisReading]) -> Evidence:
+    """Return the evidence for a verdict: one axis can break a claim, and all of them hold it."""
+    evidence = worst.evidence
+    if worst.outcome is not Outcome.HOLDS:
+        return evidence
+    weakest = max((one.evidence for one in readings), key=lambda one: list(Grade).index(one.grade))
+    if weakest.grade is evidence.grade:
+        return evidence
+    return replace(
+        evidence,
+        grade=weakest.grade,
+        error_probability=weakest.error_probability,
+        replicas=weakest.replicas,
+        why_not_exact=weakest.why_not_exact,
+    )
+
+
 def axis_reading(
     axis: RateAxis,
     grid: Sequence[int],
     comparisons: Sequence[Comparison],
     orders: Sequence[float],
     limit: float,
+    slopes: EnclosedSlopes | None = None,
 ) -> AxisReading:
     """Return what an axis shows, given both sides and the claimed order at each of its values."""
     return AxisReading(
@@ -221,6 +296,7 @@ def axis_reading(
         claimed_slope=slope(grid, orders),
         slope_ends=slope_ends(grid, comparisons),
         limit=limit,
+        slopes=slopes,
     )
 
 
