@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import abc
 from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from functools import wraps
 from inspect import getattr_static, signature
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
@@ -47,10 +47,13 @@ def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returne
     ValueError: parts must be a sequence, each a Fraction, got 3
     """
     names = tuple(signature(function).parameters)
+    kinds: Mapping[str, Kind] | None = None
 
     @wraps(function)
     def checked(*given: Given.args, **named: Given.kwargs) -> Returned:
-        kinds = _kinds_of(function)
+        nonlocal kinds
+        if kinds is None:  # a module's later names may be in its annotations
+            kinds = _kinds_of(function)
         for name, value in (*zip(names, given, strict=False), *named.items()):
             if name in kinds and not kinds[name][0](value):
                 raise ValueError(f"{name} must be {kinds[name][1]}, got {shown(value)}")
@@ -59,12 +62,8 @@ def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returne
     return checked
 
 
-@cache
 def _kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
-    """Return the kinds of a function's arguments, of those that have one.
-
-    When it is first called, as a module's later names may be in its annotations.
-    """
+    """Return the kinds of a function's arguments, of those that have one."""
     kinds: dict[str, Kind] = {}
     for name, text in function.__annotations__.items():
         try:

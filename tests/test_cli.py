@@ -160,12 +160,16 @@ def test_figures_have_two_formats(fltheory_command, command) -> None:
     assert (status, err) == (2, "fltheory: out must end in .png or .svg, got 'figure.pdf'\n")
 
 
-@pytest.mark.parametrize("name", ["falsify", "map"])
-def test_what_is_about_runs_declines(fltheory_command, name: str) -> None:
-    options = ("--regime", "half take part") if name == "map" else ()
-    status, _, err = fltheory_command(name, "pac/1", *options)
+def test_what_is_about_runs_declines(fltheory_command) -> None:
+    status, _, err = fltheory_command("map", "pac/1", "--regime", "half take part")
     assert status == 2
     assert "pac/1" in err
+
+
+def test_what_no_setting_can_refute_is_not_searched(fltheory_command) -> None:
+    status, _, err = fltheory_command("falsify", "fedar/1")
+    assert status == 2
+    assert "theorem must be one that a setting can refute, got fedar/1" in err
 
 
 @pytest.mark.usefixtures("own_theorems_forgotten")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fltheory.argument_kinds import checks_kinds
-
 if TYPE_CHECKING:
     from fltheory.claims.statement import Statement
     from fltheory.verify.baseline import Baseline, Record
@@ -19,7 +17,6 @@ Properties = Sequence[tuple[str, object]]
 _COLUMNS = ("theorem", "reading", "regime", "verdict", "evidence", "truth/bound", "what failed")
 
 
-@checks_kinds
 def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     """Return a mark that runs a test on each statement in each of its regimes.
 

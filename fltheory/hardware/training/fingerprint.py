@@ -17,7 +17,9 @@ import fltheory
 _ROOT = Path(fltheory.__file__).parent
 _COMPUTING = (
     "algorithms",
+    "argument_kinds.py",
     "engines/simulation.py",
+    "files/tables.py",
     "hardware",
     "logs/availability_log.py",
     "logs/played_log.py",

@@ -405,7 +405,7 @@ def specification(name: str) -> Specification:
         For an unknown name; the message lists those that exist.
     """
     known = name.lower() if isinstance(name, str) else name
-    if known not in SPECIFICATIONS:
+    if not isinstance(known, str) or known not in SPECIFICATIONS:
         raise ValueError(f"name must be one of {', '.join(SPECIFICATIONS)}, got {name!r}")
     return SPECIFICATIONS[known]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
@@ -11,7 +11,6 @@ from zlib import crc32
 import numpy as np
 
 from fltheory import validation
-from fltheory.argument_kinds import checks_kinds
 from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -41,7 +40,6 @@ _TOLERANCES = (
 )
 
 
-@checks_kinds
 def check_algorithm(
     run: Run,
     name: str,
@@ -179,6 +177,8 @@ def laws_of(name: str, named: Collection[str] | None = None) -> list[Law]:
     one = specification(name)
     if isinstance(named, str):
         raise ValueError(f"laws must be a list of names, got the string {named!r}")
+    if named is not None and not isinstance(named, Iterable):
+        raise ValueError(f"laws must be a list of names, got {named!r}")
     known = {law.name: law for law in LAWS.values() if law.applies(one)}
     for law in named or ():
         if law not in known:

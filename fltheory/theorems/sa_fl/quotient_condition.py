@@ -25,7 +25,7 @@ def clearing_steps(condition: Relational, domain: tuple[Relational, ...]) -> tup
     """Return the steps between ``q <= 1/(1 + N/D)`` and ``q (N + D) <= D``, both ways."""
     over, under = quotient(condition)
     cleared = sp.Le(condition.lhs * (over + under), under)
-    positive = sp.Gt(under, 0)
+    positive = sp.Gt(under, 0, evaluate=False)
     return (
         Step(
             "clearing the fraction",
@@ -33,7 +33,7 @@ def clearing_steps(condition: Relational, domain: tuple[Relational, ...]) -> tup
             Implied(
                 given=(condition,),
                 claimed=cleared,
-                domain=(*domain, positive, sp.Gt(over + under, 0)),
+                domain=(*domain, positive, sp.Gt(over + under, 0, evaluate=False)),
                 multipliers=(over + under,),
             ),
         ),
