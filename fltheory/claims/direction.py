@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from fltheory.claims.shared.rate_axis import AxisReading, RateAxis, worst_of
 from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import lost_in
 from fltheory.engines import Setting
+from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.grammar.assertion import Relation
 
@@ -46,11 +47,18 @@ class DirectionClaim(RateClaim):
         super().__post_init__()
         if len(self.axes) != 1:
             raise ValueError(f"axes of the claim {self.id!r} must be one, got {len(self.axes)}")
+        order = self.axes[0].order
+        if not order.free_symbols:
+            raise ValueError(f"order of the claim {self.id!r} must grow or fall, got {order}")
 
     @property
     def why_not_searched(self) -> str:
         """Which hypotheses are lost; a direction needs no bound."""
         return lost_in(self.theorem)
+
+    def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
+        """Return the claimed course, of which only the ends are compared: any values will do."""
+        return [float(evaluate(axis.order, one)) for one in values]
 
     def limit_along(self, axis: RateAxis, settings: Sequence[Setting]) -> float:
         """Return zero: what a truth tends to says nothing of where it goes."""

@@ -174,6 +174,22 @@ class RateClaim(Statement):
     def _along(self, axis: RateAxis, setting: Setting) -> list[Setting]:
         return [axis.schedule(setting, value) for value in self.values(axis, setting)]
 
+    def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
+        """Return the claimed order, given what all symbols are worth at each of its values.
+
+        Raises
+        ------
+        ValueError
+            If it claims nothing: an order that does not end above 0 bounds no truth.
+        """
+        orders = [float(evaluate(axis.order, one)) for one in values]
+        if orders[-1] <= 0:
+            raise ValueError(
+                f"order of the axis of {axis.variable} must end above 0, got {axis.order} = "
+                f"{orders[-1]:g}"
+            )
+        return orders
+
     def limit_along(self, axis: RateAxis, settings: Sequence[Setting]) -> float:
         """Return what the truth is known to tend to at least, where the claimed order vanishes.
 
@@ -195,12 +211,13 @@ class RateClaim(Statement):
     def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
         grid, theorem = self.values(axis, setting), self.theorem
         settings = self._along(axis, setting)
+        values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
+        # Before the hypotheses: what claims nothing is told even where none of them is met.
+        orders = self.orders_along(axis, values)
         without_run = [theorem.hypotheses_without_run(one, axis.hypotheses) for one in settings]
         checks = worst_hypotheses(without_run)
         if not all(check.holds for check in checks):
             return Trial.unmet(checks)
-        values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
-        orders = [float(evaluate(axis.order, one)) for one in values]
         limit = self.limit_along(axis, settings)
         of_run = {item.symbol for item in theorem.round_symbols}
         if not limit and not of_run & theorem.bound.free_symbols:
@@ -319,7 +336,7 @@ def _read_axis(
     settings = [axis.schedule(setting, value) for value in grid]
     theorem = claim.theorem
     computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
-    orders = [float(evaluate(axis.order, theorem.constants(one))) for one in settings]
+    orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
     comparisons, slopes = _enclosed(claim, axis, setting, computed)
     limit = claim.limit_along(axis, settings)
     return axis_reading(axis, grid, comparisons, orders, limit, slopes)

@@ -91,6 +91,13 @@ def test_it_is_searched_by_its_step_that_is_nearest_to_going_the_other_way() -> 
     assert "R = 1, 2, 5: " in found.effort
 
 
+def test_an_order_that_is_one_number_is_no_direction() -> None:
+    with pytest.raises(
+        ValueError, match="order of the claim 'test/falls' must grow or fall, got 1"
+    ):
+        replace(FALLS, axes=(replace(FALLS.axes[0], order=sp.Integer(1)),))
+
+
 def test_what_rests_on_a_lost_hypothesis_is_not_searched() -> None:
     with pytest.raises(ValueError, match=r"got fedar/weight \(printed\): nothing .* meet 'psi"):
         falsify(fedar.WEIGHT, 1)

@@ -53,10 +53,17 @@ def _differ_in_rounds_alone(one: Setting, other: Setting) -> bool:
 
 
 def vanishes(order: sp.Expr, variable: sp.Symbol, values: Mapping[sp.Symbol, float]) -> bool:
-    """Tell whether a claimed order tends to zero as its variable grows, all else as it is."""
+    """Tell whether a claimed order tends to zero as its variable grows, all else as it is.
+
+    False, too, where SymPy cannot find its limit, as of some maxima and cases: nothing is then
+    known of it, and slopes decide.
+    """
     known: dict[Any, Any] = {
         symbol: value
         for symbol, value in values.items()
         if symbol != variable and symbol in order.free_symbols
     }
-    return bool(sp.limit(order.subs(known), variable, sp.oo) == 0)
+    try:
+        return bool(sp.limit(order.subs(known), variable, sp.oo) == 0)
+    except (NotImplementedError, TypeError, ValueError):
+        return False

@@ -153,13 +153,22 @@ class SettingSearch:
         return FoundSetting(found.origin, found.setting, found.trial.remark, verdict)
 
     def attempts(self) -> Iterator[int]:
-        """Try settings, the given ones first, until the budget is spent; yield how many so far."""
+        """Try settings, the given ones first, until the budget is spent; yield how many so far.
+
+        Raises
+        ------
+        ValueError
+            At the end, if the statement could be evaluated nowhere: what it said of the first.
+        """
         for origin, setting in list(self._starts.items())[: self._budget]:
             self._take(_tried(self._statement, origin, setting))
             yield self.tried
         while self.tried < self._budget:
             self._take(self._changed())
             yield self.tried
+        if not self._known and self._budget >= len(self._starts):
+            # "No refutation found" would hide that nothing was looked at.
+            self._statement.trial(next(iter(self._starts.values())), _SAMPLING)
 
     def _changed(self) -> _Tried | None:
         """Return a change that the statement speaks of, if one is soon found."""

@@ -90,6 +90,37 @@ def test_an_order_with_a_floor_does_not_vanish() -> None:
     assert vanishes(C / R + eta, R, {R: 5.0, C: 2.0, eta: 0.0})
 
 
+@pytest.mark.parametrize(
+    "order", [sp.Max(1 / R, 1 / sp.sqrt(R)), sp.Piecewise((1, R < 5), (1 / R, True))]
+)
+def test_an_order_whose_limit_is_not_found_is_judged_by_slopes(order: sp.Expr) -> None:
+    """The variance stays at 1/3, and a bound of unknown constant refutes nothing."""
+    claim = replace(CLAIM, axes=(replace(AXIS, order=order),))
+    assert not vanishes(order, R, {R: 5.0})
+    assert check(claim, NOISY).outcome is Outcome.UNDECIDED
+
+
+@pytest.mark.parametrize("order", [-1 / R, sp.Integer(0)])
+def test_an_order_that_is_not_above_0_is_refused(order: sp.Expr) -> None:
+    claim = replace(CLAIM, axes=(replace(AXIS, order=order),))
+    with pytest.raises(ValueError, match=r"order of the axis of R must end above 0, got "):
+        check(claim, NOISY)
+    with pytest.raises(ValueError, match=r"order of the axis of R must end above 0, got "):
+        falsify(claim, 5, settings={"unmet": run(1.0, step=1.5)})
+
+
+def test_what_can_be_evaluated_nowhere_is_not_called_unrefuted() -> None:
+    short = replace(CLAIM, axes=(replace(AXIS, grid=lambda setting: (1, 10)),), regimes={})
+    with pytest.raises(ValueError, match="must increase from above 0 over 3 decades"):
+        falsify(short, 5, settings={"noisy": NOISY, "quiet": run(0.0)})
+
+
+def test_an_order_may_begin_at_0() -> None:
+    """As log(R)/R does at R = 1."""
+    claim = replace(CLAIM, axes=(replace(AXIS, order=sp.log(R) / R),))
+    assert check(claim, run(0.0, step=0.01)).outcome is Outcome.HOLDS
+
+
 def test_a_limit_refutes_whatever_the_constant() -> None:
     verdict = check(CLAIM, NOISY)
     assert verdict.outcome is Outcome.REFUTED
