@@ -209,6 +209,9 @@ def load(source: Path | str | Iterable[Statement]) -> tuple[Statement, ...]:
     """
     if isinstance(source, Iterable) and not isinstance(source, str):
         given = tuple(source)
+        for item in given:
+            if not isinstance(item, Statement):
+                raise ValueError(f"source must hold statements alone, got {item!r:.60} in it")
         register(given)
         return given
     path = validation.path("source", source)

@@ -102,3 +102,10 @@ def test_statements_come_once_in_the_order_of_the_beginnings() -> None:
     twice = theorems.registered("sa-fl/5", "sa-fl/4", "sa-fl")
     assert twice[0].id == "sa-fl/5"
     assert sorted(names(twice)) == sorted(names(theorems.registered("sa-fl")))
+
+
+def test_what_is_loaded_holds_statements_alone() -> None:
+    with pytest.raises(ValueError, match="source must hold statements alone, got 3 in it"):
+        theorems.load([3])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="source must hold statements alone, got 'sa-fl/5' in it"):
+        theorems.load(name for name in ["sa-fl/5"])  # type: ignore[misc]
