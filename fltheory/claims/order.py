@@ -337,8 +337,12 @@ def _read_axis(
     theorem = claim.theorem
     computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
     orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
-    comparisons, slopes = _enclosed(claim, axis, setting, computed)
     limit = claim.limit_along(axis, settings)
+    if limit > 0:
+        # What decides is computed in floats, whatever is known of the values along the axis.
+        comparisons, slopes = _not_exact(computed, "a stationary error"), None
+    else:
+        comparisons, slopes = _enclosed(claim, axis, setting, computed)
     return axis_reading(axis, grid, comparisons, orders, limit, slopes)
 
 
@@ -351,9 +355,12 @@ def _enclosed(
     try:
         return _enclosed_everywhere(claim, axis, setting, computed)
     except NotEnclosedError as error:
-        evidence = [replace(one.evidence, why_not_exact=str(error)) for one in computed]
-        pairs = zip(computed, evidence, strict=True)
-        return [replace(one, evidence=why) for one, why in pairs], None
+        return _not_exact(computed, str(error)), None
+
+
+def _not_exact(computed: Sequence[Comparison], why: str) -> Sequence[Comparison]:
+    evidence = [replace(one.evidence, why_not_exact=why) for one in computed]
+    return [replace(one, evidence=other) for one, other in zip(computed, evidence, strict=True)]
 
 
 def _enclosed_everywhere(

@@ -11,6 +11,7 @@ import sympy as sp
 from fltheory.algorithms import FedAvg, Harmonic, Scheduled
 from fltheory.claims.shared.known_limit import known_limit, vanishes
 from fltheory.engines import Setting
+from fltheory.evidence.verdict import Grade
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import (
@@ -127,6 +128,15 @@ def test_a_limit_refutes_whatever_the_constant() -> None:
     assert verdict.detail.endswith("; the truth tends to at least 0.333")
     assert "the truth's is known" in verdict.evidence.scope
     assert check(CLAIM, run(0.0, step=0.01)).outcome is Outcome.HOLDS
+
+
+def test_a_limit_in_floats_is_no_exact_evidence() -> None:
+    """Both sides, the order and the hypotheses can be enclosed at every value; the limit is not."""
+    bounded = replace(THEOREM, constants=lambda s: {**THEOREM.constants(s), C: 10**6})
+    verdict = check(replace(CLAIM, theorem=bounded), NOISY)
+    assert verdict.outcome is Outcome.REFUTED
+    assert verdict.evidence.grade is Grade.FLOAT64
+    assert verdict.evidence.why_not_exact == "a stationary error"
 
 
 def test_a_slope_as_claimed_does_not_hide_a_limit() -> None:
