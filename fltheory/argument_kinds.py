@@ -98,7 +98,8 @@ def _one_of(kinds: list[Kind | None]) -> Kind | None:
     known = [kind for kind in kinds if kind is not None]
     if len(known) < len(kinds):
         return None
-    return lambda value: any(holds(value) for holds, _ in known), " or ".join(
+    separator = ", or " if any("," in words for _, words in known) else " or "
+    return lambda value: any(holds(value) for holds, _ in known), separator.join(
         words for _, words in known
     )
 

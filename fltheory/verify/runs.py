@@ -108,6 +108,7 @@ def check_regimes(
     ('two clients with one sample', 'HOLDS')
     """
     validation.probability("family_error_probability", family_error_probability)
+    statements = tuple(statements)
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
     _check_quantities(statements, len(pairs), progress)
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))

@@ -63,3 +63,9 @@ def test_registered_statements_speak_of_one_thing() -> None:
     """Quantities that nothing reads in a test would be free to be wrong."""
     for statement in theorems.registered("sa-fl/5", "scaffold/convex", "fedau/3"):
         statement.check_quantities()
+
+
+def test_statements_of_a_generator_are_looked_at_twice() -> None:
+    """Once for what they say of their constants, and once to be checked."""
+    with pytest.raises(ValueError, match=TOLD):
+        check_regimes(one for one in (SLIP,))  # type: ignore[arg-type]
