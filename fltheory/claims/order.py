@@ -168,10 +168,11 @@ class RateClaim(Statement):
         in_bound = theorem.bound.free_symbols
         if not any(math.isnan(value) for key, value in values.items() if key in in_bound):
             return True
-        along = (self._along(axis, setting) for axis in self.axes)
+        along = (self.settings_along(axis, setting) for axis in self.axes)
         return any(known_limit(theorem.quantity, settings) is not None for settings in along)
 
-    def _along(self, axis: RateAxis, setting: Setting) -> list[Setting]:
+    def settings_along(self, axis: RateAxis, setting: Setting) -> list[Setting]:
+        """Return the settings at an axis's values."""
         return [axis.schedule(setting, value) for value in self.values(axis, setting)]
 
     def orders_along(self, axis: RateAxis, values: Sequence[Mapping[Any, Any]]) -> list[float]:
@@ -210,7 +211,7 @@ class RateClaim(Statement):
 
     def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
         grid, theorem = self.values(axis, setting), self.theorem
-        settings = self._along(axis, setting)
+        settings = self.settings_along(axis, setting)
         values = [theorem_values(theorem, constants_of(theorem.constants, one)) for one in settings]
         # Before the hypotheses: what claims nothing is told even where none of them is met.
         orders = self.orders_along(axis, values)
@@ -314,7 +315,7 @@ class RateClaim(Statement):
             **sides_of(reading.comparisons),
         )
         if curve.is_computed and drawing.draws:
-            settings = [reading.axis.schedule(setting, value) for value in reading.grid]
+            settings = self.settings_along(reading.axis, setting)
             drawn = self.theorem.drawn_in(settings, drawing.draws, drawing.sampling.seed)
             curve = replace(curve, **({} if drawn is None else drawn.fields()))
         return self.with_claimed_line(curve, reading)
@@ -332,8 +333,7 @@ def _read_axis(
     claim: RateClaim, axis: RateAxis, setting: Setting, sampling: Sampling
 ) -> AxisReading:
     """Evaluate both sides, the hypotheses and the claimed order at every value of an axis."""
-    grid = claim.values(axis, setting)
-    settings = [axis.schedule(setting, value) for value in grid]
+    grid, settings = claim.values(axis, setting), claim.settings_along(axis, setting)
     theorem = claim.theorem
     computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
     orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
@@ -342,18 +342,22 @@ def _read_axis(
         # What decides is computed in floats, whatever is known of the values along the axis.
         comparisons, slopes = _not_exact(computed, "a stationary error"), None
     else:
-        comparisons, slopes = _enclosed(claim, axis, setting, computed)
+        comparisons, slopes = _enclosed(claim, axis, grid, settings, computed)
     return axis_reading(axis, grid, comparisons, orders, limit, slopes)
 
 
 def _enclosed(
-    claim: RateClaim, axis: RateAxis, setting: Setting, computed: Sequence[Comparison]
+    claim: RateClaim,
+    axis: RateAxis,
+    grid: Sequence[int],
+    settings: Sequence[Setting],
+    computed: Sequence[Comparison],
 ) -> tuple[Sequence[Comparison], EnclosedSlopes | None]:
     """Enclose both sides and the order at every value; return what is computed if one is not."""
     if any(one.evidence.grade is not Grade.FLOAT64 for one in computed):
         return computed, None
     try:
-        return _enclosed_everywhere(claim, axis, setting, computed)
+        return _enclosed_everywhere(claim, axis, grid, settings, computed)
     except NotEnclosedError as error:
         return _not_exact(computed, str(error)), None
 
@@ -364,12 +368,14 @@ def _not_exact(computed: Sequence[Comparison], why: str) -> Sequence[Comparison]
 
 
 def _enclosed_everywhere(
-    claim: RateClaim, axis: RateAxis, setting: Setting, computed: Sequence[Comparison]
+    claim: RateClaim,
+    axis: RateAxis,
+    grid: Sequence[int],
+    settings: Sequence[Setting],
+    computed: Sequence[Comparison],
 ) -> tuple[list[Comparison], EnclosedSlopes]:
     hypotheses = (*claim.theorem.hypotheses, *axis.hypotheses)
     theorem: Inequality = replace(cast(Any, claim.theorem), hypotheses=hypotheses)
-    grid = claim.values(axis, setting)
-    settings = [axis.schedule(setting, value) for value in grid]
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError("what is no run's, over so many rounds at every value of a variable")
     within = partial(theorem.enclosed, most=_WORK_A_VALUE)
