@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.engines.affine.numbers import FLOAT64, with_parameters
-from fltheory.engines.setting import Setting, checked_setting
+from fltheory.engines.setting import Setting
 
 T = TypeVar("T")
 
@@ -18,13 +18,7 @@ def in_float64(setting: Setting) -> Setting:
     """Return the setting with floats where hyper-parameters of its algorithm are fractions.
 
     Engines in float64 begin with it: NumPy makes objects of a fraction times an array.
-
-    Raises
-    ------
-    ValueError
-        For what is no setting.
     """
-    checked_setting(setting)
     algorithm = with_parameters(setting.algorithm, FLOAT64)
     return setting if algorithm is setting.algorithm else replace(setting, algorithm=algorithm)
 

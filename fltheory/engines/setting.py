@@ -79,19 +79,6 @@ class Setting(ReadOnlyArrays):
             object.__setattr__(self, name, value)
 
 
-def checked_setting(value: Any) -> Setting:
-    """Return a setting as it is.
-
-    Raises
-    ------
-    ValueError
-        For anything else.
-    """
-    validation.instance_of("setting", value, Setting, "a Setting")
-    setting: Setting = value
-    return setting
-
-
 def _check_part(name: str, value: Any, needed: str) -> None:
     """Raise ValueError for what has not even the size of such a part, and for a class."""
     if isinstance(value, type) or not hasattr(value, needed):

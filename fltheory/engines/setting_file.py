@@ -49,7 +49,7 @@ import tomli_w
 from fltheory import algorithms, participation, problems, validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.decimals import written_fraction
-from fltheory.engines.setting import Setting, checked_setting
+from fltheory.engines.setting import Setting
 from fltheory.files.read_file import toml_of
 from fltheory.files.tables import check_names, wrong_names
 from fltheory.files.user_file import LOADED_FILE
@@ -164,7 +164,7 @@ def write_setting(path: Path | str, setting: Setting, refutes: Refutes | None = 
     ...     read_setting(path).rounds == setting.rounds
     True
     """
-    document = setting_document(checked_setting(setting))
+    document = setting_document(setting)
     if refutes is not None:
         document[_REFUTES] = asdict(refutes)
     write_whole(validation.path("path", path), tomli_w.dumps(document, indent=2))

@@ -24,7 +24,7 @@ from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
 from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.rounds import each_round, in_float64
-from fltheory.engines.setting import Setting, checked_setting
+from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
@@ -88,7 +88,6 @@ def exact(
     >>> run.squared_distance.round(12).tolist()
     [0.0, 0.25, 0.3125]
     """
-    checked_setting(setting)
     validation.one_of("arithmetic", arithmetic, ARITHMETICS)
     if arithmetic == "enclosed":
         return enclosed_trajectory(setting, observe)
