@@ -377,7 +377,9 @@ def _enclosed_everywhere(
     hypotheses = (*claim.theorem.hypotheses, *axis.hypotheses)
     theorem: Inequality = replace(cast(Any, claim.theorem), hypotheses=hypotheses)
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
-        raise NotEnclosedError("what is no run's, over so many rounds at every value of a variable")
+        raise NotEnclosedError(
+            f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
+        )
     within = partial(theorem.enclosed, most=_WORK_A_VALUE)
     found: list[Comparison] = []
     for one, at_value in zip(computed, settings, strict=True):

@@ -261,7 +261,7 @@ def worst_of(readings: Sequence[AxisReading]) -> AxisReading:
 
 
 def evidence_of(worst: AxisReading, readings: Sequence[AxisReading]) -> Evidence:
-    """Return the evidence for a verdict: one axis can break a claim, and all of them hold it."""
+    """Return the evidence for a verdict: one axis breaks a claim, but it takes all to hold it."""
     evidence = worst.evidence
     if worst.outcome is not Outcome.HOLDS:
         return evidence
