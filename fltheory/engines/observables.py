@@ -325,7 +325,7 @@ class BiasedExcessLoss:
     ) -> FloatArray:
         """Return the excess at each replica's model; quadratic clients only."""
         if not isinstance(problem, QuadraticProblem):
-            raise ValueError(f"problem must be a QuadraticProblem, got {problem!r}")
+            raise ValueError(f"problem must be a QuadraticProblem, got {type(problem).__name__}")
         return WeightedObjective(problem, self.weights).excess_loss(x)
 
 

@@ -383,7 +383,8 @@ def exact_setting(setting: Setting) -> Setting:
     problem = setting.problem
     if type(problem) is not QuadraticProblem:
         raise NoExactTwinError(
-            f"problem must be a QuadraticProblem to have an exact twin, got {problem!r}"
+            "problem must be a QuadraticProblem to have an exact twin, "
+            f"got {type(problem).__name__}"
         )
     twin = object.__new__(Setting)
     fields = {

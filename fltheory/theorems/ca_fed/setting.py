@@ -55,8 +55,8 @@ class CaFedSetting(ReadOnlyArrays):
     def __init__(self, setting: Setting) -> None:
         if not isinstance(setting.problem, QuadraticProblem):
             raise ValueError(
-                f"problem must be a QuadraticProblem for the theorems of CA-Fed, "
-                f"got {setting.problem!r}"
+                "problem must be a QuadraticProblem for the theorems of CA-Fed, "
+                f"got {type(setting.problem).__name__}"
             )
         if not isinstance(setting.participation, MarkovOnOff | FiniteChain):
             raise ValueError(

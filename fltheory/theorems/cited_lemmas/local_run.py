@@ -48,7 +48,9 @@ class LocalRun(ReadOnlyArrays):
     def __init__(self, setting: Setting) -> None:
         algorithm, problem = setting.algorithm, setting.problem
         if not isinstance(problem, QuadraticProblem):
-            raise ValueError(f"problem must be a QuadraticProblem for the lemmas, got {problem!r}")
+            raise ValueError(
+                f"problem must be a QuadraticProblem for the lemmas, got {type(problem).__name__}"
+            )
         if not isinstance(algorithm, FedAvg | Safari):
             raise ValueError(
                 f"algorithm must be FedAvg or Safari for the lemmas, got {algorithm!r}"

@@ -219,7 +219,9 @@ class FedAUSetting(ReadOnlyArrays):
         """
         problem = self.problem
         if not isinstance(problem, QuadraticProblem):
-            raise ValueError(f"problem must be a QuadraticProblem for Theorem 1, got {problem!r}")
+            raise ValueError(
+                f"problem must be a QuadraticProblem for Theorem 1, got {type(problem).__name__}"
+            )
         share = self.constant_weights * self.p
         return problem.with_target_weights(share / share.sum())
 

@@ -481,7 +481,9 @@ def _with_local_steps(setting: Setting, steps: int) -> Setting:
     """Change K, and the server's noise along with it: sigma_s^2 = sigma^2 / (2 m K)."""
     problem = setting.problem
     if not isinstance(problem, QuadraticProblem):
-        raise ValueError(f"problem must be a QuadraticProblem for a corollary, got {problem!r}")
+        raise ValueError(
+            f"problem must be a QuadraticProblem for a corollary, got {type(problem).__name__}"
+        )
     size = safari_constants(setting)[m]
     quieter = QuadraticProblem(
         problem.hessians,

@@ -42,7 +42,9 @@ def setting_text(setting: Setting) -> Document:
     """
     problem = setting.problem
     if not isinstance(problem, QuadraticProblem):
-        raise ValueError(f"problem must be a QuadraticProblem to be certified, got {problem!r}")
+        raise ValueError(
+            f"problem must be a QuadraticProblem to be certified, got {type(problem).__name__}"
+        )
     shape = problem.n_clients, problem.dim, problem.dim
     alpha = problem.alpha if problem.target_weights is not None else [1] * problem.n_clients
     return {
@@ -121,7 +123,9 @@ def _participation_text(participation: Participation) -> Document:
         case Cyclic():
             cycle = ("periods", "offsets", "active")
             return {**given, **{name: _whole(getattr(participation, name)) for name in cycle}}
-    raise ValueError(f"participation must be known to certificates, got {participation!r}")
+    raise ValueError(
+        f"participation must be known to certificates, got {type(participation).__name__}"
+    )
 
 
 def setting_from_text(document: Mapping[str, Any]) -> Setting:

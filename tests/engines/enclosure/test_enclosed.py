@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,7 @@ from oracles import random_problem
 from fltheory.algorithms import (
     AdaFed,
     AveragedIterate,
+    CAFed,
     ClusterFedVarp,
     Constant,
     F3ast,
@@ -25,6 +27,7 @@ from fltheory.algorithms import (
     Harmonic,
     LocalSgd,
     Mifa,
+    Projected,
     Safari,
     Scaffold,
     Scheduled,
@@ -34,6 +37,8 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.algorithms.table import ALGORITHMS as TABLE
+from fltheory.algorithms.table import PARTS
 from fltheory.engines import Setting, exact, paths, stationary
 from fltheory.engines.affine.numbers import RATIONAL, Balls, InexactRoundError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
@@ -56,7 +61,7 @@ from fltheory.participation import (
     UniformSubset,
     WaitingSubset,
 )
-from fltheory.problems import QuadraticProblem
+from fltheory.problems import Ball, QuadraticProblem
 from tests.engines import fraction_runs as runs
 from tests.engines.history.test_histories import ALGORITHMS, PROCESSES
 
@@ -85,7 +90,14 @@ LIBRARY: dict[str, Algorithm | Schedule] = {
     "scheduled": Scheduled(FedAvg(0.1, 2), Harmonic(0.3, offset=1.0)),
     "momentum": ServerMomentum(FedAvg(0.1, 2), 0.5),
     "single steps": LocalSgd(Harmonic(0.3), 2, (0.2, 0.3, 0.5)),
+    # the roots of these weights are 9/25, 12/25 and 4/5
+    "single steps in fractions": LocalSgd(Harmonic(0.3), 2, (0.1296, 0.2304, 0.64)),
+    "projected": Projected(
+        Scheduled(WeightedFedAvg((0.2, 0.3, 0.5), 0.1, 2), Harmonic(0.3, offset=1.0)),
+        Ball([0.0, 0.0], 20.0),
+    ),
 }
+WITHOUT_NOISE = ("projected",)  # onto a ball that noise may leave
 IRRATIONAL = ("single steps",)
 WHO: dict[str, Participation] = {
     "subsets": UniformSubset(3, 2),
@@ -175,7 +187,7 @@ def test_averages_of_scheduled_rounds_are_those_of_every_history(who: str, sigma
 @pytest.mark.parametrize("name", LIBRARY)
 def test_every_algorithm_is_contained(name: str, who: str) -> None:
     """Balls hold the fractions, and the float64 engines agree, for all three quantities."""
-    given = setting(name, who)
+    given = setting(name, who, sigma=0.0 if name in WITHOUT_NOISE else 0.5)
     balls = exact(given, arithmetic="enclosed")
     assert balls.rounding_error is not None
     try:
@@ -196,6 +208,25 @@ def test_every_algorithm_is_contained(name: str, who: str) -> None:
             balls[field], balls.rounding_error[field], fractions[field], strict=True
         ):
             assert abs(Fraction(float(value)) - truth) <= Fraction(float(error))
+            # balls so narrow that a fault in the ninth digit would put the fraction outside
+            assert error <= 1e-9 * value
+
+
+def test_every_algorithm_of_the_table_is_contained_or_refused_in_a_line() -> None:
+    """CA-Fed's weights follow from losses, so that its moments are no matter of affine maps."""
+    tried = {part for given in LIBRARY.values() for part in _classes_in(given)}
+    known = {entry.algorithm for entry in TABLE.values()} | set(PARTS)
+    assert known - tried == {CAFed}
+    for arithmetic in ("enclosed", "rational"):
+        given = replace(setting("FedAvg", "on and off"), algorithm=CAFed(THIRDS, 0.1, 2))
+        with pytest.raises(NotAffineError, match="takes the losses of what depends on") as caught:
+            exact(given, arithmetic=arithmetic)
+        assert "\n" not in str(caught.value)
+
+
+def _classes_in(thing: object) -> set[type]:
+    inner = [getattr(thing, item.name) for item in fields(thing)] if is_dataclass(thing) else []
+    return {type(thing)} | {found for part in inner for found in _classes_in(part)}
 
 
 @pytest.mark.parametrize("name", ["FedAvg", "SAFARI", "SCAFFOLD"])

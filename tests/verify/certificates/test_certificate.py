@@ -195,11 +195,13 @@ def test_what_cannot_be_certified_says_why() -> None:
     own = replace(claim, quantity=PointQuantity(lambda s: (3.0, 0.0), "sigma", PURE))
     with pytest.raises(ValueError, match="its quantity, sigma, is no number"):
         statement_text(own)
-    with pytest.raises(ValueError, match="participation must be known to certificates, got Trace"):
+    with pytest.raises(ValueError, match=r"must be known to certificates, got Trace$"):
         certificate(MINE, replace_participation(run, Trace([[1, 0], [0, 1]])))
     bowl = LogCoshProblem([[0.0]], curvature=1.0, width=1.0, x_star=[0.0])
     other = Setting(FedAvg(0.1, 1), bowl, UniformSubset(1, 1), 1, [0.0])
-    with pytest.raises(ValueError, match="problem must be a QuadraticProblem to be certified"):
+    with pytest.raises(
+        ValueError, match=r"problem must be .* to be certified, got LogCoshProblem$"
+    ):
         setting_text(other)
     adaptive = CAFed([0.5, 0.5], 0.1, 1)
     with pytest.raises(ValueError, match=r"must be one of FedAvg, .* got 'CAFed'|not .*CAFed"):
