@@ -50,7 +50,8 @@ ILLEGAL: tuple[Any, ...] = (
 )  # fmt: skip
 NAMES = (
     "FedAvg", "FedAU", "FedVarp", "Scaffold", "Safari", "Mifa", "Fedavg", "CAFed", "Scheduled",
-    "UniformSubset", "Bernoulli", "MarkovOnOff", "Cyclic", "Constant", "Harmonic", "",
+    "UniformSubset", "Bernoulli", "MarkovOnOff", "Cyclic", "Constant", "Harmonic", "", "FedProx",
+    "FedNova", "F3ast", "LocalSgd",
 )  # fmt: skip
 
 
@@ -85,8 +86,13 @@ def drawn_method(rng: Rng, n: int) -> Document:
     """Draw an algorithm, now and then with something around it."""
     name = rng.choice((
         "FedAvg", "WeightedFedAvg", "FedAvgIS", "Unbiased", "AdaFed", "FedAU", "FedAR", "Mifa",
-        "FedVarp", "ClusterFedVarp", "Scaffold", "Safari", "Safari",
+        "FedVarp", "ClusterFedVarp", "Scaffold", "Safari", "Safari", "FedProx", "FedNova", "F3ast",
+        "LocalSgd",
     ))  # fmt: skip
+    if name == "LocalSgd":
+        weights, steps = _shares(rng, n), rng.choice((1, 2, 3))
+        return {"name": name, "step_sizes": _steps(rng), "local_steps": steps,
+                "aggregation_weights": weights}  # fmt: skip
     own: Document = {"client_lr": _positive(rng, 8), "local_steps": rng.choice((1, 1, 2))}
     if name != "Safari":
         own["server_lr"] = _positive(rng)
@@ -105,7 +111,20 @@ def drawn_method(rng: Rng, n: int) -> Document:
         "ClusterFedVarp": {"clusters": [0] * n},
         "Scaffold": {"option": rng.choice((1, 2))},
         "Safari": {"q": str(Fraction(rng.randint(0, 8), 8)), "assist_lr": _positive(rng, 4)},
-    }
+        "FedProx": {
+            "proximal": _number(rng, 0),
+            "client_weights": rng.choice((None, [_number(rng, 0) for _ in range(n)])),
+        },
+        "FedNova": {
+            "local_steps": rng.choice((2, [rng.randint(1, 3) for _ in range(n)])),
+            "client_weights": rng.choice((None, [_positive(rng) for _ in range(n)])),
+        },
+        "F3ast": {
+            "target_weights": _shares(rng, n), "size": rng.randint(1, n),
+            "smoothing": str(Fraction(rng.randint(0, 3), 4)),
+            "availability": rng.choice((None, likely)),
+        },
+    }  # fmt: skip
     found = {"name": name, **own, **further.get(name, {})}
     if name == "Scaffold" and rng.random() < 0.3:
         return {"name": "WarmStarted", "scaffold": found}
@@ -248,7 +267,10 @@ def _has_exponents(document: Document) -> bool:
 
 def _local_steps(a: Document) -> int:
     inner = a.get("algorithm") or a.get("scaffold")
-    return _local_steps(inner) if inner else int(a["local_steps"])
+    if inner:
+        return _local_steps(inner)
+    given = a["local_steps"]
+    return max(given) if isinstance(given, list) else int(given)
 
 
 def drawn(rng: Rng) -> Document:

@@ -228,6 +228,7 @@ def run(  # noqa: C901
             momentum = F(method["momentum"])
         warm = warm or method["name"] == "WarmStarted"
         method = method.get("algorithm") or method["scaffold"]
+    schedule = method.get("step_sizes", schedule)
     step = ROUNDS[method["name"]]
     zero = fixed([F(0)] * world.d)
     x, velocity, models = fixed(world.x0), zero, [fixed(world.x0)]
@@ -261,12 +262,14 @@ def run(  # noqa: C901
 
 def local(world: World, i: int, x: Vector, a: Any, added: Any = None) -> tuple[Vector, Vector]:
     """Return y_K, and the sum of the exact gradients along the way."""
+    held = F(a.get("proximal", "0"))
     y, total = x, fixed([F(0)] * world.d)
     for _ in range(a["local_steps"]):
         total = plus((1, total), (1, world.exact_gradient(i, y)))
         g = world.gradient(i, y)
         if added is not None:
             g = plus((1, g), (1, added))
+        g = plus((1, g), (held, y), (-held, x))
         y = plus((1, y), (-a["lr"], g))
     return y, total
 
@@ -389,10 +392,64 @@ def safari(world: World, a: Any, x: Vector, memory: Any) -> Vector:
     )
 
 
+def fednova(world: World, a: Any, x: Vector, memory: Any) -> Vector:
+    """Sum p_i tau_i times sum p_i (y_i - x)/tau_i, p over those present; tau may be one number."""
+    taus = a["local_steps"] if isinstance(a["local_steps"], list) else [a["local_steps"]] * world.n
+    given = [F(1)] * world.n if a["client_weights"] is None else numbers(a["client_weights"])
+    total = sum((given[i] for i in a["here"]), F(0))
+    if total == 0:
+        return x
+    steps = sum((given[i] * taus[i] for i in a["here"]), F(0)) / total
+    terms = []
+    for i in a["here"]:
+        share = F(a["server_lr"]) * steps * given[i] / total / taus[i]
+        y = local(world, i, x, {**a, "local_steps": taus[i]})[0]
+        terms += [(share, y), (-share, x)]
+    return plus((1, x), *terms)
+
+
+def fedprox(world: World, a: Any, x: Vector, memory: Any) -> Vector:
+    """With equal numbers of steps, FedNova's average is the weighted mean."""
+    return fednova(world, a, x, memory)
+
+
+def f3ast(world: World, a: Any, x: Vector, memory: Any) -> Vector:
+    alpha, beta = numbers(a["target_weights"]), F(a["smoothing"])
+    oracle = a["availability"]
+    if oracle is None:
+        rates = memory.setdefault("rates", alpha)
+    else:
+        rates = [(1 - beta) * pi + (beta if i in a["here"] else 0)
+                 for i, pi in enumerate(numbers(oracle))]  # fmt: skip
+    chosen: list[int] = []
+    while len(chosen) < min(a["size"], len(a["here"])):
+        left = [i for i in a["here"] if i not in chosen]
+        most = max(alpha[i] / rates[i] for i in left)
+        chosen.append(next(i for i in left if alpha[i] / rates[i] == most))
+    if oracle is None:
+        rates = [rate - beta * rate + beta * chosen.count(i) for i, rate in enumerate(rates)]
+        memory["rates"] = rates
+    return moved(
+        world, x, {**a, "here": chosen}, {i: alpha[i] / rates[i] for i in chosen}
+    )  # fmt: skip
+
+
+def single_steps(world: World, a: Any, x: Vector, memory: Any) -> Vector:
+    """Every client steps on a model of its own; after every E-th step all have their mean."""
+    models = memory.setdefault("models", [x] * world.n)
+    for i in a["here"]:
+        models[i] = plus((1, models[i]), (-a["lr"], world.gradient(i, models[i])))
+    mean = plus(*zip(numbers(a["aggregation_weights"]), models, strict=True))
+    if a["t"] % a["local_steps"] == 0:
+        memory["models"] = [mean] * world.n
+    return mean
+
+
 ROUNDS = {
     "FedAvg": fedavg, "WeightedFedAvg": weighted, "FedAvgIS": fedavg_is, "Unbiased": unbiased,
     "AdaFed": unbiased, "FedAU": fedau, "Mifa": mifa, "FedAR": fedar, "FedVarp": fedvarp,
-    "ClusterFedVarp": fedvarp, "Scaffold": scaffold, "Safari": safari,
+    "ClusterFedVarp": fedvarp, "Scaffold": scaffold, "Safari": safari, "FedProx": fedprox,
+    "FedNova": fednova, "F3ast": f3ast, "LocalSgd": single_steps,
 }  # fmt: skip
 _KEPT: dict[str, list[Row]] = {}
 OF_PARTICIPANTS = ("participant_gradient_sum", "participant_excess_loss")
@@ -499,7 +556,6 @@ def numbers_of(setting: dict[str, Any]) -> Row:
     found = {
         "L": max(curvatures), "mu": min(curvatures), "sigma": world.sigma,
         "server_sigma": world.server_sigma, "n_clients": F(world.n), "rounds": F(world.rounds),
-        "local_steps": F(method["local_steps"]), "client_lr": F(method["client_lr"]),
         "squared_distance": sum((f * f for f in far), F(0)), "Gamma": max(at),
         "excess_loss": world.loss(fixed(world.x0), world.mean(world.alpha), world.star),
         "participants": sum(availability(world), F(0)),
@@ -508,8 +564,10 @@ def numbers_of(setting: dict[str, Any]) -> Row:
     if all(h == world.h[0] for h in world.h):
         norms = [sum((v.get(0, F(0)) ** 2 for v in g), F(0)) for g in pulls]
         found["sigma_G"] = root(max(norms))
-    for name in ("server_lr", "assist_lr", "q", "option", "cutoff"):
-        if method.get(name) is not None:
+    for name in (
+        "local_steps", "client_lr", "server_lr", "assist_lr", "q", "option", "cutoff",
+    ):  # fmt: skip
+        if method.get(name) is not None and not isinstance(method[name], list):
             found[name] = F(method[name])
     return found
 
@@ -764,7 +822,18 @@ _OWN: dict[str, dict[str, Any]] = {
     "Scaffold": {"option": lambda v, n: is_count(v) and v <= 2},
     "Safari": {"q": lambda v, n: least(v, 0) and F(v) <= 1,
                "assist_lr": lambda v, n: least(v, 0, above=True)},
+    "FedProx": {"proximal": lambda v, n: least(v, 0)},
+    "FedNova": {},
+    "F3ast": {
+        "target_weights": _are_shares, "size": lambda v, n: is_count(v) and v <= n,
+        "smoothing": lambda v, n: least(v, 0) and F(v) < 1,
+        "availability": lambda v, n: v is None or _are_probabilities(v, n, above=True),
+    },
 }  # fmt: skip
+for _name in ("FedProx", "FedNova"):
+    _OWN[_name]["client_weights"] = lambda v, n: (
+        v is None or _OWN["WeightedFedAvg"]["aggregation_weights"](v, n)
+    )
 _OWN["AdaFed"] = _OWN["Unbiased"]
 
 
@@ -773,6 +842,13 @@ def _are_steps(steps: Any) -> bool:
         return set(steps) == {"name", "value"} and least(steps["value"], 0, above=True)
     harmonic = steps["name"] == "Harmonic" and set(steps) == {"name", "scale", "offset"}
     return harmonic and least(steps["scale"], 0, above=True) and least(steps["offset"], 0)
+
+
+def _are_steps_of(given: Any, n: int) -> bool:
+    """Tell whether these are local steps: a number, or one of each of n clients."""
+    if isinstance(given, list):
+        return len(given) == n and all(is_count(steps) and steps < 100 for steps in given)
+    return is_count(given) and given < 100
 
 
 def _is_method(a: Any, n: int, d: int, outer: tuple[str, ...] = ()) -> bool:
@@ -795,13 +871,18 @@ def _is_method(a: Any, n: int, d: int, outer: tuple[str, ...] = ()) -> bool:
     if name == "WarmStarted":
         inside = _is_method(a["scaffold"], n, d, ("one",)) and a["scaffold"]["name"] == "Scaffold"
         return plain and set(a) == {"name", "scaffold"} and inside
+    if name == "LocalSgd":
+        fields = {"name", "step_sizes", "local_steps", "aggregation_weights"}
+        weighted = set(a) == fields and _are_shares(a["aggregation_weights"], n)
+        return outer == () and weighted and _are_steps(a["step_sizes"]) and (
+            is_count(a["local_steps"]) and a["local_steps"] < 100
+        )  # fmt: skip
     own = _OWN[name]
     served = set() if name == "Safari" else {"server_lr"}
     return (
         set(a) == {"name", "client_lr", "local_steps", *served, *own}
         and least(a["client_lr"], 0, above=True)
-        and is_count(a["local_steps"])
-        and a["local_steps"] < 100
+        and _are_steps_of(a["local_steps"], n if name == "FedNova" else 0)
         and (not served or least(a["server_lr"], 0, above=True))
         and all(test(a[field], n) for field, test in own.items())
     )

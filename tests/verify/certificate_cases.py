@@ -35,6 +35,16 @@ ALGORITHMS: dict[str, Any] = {
     "ClusterFedVarp": {**SERVED, "clusters": [0, 1, 0]},
     "Scaffold": {**SERVED, "option": 2},
     "Safari": {**LOCAL, "q": "3/4", "assist_lr": "1/7"},
+    "FedProx": {**SERVED, "proximal": "2/3", "client_weights": ["1", "0", "3"]},
+    "FedNova": {**SERVED, "local_steps": [2, 1, 3], "client_weights": ["1", "2", "3"]},
+    "F3ast": {
+        **SERVED, "target_weights": ["1/2", "1/3", "1/6"], "size": 1, "smoothing": "1/4",
+        "availability": None,
+    },
+    "LocalSgd": {
+        "step_sizes": {"name": "Harmonic", "scale": "1/2", "offset": "3/2"}, "local_steps": 2,
+        "aggregation_weights": ["1/2", "1/3", "1/6"],
+    },
 }  # fmt: skip
 PARTICIPATION: dict[str, Any] = {
     "two of three": {"name": "UniformSubset", "size": 2, "excluded": []},
@@ -72,6 +82,10 @@ METHODS: dict[str, Any] = {
     "warm": {"name": "WarmStarted", "scaffold": method("Scaffold")},
     "FedAR uncut": method("FedAR", cutoff=None),
     "FedAU uncut": method("FedAU", cutoff=None),
+    "FedProx, alike": method("FedProx", client_weights=None),
+    "FedNova, alike": method("FedNova", local_steps=2, client_weights=None),
+    "F3AST with an oracle": method("F3ast", size=2, availability=["1/3", "1", "1/2"]),
+    "single steps, never averaged": method("LocalSgd", local_steps=9),
     "momentum": {"name": "ServerMomentum", "momentum": "1/3", "algorithm": method("FedAvg")},
     "scheduled": SCHEDULED,
     "averaged": {"name": "AveragedIterate", "weights": HARMONIC, "algorithm": SCHEDULED},

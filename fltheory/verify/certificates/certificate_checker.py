@@ -415,6 +415,12 @@ def _not_negative(place: str, found: Any) -> Fraction:
     return _number(place, found, 0)
 
 
+def _below_one(place: str, found: Any) -> Fraction:
+    value = _not_negative(place, found)
+    _must(place, value < 1, "below 1", found)
+    return value
+
+
 def _chance(place: str, found: Any) -> Fraction:
     value = _not_negative(place, found)
     _must(place, value <= 1, "from 0 to 1", found)
@@ -747,19 +753,19 @@ def _image(matrix: Matrix, vector: Vector) -> Vector:
 
 @dataclass(frozen=True)
 class _Local:
-    """K steps ``y <- y - lr (H (y - c) + z + noise)``, from y = x.
+    """K steps ``y <- y - lr (H (y - c) + mu (y - x) + z + noise)``, from y = x.
 
-    ``y_K - x = (A - I)(x - c) - G z + nu`` with ``A = (I - lr H)^K``, ``G = lr sum_k (I - lr H)^k``
-    and ``Var nu = B`` for noise of variance one a coordinate, ``B = lr^2 sum_k (I - lr H)^2k``;
+    ``y_K - x = nu - G (H (x - c) + z)``, ``G = lr sum_k A^k``, ``A = I - lr (H + mu I)``, k < K,
+    and ``Var nu = B`` for noise of variance one a coordinate, ``B = lr^2 sum_k A^2k``;
     ``Cov(nu, sum of noises) = -G``. Without noise B is left at zero.
     """
 
-    power: Matrix
     sums: Matrix
     spread: Matrix
 
 
 def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
+    """Return them for a Hessian that mu I has been added to."""
     one = _unit(len(hessian))
     shrinks = _weighed((_ONE, one), (-lr, hessian))
     power, sums, spread = one, _weighed((Fraction(0), one)), _weighed((Fraction(0), one))
@@ -768,7 +774,7 @@ def _local(hessian: Matrix, lr: Fraction, steps: int, is_noisy: bool) -> _Local:
         if is_noisy:
             spread = _weighed((_ONE, spread), (lr * lr, _times_matrix(power, power)))
         power = _times_matrix(shrinks, power)
-    return _Local(power, sums, spread)
+    return _Local(sums, spread)
 
 
 class _Block:
@@ -784,20 +790,21 @@ class _Block:
         self.x0 = [x0[a] - star[a] for a in axes]
         self.mean_hessian = self.cut(clients.hessian(clients.alpha))
         self.effort = effort
-        self._known: dict[tuple[int, Fraction, int], _Local] = {}
+        self._known: dict[tuple[int, Fraction, int, Fraction], _Local] = {}
 
     def cut(self, matrix: Matrix) -> Matrix:
         """Return a matrix's rows and columns of these coordinates."""
         return [[matrix[a][b] for b in self.axes] for a in self.axes]
 
-    def local(self, i: int, lr: Fraction, steps: int) -> _Local:
+    def local(self, i: int, lr: Fraction, steps: int, proximal: Fraction) -> _Local:
         """Return client i's local steps, worked out once."""
-        key = i, lr, steps
+        key = i, lr, steps, proximal
         if key not in self._known:
             if len(self._known) > 2 * len(self.hessians):
                 self._known.clear()
             self.effort.spend(20 * steps * len(self.axes) ** 3)
-            self._known[key] = _local(self.hessians[i], lr, steps, self.clients.sigma > 0)
+            held = _weighed((_ONE, self.hessians[i]), (proximal, _unit(len(self.axes))))
+            self._known[key] = _local(held, lr, steps, self.clients.sigma > 0)
         return self._known[key]
 
 
@@ -810,6 +817,7 @@ class _Round:
     ) -> None:  # fmt: skip
         self.block, self.known, self.present = block, known, present
         self.lr, self.steps, self.n = lr, steps, len(block.hessians)
+        self.proximal = Fraction(0)
         self.state = {name: list(vectors) for name, vectors in state.items()}
         self.covariance: dict[tuple[int, int], Fraction] = {}
         self._next = 1 + sum(len(vectors) for vectors in state.values()) * len(block.axes)
@@ -834,7 +842,7 @@ class _Round:
 
     def _local(self, i: int) -> tuple[Vector, Vector]:
         """Return ``y_K - x`` of client i, and its noises' sum."""
-        run, d = self.block.local(i, self.lr, self.steps), len(self.block.axes)
+        run, d = self._run(i), len(self.block.axes)
         level = self.block.clients.sigma**2 / len(self.block.clients.optima[0])
         parts = [[run.spread, run.sums], [run.sums, _weighed((Fraction(self.steps), _unit(d)))]]
 
@@ -843,9 +851,16 @@ class _Round:
             return sign * level * parts[a // d][b // d][a % d][b % d]
 
         noise = self._noise(2 * d, covariance) if level > 0 else [{} for _ in range(2 * d)]
-        offset = _plus((1, self.x), (-1, [{0: c} for c in self.block.optima[i]]))
-        pull = _plus((1, _image(run.power, offset)), (-1, offset), (1, noise[:d]))
+        pull = _plus((-1, _image(run.sums, self._slope(i, self.x))), (1, noise[:d]))
         return pull, noise[d:]
+
+    def _run(self, i: int) -> _Local:
+        return self.block.local(i, self.lr, self.steps, self.proximal)
+
+    def _slope(self, i: int, at: Vector) -> Vector:
+        """Return client i's exact gradient."""
+        offset = _plus((1, at), (-1, [{0: c} for c in self.block.optima[i]]))
+        return _image(self.block.hessians[i], offset)
 
     def local(self, i: int) -> tuple[Vector, Vector]:
         """Return ``y_K - x`` of client i, and the sum of its exact gradients along the way."""
@@ -857,18 +872,16 @@ class _Round:
         pull = self._local(i)[0]
         if added is None:
             return pull
-        return _plus((1, pull), (-1, _image(self.block.local(i, self.lr, self.steps).sums, added)))
+        return _plus((1, pull), (-1, _image(self._run(i).sums, added)))
 
-    def gradient(self, i: int | None, count: int = 1) -> Vector:
-        """Return the mean of fresh gradients at the model, of client i or of the server's F."""
+    def gradient(self, i: int | None, at: Vector, count: int = 1) -> Vector:
+        """Return the mean of fresh gradients at a model, of client i or of the server's F."""
         clients, block = self.block.clients, self.block
         level = clients.server_sigma if i is None else clients.sigma
         variance = level**2 / (len(clients.optima[0]) * count)
         noise = self._noise(len(block.axes), lambda a, b: variance * (a == b))
-        if i is None:
-            return _plus((1, _image(block.mean_hessian, self.x)), (1, noise))
-        offset = _plus((1, self.x), (-1, [{0: c} for c in block.optima[i]]))
-        return _plus((1, _image(block.hessians[i], offset)), (1, noise))
+        exact = _image(block.mean_hessian, at) if i is None else self._slope(i, at)
+        return _plus((1, exact), (1, noise))
 
     def mean(self, name: str) -> Vector:
         """Return the mean of a memory's vectors."""
@@ -980,23 +993,80 @@ def _fedvarp(a: Parameters, r: _Round) -> None:
 
 def _scaffold(a: Parameters, r: _Round) -> None:
     """SCAFFOLD's Algorithm 1, in either option."""
-    server, controls = r.mean("c"), list(r.state["c"])
+    server, controls, before = r.mean("c"), list(r.state["c"]), r.x
     moves = []
     for i in r.present:
         change = r.change(i, _plus((1, server), (-1, controls[i])))
         moves.append((a["server_lr"] / len(r.present), change))
         if a["option"] == 2:
             kept = _plus((1, controls[i]), (-1, server), (-1 / (r.steps * r.lr), change))
-        r.state["c"][i] = r.gradient(i) if a["option"] == 1 else kept
+        r.state["c"][i] = r.gradient(i, before) if a["option"] == 1 else kept
     r.move(*moves)
 
 
 def _safari(a: Parameters, r: _Round) -> None:
     """SA-FL's Algorithm 1: a clients' round, or a step on the server's own data."""
     if r.known == "server":
-        r.move((-a["assist_lr"], r.gradient(None)))
+        r.move((-a["assist_lr"], r.gradient(None, r.x)))
     else:
         _weigh({"server_lr": _ONE}, r, {i: Fraction(1, len(r.present)) for i in r.present})
+
+
+def _fedprox(a: Parameters, r: _Round) -> None:
+    """FedProx: local steps that a term mu/2 ||y - x||^2 holds near the model."""
+    r.proximal = a["proximal"]
+    _weigh(a, r, _average_of_present(a, r))
+
+
+def _average_of_present(a: Parameters, r: _Round) -> dict[int, Fraction]:
+    """Return clients' weights over the sum of those present; zero where all of these are."""
+    given = a["client_weights"] or [_ONE] * r.n
+    total = _total(given[i] for i in r.present)
+    return {i: given[i] / total if total else total for i in r.present}
+
+
+def _fednova(a: Parameters, r: _Round) -> None:
+    """FedNova: changes over the numbers of steps, times the mean number of those present."""
+    counts = [r.steps] * r.n if isinstance(r.steps, int) else list(r.steps)
+    shares = _average_of_present(a, r)
+    mean = a["server_lr"] * _total(share * counts[i] for i, share in shares.items())
+    moves = []
+    for i, share in shares.items():
+        r.steps = counts[i]
+        moves.append((mean * share / counts[i], r.change(i)))
+    r.move(*moves)
+
+
+def _f3ast(a: Parameters, r: _Round) -> None:
+    """F3AST: the most urgent of those present, over how often they are chosen."""
+    alpha, beta = a["target_weights"], a["smoothing"]
+    if a["availability"] is None:
+        chosen = _most_urgent(a, r, r.known)
+        rates = [(1 - beta) * rate + beta * (i in chosen) for i, rate in enumerate(r.known)]
+        r.block.effort.spend(sum((bits_of(rate) // 1000) ** 2 for rate in rates))
+        r.known = tuple(rates)
+    else:
+        pairs = enumerate(a["availability"])
+        rates = [(1 - beta) * pi + beta * (i in r.present) for i, pi in pairs]
+        chosen = _most_urgent(a, r, rates)
+    r.move(*((a["server_lr"] * alpha[i] / rates[i], r.change(i)) for i in chosen))
+
+
+def _most_urgent(a: Parameters, r: _Round, rates: Sequence[Fraction]) -> list[int]:
+    """Return the clients present of largest ``alpha/r``, of equals the first."""
+    return sorted(r.present, key=lambda i: -a["target_weights"][i] / rates[i])[: a["size"]]
+
+
+def _single_steps(a: Parameters, r: _Round) -> None:
+    """Local SGD step by step: every client has a model of its own, kept as it is from the mean."""
+    models = [_plus((1, r.x), (1, apart)) for apart in r.state["apart"]]
+    for i in r.present:
+        models[i] = _plus((1, models[i]), (-r.lr, r.gradient(i, models[i])))
+    pairs = zip(a["aggregation_weights"], models, strict=True)
+    r.state["x"][0] = _plus(*pairs)
+    r.known = (r.known + 1) % r.steps
+    held = 1 if r.known else 0
+    r.state["apart"] = [_plus((held, model), (-held, r.x)) for model in models]
 
 
 _LOCAL = {"client_lr": _positive, "local_steps": _count}
@@ -1063,7 +1133,12 @@ def _importances(place: str, found: Any) -> list[Fraction]:
     return weights
 
 
+def _counts(place: str, found: Any) -> int | list[int]:
+    return list_of(place, found, _count) if isinstance(found, list) else _count(place, found)
+
+
 _INVERSE = {"target_weights": _importances, "availability": _availabilities}
+_AVERAGED = {"client_weights": _or_none(_shares)}
 
 
 def _one_each(name: str) -> Callable[[Parameters, int], Mapping[str, int]]:
@@ -1093,6 +1168,17 @@ _ALGORITHMS: Mapping[str, _Kind] = {
     ),
     "Scaffold": _Kind({**_SERVED, "option": _option}, _scaffold, _one_each("c")),
     "Safari": _Kind({**_LOCAL, "q": _chance, "assist_lr": _positive}, _safari),
+    "FedProx": _Kind({**_SERVED, **_AVERAGED, "proximal": _not_negative}, _fedprox),
+    "FedNova": _Kind({**_SERVED, **_AVERAGED, "local_steps": _counts}, _fednova),
+    "F3ast": _Kind(
+        {**_SERVED, "target_weights": _importances, "size": _count, "smoothing": _below_one,
+         "availability": _or_none(_availabilities)}, _f3ast,
+        known=lambda a, n: tuple(a["target_weights"]),
+    ),
+    "LocalSgd": _Kind(
+        {"step_sizes": lambda place, found: _step_sizes(place, found), "local_steps": _count,
+         "aggregation_weights": _importances}, _single_steps, _one_each("apart"), lambda a, n: 0,
+    ),
 }  # fmt: skip
 _WRAPPERS: Mapping[str, Sequence[str]] = {
     "AveragedIterate": ("algorithm", "weights"),
@@ -1152,18 +1238,12 @@ def _ball_around(place: str, found: Any, d: int) -> tuple[list[Fraction], Fracti
     return centre, _positive(f"{place}.radius", raw["radius"])
 
 
-def _momentum(place: str, found: Any, d: int) -> Fraction:
-    value = _not_negative(place, found)
-    _must(place, value < 1, "below 1", found)
-    return value
-
-
 # What is around an algorithm: where a method has it, the field that says it, and its reader.
 _AROUND: Mapping[str, tuple[str, str, Callable[[str, Any, int], Any]]] = {
     "AveragedIterate": ("averaged", "weights", lambda place, found, d: _step_sizes(place, found)),
     "Projected": ("ball", "onto", _ball_around),
     "Scheduled": ("steps", "step_sizes", lambda place, found, d: _step_sizes(place, found)),
-    "ServerMomentum": ("momentum", "momentum", _momentum),
+    "ServerMomentum": ("momentum", "momentum", lambda place, found, d: _below_one(place, found)),
     "WarmStarted": ("is_warm", "scaffold", lambda place, found, d: True),
 }
 
@@ -1186,9 +1266,14 @@ def _method(place: str, found: Any, n: int, d: int) -> _Method:
         raise CertificateError(f"{place}.name: must be Scaffold, got {raw['name']}")
     readers = _ALGORITHMS[raw["name"]].parameters
     read = {name: of(f"{place}.{name}", raw[name]) for name, of in readers.items()}
-    for name in ("aggregation_weights", "target_weights", "availability", "clusters"):
-        if name in read:
-            _must(f"{place}.{name}", len(read[name]) == n, f"one for each of {n} clients", raw)
+    for name, value in read.items():
+        if isinstance(value, list):
+            _must(f"{place}.{name}", len(value) == n, f"one for each of {n} clients", raw)
+    if raw["name"] == "F3ast":
+        _must(f"{place}.size", read["size"] <= n, f"at most the {n} clients", read["size"])
+    if raw["name"] == "LocalSgd":
+        _must(place, not around, "LocalSgd alone, whose rounds are single steps", raw)
+        around["steps"] = read["step_sizes"]
     return _Method(raw["name"], read, **around)
 
 
@@ -1214,8 +1299,11 @@ def _setting(found: Any) -> _Setting:
     rounds = _count("setting.rounds", raw["rounds"])
     _must("setting.rounds", rounds <= MOST_ROUNDS, f"at most {MOST_ROUNDS}", rounds)
     w = _Setting(clients, law, method, x0, rounds)
-    longest = max(bits_of(1 - method.lr(1) * e) for h in clients.hessians for row in h for e in row)
-    steps = method.parameters["local_steps"]
+    held = method.parameters.get("proximal", 0)
+    entries = (e + held for h in clients.hessians for row in h for e in row)
+    longest = max(bits_of(1 - method.lr(1) * e) for e in entries)
+    given = method.parameters["local_steps"]
+    steps = max(given) if isinstance(given, list) else given
     wanted = "fewer, as fractions grow too long"
     is_short = steps * (longest + 20) * d * n <= MOST_LOCAL_BITS
     _must("setting.algorithm.local_steps", is_short, wanted, steps)
@@ -1346,7 +1434,7 @@ class _Run:
             self.block, inner, known, present, method.lr(t), method.parameters["local_steps"]
         )
         if method.is_warm and t == 1:
-            r.state["c"] = [r.gradient(i, r.steps) for i in range(self._n)]
+            r.state["c"] = [r.gradient(i, r.x, r.steps) for i in range(self._n)]
         else:
             method.kind.round(method.parameters, r)
         if method.momentum is not None:
@@ -1453,7 +1541,7 @@ class _Run:
         method, terms = self._method, []
         # Else local models start elsewhere, or their steps are others in every round, or corrected.
         is_falling = method.steps is not None and method.steps.offset is not None
-        if method.averaged or is_falling or method.name == "Scaffold":
+        if method.averaged or is_falling or method.name in _NOT_PLAIN:
             raise CertificateError(
                 "statement: participant_gradient_sum must be of plain local SGD from the model, "
                 "with one step size"
@@ -1486,6 +1574,9 @@ class _Run:
         hessian = self.block.cut(clients.hessian(weights))
         apart = [{0: star[a] - point[a], **form} for a, form in zip(axes, forms, strict=True)]
         return _joined([(Fraction(1, 2), self.form(apart, hessian))])
+
+
+_NOT_PLAIN = ("Scaffold", "FedProx", "FedNova", "F3ast", "LocalSgd")
 
 
 def _must_be_there(present: Present) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.algorithms import AveragedIterate
+from fltheory.algorithms import AdaFed, AveragedIterate, F3ast, LocalSgd, Unbiased
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.algorithms.table import class_named
 from fltheory.decimals import as_fraction, normalised
@@ -29,6 +29,10 @@ Document = dict[str, Any]
 
 _WHOLE = ("local_steps", "option", "clusters", "cutoff", "size", "excluded", "periods", "offsets",
           "active", "start")  # fmt: skip
+_SHARES: Mapping[type, tuple[str, ...]] = {
+    **dict.fromkeys((AdaFed, F3ast, Unbiased), ("target_weights",)),
+    LocalSgd: ("aggregation_weights",),
+}
 _COUNTS = ("int", "tuple[int, ...]", int, tuple[int, ...])
 
 
@@ -99,6 +103,9 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
     found = _dataclass_text(algorithm)
     if isinstance(algorithm, AveragedIterate):
         found["weights"] = _text(algorithm.used_weights)
+    # Thirds have no decimals that sum to one.
+    for name in _SHARES.get(type(algorithm), ()):
+        found[name] = _text(normalised(getattr(algorithm, name)))
     return found
 
 

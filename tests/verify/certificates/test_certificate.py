@@ -13,7 +13,17 @@ import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.algorithms import CAFed, FedAR, FedAvg, FedVarp
+from fltheory.algorithms import (
+    CAFed,
+    F3ast,
+    FedAR,
+    FedAvg,
+    FedNova,
+    FedProx,
+    FedVarp,
+    Harmonic,
+    LocalSgd,
+)
 from fltheory.engines import Setting
 from fltheory.grammar.units import PURE
 from fltheory.participation import MarkovOnOff, Trace, UniformSubset
@@ -173,7 +183,17 @@ MINE = Theorem(
 @pytest.mark.parametrize(
     "participation", [UniformSubset(2, 1), MarkovOnOff([0.5, 0.25], [0.5, 0.0])]
 )
-@pytest.mark.parametrize("algorithm", [FedAvg(0.1, 2), FedVarp(0.1, 2)])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        FedAvg(0.1, 2),
+        FedVarp(0.1, 2),
+        FedProx(0.1, 2, 0.3),
+        FedNova(0.1, (2, 1)),
+        F3ast([1 / 3, 2 / 3], 1, 0.1, 2),
+        LocalSgd(Harmonic(0.1), 2, (1 / 3, 2 / 3)),
+    ],
+)
 def test_a_theorem_of_ones_own_is_certified(algorithm, participation) -> None:
     document = certificate(MINE, Setting(algorithm, CLIENTS, participation, 2, [2.0]))
     assert document["statement"]["symbols"] == {"D": "sqrt(squared_distance)"}

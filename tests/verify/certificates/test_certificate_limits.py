@@ -208,6 +208,29 @@ def test_local_steps(n: int, d: int, steps: int) -> None:
         read(w)
 
 
+@pytest.mark.parametrize(
+    ("name", "own", "most"),
+    [
+        # 1 - (1/3 + 1/7)/4 is 37/42, of 12 bits, and 1 - 1/12 is 11/12, of 8; 20 are added
+        ("FedProx", lambda steps: {"proximal": "1/7", "local_steps": steps}, 2343),
+        ("FedNova", lambda steps: {"local_steps": [1, steps]}, 2678),
+    ],
+)
+def test_local_steps_that_are_held_or_differ(name: str, own: Any, most: int) -> None:
+    problem = {
+        **ON_LINE, "hessians": [[["1/3"]]] * 2, "optima": [["1"]] * 2,
+        "target_weights": ["1/2", "1/2"],
+    }  # fmt: skip
+    for steps in (most, most + 1):
+        algorithm = method(name, client_lr="1/4", client_weights=None, **own(steps))
+        w = {**setting(algorithm, "one of two", problem=problem), "x0": ["0"]}
+        if steps == most:
+            assert read(w).rounds == 2
+        else:
+            with refused(f"local_steps: must be fewer, as fractions grow too long, got {steps}"):
+                read(w)
+
+
 def test_local_steps_with_the_first_of_falling_step_sizes() -> None:
     """1/(1 + 7) makes 1 - 7/8 of it as above; 1/(2 + 7) would be a bit longer."""
     problem = {**ON_LINE, "hessians": [[["7"]]] * 3}
@@ -291,6 +314,20 @@ def test_the_work_of_counting_absences(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spent(monkeypatch, w, lambda of: of.number("chance_of_absence", 64)) == [200] * 3
     w["algorithm"] = method("FedAU", cutoff=2)
     assert spent(monkeypatch, w, lambda of: of.number("weight_error_ratio", 64)) == [200, 300] * 3
+
+
+def test_the_work_of_long_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is chosen comes to (3 + 2^9000)/2^9002, of 18,004 bits; the last of them has as many.
+
+    Where only the others are there, the first falls to 3/2^9002, of 9,005 bits.
+    """
+    rates = [F(1, 2**9_000), F(1, 3), F(2, 3) - F(1, 2**9_000)]
+    w = setting(method("F3ast", target_weights=["1/2", "1/3", "1/6"]), rounds=1)
+    counted: list[int] = []
+    monkeypatch.setattr(checker._Effort, "spend", lambda self, units: counted.append(units))
+    known(w).runs[0].images(0, tuple(rates), 1)
+    assert counted.count(18**2 + 18**2) == 2
+    assert counted.count(9**2 + 18**2) == 1
 
 
 @pytest.mark.parametrize(
