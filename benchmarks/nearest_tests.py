@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,6 +16,8 @@ from mutation import Mutant, name_of
 from reached import Reached
 
 _FILES = 8  # nearest test files
+# These go through every module, look at what is made as it is read, and call none of it.
+_OF_EVERY_MODULE = ("tests/test_declarations.py", "tests/theorems/test_symbols.py")
 
 Closeness: TypeAlias = tuple[bool, int, bool]
 
@@ -43,10 +46,11 @@ def nearest_tests(
     """
     body = ast.parse((folder / module).read_text(encoding="utf-8")).body
     told = _telling_places(f"{module.relative_to('fltheory')}: ", body, changed)
+    everywhere = () if changed.lines else _OF_EVERY_MODULE
     near = _closeness(module, body, changed, folder, reached)
-    files = sorted(near, key=near.__getitem__, reverse=True)[:_FILES]
+    files = [*everywhere, *sorted(near, key=near.__getitem__, reverse=True)[:_FILES]]
     cheapest = sorted(reached, key=lambda test: test.seconds)
-    come_by = [test for test in cheapest if told & test.places]
+    come_by = [test for test in cheapest if told & test.places or test.file in everywhere]
     rest = [test for test in cheapest if test.file in files]
     chosen: dict[str, float] = {}
     _take(chosen, (test for test in come_by if test.file in files), seconds / 2)
@@ -106,6 +110,15 @@ def _named_in(node: ast.stmt) -> set[str]:
     return {found.id for found in ast.walk(node) if isinstance(found, ast.Name)}
 
 
+@cache
+def _words_and_imports(path: Path) -> tuple[set[str], set[str]]:
+    """Return a test file's words, and the dotted names of all that it imports."""
+    text = path.read_text(encoding="utf-8")
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    dotted = {f"{node.module}.{name.name}" for node in imports for name in node.names}
+    return set(re.findall(r"\w+", text)), dotted | {str(node.module) for node in imports}
+
+
 def _closeness(
     module: Path,
     body: Sequence[ast.stmt],
@@ -113,7 +126,11 @@ def _closeness(
     folder: Path,
     reached: Sequence[Reached],
 ) -> Mapping[str, Closeness]:
-    """Return of every test file whether it mirrors a module, and how much of it it names."""
+    """Return of every test file whether it mirrors a module, and how much of it it names.
+
+    Proofs are worked out as tests are collected, which is not seen in what tests call: a file that
+    imports the module is nearer for that.
+    """
     defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     names = {name for name in defined if not name.startswith("_")} | {changed.place}
     own = Path("tests", *module.parts[1:-1], f"test_{module.name}")
@@ -121,9 +138,12 @@ def _closeness(
     # A paper's modules have the same names in every paper's folder.
     subjects = [module.parent.name, *([stem[0]] if stem is not None else [])]
 
+    dotted = ".".join(module.with_suffix("").parts)
+
     def near(path: Path) -> Closeness:
-        words = set(re.findall(r"\w+", (folder / path).read_text(encoding="utf-8")))
+        words, imported = _words_and_imports(folder / path)
         same = any(subject in path.stem for subject in subjects)
-        return path == own, 3 * same + len(names & words), path.parent == own.parent
+        score = 3 * same + 3 * (dotted in imported) + len(names & words)
+        return path == own, score, path.parent == own.parent
 
     return {file: near(Path(file)) for file in sorted({test.file for test in reached})}
