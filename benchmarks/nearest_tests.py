@@ -16,8 +16,13 @@ from mutation import Mutant, name_of
 from reached import Reached
 
 _FILES = 8  # nearest test files
-# These go through every module, look at what is made as it is read, and call none of it.
-_OF_EVERY_MODULE = ("tests/test_declarations.py", "tests/theorems/test_symbols.py")
+# These go through every module, or statement, look at what is made as it is read, and call no more.
+_OF_EVERY_MODULE = ("tests/test_declarations.py",)
+_OF_EVERY_STATEMENT = (
+    *("tests/claims/test_statement.py", "tests/grammar/test_printed_form.py"),
+    *("tests/grammar/test_units.py", "tests/theorems/test_rounds_of_quantities.py"),
+    *("tests/theorems/test_symbols.py", "tests/theorems/test_what_proofs_need.py"),
+)
 
 Closeness: TypeAlias = tuple[bool, int, bool]
 
@@ -46,7 +51,10 @@ def nearest_tests(
     """
     body = ast.parse((folder / module).read_text(encoding="utf-8")).body
     told = _telling_places(f"{module.relative_to('fltheory')}: ", body, changed)
-    everywhere = () if changed.lines else _OF_EVERY_MODULE
+    everywhere: tuple[str, ...] = ()
+    if not changed.lines:
+        of_statements = _OF_EVERY_STATEMENT if "theorems" in module.parts else ()
+        everywhere = (*_OF_EVERY_MODULE, *of_statements)
     near = _closeness(module, body, changed, folder, reached)
     files = [*everywhere, *sorted(near, key=near.__getitem__, reverse=True)[:_FILES]]
     cheapest = sorted(reached, key=lambda test: test.seconds)

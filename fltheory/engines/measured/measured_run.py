@@ -268,8 +268,8 @@ def dissimilarity_bound(
     radius : float
     """
     curvature = problem.smoothness - problem.ridge
-    gradients = at_optimum.gradients[0]
-    apart = np.linalg.norm(gradients - problem.alpha @ gradients, axis=1)
+    # At x* the gradient of F is zero.
+    apart = np.linalg.norm(at_optimum.gradients[0], axis=1)
     on_ball = apart + radius * np.maximum(curvature, problem.alpha @ curvature)
     size = 2 * np.sqrt(curvature)
     everywhere = (1 - 2 * problem.alpha) * size + problem.alpha @ size

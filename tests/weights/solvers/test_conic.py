@@ -58,3 +58,45 @@ def test_what_it_cannot_do_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conic, "_MOST_REFINEMENTS", 0)
     with pytest.raises(ArithmeticError, match=r"found by cvxpy .* at most 1e-08"):
         weights.optimal(problem_of(24, 1e12, 1.0, 1.0), method="cvxpy")
+
+
+@pytest.mark.parametrize("answers", [[0], [0, 1], [1, 0], [1, 2, 0], [1, 2, 0, 3], []])
+def test_the_best_point_before_the_solver_gives_up(
+    answers: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first three points count, up to one with a residual of 1e-4, and none after a failure."""
+    problem = problem_of(3, 1.0, 1.0, 0.5)
+    exact = weights.optimal(problem, method="newton").p
+    points = [
+        p / p.sum() for p in (exact * (1 + size * np.arange(3)) for size in (1e-2, 0.1, 1, 0))
+    ]
+    told = iter([points[index] for index in answers])
+    monkeypatch.setattr(conic, "_solve", lambda *_: next(told, None))
+    monkeypatch.setattr(conic, "_refined", lambda *_: None)
+    if not answers:
+        with pytest.raises(ArithmeticError, match="Clarabel found no weights at all"):
+            conic.importance(problem)
+        return
+    best = min(answers[:3], key=lambda index: problem.kkt_residual(points[index]))
+    assert conic.importance(problem) is points[best]
+
+
+def test_the_best_refinement_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refinements go on from the last point, and stop where one fails or is exact."""
+    problem = problem_of(3, 1.0, 1.0, 0.5)
+    exact = weights.optimal(problem, method="newton").p
+    points = [p / p.sum() for p in (exact * (1 + size * np.arange(3)) for size in (1, 0.1, 0.5))]
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(conic, "_solve", lambda *_: points[0])
+    for follow in ([points[1], points[2], None], [exact, points[1]]):
+        told = iter(follow)
+
+        def refined(_: TradeOff, p: np.ndarray, told=told) -> np.ndarray | None:
+            seen.append(p)
+            return next(told)
+
+        monkeypatch.setattr(conic, "_refined", refined)
+        found = conic.importance(problem)
+        best = min((p for p in follow if p is not None), key=problem.kkt_residual)
+        assert found is best
+    assert [id(p) for p in seen] == [id(p) for p in (*points, points[0])]

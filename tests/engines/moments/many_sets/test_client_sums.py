@@ -5,8 +5,11 @@ The law goes through `law_of_sums`; its counterpart runs the round on every part
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,7 +42,7 @@ from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.affine.symbolic.symbolic_mask import NotASumError, SymbolicMask
-from fltheory.engines.moments.many_sets.client_sums import law_of_sums
+from fltheory.engines.moments.many_sets.client_sums import _mean_square_weight, law_of_sums
 from fltheory.engines.moments.moment_map import MomentMap
 from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
@@ -306,6 +309,7 @@ class Odd(FedAvg):
             "others": lambda: ~who,
             "compared": lambda: who & (np.arange(who.shape[1]) > 1),
             "branch": lambda: weights if who.any() else 0 * weights,
+            "no numbers": lambda: weights / 0.0,
             "unequal sum": lambda: weights / (weights * np.arange(1, 7)).sum(axis=1, keepdims=True),
         }
         chosen = changes[self.what]() if self.what in changes else weights
@@ -321,7 +325,7 @@ class Odd(FedAvg):
 
 ODD = (
     *("squared", "of the model", "some", "shifted", "cumulated", "others", "compared", "branch"),
-    *("unequal sum", "twice", "clipped", "losses"),
+    *("no numbers", "unequal sum", "twice", "clipped", "losses"),
 )
 
 
@@ -413,3 +417,33 @@ def test_constants_of_the_rounding_are_those_by_sets(shared: bool) -> None:
     for name in ("slope_work", "cross_work", "inflow_work", "slope_error", "offset_error", "unit"):
         assert getattr(ours, name) <= 12 * getattr(theirs, name)
         assert getattr(ours, name) > 0
+
+
+@pytest.mark.parametrize(
+    "who", [UniformSubset(5, 2), UniformSubset(5, 3, excluded=(4,)), Bernoulli([0.4] * 5)]
+)
+def test_the_mean_square_of_what_all_participants_count(who: Participation) -> None:
+    """Added up over all sets of participants; more by what weights that are alike would add.
+
+    That is ``(P(i) - P(i, j)) n mean^2`` for n clients who come alike.
+    """
+    weights = np.array([0.5, -1.0, 2.0, 0.1, -0.3])
+    expected = 0.0
+    if isinstance(who, UniformSubset):
+        alike, m = np.abs(weights[: 5 - len(who.excluded)]), who.size
+        apart = m / alike.size - m * (m - 1) / (alike.size * (alike.size - 1))
+    else:
+        alike, apart = np.abs(weights), 0.4 - 0.4**2
+    more = apart * alike.size * float(alike.mean()) ** 2
+    for present in itertools.product([0.0, 1.0], repeat=5):
+        size = int(sum(present))
+        if isinstance(who, UniformSubset):
+            eligible = 5 - len(who.excluded)
+            is_set = size == who.size and not any(present[i] for i in who.excluded)
+            chance = is_set / math.comb(eligible, who.size)
+        else:
+            chance = 0.4**size * 0.6 ** (5 - size)
+        expected += chance * float(np.abs(weights) @ present) ** 2
+    effects: Any = SimpleNamespace(coefficients=weights)
+    found = _mean_square_weight(effects, who.inclusions(np.ones(6)))
+    assert found == pytest.approx(math.sqrt(expected + more), rel=1e-12)
