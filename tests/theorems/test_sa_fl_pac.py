@@ -85,6 +85,20 @@ def test_conditions_of_theorem_3_are_evaluated() -> None:
         assert 0.75 < far < 1
 
 
+def test_what_is_over_a_of_the_servers_samples() -> None:
+    """Q's best threshold is the clients', who are four fifths: it errs by 2/n_T on P."""
+    system = THEOREM_3["clients' target within 2/n_T"].setting
+    asked = []
+
+    def complexity(samples: int, delta: float) -> float:
+        asked.append((samples, delta))
+        return samples**-0.5
+
+    constants = pac.offset_constants(system, complexity)
+    assert asked == [(value, 0.05) for value in system.sizes]
+    assert constants[pac.offset_growth] == pytest.approx(-0.5)
+
+
 def test_lemma_1_in_fractions() -> None:
     """A(100, 1e-6) as printed is below 1/20, and P[eps > 1/20] is far above 1e-6."""
     verdict = check(pac.LEMMA_1, pac.LEMMA_1.regimes["unlikely"].setting)

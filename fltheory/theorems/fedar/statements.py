@@ -220,7 +220,7 @@ def _with_gap(setting: Setting, gap: int) -> Setting:
 @lru_cache(maxsize=256)
 def _with_clients(setting: Setting, count: int) -> Setting:
     fedar_of(setting)
-    optima = tuple(3.0 * (-1.0) ** i for i in range(count))
+    optima = tuple(-3.0 if i % 2 else 3.0 for i in range(count))
     cycles = staggered(4, n_clients=count)
     return Instance(cycles, optima=optima, sigma=setting.problem.sigma).convex(setting.rounds)
 
