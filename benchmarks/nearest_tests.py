@@ -21,7 +21,8 @@ _OF_EVERY_MODULE = ("tests/test_declarations.py",)
 _OF_EVERY_STATEMENT = (
     *("tests/claims/test_statement.py", "tests/grammar/test_printed_form.py"),
     *("tests/grammar/test_units.py", "tests/theorems/test_rounds_of_quantities.py"),
-    *("tests/theorems/test_symbols.py", "tests/theorems/test_what_proofs_need.py"),
+    *("tests/theorems/test_symbols.py", "tests/theorems/test_conditions.py"),
+    "tests/theorems/test_what_proofs_need.py",
 )
 
 Closeness: TypeAlias = tuple[bool, int, bool]

@@ -1,0 +1,170 @@
+"""Every hypothesis of every statement, typed again from the papers, with where they have it."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+from sympy.core.relational import Equality
+
+from fltheory import theorems
+from fltheory.derivations.derivation_check import gap
+
+STATEMENTS = [s for s in theorems.registered() if getattr(s, "hypotheses", ())]
+WITH_AXES = [s for s in theorems.registered() if hasattr(s, "axes")]
+
+# Both of Theorem 4's G_1 and G_2 with their factors, over the same with sigma_G.
+G_OF_4 = "4*sigma_G**2 - 4*(1/(2*K**2) - 2*L*eta_s**2/K**2)*G_2"
+GROWTH = "(1 + 30*L*etabar/mu*(1 + 2*L*etabar/mu))"
+N_OF_5 = f"4*etabar/mu**2*{GROWTH}*G_3 - 4/mu*G_4"
+D_OF_5 = "(1/(L+mu) - (L+mu)**2*etabar/(4*L**2*mu**2))*G_3"
+CONDITIONS = {
+    "sa-fl": {
+        ("smooth clients", "Assumption 3"): "L < oo",
+        ("bounded gradient dissimilarity", "Assumption 5"): "sigma_G < oo",
+        ("small client step", "Theorem 4"): "eta_c <= 1/(4*sqrt(30*L*K))",
+        ("small client step", "below (46)"): "eta_c <= 1/(2*sqrt(30)*L*K)",
+        ("small client step", "local drift, (75)"): "eta_c <= 1/(8*L*K)",
+        ("small client step", "local drift, (75), and (78)"): "eta_c <= 1/(16*L*K)",
+        ("coupled step sizes", "Theorem 4"): "Eq(eta_c, 2*eta_s/K)",
+        ("coupled step sizes", "Theorem 5"): "Eq(K*eta_c*mu/2, 2*L*eta_s*mu/(L + mu))",
+        ("few clients' rounds", "Theorem 4"): f"q <= 1/(1 + ({G_OF_4})/((1 - L*eta_s)*G_1))",
+        ("few clients' rounds", "(54), in expectation"): (
+            "4*q*sigma_G**2 <= (1 - q)*(1 - L*eta_s)*G_1 + q*(2/K**2 - 8*L*eta_s/K**2)*G_2"
+        ),
+        ("few clients' rounds", "Theorem 5"): f"q <= 1/(1 + ({N_OF_5})/({D_OF_5}))",
+        ("few clients' rounds", "(81), from (78) and (80)"): (
+            f"(16*q*etabar/mu**2*{GROWTH} - (1-q)*(1/(L*mu) - (L+mu)**2*etabar/(4*L**2*mu**2)))*G_3"
+            " <= 4*q/mu*G_4"
+        ),
+        ("few clients' rounds", "4 q sigma_G^2, (52)"): (
+            "q <= 1/sqrt(R)",
+            "q <= 1/sqrt(m*K*R)",
+        ),
+        ("few clients' rounds", "4 q sigma_G^2/mu^2, (78)"): "q <= log(R)/R",
+        ("strongly convex clients", "Theorem 5"): "mu > 0",
+        ("small server step", "Theorem 5"): "eta_s <= 2/(L + mu)",
+        ("quiet server", "Corollary 1, constant 1"): "sigma_s**2 <= sigma**2/(m*K)",
+        ("large enough step", "(85) and (1-x)^R"): "etabar >= log(R)/R",
+    },
+    "ca-fed": {
+        ("smooth clients", "Assumption 3"): "L < oo",
+        ("minimisers inside W", "Assumption 2"): "r_min < rho",
+        ("strongly convex clients", "Assumption 4"): "mu > 0",
+        ("initial model in W", "Section II"): "r_0 <= rho",
+        ("steps that sum to infinity", "(11)"): "r <= 1",
+        ("squared steps, times ln(t), summable", "(11)"): "r > 1/2",
+        ("rounds beyond T_P", "Theorem 2"): "T >= T_P",
+        ("small steps", "Lemma 2"): "eta_1 <= 1/(2*L*(E*Q + 1))",
+        ("no server step size", "(20)"): "Eq(eta_s, 1)",
+        ("stationary start", "Lemma 2: E 1(k in A_t) = pi_k"): "Eq(tv_1, 0)",
+        ("local models stay in W, noise aside", "(7) at w_{t,j}^k"): "rho >= L/mu*r_opt",
+        ("a unique minimiser", "(27), over A_kk"): "sigma > 0",
+        ("theta* not negative", "(26), (27)"): "theta >= 0",
+        ("all clients get weight", "(10)"): "q_min > 0",
+        ("two clients", "Appendix E"): "N <= 2",
+    },
+    "fedau": {
+        ("participation independent of the past", "Assumption 4"): "Eq(tau, 0)",
+        ("bounded divergence", "Assumption 3"): ("delta_h < oo", "delta < oo"),
+        ("small local steps", "Lemma B.3.3"): "gamma <= 1/(4*sqrt(15)*L*I)",
+        ("small local steps", "Theorem 2"): "gamma <= 1/(4*sqrt(15)*L*I)",
+        ("small server steps", "Lemma B.3.3 with phi_n = omega_n p_n/P"): (
+            "gamma*eta <= Min(N/(4*L*I*P), P/(27*L*I*Q))"
+        ),
+        ("small server steps", "Theorem 2"): "gamma*eta <= Min(1/(2*L*I), N/(27*L*I*Q))",
+        ("small server steps", "Lemma B.3.3"): "gamma*eta <= Min(1/(4*L*I), N/(27*L*I*Q))",
+        ("small server steps", "Lemma B.3.3; N/(54LIQ) for a coefficient of -1/16"): (
+            "gamma*eta <= Min(1/(4*L*I), N/(54*L*I*Q))"
+        ),
+        ("nearly optimal weights", "Assumption 5, Option 1"): "e_max <= 1/81",
+        ("bounded global gradient", "Assumption 5, Option 2"): "G < oo",
+        ("bounded global gradient", "Assumption 5, Option 2, at x_0 .. x_{T-1}"): "G < oo",
+        ("two rounds", "Theorem 3"): "T >= 2",
+        ("rounds beyond the cut-off", "floor(t/K) >= 1"): "T > K",
+    },
+    "scaffold": {
+        ("smooth clients", "Lemma 15"): "beta < oo",
+        ("smooth clients", "Lemma 19"): "beta < oo",
+        ("strongly convex clients", "Lemma 15"): "mu > 0",
+        ("convex clients", "Lemma 15"): "mu >= 0",
+        ("server step of at least one", "Lemma 15"): "eta_g >= 1",
+        ("server step of at least one", "Lemma 19"): "eta_g >= 1",
+        ("small effective step", "Lemma 15"): "h <= 1/(81*beta)",
+        ("small effective step", "Lemma 19"): "h <= (S/N)**(2/3)/(24*beta)",
+        ("mu h at most S/(15N)", "Lemma 15"): "mu*h <= S/(15*N)",
+        ("clients drawn uniformly", "Algorithm 1"): "Eq(d_U, 0)",
+        ("draws independent of each other", "Algorithm 1"): "Eq(m, 0)",
+        ("warm start by all clients", "Lemma 19"): "Eq(k, 0)",
+        (
+            "option I with an additional pass over the local data, or option II",
+            "Algorithm 1",
+        ): "o >= 2",
+        ("controls that average K gradients", "12 h^2 sigma^2/(KS)"): "o >= 2",
+        ("controls that average K gradients", "70 beta h sigma^2/(KS)"): "o >= 2",
+    },
+    "lemmas": {
+        ("strongly convex", "Lemma 5"): "mu <= L",
+        ("strongly convex clients", "Theorem 5"): "mu > 0",
+        ("bounded variance", "Lemma 4"): "s < oo",
+        ("bounded noise", "Lemma 4"): "sigma < oo",
+        ("steps that do not expand", "eta_c of Theorem 5"): "eta <= 2/L",
+        ("small local steps", "below (41)"): "eta <= 1/(8*L*K)",
+        ("bounded dissimilarity", "Assumption 5"): "sigma_G < oo",
+    },
+    "fedar": {
+        ("a finite bound", "Assumption 7"): "nu < oo",
+        ("a schedule, not chance", "Assumption 7"): "Eq(r, 0)",
+    },
+    "pac": {
+        (
+            "two concepts agree at a point and differ at another",
+            "'non-trivial', Theorem 1",
+        ): "Eq(agree, 1)",
+        ("one sample per client", "a client is then a sample"): "n <= 1",
+        ("a target in Q's support", "below Assumption 2"): "c <= t",
+        ("Assumption 1 for P", "Assumption 1"): "alpha_P < oo",
+        ("Assumption 1 for Q", "Assumption 1"): "alpha_Q < oo",
+        ("Assumption 2 with beta > 0", "Assumption 2"): "beta > 0",
+        ("one Q for all n", "Section 3.2: S_Q ~ Q for some Q"): "N_Q <= 1",
+        ("alpha does not grow with n", "(15) to (1)"): "g_alpha <= 1/20",
+        ("eps_P(h_Q*) = O(A(n_T, delta))", "Theorem 3"): "g_offset <= 1/20",
+    },
+}
+
+
+def typed(text: str, condition) -> sp.Basic:
+    """Read a relation, with the condition's own symbols for their names."""
+    names = {str(symbol): symbol for symbol in condition.free_symbols}
+    return sp.sympify(text, locals=names, evaluate=False)
+
+
+def same(found, text: str) -> bool:
+    expected = typed(text, found)
+    if type(found) is not type(expected):
+        return False
+    if isinstance(found, Equality):
+        return {sp.simplify(side) for side in found.args} == {
+            sp.simplify(side.doit()) for side in expected.args
+        }
+    if found.has(sp.oo):
+        return bool(found.args == expected.args)
+    return bool(sp.simplify(gap(found) - gap(expected).doit()) == 0)
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: f"{s.id} {s.reading}")
+def test_hypotheses(statement) -> None:
+    check(statement.id, statement.hypotheses)
+
+
+@pytest.mark.parametrize("statement", WITH_AXES, ids=lambda s: f"{s.id} {s.reading}")
+def test_hypotheses_of_orders(statement) -> None:
+    for axis in statement.axes:
+        check(statement.id, axis.hypotheses)
+
+
+def check(identifier: str, hypotheses) -> None:
+    paper = identifier.partition("/")[0].removesuffix("-submission")
+    for hypothesis in hypotheses:
+        allowed = CONDITIONS[paper][hypothesis.name, hypothesis.source]
+        texts = (allowed,) if isinstance(allowed, str) else allowed
+        assert any(same(hypothesis.condition, text) for text in texts), hypothesis.condition
