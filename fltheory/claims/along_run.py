@@ -115,9 +115,15 @@ class Theorem(Inequality):
       ``chain_states``, ``chain_rate``, ``chain_factor``, ``chain_onset``;
     - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
       ``mean_squared_weight``, and of the biased objective ``biased_squared_distance``,
-      ``biased_Gamma``; ``weight_convexity``, ``weight_error_ratio``, ``chance_of_absence``;
+      ``biased_Gamma``, ``chi_square``, ``total_variation``, ``tightest_excess``,
+      ``tightest_biased_excess``; ``weight_convexity``, ``summand_curvature``,
+      ``share_curvature``, ``weight_inversion``, ``weight_multiplier``; FedAU's
+      ``weight_error_ratio``, ``late_weight_error_ratio``, ``weight_error_share``,
+      ``mean_weight_error``, ``mean_absence``, ``mean_squared_absence``,
+      ``mean_lasting_absence``, ``harmonic_sum``; and ``chance_of_absence``;
     - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
-      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``;
+      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``, ``run_square_sum``,
+      ``run_unmixed_sum``, ``run_delay_sum``;
     - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
       ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
       ``largest_gradient``, ``largest_loss_change``.

@@ -228,6 +228,7 @@ THEOREM_1 = PointClaim(
         "F(w) - F* at the w where the bound is tightest",
         LOSS,
         "F(w)-F^*",
+        certified="tightest_excess",
         looseness=Looseness("W", _looseness_in_chi_square),
     ),
     bound=as_printed(lambda: _OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma),

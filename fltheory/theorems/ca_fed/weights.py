@@ -176,6 +176,7 @@ APPENDIX_D = PointClaim(
         "max q_i*/q_j* over clients with pi_i < pi_j",
         PURE,
         r"\max_{\pi_i<\pi_j}\frac{q_i^*}{q_j^*}",
+        certified="weight_inversion",
     ),
     bound=sp.Integer(1),
     hypotheses=(
@@ -256,6 +257,7 @@ SUMMANDS = replace(
         "max over k of (b_k + p_k) z y/(b_k z^2 + p_k y^2), b_k = alpha_k^2/p_k",
         PURE,
         r"\max_k\frac{(b_k+p_k)zy}{b_kz^2+p_ky^2}",
+        certified="summand_curvature",
     ),
     bound=sp.Integer(1),
     regimes=regimes.SUMMANDS,
@@ -277,6 +279,7 @@ SUMMANDS_DERIVED = replace(
         "max over k of 1 - p_k f_k''(p_k), f_k(p) = (p - alpha_k)^2/p",
         PURE,
         r"\max_k\left(1-p_kf_k''(p_k)\right)",
+        certified="share_curvature",
     ),
     note=(
         "The quantity is at most 1 exactly where no f_k bends downwards. In the share p_k, f_k'' = "

@@ -121,4 +121,8 @@ QUANTITIES = {
     delta: "sigma_G",
     F_0: "excess_loss",
     tau: "dependence",
+    b_K: "mean_lasting_absence",
+    v_1: "mean_absence",
+    v_2: "mean_squared_absence",
+    H_T: "harmonic_sum",
 }

@@ -161,6 +161,7 @@ THEOREM_3 = PointClaim(
         PURE,
         r"\frac{1}{NT}\sum_{t,n}\mathbb{E}[(p_n\omega_t^n-1)^2]",
         _drawn_mean_error,
+        certified="mean_weight_error",
     ),
     bound=as_printed(lambda: (v_2 + 2 * K * v_1 * H_T) / T + b_K),
     hypotheses=_HYPOTHESES,
@@ -199,6 +200,7 @@ LAST_LINE = PointClaim(
         _against_last_line,
         "max over t >= 1 and n of E[(p_n omega_t^n - 1)^2] / (2K(1-p_n)/t + (1-p_n)^(2K))",
         PURE,
+        certified="weight_error_share",
     ),
     bound=sp.Integer(1),
     hypotheses=_HYPOTHESES,
@@ -243,7 +245,10 @@ STEP_DERIVED = replace(
     reading="derived",
     hypotheses=(*_HYPOTHESES, _BEYOND_CUTOFF),
     quantity=PointQuantity(
-        _against_count_from_cutoff, STEP.quantity.text.replace("t >= 1", "t >= K"), PURE
+        _against_count_from_cutoff,
+        STEP.quantity.text.replace("t >= 1", "t >= K"),
+        PURE,
+        certified="late_weight_error_ratio",
     ),
     note=(
         "From t = K on, when at least one interval has ended. Given their number, the ended "

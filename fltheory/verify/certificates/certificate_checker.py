@@ -2028,6 +2028,131 @@ def _weight_convexity(known: _Known, bits: int) -> Span:
     return squares[2] + low, squares[2] + high
 
 
+def _both_shares(known: _Known) -> list[tuple[Fraction, Fraction]]:
+    """Return every client's alpha and p."""
+    return list(zip(known.w.clients.alpha, _importance(known.w), strict=True))
+
+
+def _summand_curvature(known: _Known, bits: int) -> Fraction:
+    """Return CA-Fed's Appendix E: above 1 where a summand of chi^2 is not convex in the weights.
+
+    Along q + v, sum v = 0, the second derivative of ``(p - alpha)^2/p`` has the sign of
+    ``b z^2 - (b + p) z y + p y^2`` with b = alpha^2/p, z = v_k/q_k and y = pi'v/pi'q. Where the
+    others are not equally available z and y are any two numbers, and the largest (b + p) z y over
+    the squares is (b + p)/(2 sqrt(b p)), with b p = alpha^2; else v_k alone decides on y.
+    """
+    w, found = known.w, [Fraction(0)]
+    pi, q = _availability(w), _weights(w)
+    mean = _total(a * b for a, b in zip(pi, q, strict=True))
+    for k, (alpha, p) in enumerate(_both_shares(known)):
+        others = {pi[j] for j in range(len(q)) if j != k}
+        both = alpha**2 / p + p
+        if len(others) > 1:
+            found.append(both / (2 * alpha))
+        for other in others if len(others) == 1 else ():
+            slope = (pi[k] - other) * q[k] / mean
+            found.append(both * slope / (alpha**2 / p + p * slope**2))
+    return max(found)
+
+
+def _tightest(known: _Known, bits: int) -> tuple[Fraction, Fraction]:
+    """Return F - F* and F_B - F_B* where ``F - 2 (L/mu)^2 F_B`` is largest."""
+    (least, L), (mu, most) = known.number("L", bits), known.number("mu", bits)
+    if (least, mu) != (L, most):
+        raise CertificateError("statement.symbols: the tightest point needs L, mu in fractions")
+    clients, shares = known.w.clients, _importance(known.w)
+    mean, bent, star = clients.hessian(clients.alpha), clients.hessian(shares), known.star
+    apart, steep = _minimiser_of_biased(known), 2 * (L / mu) ** 2
+    # The gradient is zero: (steep H_B - H)(w - w_B) = H (w_B - x*).
+    pull = _applied(mean, _apart(apart, star))
+    moved = _solved(_weighed((steep, bent), (-_ONE, mean)), pull)
+    return _loss(mean, [a + b for a, b in zip(_apart(apart, star), moved, strict=True)]), _loss(
+        bent, moved
+    )
+
+
+def _price(known: _Known, bits: int) -> tuple[Span, Span]:
+    """Bracket u = theta/lambda of CA-Fed's (27), and A = sigma^2 sum eta_t^2.
+
+    Where ``(1/2 A sum pi q^2 + b)/(pi'q)`` is least on sum q = Q, q is ``lambda (1 - u/pi)+/A``.
+    With S = sum (1 - u/pi)+ and V = sum pi (1 - u/pi)+^2, sum q = Q makes lambda = A Q/S, and the
+    least ratio being lambda makes ``Q^2 (u/S + V/(2 S^2)) = b/A``, whose left side rises with u.
+    """
+    squares = known.number("step_square_sum", bits)
+    scale = _product((known.w.clients.sigma**2,) * 2, squares)
+    total, pi = known.number("total_weight", bits)[0], _availability(known.w)
+    start = 2 * known.number("squared_distance", bits)[0] / known.parameter("local_steps")
+    states, rest = known.number("chain_states", bits)[0], known.number("inverse_square_sum", bits)
+    sums = (start + states * total * (a + b) / 4 for a, b in zip(squares, rest, strict=True))
+    low, high = (next(sums), next(sums))
+    wanted = _product((low, high), _inverse(scale))
+
+    def side(u: Fraction) -> Fraction:
+        left = [max(1 - u / p, Fraction(0)) for p in pi]
+        spread = _total(p * each**2 for p, each in zip(pi, left, strict=True))
+        return total**2 * (u / sum(left) + spread / (2 * sum(left) ** 2))
+
+    least = -_ONE
+    while side(least) > wanted[0]:
+        least *= 2
+    ends = []
+    for which in (0, 1):
+        low, high = least, max(pi)
+        while high - low > Fraction(1, 2 ** min(bits, 4 * COARSEST)):
+            middle = (low + high) / 2
+            low, high = (middle, high) if side(middle) <= wanted[which] else (low, middle)
+        ends.append((low, high)[which])
+    return (ends[0], ends[1]), scale
+
+
+def _weight_inversion(known: _Known, bits: int) -> Span:
+    """Return the largest q_i/q_j of them over clients with pi_i < pi_j; it falls with u."""
+    (low, high), _ = _price(known, bits)
+    pi = _availability(known.w)
+    pairs = [(a, b) for a in pi for b in pi if a < b]
+
+    def ratio(a: Fraction, b: Fraction, u: Fraction) -> Fraction:
+        return (1 - u / a) / (1 - u / b) if u < a else Fraction(0)
+
+    zero = Fraction(0), Fraction(0)
+    return _largest([zero, *((ratio(a, b, high), ratio(a, b, low)) for a, b in pairs)])
+
+
+def _weight_multiplier(known: _Known, bits: int) -> Span:
+    """Return theta = A Q u/S, which rises with u."""
+    (low, high), scale = _price(known, bits)
+    total, pi = known.number("total_weight", bits)[0], _availability(known.w)
+    ends = [u / _total(max(1 - u / p, Fraction(0)) for p in pi) for u in (low, high)]
+    return _product(scale, (total * ends[0], total * ends[1]))
+
+
+def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
+    """Return sums over t = 1 .. R: eta_t^2, eta_t C_P lambda^m_t where m_t < t, J_t eta_{t-J_t}^2.
+
+    m_t is the least whole number that has ``2 C_P H t lambda^m <= 1``, J_t is at most t - 1. The
+    larger H is, the larger is the last sum, and the smaller the one before.
+    """
+    sizes, (rate, factor) = _schedule(known), _mixing(known)
+    rounds, change = known.w.rounds, known.number("largest_loss_change", bits)
+    ends = []
+    for end, above in zip(change, (0, 1), strict=True):
+        m, over = 0, _ONE
+        squares = unmixed = delayed = 0
+        for t in range(1, rounds + 1):
+            while 2 * factor * end * t > over:
+                m, over = m + 1, over / rate
+                _check_length(known, bits_of(over))
+            known.effort.spend(10 + bits_of(over) // 100)
+            back = min(m, t - 1)
+            squares += _fixed(sizes.at(t) ** 2, 2 * bits)[above]
+            delayed += back * _fixed(sizes.at(t - back) ** 2, 2 * bits)[above]
+            if back == m:
+                unmixed += _fixed(sizes.at(t) * factor / over, 2 * bits)[1 - above]
+        ends.append([Fraction(found, 4**bits) for found in (squares, unmixed, delayed)])
+    (a, b, c), (d, e, f) = ends
+    return (a, d), (e, b), (c, f)
+
+
 def _chance_of_absence(known: _Known, bits: int) -> Fraction:
     """Return the chance that somebody is absent for more rounds on end than the cut-off."""
     law, cutoff, n = known.w.law, known.parameter("cutoff"), len(known.w.clients.optima)
@@ -2052,24 +2177,19 @@ def _check_length(known: _Known, bits: int) -> None:
         raise CertificateError("statement.quantity: fractions grow too long")
 
 
-def _count_ratio(known: _Known, bits: int) -> Fraction:
-    """Return FedAU's step of Theorem 3: the largest error over what floor(t/K) intervals allow."""
+def _weight_errors(known: _Known) -> Iterator[tuple[Fraction, list[Fraction]]]:
+    """Yield every client's p and ``E(p omega_t - 1)^2`` of FedAU's weights, t = 0 .. R - 1."""
     w, cutoff = known.w, known.parameter("cutoff")
     if w.method.name != "FedAU" or not w.law.is_independent:
-        raise CertificateError("statement.symbols: weight_error_ratio is FedAU's, without memory")
-    largest = Fraction(0)
+        raise CertificateError("statement.symbols: errors of weights are FedAU's, without memory")
     for p in _availability(w):
         _check_length(known, (w.rounds + int(cutoff)) * bits_of(p))
-        law = {k: p * (1 - p) ** (k - 1) for k in range(1, int(cutoff))}
-        law[int(cutoff)] = (1 - p) ** (int(cutoff) - 1)
-        mean = _total(k * mass for k, mass in law.items())
-        variance = _total((k - mean) ** 2 * mass for k, mass in law.items())
         rows: dict[_Interval, Fraction] = {(_ONE, 0, 0): _ONE}
-        for t in range(w.rounds):
-            error = _total(mass * (p * omega - 1) ** 2 for (omega, _, _), mass in rows.items())
-            line = p**2 * variance / max(t // int(cutoff), 1) + (1 - p) ** (2 * int(cutoff))
-            if t > 0 and line > 0:
-                largest = max(largest, error / line)
+        errors = []
+        for _ in range(w.rounds):
+            errors.append(
+                _total(mass * (p * omega - 1) ** 2 for (omega, _, _), mass in rows.items())
+            )
             after: dict[_Interval, Fraction] = {}
             for row, mass in rows.items():
                 for here, chance in ((True, p), (False, 1 - p)):
@@ -2077,7 +2197,58 @@ def _count_ratio(known: _Known, bits: int) -> Fraction:
                     after[next_row] = after.get(next_row, Fraction(0)) + mass * chance
             rows = after
             known.effort.spend(100 * len(rows))
-    return largest
+        yield p, errors
+
+
+def _mean_weight_error(known: _Known, bits: int) -> Fraction:
+    means = [_total(errors) / len(errors) for _, errors in _weight_errors(known)]
+    return _total(means) / len(means)
+
+
+def _counted(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
+    """Return Theorem 3's line that counts floor(t/K) intervals, and one before there may be any."""
+    law = {k: p * (1 - p) ** (k - 1) for k in range(1, cutoff)}
+    law[cutoff] = (1 - p) ** (cutoff - 1)
+    mean = _total(k * mass for k, mass in law.items())
+    variance = _total((k - mean) ** 2 * mass for k, mass in law.items())
+    return lambda t: p**2 * variance / max(t // cutoff, 1) + (1 - p) ** (2 * cutoff)
+
+
+def _last_line(p: Fraction, cutoff: int) -> Callable[[int], Fraction]:
+    """Return the last line of that proof."""
+    return lambda t: 2 * cutoff * (1 - p) / t + (1 - p) ** (2 * cutoff)
+
+
+def _worst_error(
+    line: Callable[[Fraction, int], Callable[[int], Fraction]], *, from_cutoff: bool = False
+) -> Callable[[_Known, int], Fraction]:
+    """Return the largest error of FedAU's weights over a line of a proof, t >= 1 or t >= K."""
+
+    def worst(known: _Known, bits: int) -> Fraction:
+        largest, cutoff = Fraction(0), known.parameter("cutoff")
+        for p, errors in _weight_errors(known):
+            limit = line(p, int(cutoff))
+            for t in range(int(cutoff) if from_cutoff else 1, len(errors)):
+                if p < 1:
+                    largest = max(largest, errors[t] / limit(t))
+        return largest
+
+    return worst
+
+
+def _lasting_absence(known: _Known, bits: int) -> Fraction:
+    """Return the mean over clients of (1 - p)^2K."""
+    twice, chances = 2 * int(known.parameter("cutoff")), _availability(known.w)
+    _check_length(known, twice * sum(map(bits_of, chances)))
+    return _total((1 - p) ** twice for p in chances) / len(chances)
+
+
+def _mean_absence(power: int) -> Callable[[_Known, int], Fraction]:
+    def mean(known: _Known, bits: int) -> Fraction:
+        chances = _availability(known.w)
+        return _total((1 - p) ** power for p in chances) / len(chances)
+
+    return mean
 
 
 _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
@@ -2140,7 +2311,25 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
     "delayed_log_sum": lambda k, b: k.delayed(b)[1],
     "weight_convexity": _weight_convexity,
     "chance_of_absence": _chance_of_absence,
-    "weight_error_ratio": _count_ratio,
+    "summand_curvature": _summand_curvature,
+    "share_curvature": lambda k, b: max(1 - 2 * (a / p) ** 2 for a, p in _both_shares(k)),
+    "chi_square": lambda k, b: _total((a - p) ** 2 / p for a, p in _both_shares(k)),
+    "total_variation": lambda k, b: _total(abs(a - p) for a, p in _both_shares(k)) / 2,
+    "tightest_excess": lambda k, b: _tightest(k, b)[0],
+    "tightest_biased_excess": lambda k, b: _tightest(k, b)[1],
+    "weight_inversion": _weight_inversion,
+    "weight_multiplier": _weight_multiplier,
+    "run_square_sum": lambda k, b: _run_sums(k, b)[0],
+    "run_unmixed_sum": lambda k, b: _run_sums(k, b)[1],
+    "run_delay_sum": lambda k, b: _run_sums(k, b)[2],
+    "weight_error_ratio": _worst_error(_counted),
+    "late_weight_error_ratio": _worst_error(_counted, from_cutoff=True),
+    "weight_error_share": _worst_error(_last_line),
+    "mean_weight_error": _mean_weight_error,
+    "mean_absence": _mean_absence(1),
+    "mean_squared_absence": _mean_absence(2),
+    "mean_lasting_absence": _lasting_absence,
+    "harmonic_sum": lambda k, b: _total(Fraction(1, t) for t in range(1, k.w.rounds)),
 }  # fmt: skip
 
 
