@@ -2182,22 +2182,36 @@ def _weight_errors(known: _Known) -> Iterator[tuple[Fraction, list[Fraction]]]:
     w, cutoff = known.w, known.parameter("cutoff")
     if w.method.name != "FedAU" or not w.law.is_independent:
         raise CertificateError("statement.symbols: errors of weights are FedAU's, without memory")
+    found: dict[Fraction, list[Fraction]] = {}
     for p in _availability(w):
-        _check_length(known, (w.rounds + int(cutoff)) * bits_of(p))
-        rows: dict[_Interval, Fraction] = {(_ONE, 0, 0): _ONE}
-        errors = []
-        for _ in range(w.rounds):
-            errors.append(
-                _total(mass * (p * omega - 1) ** 2 for (omega, _, _), mass in rows.items())
-            )
-            after: dict[_Interval, Fraction] = {}
-            for row, mass in rows.items():
-                for here, chance in ((True, p), (False, 1 - p)):
-                    next_row = _interval(row, here, cutoff)
-                    after[next_row] = after.get(next_row, Fraction(0)) + mass * chance
-            rows = after
-            known.effort.spend(100 * len(rows))
-        yield p, errors
+        if p not in found:
+            _check_length(known, (w.rounds + int(cutoff)) * bits_of(p))
+            found[p] = _errors_at(p, cutoff, w.rounds, known.effort)
+        yield p, found[p]
+
+
+def _errors_at(p: Fraction, cutoff: Fraction, rounds: int, effort: _Effort) -> list[Fraction]:
+    """Return one client's errors, from how many intervals have ended, and after which round.
+
+    The mean of ended intervals is that round over their number. Chances are whole numbers in units
+    of b^-t, where p = a/b.
+    """
+    errors, there, away = [], p.numerator, p.denominator - p.numerator
+    rows: dict[tuple[int, int], int] = {(0, 0): 1}
+    for t in range(rounds):
+        error = _total(
+            mass * (p * Fraction(last or 1, ended or 1) - 1) ** 2
+            for (last, ended), mass in rows.items()
+        )
+        errors.append(error / p.denominator**t)
+        after: dict[tuple[int, int], int] = {}
+        for (last, ended), mass in rows.items():
+            absent = (t + 1, ended + 1) if t + 1 - last == cutoff else (last, ended)
+            for row, chance in (((t + 1, ended + 1), there), (absent, away)):
+                after[row] = after.get(row, 0) + mass * chance
+        rows = after
+        effort.spend(100 * len(rows))
+    return errors
 
 
 def _mean_weight_error(known: _Known, bits: int) -> Fraction:
