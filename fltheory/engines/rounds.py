@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count, repeat
 from typing import TypeVar
 
 from fltheory.algorithms.contract import Algorithm, Schedule
@@ -23,26 +22,27 @@ def in_float64(setting: Setting) -> Setting:
     return setting if algorithm is setting.algorithm else replace(setting, algorithm=algorithm)
 
 
-def each_round(
-    algorithm: Algorithm | Schedule, make: Callable[[Algorithm, bool], T]
-) -> Iterator[T]:
-    """Return an iterator over ``make`` of the first round's algorithm, of the second's, ...
+def runs_of_rounds(
+    algorithm: Algorithm | Schedule, make: Callable[[Algorithm, bool], T], rounds: int
+) -> Iterator[tuple[T, int]]:
+    """Return an iterator over ``make`` of an algorithm, and for how many rounds it stays that.
 
-    Successive rounds that are alike share one object; without a schedule it is made at once.
-    ``make`` is told whether to check on numbers what it reads: in rounds 1, 2, 4, 8 and so on.
-    Each round is read on forms, which refuse what is not affine. The check guards against a fault
-    of forms themselves, which no step size brings about.
+    Without a schedule it is made at once. ``make`` is told whether to check on numbers what it
+    reads: in rounds 1, 2, 4, 8 and so on. Each round is read on forms, which refuse what is not
+    affine. The check guards against a fault of forms themselves, which no step size brings about.
     """
     if isinstance(algorithm, Schedule):
-        return _each_scheduled(algorithm, make)
-    return repeat(make(algorithm, True))
+        return _scheduled(algorithm, make, rounds)
+    return iter([(make(algorithm, True), rounds)])
 
 
-def _each_scheduled(schedule: Schedule, make: Callable[[Algorithm, bool], T]) -> Iterator[T]:
-    before = schedule.at(1)
-    made = make(before, True)
-    for index in count(1):
-        now = schedule.at(index)
-        if now != before:
-            before, made = now, make(now, index & (index - 1) == 0)
-        yield made
+def _scheduled(
+    schedule: Schedule, make: Callable[[Algorithm, bool], T], rounds: int
+) -> Iterator[tuple[T, int]]:
+    begun, now = 1, schedule.at(1)
+    for index in range(2, rounds + 2):
+        after = schedule.at(index) if index <= rounds else None
+        if after != now:
+            yield make(now, begun & (begun - 1) == 0), index - begun
+            if after is not None:
+                begun, now = index, after

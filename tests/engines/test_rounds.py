@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from fltheory.algorithms import Constant, FedAvg, Harmonic, Scheduled
 from fltheory.algorithms.contract import Algorithm, State
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.probe import Probe
-from fltheory.engines.rounds import each_round
+from fltheory.engines.rounds import runs_of_rounds
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.participation.base import Masks, Participation
 from fltheory.problems import QuadraticProblem
@@ -28,17 +27,35 @@ def described(algorithm: Algorithm, checked: bool) -> tuple[float, bool]:
 
 
 def test_what_changes_is_made_anew_and_checked_in_rounds_that_are_powers_of_two() -> None:
-    rounds = each_round(Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0)), described)
-    made = list(islice(rounds, 9))
+    schedule = Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0))
+    found = list(runs_of_rounds(schedule, described, 9))
+    assert [count for _, count in found] == [1] * 9
+    made = [each for each, _ in found]
     assert [size for size, _ in made] == pytest.approx([1 / (1 + r) for r in range(1, 10)])
     assert [index for index, (_, checked) in enumerate(made, 1) if checked] == [1, 2, 4, 8]
 
 
 @pytest.mark.parametrize("algorithm", [FedAvg(0.5, 1), Scheduled(FedAvg(0.5, 1), Constant(0.5))])
 def test_what_stays_is_made_once_and_checked(algorithm: FedAvg | Scheduled) -> None:
-    made = list(islice(each_round(algorithm, described), 5))
-    assert made == [(0.5, True)] * 5
-    assert len({id(item) for item in made}) == 1
+    assert list(runs_of_rounds(algorithm, described, 5)) == [((0.5, True), 5)]
+
+
+@dataclass(frozen=True)
+class HalvedAfter:
+    """A schedule of 0.5 that is halved once, after some rounds."""
+
+    rounds: int
+
+    def at(self, round_index: int) -> Algorithm:
+        return FedAvg(0.5 if round_index <= self.rounds else 0.25, 1)
+
+
+@pytest.mark.parametrize("length", [1, 3, 4, 7])
+def test_rounds_of_a_kind_are_counted(length: int) -> None:
+    """The second kind begins in round 4, a power of two, and is checked."""
+    found = list(runs_of_rounds(HalvedAfter(3), described, length))
+    expected = [((0.5, True), min(length, 3)), ((0.25, True), length - 3)]
+    assert found == [run for run in expected if run[1] > 0]
 
 
 @pytest.mark.parametrize("participation", PARTICIPATION, ids=repr)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from flint import arb, arb_mat, ctx, fmpq_mat
+from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.decimals import as_fraction
@@ -209,7 +210,25 @@ class ExactRun:
 
     def values(self) -> Entries:
         """Return every quantity, in FIELDS' order, before the first round and after each."""
-        return self._until_read(self._run)
+        found, powers = self._until_read(self._run)
+        return found if powers is None else np.concatenate([found, powers.balls()])
+
+    def floats(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return floats near the values, and how far off they may be; None if that is not known.
+
+        Sums over many rounds are made in floats where bounds on their rounding are small enough.
+        """
+        found, powers = self._until_read(self._run)
+        parts = [_as_floats(found)]
+        if powers is not None:
+            summed = powers.floats()
+            sharp = summed is not None and _is_sharp(*summed)
+            parts.append(summed if sharp else _as_floats(powers.balls()))
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        middles, errors = (np.concatenate(each) for each in zip(*known, strict=True))
+        return middles, errors
 
     def _until_read(self, compute: Callable[[], T]) -> T:
         """Compute, again where an entry turns out to be random, or counts to want fractions."""
@@ -224,22 +243,27 @@ class ExactRun:
                 # Counts, and comparisons of them, want fractions: balls do not tell equals apart.
                 self._read_with(RATIONAL, self._random)
 
-    def _run(self) -> Entries:
+    def _run(self) -> tuple[Entries, _Powers | None]:
+        """Return the values one by one, and the rest of them, if any, as powers."""
         rows = self._initial()
         found: list[list[Any]] = []
         alike_from = self._alike_from
         for index in range(self._setting.rounds):
             if index == self._alike_from:
-                alike = self._powered(rows, index)
-                if alike is not None:
-                    return np.concatenate([_table(found), alike]) if found else alike
+                powers = self._powered(rows, index)
+                if powers is not None:
+                    return _table(found, self._n_values), powers
             found.append(self._read_off(rows))
             after = self._after(rows, index)
             if alike_from is not None and index >= alike_from and after.keys() == rows.keys():
                 alike_from = None
                 self._foresee(after, index + 1)
             rows = after
-        return _table([*found, self._read_off(rows)])
+        return _table([*found, self._read_off(rows)], self._n_values), None
+
+    @property
+    def _n_values(self) -> int:
+        return len(FIELDS) + len(self._observe)
 
     @cached_property
     def _alike_from(self) -> int | None:
@@ -472,7 +496,7 @@ class ExactRun:
             self._held_forms[key] = self._forms(row)
         return self._held_forms[key]
 
-    def _powered(self, rows: Mapping[_Row, Any], index: int) -> Entries | None:
+    def _powered(self, rows: Mapping[_Row, Any], index: int) -> _Powers | None:
         """Return the rounds from one on from powers of one matrix; None where they are few."""
         rounds = self._setting.rounds - index
         if self._arithmetic is RATIONAL:
@@ -484,7 +508,7 @@ class ExactRun:
         size = len(closed) * n * (n + 1) // 2
         if size > _LARGEST_POWERED or rounds < _FEWEST_POWERED * size:
             return None
-        return _by_powers(
+        return _Powers.of(
             self._transition(closed, n, index),
             self._start_vector(closed, rows, n),
             self._functional(closed, n),
@@ -575,7 +599,7 @@ class ExactRun:
 
     def _functional(self, closed: Sequence[_Row], n: int) -> Any:
         """Return the forms as rows that act on the upper triangles."""
-        lines: list[list[Any]] = [[] for _ in range(len(FIELDS) + len(self._observe))]
+        lines: list[list[Any]] = [[] for _ in range(self._n_values)]
         for row in closed:
             forms = self._forms_of_place(row)
             for place, line in enumerate(lines):
@@ -642,30 +666,71 @@ def _forgets(transition: Any, rows: int, n: int) -> bool:
     return False
 
 
-def _by_powers(transition: Any, start: Any, functional: Any, rounds: int) -> Entries:
-    """Return ``functional transition^r start`` for r = 0, ..., rounds.
+@dataclass(frozen=True, eq=False)
+class _Powers:
+    """``F T^r v`` for r = 0, ..., R, of which ``F T^j`` and ``T^(k i) v`` are known.
 
-    ``F T^(j + k i) v``: k small steps on the left, and as many large ones on the right.
+    Attributes
+    ----------
+    small : arb_mat, (k count, size)
+        ``F T^j`` for j = 0, ..., k - 1, a row for each of ``count`` quantities.
+    large : arb_mat, (size, steps)
+        ``T^(k i) v`` for i = 0, ..., as many as there are steps of k rounds in R.
+    count, rounds : int
+        Quantities, and R.
     """
-    stride = max(1, math.isqrt(rounds))
-    lines, large = functional, _power(transition, stride)
-    left = []
-    for _ in range(stride):
-        left += lines.entries()
-        lines = lines * transition
-    vector, right = start, []
-    for _ in range(rounds // stride + 1):
-        right.append(vector.entries())
-        vector = large * vector
-    count, size = functional.nrows(), transition.nrows()
-    product = arb_mat(stride * count, size, left) * arb_mat(
-        [list(line) for line in zip(*right, strict=True)]
-    )
-    found = np.empty(product.nrows() * product.ncols(), dtype=object)
-    found[:] = product.entries()
-    # By large steps, small steps and quantities.
-    by_round = found.reshape(stride, count, -1).transpose(2, 0, 1).reshape(-1, count)
-    return by_round[: rounds + 1]
+
+    small: Any
+    large: Any
+    count: int
+    rounds: int
+
+    @classmethod
+    def of(cls, transition: Any, start: Any, functional: Any, rounds: int) -> _Powers:
+        """Take some root of R small steps on the left, and as many large ones on the right."""
+        stride = max(1, math.isqrt(rounds))
+        lines, large = functional, _power(transition, stride)
+        left = []
+        for _ in range(stride):
+            left += lines.entries()
+            lines = lines * transition
+        vector, right = start, []
+        for _ in range(rounds // stride + 1):
+            right.append(vector.entries())
+            vector = large * vector
+        count, size = functional.nrows(), transition.nrows()
+        columns = arb_mat([list(line) for line in zip(*right, strict=True)])
+        return cls(arb_mat(stride * count, size, left), columns, count, rounds)
+
+    def balls(self) -> Entries:
+        """Return the values, (R + 1, count)."""
+        return self._by_round(_entries_of(self.small * self.large))
+
+    def floats(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return floats near the values, and how far off they may be; None near an overflow.
+
+        A sum of n products is off by at most ``n u / (1 - n u)`` of the sum of their sizes, in
+        whatever order it is made, and by what underflows (Higham, 2002, section 3.1).
+        """
+        left, right = (_as_floats(_entries_of(part)) for part in (self.small, self.large))
+        if left is None or right is None:
+            return None
+        (small, small_error), (large, large_error) = left, right
+        size = np.abs(large)
+        rounding = 2.0**-53 * (size.shape[0] + 2)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            sums = small @ large
+            errors = np.abs(small) @ (large_error + rounding * size)
+            errors += small_error @ (size + large_error)
+        errors = errors * (1 + 1e-9) + size.shape[0] * float(np.finfo(np.float64).tiny)
+        if not (np.abs(sums) + errors < OVERFLOW / 2).all():
+            return None
+        return self._by_round(sums), self._by_round(errors)
+
+    def _by_round(self, products: NDArray[Any]) -> NDArray[Any]:
+        """Put small steps of each quantity by large steps, (k count, steps), in order of rounds."""
+        by_step = products.reshape(-1, self.count, products.shape[1]).transpose(2, 0, 1)
+        return np.ascontiguousarray(by_step.reshape(-1, self.count)[: self.rounds + 1])
 
 
 def _power(matrix: Any, exponent: int) -> Any:
@@ -686,17 +751,17 @@ def _matrix(arithmetic: Arithmetic, values: Entries) -> Any:
     return arb_mat(rows, columns, flat)
 
 
-def _table(rows: Sequence[Sequence[Any]]) -> Entries:
-    made = np.empty((len(rows), len(rows[0])), dtype=object)
-    made[:] = rows
+def _table(rows: Sequence[Sequence[Any]], columns: int) -> Entries:
+    made = np.empty((len(rows), columns), dtype=object)
+    for place, row in enumerate(rows):
+        made[place] = row
     return made
 
 
 def _entries_of(matrix: Any) -> Entries:
-    made = np.empty((matrix.nrows(), matrix.ncols()), dtype=object)
-    for index in np.ndindex(made.shape):
-        made[index] = matrix[index]
-    return made
+    made = np.empty(matrix.nrows() * matrix.ncols(), dtype=object)
+    made[:] = matrix.entries()
+    return made.reshape(matrix.nrows(), matrix.ncols())
 
 
 def enclosed_trajectory(
@@ -710,8 +775,7 @@ def enclosed_trajectory(
     for bits in _BITS:
         arithmetic = Balls(bits)
         with arithmetic.in_use():
-            values = ExactRun(setting, arithmetic, observe, work).values()
-            found = _as_floats(values)
+            found = ExactRun(setting, arithmetic, observe, work).floats()
         if found is not None and _is_sharp(*found):
             break
     if found is None:

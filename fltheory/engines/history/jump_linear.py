@@ -17,7 +17,7 @@ from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.history.jump_map import DistinctSets, JumpMap, MomentErrors, Moments, jump_map
 from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms
-from fltheory.engines.rounds import each_round
+from fltheory.engines.rounds import runs_of_rounds
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
@@ -67,7 +67,7 @@ def follow_chain(
     def step_of(algorithm: Algorithm, checked: bool) -> JumpMap:
         return jump_map(algorithm, problem, layout, states, sets, checked=checked)
 
-    steps = each_round(setting.algorithm, step_of)
+    steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)
     replay(setting, problem, layout)
     forms = _state_forms(problem, layout, sets, observe)
@@ -75,9 +75,7 @@ def follow_chain(
     values = np.full((len(forms), n_values), np.inf)
     errors = np.full((len(forms), n_values), np.inf)
     diverged_at = None
-    for index, (moments, bounds) in enumerate(
-        _run(steps, *_initial(start, states.initial), setting.rounds)
-    ):
+    for index, (moments, bounds) in enumerate(_run(steps, *_initial(start, states.initial))):
         now = np.array([form.expectation(moments) for form in forms.values()])
         if not (np.abs(now) < OVERFLOW).all() or not moments.traces.sum() < OVERFLOW:
             diverged_at = index
@@ -103,30 +101,27 @@ def _initial(start: FloatArray, law: FloatArray) -> tuple[Moments, MomentErrors]
 
 
 def _run(
-    steps: Iterator[JumpMap], moments: Moments, errors: MomentErrors, rounds: int
+    steps: Iterator[tuple[JumpMap, int]], moments: Moments, errors: MomentErrors
 ) -> Iterator[tuple[Moments, MomentErrors]]:
     """Yield the moments before and after every round; where a map overflows, infinite ones."""
     yield moments, errors
-    before: JumpMap | None = None
     growth: SteadyGrowth | ErrorGrowth
-    for _ in range(rounds):
-        try:
-            step = next(steps)
-        except RoundOverflowError:
-            yield (
-                Moments(moments.weights, moments.first, np.full_like(moments.second, np.inf)),
-                errors,
-            )
-            return
-        after, fresh = errors.after(step, moments)
-        if step is not before:
+    try:
+        for step, count in steps:
             growth = step.rounding.one_round(*_sums(errors))
-        elif isinstance(growth, SteadyGrowth) and growth.second_gain > 1:
-            growth = step.growth(*_sums(errors))
-        growth.add(*fresh)
-        errors = replace(after, totals=(growth.second, growth.first))
-        before, moments = step, step(moments)
-        yield moments, errors
+            for index in range(count):
+                after, fresh = errors.after(step, moments)
+                if index > 0 and isinstance(growth, SteadyGrowth) and growth.second_gain > 1:
+                    growth = step.growth(*_sums(errors))
+                growth.add(*fresh)
+                errors = replace(after, totals=(growth.second, growth.first))
+                moments = step(moments)
+                yield moments, errors
+    except RoundOverflowError:
+        yield (
+            Moments(moments.weights, moments.first, np.full_like(moments.second, np.inf)),
+            errors,
+        )
 
 
 def _sums(errors: MomentErrors) -> tuple[float, float]:

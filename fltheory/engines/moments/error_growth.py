@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import cast
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fltheory.validation import FloatArray
 
 _FORGOTTEN = 0.5
 _LONGEST = 2000
+_FEW = 1000
 
 
 def gains(dual: Callable[[FloatArray], FloatArray], identity: FloatArray) -> Iterator[float]:
@@ -50,23 +52,23 @@ class SteadyGrowth:
         self, fresh_second: FloatArray, fresh_first: FloatArray
     ) -> tuple[list[float], list[float]]:
         """Go on by several rounds; return the bounds on the errors after each."""
-        first = list(
-            accumulate(
-                fresh_first.tolist(),
-                lambda held, fresh: self.first_gain * held + fresh,
-                initial=self.first,
-            )
-        )
-        pushes = (self.coupling * np.array(first[:-1])).tolist()
-        second = list(
-            accumulate(
-                zip(pushes, fresh_second.tolist(), strict=True),
-                lambda held, added: self.second_gain * held + added[0] + added[1],
-                initial=self.second,
-            )
-        )
+        first = _accumulated(self.first_gain, fresh_first, self.first)
+        pushes = self.coupling * np.array([self.first, *first[:-1]])
+        second = _accumulated(self.second_gain, pushes + fresh_second, self.second)
         self.second, self.first = second[-1], first[-1]
-        return second[1:], first[1:]
+        return second, first
+
+
+def _accumulated(gain: float, added: FloatArray, held: float) -> list[float]:
+    """Return v_1, v_2, ... of ``v_k = gain v_(k-1) + added_k``, with v_0 = ``held``."""
+    if added.size <= _FEW:
+        return list(accumulate(added.tolist(), lambda v, fresh: gain * v + fresh, initial=held))[1:]
+    # A triangular system with two diagonals; SciPy takes longer to import than a few rounds.
+    from scipy.linalg.blas import dtbsv
+
+    diagonals = np.array([np.ones(added.size), np.full(added.size, -gain)], order="F")
+    right = np.concatenate([[gain * held + added[0]], added[1:]])
+    return cast(list[float], dtbsv(1, diagonals, right, lower=1, diag=1).tolist())
 
 
 class ErrorGrowth:

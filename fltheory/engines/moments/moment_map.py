@@ -6,10 +6,9 @@ With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -180,7 +179,7 @@ class MomentRounding:
 
 
 def propagate(
-    roundings: Sequence[MomentRounding],
+    roundings: Sequence[tuple[MomentRounding, int]],
     traces: FloatArray,
     second_error: float,
     first_error: float,
@@ -189,15 +188,15 @@ def propagate(
 
     Parameters
     ----------
-    roundings : sequence of MomentRounding
-        One a round; after a round without, the bounds are infinite.
+    roundings : sequence of (MomentRounding, int)
+        Of successive rounds, and for how many it serves; after the last the bounds are infinite.
     traces : array, (rounds + 1,)
         ``E||s_r||^2``.
     second_error, first_error : float
         Errors of M and m at round zero.
     """
     second, first = [second_error], [first_error]
-    for rounding, count in _runs(roundings):
+    for rounding, count in roundings:
         before = traces[len(first) - 1 : len(first) - 1 + count]
         growth = rounding.growth(second[-1], first[-1], count)
         grown = growth.add_all(*rounding.of_one_round(before))
@@ -206,10 +205,3 @@ def propagate(
     second += [np.inf] * (traces.size - len(second))
     first += [np.inf] * (traces.size - len(first))
     return np.array(second), np.array(first)
-
-
-def _runs(roundings: Sequence[MomentRounding]) -> Iterator[tuple[MomentRounding, int]]:
-    """Yield each rounding with the number of successive rounds that share it."""
-    for _, group in groupby(roundings, key=id):
-        alike = list(group)
-        yield alike[0], len(alike)

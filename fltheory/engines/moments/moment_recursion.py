@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -23,7 +22,7 @@ from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_tr
 from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
 from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
-from fltheory.engines.rounds import each_round, in_float64
+from fltheory.engines.rounds import in_float64, runs_of_rounds
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation.base import Participation
@@ -130,7 +129,7 @@ def _follow_model(
     forms = {name: layout.form(form) for name, form in forms.items()}
     start = layout.start(first, problem, setting.x0)
     replay(setting, problem, layout)
-    steps = each_round(setting.algorithm, step_of)
+    steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     history = _run(steps, start, setting.rounds, list(forms.values()))
     return _trajectory(history, forms, problem.x_star_error)
 
@@ -183,19 +182,22 @@ class _History:
 
     values: FloatArray
     traces: FloatArray
-    roundings: Sequence[MomentRounding]
+    roundings: Sequence[tuple[MomentRounding, int]]
     diverged_at: int | None
 
 
 def _run(
-    steps: Iterator[MomentMap], start: FloatArray, rounds: int, forms: Sequence[QuadraticForm]
+    steps: Iterator[tuple[MomentMap, int]],
+    start: FloatArray,
+    rounds: int,
+    forms: Sequence[QuadraticForm],
 ) -> _History:
     n = start.size
     readout = np.stack(
         [np.concatenate([form.matrix.ravel(), 2 * form.vector, [form.constant]]) for form in forms]
         + [np.concatenate([np.eye(n).ravel(), np.zeros(n + 1)])]
     )
-    taken: list[MomentRounding] = []
+    taken: list[tuple[MomentRounding, int]] = []
     blocks = _moment_blocks(steps, start, rounds, taken)
     values = np.concatenate([block @ readout.T for block in blocks])
     broken = ~(np.abs(values).max(axis=1) < OVERFLOW)
@@ -206,7 +208,10 @@ def _run(
 
 
 def _moment_blocks(
-    steps: Iterator[MomentMap], start: FloatArray, rounds: int, taken: list[MomentRounding]
+    steps: Iterator[tuple[MomentMap, int]],
+    start: FloatArray,
+    rounds: int,
+    taken: list[tuple[MomentRounding, int]],
 ) -> Iterator[FloatArray]:
     """Yield ``[M flattened, m, 1]`` of successive rounds in blocks of bounded size.
 
@@ -232,36 +237,22 @@ def _moment_blocks(
 
 
 def _advances(
-    steps: Iterator[MomentMap], rounds: int, taken: list[MomentRounding]
+    steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[tuple[MomentRounding, int]]
 ) -> Iterator[tuple[Advance, int]]:
     """Yield how successive rounds move the moments, and how many do so alike.
 
     From one that overflows on, they go to infinity.
     """
-    for step, count in _alike(steps, rounds):
-        if step is None:
-            yield _to_infinity, count
-            return
-        taken.extend(repeat(step.rounding, count))
-        yield _advance(step), count
-
-
-def _alike(steps: Iterator[MomentMap], rounds: int) -> Iterator[tuple[MomentMap | None, int]]:
-    """Yield each step and for how many rounds it lasts; None from one that overflows on."""
-    held: MomentMap | None = None
-    count = 0
-    for index in range(rounds):
+    done = 0
+    while done < rounds:
         try:
-            step = next(steps)
+            step, count = next(steps)
         except RoundOverflowError:
-            yield from [(held, count)] * (count > 0)
-            yield None, rounds - index
+            yield _to_infinity, rounds - done
             return
-        if step is not held and count > 0:
-            yield held, count
-            count = 0
-        held, count = step, count + 1
-    yield from [(held, count)] * (count > 0)
+        taken.append((step.rounding, count))
+        yield _advance(step), count
+        done += count
 
 
 def _to_infinity(moments: FloatArray, rows: FloatArray) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from fractions import Fraction
 
+import hypothesis
 import numpy as np
 import pytest
-from flint import fmpq
+from flint import arb, arb_mat, fmpq
+from hypothesis import strategies as st
 from oracles import random_problem
 
 from fltheory.algorithms import (
@@ -43,7 +45,13 @@ from fltheory.engines import Setting, exact, paths, stationary
 from fltheory.engines.affine.numbers import RATIONAL, Balls, InexactRoundError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure import enclosed
-from fltheory.engines.enclosure.enclosed import ExactRun, NotEnclosedError, enclosed_limits
+from fltheory.engines.enclosure.enclosed import (
+    ExactRun,
+    NotEnclosedError,
+    _is_sharp,
+    _Powers,
+    enclosed_limits,
+)
 from fltheory.engines.observables import (
     BiasedExcessLoss,
     ParticipantExcessLoss,
@@ -241,8 +249,70 @@ def test_powers_of_one_round_are_the_rounds(
     monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 10**6)
     monkeypatch.setattr(enclosed, "_FEWEST_POWERED", 0)
     powered = exact(given, arithmetic="enclosed")
+    assert stepped.rounding_error is not None
+    assert powered.rounding_error is not None
     for field in FIELDS:
-        np.testing.assert_allclose(powered[field], stepped[field], rtol=3e-16)
+        off = stepped.rounding_error[field] + powered.rounding_error[field]
+        assert (np.abs(powered[field] - stepped[field]) <= off).all()
+        assert (off <= 2e-12 * stepped[field]).all()
+
+
+def powers(small: np.ndarray, large: np.ndarray, radius: float = 0.0) -> _Powers:
+    """Return sums that are known of one quantity: a row a small step, a column a large one."""
+    left, right = (
+        arb_mat([[arb(x, radius * abs(x)) for x in row] for row in part.tolist()])
+        for part in (small, large)
+    )
+    return _Powers(left, right, 1, small.shape[0] * large.shape[1] - 1)
+
+
+def check_held(sums: _Powers) -> tuple[np.ndarray, np.ndarray]:
+    """Check that the floats are no farther from the balls than they say; return both."""
+    found = sums.floats()
+    assert found is not None
+    for ball, middle, error in zip(sums.balls().flat, found[0].flat, found[1].flat, strict=True):
+        assert abs(ball - arb(float(middle))) <= arb(float(error))
+    return found
+
+
+@hypothesis.given(st.integers(0, 2**32 - 1), st.floats(0, 40), st.sampled_from([0.0, 1e-18, 1e-9]))
+def test_sums_in_floats_hold_those_in_balls(seed: int, spread: float, radius: float) -> None:
+    """Numbers of both signs and of many sizes, whose sums cancel."""
+    rng = np.random.default_rng(seed)
+    small, large = (
+        rng.standard_normal(shape) * 10.0 ** rng.uniform(-spread, spread, shape)
+        for shape in ((3, 7), (7, 2))
+    )
+    check_held(powers(small, large, radius))
+
+
+def test_what_both_factors_may_be_off_by_counts() -> None:
+    """Between -1 and 1 each: so is the product."""
+    around_zero = arb_mat([[arb(0, 1)]])
+    _, errors = check_held(_Powers(around_zero, around_zero, 1, 0))
+    assert 1 <= errors[0, 0] <= 1 + 1e-5
+
+
+def test_sums_in_floats_know_what_they_lose() -> None:
+    """One and 2,000 halves of its last place: each is lost to the sum that holds the one."""
+    small = np.array([[1.0] + [2.0**-54] * 2000])
+    middles, errors = check_held(powers(small, np.ones((2001, 1))))
+    # Far more is lost than the half of a last place that any float may be off by.
+    assert 1 + 2000 * 2.0**-54 - middles[0, 0] > 2.0**-50
+    assert errors[0, 0] <= 2003 * 2.0**-52
+
+
+def test_sums_near_an_overflow_are_not_made_in_floats() -> None:
+    assert powers(np.array([[1e200]]), np.array([[1e100]])).floats() is None
+
+
+def test_sums_that_cancel_are_not_sharp_in_floats() -> None:
+    """A third less a third is zero, and floats know it to 1e-16."""
+    third = arb(1) / 3
+    sums = _Powers(arb_mat([[1, -1]]), arb_mat([[third], [third]]), 1, 0)
+    found = sums.floats()
+    assert found is not None
+    assert not _is_sharp(*found)
 
 
 def test_many_rounds_of_rotated_clients_stay_sharp() -> None:

@@ -104,7 +104,7 @@ def test_error_propagation_dominates_a_perturbed_recursion(off: tuple[float, flo
         first_gaps.append(np.linalg.norm(other_first - first))
         second, first = averaged(maps, second, first)
         other_second, other_first = averaged(maps, other_second, other_first)
-    roundings = [step.rounding] * (len(traces) - 1)
+    roundings = [(step.rounding, len(traces) - 1)]
     bounds = propagate(roundings, np.array(traces), second_gaps[0], first_gaps[0])
     assert (np.array(second_gaps) <= bounds[0] * (1 + 1e-9)).all()
     assert (np.array(first_gaps) <= bounds[1] * (1 + 1e-9)).all()
