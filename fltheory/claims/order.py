@@ -363,8 +363,7 @@ def _enclosed(
 
 
 def _not_exact(computed: Sequence[Comparison], why: str) -> Sequence[Comparison]:
-    evidence = [replace(one.evidence, why_not_exact=why) for one in computed]
-    return [replace(one, evidence=other) for one, other in zip(computed, evidence, strict=True)]
+    return [one.said_not_exact(why) for one in computed]
 
 
 def _enclosed_everywhere(
@@ -399,8 +398,9 @@ def _check_the_same_hold(
 ) -> None:
     """Raise NotEnclosedError for an equation that holds but for rounding.
 
-    A schedule of step sizes has roots in it, and no fraction is one.
+    A schedule of step sizes has roots in it, and no fraction is one. What floats leave open may be
+    decided either way.
     """
     for one, other in zip(computed, enclosed, strict=True):
-        if one.holds != other.holds:
+        if one.holds is not None and one.holds != other.holds:
             raise NotEnclosedError(f"the hypothesis '{one.name}', which holds but for rounding")

@@ -111,7 +111,7 @@ class AvailabilityLog(ReadOnlyArrays):
         """
         there = checked_masks("masks", masks, shape="(rounds, N)")
         rounds, count = there.shape
-        names = [f"client {index}" for index in range(count)] if clients is None else clients
+        names = [f"client {index}" for index in range(count)] if clients is None else list(clients)
         if len(names) != count:
             raise ValueError(f"clients must be {count} names, got {len(names)}")
         edges = np.zeros((count, rounds + 2), dtype=np.int8)

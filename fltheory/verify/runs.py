@@ -109,6 +109,7 @@ def check_regimes(
     """
     validation.probability("family_error_probability", family_error_probability)
     statements = tuple(statements)
+    validation.tuple_of("statements", statements, Statement)
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
     _check_quantities(statements, len(pairs), progress)
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))

@@ -60,6 +60,10 @@ def test_bad_stays_are_refused(changed, message) -> None:
         AvailabilityLog(**{**good, **changed})
 
 
+def test_names_may_come_one_by_one() -> None:
+    assert AvailabilityLog.from_masks([[1], [0]], iter(["ann"])).clients == ("ann",)
+
+
 def test_a_range_outside_the_record_is_refused() -> None:
     log = AvailabilityLog.from_masks([[1], [0]], ["ann"])
     with pytest.raises(ValueError, match="within 2, got 1 and 3"):

@@ -1,8 +1,12 @@
 """Cells over all regimes: order, shared settings, shares of the error probability."""
 
 import itertools
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from fltheory import theorems
 from fltheory.evidence.truths import _truth
@@ -64,3 +68,9 @@ def test_any_executor_gives_the_same_cells() -> None:
     statements = [theorems.get("ca-fed/appendix-e"), theorems.get("fedau/1", "derived")]
     with ThreadPoolExecutor(1) as executor:
         assert check_regimes(statements, executor=executor) == check_regimes(statements)
+
+
+@pytest.mark.parametrize("make", [list, tuple, iter])
+def test_names_are_no_statements(make: Callable[[Sequence[str]], Any]) -> None:
+    with pytest.raises(ValueError, match=r"^statements must be a .*Statement.*, got "):
+        check_regimes(make(["pac/1"]))

@@ -78,6 +78,12 @@ class Comparison:
             f"to the truth{where}"
         )
 
+    def said_not_exact(self, why: str) -> Comparison:
+        """Return it with the reason why it is in float64, where it is."""
+        if self.evidence.grade is not Grade.FLOAT64:
+            return self
+        return replace(self, evidence=replace(self.evidence, why_not_exact=why))
+
     def or_enclosed(
         self,
         name: str,
@@ -96,7 +102,7 @@ class Comparison:
         try:
             sides = enclosed(setting)
         except NotEnclosedError as error:
-            return replace(self, evidence=replace(self.evidence, why_not_exact=str(error)))
+            return self.said_not_exact(str(error))
         check_agreement(name, sides, self.truth, self.evidence.error)
         return Comparison(
             truth=sides.truth,
