@@ -141,4 +141,4 @@ def _mixing(weights: tuple[float, ...]) -> FloatArray:
     return read_only(np.asarray(reflection / root[:, None]))
 
 
-_remembered = lru_cache(maxsize=32)(_mixing)
+_remembered = lru_cache(_mixing)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Schedule, State, in_round
 from fltheory.participation.base import Masks, Participation
@@ -81,12 +82,10 @@ def round_by_branch(
         rows = np.flatnonzero(drawn == index)
         if rows.size == 0:
             continue
-        if rows.size == drawn.size:
-            return algorithm.round(state, clients, who, name)
         part = {key: array[rows] for key, array in state.items()}
         image = algorithm.round(part, clients, who[rows], name)
         for key, array in image.items():
             if key not in following:
-                following[key] = 0 * state[key]
+                following[key] = array_namespace(array).zeros_like(state[key])
             following[key][rows] = array
     return following

@@ -104,7 +104,7 @@ def held_on_backend(array: NDArray[Any], like: Array, dtype: Any) -> Array:
     return _brought(array.tobytes(), array.shape, array.dtype.str, *where)
 
 
-@lru_cache(maxsize=256)
+@lru_cache
 def _brought(
     content: bytes, shape: tuple[int, ...], kind: str, xp: Any, dtype: Any, where: Any
 ) -> Array:

@@ -124,7 +124,7 @@ class _AveragingRound:
         }
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _totals(weights: StepSizes, upto: int) -> FloatArray:
     """Return eta_1, eta_1 + eta_2, ...; long sums in longer numbers, to lose nothing."""
     values = np.array([weights.at(t) for t in range(1, upto + 1)], dtype=np.longdouble)

@@ -104,7 +104,7 @@ def _exact_delays(mixing: Mixing, loss_change: Any) -> Delays:
     return Delays(raw_number(mixing.rate), raw_number(scale), mixing.onset)
 
 
-@lru_cache(maxsize=256)
+@lru_cache
 def _endless_sums(steps: Harmonic, mixing: Mixing, loss_change: float) -> StepSums:
     t = np.arange(1.0, _TERMS + 1)
     delay = np.minimum(_delays(t, mixing, loss_change), t)
@@ -144,7 +144,7 @@ def finite_sums(
     return FiniteStepSums(sum(eta, nothing), squares, unmixed, delayed)
 
 
-@lru_cache(maxsize=256)
+@lru_cache
 def _finite_sums(
     steps: Harmonic | Constant, mixing: Mixing, loss_change: float, rounds: int
 ) -> FiniteStepSums:

@@ -21,7 +21,7 @@ from fltheory.validation import FloatArray
 _Participation = Bernoulli | MarkovOnOff | Cyclic
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _weight_errors(participation: _Participation, cutoff: float, rounds: int) -> WeightError:
     """Keep the last ones, as several statements, and readings of them, ask for the same."""
     return weight_error_under(participation, cutoff, rounds)

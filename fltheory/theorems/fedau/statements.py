@@ -458,7 +458,7 @@ def _corollary_4(largest: int) -> Callable[[Setting, int], Setting]:
     return schedule
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _with(
     setting: Setting, rounds: int, client_lr: float, server_lr: float, cutoff: int
 ) -> Setting:

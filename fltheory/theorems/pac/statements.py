@@ -85,7 +85,7 @@ def _law(population: Population) -> frozenset[tuple[Source, Fraction]]:
     return frozenset(weights.items())
 
 
-@lru_cache(maxsize=64)
+@lru_cache
 def _relation_constants(system: ServerAssistedSystem) -> Mapping[sp.Symbol, Any]:
     """Compute Assumptions 1 and 2 at all sizes; the worst counts."""
     trained = [system.training(value) for value in system.sizes]
