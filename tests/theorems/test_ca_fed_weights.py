@@ -217,3 +217,20 @@ def test_every_summand_is_convex_in_its_share() -> None:
         verdict = check(derived, regime.setting)
         assert verdict.truth == pytest.approx(np.max(1 - bends), abs=1e-4)
         assert verdict.outcome is Outcome.HOLDS
+
+
+def test_summands_are_undefined_where_a_client_has_no_weight_or_never_comes() -> None:
+    regime = theorems.get("ca-fed/appendix-e").regimes["two clients"].setting
+    averaged = regime.algorithm
+    fedavg = averaged.algorithm.algorithm.algorithm
+    unweighed = replace(fedavg, aggregation_weights=(0.0, 1.0))
+    scheduled = replace(averaged.algorithm.algorithm, algorithm=unweighed)
+    projected = replace(averaged.algorithm, algorithm=scheduled)
+    no_weight = replace(regime, algorithm=replace(averaged, algorithm=projected))
+    never_there = replace(regime, participation=MarkovOnOff((0.9, 0.0), 0.0))
+    readings = [s for s in theorems.registered() if s.id.startswith("ca-fed/appendix-e")]
+    assert len(readings) == 4
+    for statement in readings:
+        assert not np.isnan(statement.quantity.value(regime)[0])
+        for setting in (no_weight, never_there):
+            assert np.isnan(statement.quantity.value(setting)[0])

@@ -107,9 +107,14 @@ def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
     return number((d * e / nu).sum() + root((d * d / nu).sum() * (e * e / nu).sum()))
 
 
+def _all_count(s: CaFedSetting) -> bool:
+    """Say whether every client has weight, and comes: the summands are divided by both."""
+    return bool(min(s.q.min(), s.pi.min()) > 0)
+
+
 def _convexity_ratio(setting: Setting) -> tuple[float, float]:
     s = CaFedSetting(setting)
-    if s.q.min() <= 0 or s.pi.min() <= 0:
+    if not _all_count(s):
         return math.nan, 0.0
     value = convexity_ratio(s.pi, s.problem.alpha, s.q)
     return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * (value + 2)
@@ -147,7 +152,7 @@ def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) ->
 
 def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
     s = CaFedSetting(setting)
-    if s.q.min() <= 0 or s.pi.min() <= 0:
+    if not _all_count(s):
         return math.nan, 0.0
     value = summand_curvature_ratio(s.pi, s.problem.alpha, s.q)
     return value, 0.0 if is_exact(value) else _ROUNDINGS * s.pi.size * value
@@ -159,7 +164,7 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
     ``f_k(p) = (p - alpha_k)^2/p`` has ``p f_k''(p) = 2 alpha_k^2/p^2``.
     """
     s = CaFedSetting(setting)
-    if s.q.min() <= 0 or s.pi.min() <= 0:
+    if not _all_count(s):
         return math.nan, 0.0
     p = s.pi * s.q / (s.pi @ s.q)
     value = number(largest(list(1 - 2 * s.problem.alpha**2 / p**2)))
