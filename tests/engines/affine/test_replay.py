@@ -8,7 +8,9 @@ import pytest
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting, exact
 from fltheory.engines.affine import probe
-from fltheory.engines.affine.replay import SharedDraws
+from fltheory.engines.affine import replay as replay_module
+from fltheory.engines.affine.replay import SharedDraws, replay
+from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.participation import MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -70,3 +72,53 @@ def test_maps_that_are_wrong_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe.Probe, "maps", wrong)
     with pytest.raises(NotAffineError):
         exact(Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(2, 1), 4, [1.0]))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "replayed"),
+    [(1, [1]), (2, [1, 2]), (3, [1, 2, 3]), (4, [1, 2, 4]), (9, [1, 2, 5, 9]), (10, [1, 2, 5, 10])],
+)
+def test_rounds_over_the_whole_run_are_replayed_from_near_and_far(
+    rounds: int, replayed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the run's own start, and 2^8 times as far as it on both sides."""
+    seen: list[int] = []
+    begun: list[np.ndarray] = []
+
+    def noted(setting, layout, index, states, maps, clients):
+        assert maps.masks.shape == (3, 2)
+        seen.append(index)
+        begun.append(states)
+        return states
+
+    monkeypatch.setattr(replay_module, "_replayed", noted)
+    setting = Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(2, 1), rounds, [-3.0])
+    layout = StateLayout.of(setting.algorithm, PROBLEM)
+    replay(setting, PROBLEM, layout)
+    assert seen == replayed
+    start, far, opposite = begun[0] + layout.origin
+    assert start.tolist() == [-3.0]
+    assert abs(float(far[0])) == 3 * 2**8
+    assert (far == -opposite).all()
+    seen.clear()
+    for largest, count in ((2, len(replayed)), (1, 0)):
+        monkeypatch.setattr(replay_module, "_LARGEST", largest)
+        seen.clear()
+        replay(setting, PROBLEM, layout)
+        assert len(seen) == count
+
+
+@pytest.mark.parametrize("spoilt", [1, 2, 5, 9])
+def test_a_round_that_differs_is_named(spoilt: int) -> None:
+    """The schedule of a wrong round: only that one is not what was read."""
+
+    class Late(FedAvg):
+        def at(self, index: int) -> FedAvg:
+            wrong = TwoFaced(0.5, 1)
+            object.__setattr__(wrong, "what", "shifted")
+            return wrong if index == spoilt else FedAvg(0.5, 1)
+
+    setting = Setting(Late(0.5, 1), PROBLEM, UniformSubset(2, 1), 9, [1.0])
+    layout = StateLayout.of(FedAvg(0.5, 1), PROBLEM)
+    with pytest.raises(NotAffineError, match=f"round {spoilt} misses"):
+        replay(setting, PROBLEM, layout)
