@@ -1,0 +1,131 @@
+"""Laws of random affine maps against sums over a few maps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap, mixture
+from fltheory.engines.moments.deviations import SharedSlope
+
+K, N, D = 2, 3, 2
+RNG = np.random.default_rng(5)
+CHANCES = np.array([0.5, 0.3, 0.2])
+A, B = RNG.standard_normal((3, K, N)), RNG.standard_normal((3, K))
+A[2] = 0.0
+NOISE = np.array([[2.0, 0.5], [0.5, 1.0]])
+SUM = SharedSlope(
+    RNG.standard_normal((K, N)), RNG.standard_normal((K, D)), np.diag([0.7, 0.2, 0.3]) + 0.1,
+    (1.0, 1.0, 1.0), 3.0,
+)  # fmt: skip
+MATRIX, SECOND, FIRST = (RNG.standard_normal(shape) for shape in ((K, K), (N, N), N))
+
+
+def law(*, sums: bool) -> RandomAffineMap:
+    root = np.sqrt(CHANCES)
+    return RandomAffineMap(
+        mean_slope=np.tensordot(CHANCES, A, 1),
+        mean_offset=CHANCES @ B,
+        slopes=root[:, None, None] * A,
+        offsets=root[:, None] * B,
+        noise=NOISE,
+        slope_error=1e-3,
+        offset_error=2e-3,
+        noise_error=3e-3,
+        sums=(SUM,) if sums else (),
+    )
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_moments_are_those_of_the_maps(sums: bool) -> None:
+    found, parts = law(sums=sums), [SUM] if sums else []
+
+    def mean(of_map, of_part):  # type: ignore[no-untyped-def]
+        total = sum(p * of_map(a, b) for p, a, b in zip(CHANCES, A, B, strict=True))
+        return total + sum(of_part(part) for part in parts)
+
+    def crossed(a: np.ndarray, b: np.ndarray, m: np.ndarray) -> np.ndarray:
+        return np.outer(a @ m, b) + np.outer(b, a @ m)
+
+    expected = {
+        "spread": mean(lambda a, b: a @ SECOND @ a.T, lambda s: s.spread(SECOND)),
+        "dual": mean(lambda a, b: a.T @ MATRIX @ a, lambda s: s.dual(MATRIX)),
+        "cross": mean(lambda a, b: crossed(a, b, FIRST), lambda s: s.cross(FIRST)),
+        "inflow": mean(lambda a, b: np.outer(b, b), lambda s: s.inflow) + NOISE,
+        "gram": mean(lambda a, b: a.T @ a, lambda s: s.dual(np.eye(K))),
+        "pulled": mean(lambda a, b: a.T @ b, lambda s: s.pulled_offset),
+        "square": mean(lambda a, b: b @ b, lambda s: np.trace(s.inflow)),
+        "tensor": mean(lambda a, b: np.einsum("ac,bd->abcd", a, a), lambda s: s.spread_tensor),
+        "still": 0.2 * np.outer(B[2], B[2]) + NOISE + sum(s.inflow for s in parts),
+    }
+    answers = {
+        "spread": found.spread(SECOND),
+        "dual": found.dual(MATRIX),
+        "cross": found.cross(FIRST),
+        "inflow": found.inflow,
+        "gram": found.gram,
+        "pulled": found.pulled_offset,
+        "square": found.offset_square,
+        "tensor": found.spread_tensor,
+        "still": found.still_inflow,
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(answers[name], value, atol=1e-13, err_msg=name)
+    for unit, image in zip(np.eye(N), found.crosses, strict=True):
+        np.testing.assert_allclose(image, found.cross(unit), atol=1e-13)
+    assert found.size == K
+    assert [len(part) for part in found.moving] == [2, 2]
+
+
+def test_a_law_of_one_is_itself_and_a_share_of_one_is_not() -> None:
+    one = law(sums=True)
+    assert mixture([(1.0, one)]) is one
+    half = mixture([(0.5, one)])
+    np.testing.assert_allclose(half.inflow, 0.5 * one.inflow)
+
+
+def test_mixtures_weigh_moments_and_take_the_largest_errors() -> None:
+    one = law(sums=True)
+    other = replace(one, noise=3 * NOISE, slope_error=5e-3, offset_error=1e-3, sums=())
+    mixed = mixture([(0.25, one), (0.75, other)])
+    for name in ("spread", "dual"):
+        argument = SECOND if name == "spread" else MATRIX
+        expected = 0.25 * getattr(one, name)(argument) + 0.75 * getattr(other, name)(argument)
+        np.testing.assert_allclose(getattr(mixed, name)(argument), expected, atol=1e-13)
+    np.testing.assert_allclose(mixed.inflow, 0.25 * one.inflow + 0.75 * other.inflow)
+    np.testing.assert_allclose(mixed.mean_slope, one.mean_slope)
+    np.testing.assert_allclose(mixed.mean_offset, one.mean_offset)
+    assert (mixed.slope_error, mixed.offset_error, mixed.noise_error) == (5e-3, 2e-3, 3e-3)
+
+
+@pytest.mark.parametrize("dim", [3, 41])
+def test_effects_of_correlated_numbers(dim: int) -> None:
+    """From 41 numbers on, deviations may be held by their rows: the moments are the same."""
+    rng = np.random.default_rng(2)
+    slopes, offsets = np.zeros((3, dim, dim)), np.zeros((3, dim))
+    for f in range(2):
+        slopes[f, f], offsets[f, f] = rng.standard_normal(dim), 1.0
+    slopes[2] = 1e-12  # what rounding left of nothing
+    offsets[2, 2] = 2.0
+    covariance = np.array([[1.0, 0.3, 0.1], [0.3, 0.5, 0.0], [0.1, 0.0, 0.2]])
+    mean_slope, mean_offset = rng.standard_normal((dim, dim)), rng.standard_normal(dim)
+    found = Effects(slopes, offsets, covariance, (1e-9, 1e-9)).law(
+        mean_slope, mean_offset, np.eye(dim), slope_error=1.0, offset_error=2.0, noise_error=3.0
+    )
+    assert (found.rows is not None) is (dim > 40)
+    slopes[2] = 0.0
+    second, first = np.diag(np.arange(1.0, dim + 1)), np.ones(dim)
+    spread = mean_slope @ second @ mean_slope.T
+    inflow = np.outer(mean_offset, mean_offset) + np.eye(dim)
+    cross = np.outer(mean_slope @ first, mean_offset)
+    for f in range(3):
+        for g in range(3):
+            spread = spread + covariance[f, g] * slopes[f] @ second @ slopes[g].T
+            inflow = inflow + covariance[f, g] * np.outer(offsets[f], offsets[g])
+            cross = cross + covariance[f, g] * np.outer(slopes[f] @ first, offsets[g])
+    np.testing.assert_allclose(found.spread(second), spread, atol=1e-9)
+    np.testing.assert_allclose(found.inflow, inflow, atol=1e-12)
+    np.testing.assert_allclose(found.cross(first), cross + cross.T, atol=1e-9)
+    assert (found.slope_error, found.offset_error, found.noise_error) == (1.0, 2.0, 3.0)
