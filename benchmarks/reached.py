@@ -31,7 +31,9 @@ PACKAGE = "fltheory"
 FOLDERS = (
     "verification", "tests/engines", "tests/algorithms", "tests/weights", "tests/theorems",
     "tests/derivations", "tests/claims", "tests/evidence", "tests/grammar", "tests/verify",
-    "tests/learnability", "tests/worst_case", "tests/report", "tests/test_declarations.py",
+    "tests/learnability", "tests/worst_case", "tests/report", "tests/advice",
+    "tests/test_declarations.py", "tests/test_every_array.py", "tests/test_fedau_cutoff.py",
+    "tests/test_soundness.py",
 )  # fmt: skip
 
 

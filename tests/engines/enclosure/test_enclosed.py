@@ -48,6 +48,7 @@ from fltheory.engines.enclosure import enclosed
 from fltheory.engines.enclosure.enclosed import (
     ExactRun,
     NotEnclosedError,
+    Work,
     _is_sharp,
     _Powers,
     enclosed_limits,
@@ -435,3 +436,19 @@ def test_at_most_in_fractions() -> None:
     problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     given = Setting(FedAvg(1.0, 1), problem, AtMost([0.5, 1.0], 1), 1, [0.0])
     assert exact(given, arithmetic="rational").squared_distance.tolist() == [0, 1]
+
+
+def test_what_work_costs_and_when_it_is_given_up() -> None:
+    """n^3/32 and n^2/16 for each state that may follow, in proportion to digits beyond 128 bits."""
+    assert Work.of_map(8, 3, 128) == 10 + 2 * 3 + (16 + 3 * 4)
+    assert Work.of_map(8, 3, 64) == Work.of_map(8, 3, 128)
+    assert Work.of_map(8, 3, 512) == 10 + 2 * 3 + 4 * (16 + 3 * 4)
+    work = Work(100.0)
+    work.read(2, 3, 1)  # 2 x 2 x 3 x 4 = 48
+    work.foresee(52.0)
+    with pytest.raises(NotEnclosedError, match="costs more than 100 units"):
+        work.foresee(52.5)
+    work.spend(52.0)
+    with pytest.raises(NotEnclosedError, match="costs more than 100 units"):
+        work.spend(0.5)
+    Work().spend(1e30)

@@ -184,6 +184,8 @@ def test_mifa_in_a_cycle_has_a_bound_that_is_of_use() -> None:
     for value, expected, bound in zip(found.squared_distance, truth, bounds, strict=True):
         assert abs(Fraction(float(value)) - expected) <= Fraction(float(bound))
         assert bound <= 1e-6 * value
+    # Eight roundings of a number of about 3 squared, before the first round too.
+    assert 4 * UNIT_ROUNDOFF * 6.25 <= bounds[0] <= 64 * UNIT_ROUNDOFF * 9
 
 
 def jumping(rounds):
