@@ -18,7 +18,7 @@ from fltheory.theorems.ca_fed import symbols as ca
 from fltheory.theorems.fedau import proof as fedau_proof
 from fltheory.theorems.fedau import symbols as au
 from fltheory.theorems.sa_fl import proof_4, proof_5
-from fltheory.theorems.sa_fl.symbols import K, L, R, eta_bar, eta_c, eta_s, mu, q, sigma_G
+from fltheory.theorems.sa_fl.symbols import G_1, G_2, K, L, R, eta_bar, eta_c, eta_s, mu, q, sigma_G
 from fltheory.theorems.scaffold import proof as scaffold_proof
 from fltheory.theorems.scaffold import symbols as scaffold
 
@@ -197,3 +197,32 @@ def test_sides_that_differ_are_those_of_the_papers(label: str) -> None:
     assert isinstance(claim, Equal)
     for side, expected in zip((claim.left, claim.right), DIFFERING[label], strict=True):
         assert sp.expand(side - expected) == 0
+
+
+# Steps and rounds in terms of each other, as the theorems couple them.
+SUBSTITUTIONS = {
+    "sa-fl": {
+        eta_c: {2 * eta_bar / (K * mu), 4 * eta_s * L / (K * (L + mu)), 2 * eta_s / K},
+        eta_s: {(L + mu) * eta_bar / (2 * L * mu)},
+        eta_bar: {2 * eta_s * L * mu / (L + mu)},
+        proof_4.R_s: {(1 - q) * R},
+        proof_4.R_c: {q * R},
+        proof_4.S_s: {(1 - q) * R * G_1},
+        proof_4.S_c: {q * R * G_2},
+    },
+    "ca-fed": {
+        ca.kappa: {ca.L / ca.mu},
+        eta: {1 / (2 * ca.L * (ca.E * ca.Q + 1) * (1 + proof_2._slack))},
+    },
+    "fedau": {
+        au.gamma: {1 / (au.L * au.I_steps * sp.sqrt(au.T))},
+        **{getattr(fedau_proof, name): {sp.Integer(1)} for name in ("_u", "_v", "_w")},
+    },
+}
+
+
+@pytest.mark.parametrize(("statement", "step"), STEPS, ids=names(STEPS))
+def test_what_is_put_in_for_symbols(statement, step) -> None:
+    for symbol, value in getattr(step.claim, "under", {}).items():
+        allowed = SUBSTITUTIONS[paper(statement)][symbol]
+        assert any(sp.simplify(value - one) == 0 for one in allowed), f"{symbol}: {value}"
