@@ -111,11 +111,15 @@ def joined(state: State, names: Iterable[str]) -> Any:
 
 
 def _balance(from_model: FloatArray, to_model: FloatArray) -> float:
-    """Return the root of the ratio of two maps' sizes, to the nearest power of two."""
-    sizes = np.linalg.norm(from_model), np.linalg.norm(to_model)
-    if not min(sizes) > _NO_PULL:
+    """Return the root of the ratio of two maps' sizes, to the nearest power of two.
+
+    What does not move the model is measured as large as the model makes it.
+    """
+    from_size, to_size = np.linalg.norm(from_model), np.linalg.norm(to_model)
+    if not from_size > _NO_PULL:
         return 1.0
-    return float(2.0 ** np.rint(0.5 * (np.log2(sizes[0]) - np.log2(sizes[1]))))
+    unit = np.sqrt(from_size / to_size) if to_size > _NO_PULL else from_size
+    return float(2.0 ** np.rint(np.log2(unit)))
 
 
 def _model_first(state: State) -> list[str]:

@@ -164,3 +164,22 @@ def test_memory_is_measured_in_powers_of_two_and_the_model_as_it_is() -> None:
     assert (units[:2] == 1).all()
     assert (units[2:] > 1).all()
     assert (np.log2(units) == np.rint(np.log2(units))).all()
+
+
+@pytest.mark.parametrize(
+    "participation", [Bernoulli([0.5]), FiniteChain(np.full((2, 2), 0.5), [[0], [1]])]
+)
+def test_memory_that_moves_nothing_is_measured_as_the_model_makes_it(
+    participation: Participation,
+) -> None:
+    """One client's control cancels: a coin decides whether (x - x*)^2 shrinks by (1 - lr h)^2.
+
+    The control is seven times as large as the model; in the model's units each round would let
+    its rounding grow by 49.
+    """
+    problem = QuadraticProblem([[7.0]], [[1.0]])
+    run = exact(Setting(Scaffold(0.125, 1), problem, participation, rounds=8, x0=[3.0]))
+    assert run.rounding_error is not None
+    expected = 4 * (0.5 + 0.5 * 0.125**2) ** np.arange(9)
+    np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-13)
+    assert (run.rounding_error.squared_distance <= 1e-12 * expected[0]).all()
