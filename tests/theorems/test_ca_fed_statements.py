@@ -293,3 +293,12 @@ def test_theorem_1_is_about_eight_times_too_large_at_its_tightest() -> None:
     verdict = check(claim, claim.regimes["equal weights"].setting)
     assert verdict.detail == "largest truth/bound over W 0.12"
     assert verdict.ratio < 0.003
+
+
+def test_rounding_at_the_tightest_point_is_small_and_not_nothing() -> None:
+    """64 roundings times kappa (N + d) of the loss, and nothing more of the point's own."""
+    setting = theorems.get("ca-fed/1").regimes["equal weights"].setting
+    value, error = theorems.get("ca-fed/1").quantity.value(setting)
+    assert value > 0
+    kappa_times_sums = 2 * (4 + 2)
+    assert error == pytest.approx(64 * 2.0**-52 * kappa_times_sums * value, rel=1e-3)
