@@ -351,6 +351,16 @@ def test_what_is_surely_at_most_another(first: Any, second: Any, is_below: bool 
         assert checker._below(first, second) is is_below
 
 
+def test_chances_to_the_power_of_a_long_cut_off() -> None:
+    """(1/2)^2K of three clients: 3 bits each to the power of 2K, 150,000 in all."""
+    w = setting(method("FedAU", cutoff=8333))
+    w["participation"] = {"name": "Bernoulli", "availability": ["1/2"] * 3}
+    assert known(w).number("mean_lasting_absence", 64) == (F(1, 2**16666),) * 2
+    w["algorithm"] = method("FedAU", cutoff=8334)
+    with refused("statement.quantity: fractions grow too long"):
+        known(w).number("mean_lasting_absence", 64)
+
+
 def test_rounds_of_their_own_are_not_kept() -> None:
     """Falling step sizes make every round another; ten thousand of them would fill a memory."""
     for name in ("scheduled", "averaged"):

@@ -847,6 +847,29 @@ def test_sums_over_a_run(correlation: str, rounds: int) -> None:
         assert high - low <= F(rounds**2, 2**128)
 
 
+def test_the_work_of_sums_over_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten units a round, and one for each hundred bits of lambda^-m, for both ends of H.
+
+    lambda = 63/64 and 2 C_P H = 7/3 (121/4 - 9/49): m is 270 in the first round, and 63^270 and
+    64^270 have 1,614 + 1,621 bits; m is 314 in the second, with 1,877 + 1,885.
+    """
+    counted: list[int] = []
+    found = known({**mixing_like("31/32"), "rounds": 2})
+    found.number("largest_loss_change", 64)
+    monkeypatch.setattr(checker._Effort, "spend", lambda self, units: counted.append(units))
+    found.number("run_delay_sum", 64)
+    assert counted == [10 + 32, 10 + 37] * 2
+
+
+def test_extents_are_those_of_the_far_ends() -> None:
+    """1/3 + a/2 - b/4 with a in [-1, 2] and b in [1, 5]: from 1/3 - 1/2 - 5/4 to 1/3 + 1 - 1/4."""
+    box = [(F(1), F(1)), (F(-1), F(2)), (F(1), F(5))]
+    low, high = checker._extent({0: F(1, 3), 1: F(1, 2), 2: F(-1, 4)}, box)
+    unit = F(1, 2**checker.FINEST)
+    assert low * unit <= F(-17, 12) < (low + 1) * unit
+    assert (high - 1) * unit < F(13, 12) <= high * unit
+
+
 def test_weights_that_are_not_convex_enough_by_the_definition() -> None:
     """d.e + |d||e|, with products weighted by 1/nu: p - nu and nu - q/Q, nu ~ alpha^2/p."""
     w = setting("WeightedFedAvg", "independent")
