@@ -119,13 +119,17 @@ EQUIVALENT: dict[str, str] = {
     "_convexity: -1 -> -2": "twice a matrix is definite where it is",
     "_client_lr: known.w.method.lr(1) -> known.w.method.lr(2)": _ALIKE,
     "_squares: 64 * bits -> 65 * bits": _FINER,
-    "_price: side(middle) <= wanted[which] -> side(middle) < wanted[which]": (
+    "_single_steps: r.known + 1 -> r.known - 1": "counts down to the round of the average, not up",
+    "_weight_inversion: u < a -> u <= a": "the ratio is zero at the end as well",
+    "_price: side(middle) > end -> side(middle) >= end": (
         "where both are equal the middle is what is looked for, and stays one end of the bracket"
     ),
     "_price: Fraction(1, 2 ** min(bits, 4 * COARSEST)) -> "
     "Fraction(2, 2 ** min(bits, 4 * COARSEST))": _FINER,
-    "_price: high - low > Fraction(1, 2 ** min(bits, 4 * COARSEST)) -> "
-    "high - low >= Fraction(1, 2 ** min(bits, 4 * COARSEST))": _FINER,
+    "_price: between[1] - between[0] > Fraction(1, 2 ** min(bits, 4 * COARSEST)) -> "
+    "between[1] - between[0] >= Fraction(1, 2 ** min(bits, 4 * COARSEST))": _FINER,
+    "_price: 2 ** min(bits, 4 * COARSEST) -> 3 ** min(bits, 4 * COARSEST)": _FINER,
+    "_price: 4 * COARSEST -> 5 * COARSEST": _FINER,
     "_delayed: (over / rate,) * 2 -> (over / rate,) * 3": "of three equal ends two are read",
     "_delayed: 2 * COARSEST -> 3 * COARSEST": _FINER,
     "_NUMBERS: 0 * _mixing(k)[0] -> 0 / _mixing(k)[0]": "zero, of a chain that mixes",

@@ -2078,13 +2078,12 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
     With S = sum (1 - u/pi)+ and V = sum pi (1 - u/pi)+^2, sum q = Q makes lambda = A Q/S, and the
     least ratio being lambda makes ``Q^2 (u/S + V/(2 S^2)) = b/A``, whose left side rises with u.
     """
-    squares = known.number("step_square_sum", bits)
-    scale = _product((known.w.clients.sigma**2,) * 2, squares)
-    total, pi = known.number("total_weight", bits)[0], _availability(known.w)
-    start = 2 * known.number("squared_distance", bits)[0] / known.parameter("local_steps")
-    states, rest = known.number("chain_states", bits)[0], known.number("inverse_square_sum", bits)
-    sums = (start + states * total * (a + b) / 4 for a, b in zip(squares, rest, strict=True))
-    low, high = (next(sums), next(sums))
+    squares, sigma = known.number("step_square_sum", bits), known.number("sigma", bits)
+    scale = _product(_product(sigma, sigma), squares)
+    total, pi = _total(_weights(known.w)), _availability(known.w)
+    start = 2 * _square(_apart(known.w.x0, known.star)) / known.parameter("local_steps")
+    rest, share = known.number("inverse_square_sum", bits), known.w.law.states * total / 4
+    low, high = (start + share * (a + b) for a, b in zip(squares, rest, strict=True))
     wanted = _product((low, high), _inverse(scale))
 
     def side(u: Fraction) -> Fraction:
@@ -2092,16 +2091,14 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
         spread = _total(p * each**2 for p, each in zip(pi, left, strict=True))
         return total**2 * (u / sum(left) + spread / (2 * sum(left) ** 2))
 
-    least = -_ONE
-    while side(least) > wanted[0]:
-        least *= 2
     ends = []
-    for which in (0, 1):
-        low, high = least, max(pi)
-        while high - low > Fraction(1, 2 ** min(bits, 4 * COARSEST)):
-            middle = (low + high) / 2
-            low, high = (middle, high) if side(middle) <= wanted[which] else (low, middle)
-        ends.append((low, high)[which])
+    for end, which in zip(wanted, (0, 1), strict=True):
+        # At u = -1 the left side is not above 0: V, of (1 + pi)(1 + 1/pi), is at most 2 S.
+        between = [-_ONE, max(pi)]
+        while between[1] - between[0] > Fraction(1, 2 ** min(bits, 4 * COARSEST)):
+            middle = (between[0] + between[1]) / 2
+            between[side(middle) > end] = middle
+        ends.append(between[which])
     return (ends[0], ends[1]), scale
 
 
@@ -2121,7 +2118,7 @@ def _weight_inversion(known: _Known, bits: int) -> Span:
 def _weight_multiplier(known: _Known, bits: int) -> Span:
     """Return theta = A Q u/S, which rises with u."""
     (low, high), scale = _price(known, bits)
-    total, pi = known.number("total_weight", bits)[0], _availability(known.w)
+    total, pi = _total(_weights(known.w)), _availability(known.w)
     ends = [u / _total(max(1 - u / p, Fraction(0)) for p in pi) for u in (low, high)]
     return _product(scale, (total * ends[0], total * ends[1]))
 
@@ -2133,22 +2130,26 @@ def _run_sums(known: _Known, bits: int) -> tuple[Span, Span, Span]:
     larger H is, the larger is the last sum, and the smaller the one before.
     """
     sizes, (rate, factor) = _schedule(known), _mixing(known)
-    rounds, change = known.w.rounds, known.number("largest_loss_change", bits)
+    change, unit = known.number("largest_loss_change", bits), 2 * bits
     ends = []
     for end, above in zip(change, (0, 1), strict=True):
-        m, over = 0, _ONE
+        # lambda^m is small/large, whose common factors nobody asks for.
+        m, small, large = 0, 1, 1
         squares = unmixed = delayed = 0
-        for t in range(1, rounds + 1):
-            while 2 * factor * end * t > over:
-                m, over = m + 1, over / rate
-                _check_length(known, bits_of(over))
-            known.effort.spend(10 + bits_of(over) // 100)
-            back = min(m, t - 1)
-            squares += _fixed(sizes.at(t) ** 2, 2 * bits)[above]
-            delayed += back * _fixed(sizes.at(t - back) ** 2, 2 * bits)[above]
+        for t in range(1, known.w.rounds + 1):
+            reach = 2 * factor * end * t
+            while reach.numerator * small > reach.denominator * large:
+                m, small, large = m + 1, small * rate.numerator, large * rate.denominator
+                known.effort.spend(large.bit_length() // 10)
+            known.effort.spend(10 + large.bit_length() // 10)
+            back, eta = min(m, t - 1), sizes.at(t)
+            squares += _fixed(eta**2, unit)[above]
+            delayed += back * _fixed(sizes.at(t - back) ** 2, unit)[above]
             if back == m:
-                unmixed += _fixed(sizes.at(t) * factor / over, 2 * bits)[1 - above]
-        ends.append([Fraction(found, 4**bits) for found in (squares, unmixed, delayed)])
+                over = (eta * factor).numerator * small << unit
+                under = (eta * factor).denominator * large
+                unmixed += -(-over // under) if above == 0 else over // under
+        ends.append([Fraction(found, 2**unit) for found in (squares, unmixed, delayed)])
     (a, b, c), (d, e, f) = ends
     return (a, d), (e, b), (c, f)
 

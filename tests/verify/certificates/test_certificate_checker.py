@@ -75,7 +75,8 @@ def refused(message: str) -> Iterator[pytest.ExceptionInfo[Exception]]:
         yield caught
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert process_time() - start < 3
+    # To be traced takes longer, as while mutants of the checker are judged.
+    assert process_time() - start < (3 if sys.gettrace() is None else 30)
 
 
 def check(document: Any) -> tuple[F, F]:

@@ -732,6 +732,14 @@ def test_shares_of_ca_fed_by_hand() -> None:
     assert number("tightest_biased_excess", CA_FED) == F(7, 8) * F(12, 175) ** 2
     # z = 1 and y = (1/2 - 1/3) (1/2)/(1/3) = 1/4 of the first client, b = 1/3, p = 3/4
     assert number("summand_curvature", CA_FED) == F(13, 12) / 4 / (F(1, 3) + F(3, 4) / 16)
+    # L/mu = 6, of other losses: x* = 5/7, w_B = 17/19, H = 7/4 and H_B = 19/8
+    other = {**CA_FED, "problem": {**CA_FED["problem"], "hessians": [[["3"]], [["1/2"]]]}}
+    other["problem"]["optima"] = [["1"], ["-1"]]
+    steep, bent, mean = 72, F(19, 8), F(7, 4)
+    w_b, star = F(9, 4) / bent - F(1, 8) / bent, F(5, 7)
+    w = (steep * bent * w_b - mean * star) / (steep * bent - mean)
+    assert number("tightest_excess", other) == mean * (w - star) ** 2 / 2
+    assert number("tightest_biased_excess", other) == bent * (w - w_b) ** 2 / 2
     alone = {
         **CA_FED["problem"], "hessians": [[["2"]]], "optima": [["1"]], "target_weights": ["1"],
     }  # fmt: skip
@@ -823,22 +831,64 @@ def test_the_weights_of_fastest_convergence(sigma: str, availability: tuple[str,
     assert ends[1] - ends[0] < 1e-6
 
 
-@pytest.mark.parametrize("correlation", ["1/2", "-1/4", "31/32"])
+@pytest.mark.parametrize("sigma", ["1/9", "1", "5"])
+def test_the_weights_of_fastest_convergence_between_wide_sums(sigma: str) -> None:
+    """Where sum eta_t^2 is between 1/5 and 3/10, and sum 1/t^2 between 1 and 2: both extremes.
+
+    pi = (1/2, 1/3), Q = 3/4, two local steps from 3, x* = 0, four sets: b is 9 + 3/4 (1/5 + 1) at
+    least and 9 + 3/4 (3/10 + 2) at most.
+    """
+    w = {**CA_FED, "problem": {**CA_FED["problem"], "sigma": sigma}}
+    found = known(w)
+    found._numbers["step_square_sum", 64] = F(1, 5), F(3, 10)
+    found._numbers["inverse_square_sum", 64] = F(1), F(2)
+    square = F(sigma) ** 2
+    a, b = (square / 5, square * F(3, 10)), (9 + F(3, 4) * F(6, 5), 9 + F(3, 4) * F(23, 10))
+
+    def side(u: float) -> float:
+        left = [max(1 - 2 * u, 0.0), max(1 - 3 * u, 0.0)]
+        return 9 / 16 * (
+            u / sum(left) + (left[0] ** 2 / 2 + left[1] ** 2 / 3) / (2 * sum(left) ** 2)
+        )  # fmt: skip
+
+    ends, scale = checker._price(found, 64)
+    assert scale == a
+    wanted = (float(b[0] / a[1]), float(b[1] / a[0]))
+    for end, value in zip(ends, wanted, strict=True):
+        assert side(float(end)) == pytest.approx(value, rel=1e-6 if float(end) > 0.4 else 1e-12)
+    u = [float(end) for end in ends]
+    total = [max(1 - 2 * x, 0) + max(1 - 3 * x, 0) for x in u]
+    corners = [float(x) * 3 / 4 * y / z for x in a for y, z in zip(u, total, strict=True)]
+    multiplier = [float(end) for end in found.number("weight_multiplier", 64)]
+    assert multiplier == pytest.approx([min(corners), max(corners)], rel=1e-6)
+    ratios = [max(1 - 3 * x, 0) / (1 - 2 * x) for x in u]
+    inversion = [float(end) for end in found.number("weight_inversion", 64)]
+    assert inversion == pytest.approx([ratios[1], ratios[0]], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("of", "rate", "factor", "change"),
+    [
+        (mixing_like("1/2"), F(3, 4), _FACTOR, _CHANGE),
+        (mixing_like("-1/4"), F(5, 8), _FACTOR, _CHANGE),
+        (mixing_like("31/32"), F(63, 64), _FACTOR, _CHANGE),
+        (at_equality(), F(3, 4), F(1), F(1, 2)),
+    ],
+    ids=["fast", "in turn", "slow", "at equality"],
+)
 @pytest.mark.parametrize("rounds", [1, 2, 40])
-def test_sums_over_a_run(correlation: str, rounds: int) -> None:
+def test_sums_over_a_run(of: Any, rate: F, factor: F, change: F, rounds: int) -> None:
     """eta_t = (1/2)/(t + 3/2); J_t is cut to t - 1, and what is cut is not in the second sum."""
-    w = {**mixing_like(correlation), "rounds": rounds}
-    second = max(abs(F(correlation)), 0)
-    rate = (1 + second) / 2
+    w = {**of, "rounds": rounds}
     eta = [F(1, 2) / (t + F(3, 2)) for t in range(1, rounds + 1)]
-    wanted = delays(rate, _FACTOR, _CHANGE, rounds)
+    wanted = delays(rate, factor, change, rounds)
     cut = [min(m, t) for t, m in enumerate(wanted)]
     pairs = list(zip(cut, wanted, strict=True))
     expected = {
         "run_square_sum": sum(each**2 for each in eta),
         "run_delay_sum": sum(j * eta[t - j] ** 2 for t, j in enumerate(cut)),
         "run_unmixed_sum": sum(
-            eta[t] * _FACTOR * rate**j for t, (j, m) in enumerate(pairs) if j == m
+            eta[t] * factor * rate**j for t, (j, m) in enumerate(pairs) if j == m
         ),
     }
     for name, exact in expected.items():
@@ -848,17 +898,26 @@ def test_sums_over_a_run(correlation: str, rounds: int) -> None:
 
 
 def test_the_work_of_sums_over_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten units a round, and one for each hundred bits of lambda^-m, for both ends of H.
+    """Ten units a round, one for each ten bits of 64^m, and as many for each m on the way.
 
-    lambda = 63/64 and 2 C_P H = 7/3 (121/4 - 9/49): m is 270 in the first round, and 63^270 and
-    64^270 have 1,614 + 1,621 bits; m is 314 in the second, with 1,877 + 1,885.
+    lambda = 63/64 and 2 C_P H = 7/3 (121/4 - 9/49): m is 270 in the first round, and 64^270 has
+    1,621 bits; m is 314 in the second, and 64^314 has 1,885.
     """
     counted: list[int] = []
     found = known({**mixing_like("31/32"), "rounds": 2})
     found.number("largest_loss_change", 64)
     monkeypatch.setattr(checker._Effort, "spend", lambda self, units: counted.append(units))
     found.number("run_delay_sum", 64)
-    assert counted == [10 + 32, 10 + 37] * 2
+    on_the_way = [(6 * m + 1) // 10 for m in range(1, 315)]
+    assert counted == [*on_the_way[:270], 10 + 162, *on_the_way[270:], 10 + 188] * 2
+
+
+def test_sums_over_a_run_of_far_too_slow_chains() -> None:
+    wide = mixing_like("31/32", radius="1" + "0" * 99)
+    wide["problem"]["hessians"] = [[["2"]], [["1" + "0" * 99]]]
+    wide["problem"]["optima"] = [["0"], ["1" + "0" * 99]]
+    with refused("setting: the run takes more than 20000000 units of work"):
+        known(wide).number("run_delay_sum", 64)
 
 
 def test_extents_are_those_of_the_far_ends() -> None:
