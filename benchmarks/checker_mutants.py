@@ -130,6 +130,7 @@ EQUIVALENT: dict[str, str] = {
     "between[1] - between[0] >= Fraction(1, 2 ** min(bits, 4 * COARSEST))": _FINER,
     "_price: 2 ** min(bits, 4 * COARSEST) -> 3 ** min(bits, 4 * COARSEST)": _FINER,
     "_price: 4 * COARSEST -> 5 * COARSEST": _FINER,
+    "_run_sums: 2 * bits -> 3 * bits": _FINER,
     "_delayed: (over / rate,) * 2 -> (over / rate,) * 3": "of three equal ends two are read",
     "_delayed: 2 * COARSEST -> 3 * COARSEST": _FINER,
     "_NUMBERS: 0 * _mixing(k)[0] -> 0 / _mixing(k)[0]": "zero, of a chain that mixes",
