@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAR, FedAvg, Harmonic, Scheduled
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
+from fltheory.decimals import as_fraction
 from fltheory.engines import Setting
+from fltheory.engines.affine.numbers import Balls
+from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.participation import Bernoulli, Cyclic, Trace, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.report.terminal.explanation import explanation
@@ -108,3 +112,23 @@ def test_the_text_says_what_is_not_known() -> None:
 def test_of_another_algorithm_nothing_is_said(statement) -> None:
     with pytest.raises(ValueError, match="algorithm must be FedAR"):
         check(statement, setting(algorithm=FedAvg(0.1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "weights"),
+    [
+        (math.inf, (Fraction(1, 2), Fraction(43, 60))),
+        (1.0, (Fraction(2, 3), Fraction(5, 12))),
+        (lambda rounds: np.where(rounds > 0, 1, 0), (Fraction(2, 3), Fraction(5, 12))),
+    ],
+)
+def test_constants_of_an_exact_twin_are_fractions(cutoff, weights) -> None:
+    """Those by hand above, of psi = 1, 3/2, 9/5 over a cycle of three."""
+    with Balls(128).in_use():
+        twin = exact_setting(setting(cutoff=cutoff))
+        found, of_path = fedar_constants(twin), FedARPath(twin).long_run_weights
+    assert [as_fraction(one.value) for one in of_path] == list(weights)
+    apart = abs(weights[0] - weights[1]) / (sum(weights) / 2)
+    assert as_fraction(found[fedar.unequal].value) == apart
+    assert (found[fedar.tau_mean], found[fedar.tau_max]) == (Fraction(3, 7), 2)
+    assert found[fedar.spread].value == 2

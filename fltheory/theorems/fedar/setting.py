@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 
 from fltheory.algorithms import FedAR, Scheduled
 from fltheory.algorithms.shared.inactivity_weights import latest
 from fltheory.engines import Setting
+from fltheory.exact_or_float import is_exact, largest, largest_norm, number
 from fltheory.participation import Cyclic, Trace
 from fltheory.participation.base import Masks
 from fltheory.participation.inactivity import inactive_rounds
@@ -109,12 +113,17 @@ class FedARPath(ReadOnlyArrays):
         update is one of a model that has hardly moved.
         """
         period = len(self.cycle) // 2
-        inactive = inactive_rounds(self.cycle)[period:]
-        rounds = np.arange(period + 1.0, 2 * period + 1)[:, None]
-        counts = inactive <= latest(self.fedar.cutoff, rounds)
-        psi = np.where(counts, np.asarray(self.fedar.weight(inactive)), 0.0)
-        number = np.maximum(counts.sum(axis=1, keepdims=True), 1)
-        return np.asarray((psi / number).mean(axis=0))
+        inactive = self._counted(inactive_rounds(self.cycle)[period:])
+        rounds = self._counted(np.arange(period + 1.0, 2 * period + 1)[:, None])
+        counts = np.asarray(inactive <= latest(self.fedar.cutoff, rounds), dtype=bool)
+        psi = np.asarray(self.fedar.weight(inactive))
+        number = self._counted(np.maximum(counts.sum(axis=1, keepdims=True), 1))
+        return np.asarray((np.where(counts, psi, 0 * psi) / number).mean(axis=0))
+
+    def _counted(self, whole: NDArray[Any]) -> NDArray[Any]:
+        """Return whole numbers as objects where the algorithm's are exact ones."""
+        exact = is_exact(self.fedar.client_lr)
+        return whole.astype(np.int64).astype(object) if exact else whole
 
 
 def _period(setting: Setting) -> int:
@@ -125,7 +134,7 @@ def _period(setting: Setting) -> int:
     return participation.n_states if isinstance(participation, Cyclic) else 1
 
 
-def fedar_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+def fedar_constants(setting: Setting) -> Mapping[sp.Symbol, Any]:
     """Return the symbols' values for FedAR's claims.
 
     Raises
@@ -134,8 +143,9 @@ def fedar_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         For a setting that the claims do not speak of.
     """
     path, problem = FedARPath(setting), setting.problem
-    weights = path.long_run_weights
-    difference = float(np.ptp(weights) / weights.mean())
+    weights, inactive = path.long_run_weights, path.inactive
+    exact = is_exact(setting.x0)
+    difference = number((largest(weights) + largest(-weights)) / weights.mean())
     at_optimum = problem.client_gradients(
         np.tile(problem.x_star, (problem.n_clients, 1)), np.arange(problem.n_clients)
     )
@@ -146,10 +156,10 @@ def fedar_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         K: path.fedar.local_steps,
         N: problem.n_clients,
         T: setting.rounds,
-        tau_mean: float(path.inactive.mean()),
-        tau_max: float(path.inactive.max()),
+        tau_mean: Fraction(int(inactive.sum()), inactive.size) if exact else float(inactive.mean()),
+        tau_max: int(inactive.max()),
         growth: path.fedar.weight.growth,
-        unequal: difference if difference > _ROUNDING else 0.0,
-        spread: float(np.linalg.norm(at_optimum, axis=1).max()),
+        unequal: difference if exact or difference > _ROUNDING else 0.0,
+        spread: largest_norm(at_optimum),
         C: math.nan,
     }
