@@ -227,6 +227,7 @@ def _verdict(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
             sampling.error_probability if sampled else 0.0,
             replicas if sampled else None,
             f"an order is a limit: read off {claim.variable} = {sizes[0]} .. {sizes[-1]}{remark}",
+            why_not_exact="" if sampled else "its slope is fitted to floats",
         ),
         truth=slope.value,
         bound=claimed,

@@ -160,7 +160,9 @@ class LearningClaim(Basis):
         else:
             truth, error = found if isinstance(found, tuple) else (float(found), 0.0)
             limit = float(evaluate(self.bound, constants))
-            evidence = Evidence(Grade.FLOAT64, error)
+            side = "bound" if isinstance(found, Fraction) else "truth"
+            why = f"its {side} is no fraction on this setting"
+            evidence = Evidence(Grade.FLOAT64, error, why_not_exact=why)
             slack = error + BOUND_ROUNDING * abs(limit)
             ends = {self.relation.holds(end, limit) for end in (truth - slack, truth + slack)}
             holds, detail = (ends.pop() if len(ends) == 1 else None), ""

@@ -18,7 +18,7 @@ from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
 from fltheory.learnability import FederatedSystem
 from fltheory.theorems import Hypothesis
-from fltheory.verify import Outcome, Sampling, check
+from fltheory.verify import Outcome, Sampling, check, check_regimes
 
 x, n = sp.symbols("x n", positive=True)
 SYSTEM = FederatedSystem(3, 2, 1)
@@ -236,3 +236,21 @@ def test_settings_of_another_kind_are_refused() -> None:
         check(theorems.get("pac/2"), SYSTEM)
     with pytest.raises(ValueError, match="setting must be a FederatedSystem"):
         check(replace(theorems.get("pac/1")), theorems.get("pac/2").regimes["clients only"].setting)
+
+
+@pytest.mark.parametrize(
+    ("identifier", "reason"),
+    [
+        ("pac/lemma-1", "its truth is no fraction on this setting"),
+        ("pac/2", "its slope is fitted to floats"),
+        ("pac/1", ""),
+    ],
+)
+def test_what_is_in_float64_says_why(identifier: str, reason: str) -> None:
+    cells = check_regimes([theorems.get(identifier)])
+    said = {
+        one.verdict.evidence.why_not_exact
+        for one in cells
+        if one.verdict.evidence.grade is not Grade.STATISTICAL
+    }
+    assert said == {reason}
