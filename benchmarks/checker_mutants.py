@@ -98,6 +98,7 @@ EQUIVALENT: dict[str, str] = {
     "_ALGORITHMS: max(a['clusters']) + 1 -> max(a['clusters']) + 2": (
         "the memory of a cluster without clients, which nothing reads"
     ),
+    "_product_of: k < m -> k <= m": "the same pair where both are one",
     "_product_of: k >= size and m >= size -> k >= size or m >= size": (
         "a covariance of noise and state is not there, hence zero"
     ),
