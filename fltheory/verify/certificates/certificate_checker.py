@@ -491,7 +491,12 @@ def _clients(place: str, found: Any) -> _Clients:
     names = ("hessians", "optima", "sigma", "server_sigma", "target_weights")
     raw = fields_of(place, found, names)
     optima = list_of(f"{place}.optima", raw["optima"], _numbers)
-    _must(f"{place}.optima", 1 <= len(optima) <= MOST_CLIENTS, f"1 to {MOST_CLIENTS}", optima)
+    _must(
+        f"{place}.optima",
+        1 <= len(optima) <= MOST_CLIENTS,
+        f"1 to {MOST_CLIENTS} points",
+        len(optima),
+    )
     d, n = len(optima[0]), len(optima)
     is_point = d <= MOST_DIMENSIONS and all(len(point) == d for point in optima)
     _must(f"{place}.optima", d >= 1 and is_point, "points of one dimension, up to 8", raw["optima"])

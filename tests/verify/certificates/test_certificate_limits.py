@@ -115,7 +115,7 @@ def plane(d: int) -> dict[str, Any]:
 
 def test_sixteen_clients_and_eight_dimensions() -> None:
     assert len(read(many(16, {"name": "UniformSubset", "size": 16, "excluded": []})).x0) == 1
-    with refused("setting.problem.optima: must be 1 to 16, got "):
+    with refused("setting.problem.optima: must be 1 to 16 points, got 17"):
         read(many(17, {"name": "UniformSubset", "size": 17, "excluded": []}))
     w = {**setting("FedAvg", problem=plane(8)), "x0": ["0"] * 8}
     assert len(read(w).x0) == 8
