@@ -198,3 +198,22 @@ def test_which_are_left_out_and_which_take_more_runs() -> None:
     assert {name: one.effort for name, one in regimes.COROLLARY_4_DERIVED.items()} == {
         "bounded gradients": 4, "quadratic": 4, "Markov": 1, "cyclic": 1,
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("weight", "p", "n", "largest"),
+    [
+        # Of 1/4, n/(54Q), n/(4P) and P/(27Q), over L I = 2, with P = n omega p and Q = omega^2 p.
+        (0.1, 0.6, 3, 1 / 4),
+        (1.0, 0.6, 3, 3 / (54 * 0.6)),
+        (1.25, 1.0, 20, 20 / (4 * 25)),
+        (0.2, 0.9, 1, 1 / (27 * 0.2)),
+    ],
+)
+def test_every_limit_can_be_the_smallest(weight: float, p: float, n: int, largest: float) -> None:
+    problem = QuadraticProblem([[1.0]], np.arange(float(n))[:, None])
+    instance = regimes._Instance(problem, Bernoulli([p] * n), (weight,) * n, x0=(0.0,))
+    limits = (1 / 4, n / (54 * weight**2 * p), 1 / (4 * weight * p), n / (27 * weight))
+    algorithm = instance.setting.algorithm
+    assert algorithm.client_lr * algorithm.server_lr == pytest.approx(0.9 * min(limits) / 2)
+    assert min(limits) == pytest.approx(largest)

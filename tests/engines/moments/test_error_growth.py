@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
@@ -11,7 +13,13 @@ from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact
 from fltheory.engines.affine.state_layout import StateLayout
-from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth, gains
+from fltheory.engines.moments.error_growth import (
+    _FEW,
+    ErrorGrowth,
+    SteadyGrowth,
+    _accumulated,
+    gains,
+)
 from fltheory.participation import Bernoulli, FiniteChain, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -183,3 +191,16 @@ def test_memory_that_moves_nothing_is_measured_as_the_model_makes_it(
     expected = 4 * (0.5 + 0.5 * 0.125**2) ** np.arange(9)
     np.testing.assert_allclose(run.squared_distance, expected, rtol=1e-13)
     assert (run.rounding_error.squared_distance <= 1e-12 * expected[0]).all()
+
+
+@pytest.mark.parametrize("more", [0, 1, 300])
+@pytest.mark.parametrize("gain", [0.0, 0.75, 1.0, 1.01])
+def test_errors_are_added_up_round_by_round(gain: float, more: int) -> None:
+    """One after the other, or as a system of equations; exact sums in fractions."""
+    fresh = [Fraction(3 * k % 7 + 1, 8) for k in range(_FEW + more)]
+    held, expected = Fraction(5, 2), []
+    for one in fresh:
+        held = Fraction(gain) * held + one
+        expected.append(float(held))
+    found = _accumulated(gain, np.array([float(one) for one in fresh]), 2.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
