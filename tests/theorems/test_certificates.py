@@ -95,6 +95,10 @@ def names(cases) -> list[str]:
 
 @pytest.mark.parametrize(("statement", "step"), CERTIFIED, ids=names(CERTIFIED))
 def test_certificates_use_up_what_they_are_given(statement, step) -> None:
+    check_what_is_left(statement, step)
+
+
+def check_what_is_left(statement, step) -> None:
     claim = step.claim
     weighed = zip(claim.multipliers, claim.given, strict=True)
     rest = gap(claim.claimed) - sum(factor * gap(given) for factor, given in weighed)
@@ -120,6 +124,10 @@ DOMAINS = {
 
 @pytest.mark.parametrize(("statement", "step"), STEPS, ids=names(STEPS))
 def test_where_steps_are_claimed(statement, step) -> None:
+    check_domain(statement, step)
+
+
+def check_domain(statement, step) -> None:
     domain = set(getattr(step.claim, "domain", ()))
     if step.label.startswith("clearing the fraction"):
         domain = {relation for relation in domain if relation.rhs != 0}
@@ -223,6 +231,10 @@ SUBSTITUTIONS = {
 
 @pytest.mark.parametrize(("statement", "step"), STEPS, ids=names(STEPS))
 def test_what_is_put_in_for_symbols(statement, step) -> None:
+    check_substitutions(statement, step)
+
+
+def check_substitutions(statement, step) -> None:
     for symbol, value in getattr(step.claim, "under", {}).items():
         allowed = SUBSTITUTIONS[paper(statement)][symbol]
         assert any(sp.simplify(value - one) == 0 for one in allowed), f"{symbol}: {value}"

@@ -44,3 +44,10 @@ def test_they_are_the_rules_for_a_setting() -> None:
 def test_bad_arguments(changes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Training(**changes)
+
+
+def test_the_least_rounds_and_local_steps_are_one() -> None:
+    assert Training(rounds=1, local_steps=1).step == pytest.approx(1 / 4)
+    for name in ("rounds", "local_steps"):
+        with pytest.raises(ValueError, match=f"{name} must be .* at least 1, got 0"):
+            Training(**{name: 0})

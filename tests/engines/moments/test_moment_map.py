@@ -134,3 +134,20 @@ def test_what_one_round_adds_to_the_errors_by_hand() -> None:
     assert float(second) == pytest.approx(0.87 + 0.17 + 0.3 + 8.8 + 0.16, rel=1e-14)
     assert float(first) == pytest.approx(0.19 + 0.4, rel=1e-14)
     assert float(rounding.coupling) == pytest.approx(2 * 3 * 5, rel=1e-14)
+
+
+def test_constants_of_the_rounding_are_those_of_the_maps() -> None:
+    """Spectral norms of E A'A and E A, sizes of factors, and n^2 + 2 n + factors + 8 operations."""
+    law, maps = finite_law(5, [0.5, 0.3, 0.2])
+    found = MomentMap(law).rounding
+    gram = sum(p * a.T @ a for p, a, _, _ in maps)
+    assert found.second_gain == pytest.approx(np.linalg.norm(gram, 2))
+    assert found.first_gain == pytest.approx(np.linalg.norm(law.mean_slope, 2))
+    assert found.first_size == pytest.approx(np.sqrt((law.mean_slope**2).sum()))
+    square = sum(p * b @ b for p, _, b, _ in maps)
+    assert found.offset_size == pytest.approx(np.sqrt(square))
+    sizes = [(p, np.linalg.norm(a), np.linalg.norm(b)) for p, a, b, _ in maps]
+    assert found.slope_work == pytest.approx(sum(p * a**2 for p, a, _ in sizes))
+    assert found.cross_work == pytest.approx(sum(2 * p * a * b for p, a, b in sizes))
+    assert found.inflow_work == pytest.approx(square + np.trace(law.noise))
+    assert found.unit == pytest.approx(2.0**-53 * (9 + 6 + 3 + 8) * np.sqrt(3))

@@ -447,3 +447,21 @@ def test_the_mean_square_of_what_all_participants_count(who: Participation) -> N
     effects: Any = SimpleNamespace(coefficients=weights)
     found = _mean_square_weight(effects, who.inclusions(np.ones(6)))
     assert found == pytest.approx(math.sqrt(expected + more), rel=1e-12)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_how_many_terms_an_entry_sums(shared: bool) -> None:
+    """Six clients in one block and one group, what their inclusions are wrong by, and products.
+
+    With a model of 2 in a state of 4: for one slope 2 x 2 and 2 x 4 more, and for slopes of their
+    own 2^2, 2 x 2 and 2 x 2.
+    """
+    problem = random_problem(2, 6, 2, shared=shared)
+    averaged = ServerMomentum(FedAvg(0.2, 2), 0.5)
+    who = UniformSubset(6, 3)
+    ((summed, _),) = both_laws(averaged, problem, who)
+    (part,) = summed.sums
+    assert summed.mean_slope.shape == (4, 4)
+    of_products = 4 + 8 if shared else 4 + 4 + 4
+    of_inclusions = who.inclusions(np.ones(7)).relative_error * 2**53
+    assert part.operations == pytest.approx(6 + 1 + 1 + of_inclusions + of_products)
