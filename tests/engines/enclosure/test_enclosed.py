@@ -452,3 +452,24 @@ def test_what_work_costs_and_when_it_is_given_up() -> None:
     with pytest.raises(NotEnclosedError, match="costs more than 100 units"):
         work.spend(0.5)
     Work().spend(1e30)
+
+
+@pytest.mark.parametrize(
+    ("largest", "rounds", "powered"), [(6, 12, True), (5, 12, False), (6, 11, False)]
+)
+def test_when_rounds_are_taken_as_powers(
+    largest: int, rounds: int, powered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model of 2 and the constant 1 have 6 second moments: twice as many rounds are enough."""
+    used: list[int] = []
+    of = _Powers.of
+    monkeypatch.setattr(enclosed, "_LARGEST_POWERED", largest)
+    monkeypatch.setattr(
+        enclosed._Powers, "of", lambda *arguments: (used.append(1), of(*arguments))[1]
+    )
+    problem = QuadraticProblem([[1.0, 0.0], [0.0, 0.5]], [[1.0, 2.0]])
+    setting = Setting(FedAvg(0.25, 1), problem, UniformSubset(1, 1), rounds, [0.0, 0.0])
+    found = exact(setting, arithmetic="enclosed").squared_distance
+    assert bool(used) is powered
+    gaps = np.array([0.75, 0.875])[:, None] ** np.arange(rounds + 1) * [[1.0], [2.0]]
+    np.testing.assert_allclose(found, (gaps**2).sum(axis=0), rtol=1e-12)

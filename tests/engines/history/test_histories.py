@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,14 @@ from fltheory.algorithms.shared.inactivity_weights import CappedLinear
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.history import paths as paths_module
 from fltheory.engines.history.histories import (
     ChainChances,
     IndependentChances,
     _OwnRounding,
     chances_of,
     follow,
+    rounding_of,
 )
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.evidence.truths import Sampling, truth
@@ -184,8 +187,20 @@ def test_mifa_in_a_cycle_has_a_bound_that_is_of_use() -> None:
     for value, expected, bound in zip(found.squared_distance, truth, bounds, strict=True):
         assert abs(Fraction(float(value)) - expected) <= Fraction(float(bound))
         assert bound <= 1e-6 * value
-    # Eight roundings of a number of about 3 squared, before the first round too.
-    assert 4 * UNIT_ROUNDOFF * 6.25 <= bounds[0] <= 64 * UNIT_ROUNDOFF * 9
+
+
+def test_the_start_is_rounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight roundings of the square of a distance of 5/2, or of the start's 3."""
+    seen: list[np.ndarray] = []
+
+    def noted(*arguments: Any) -> np.ndarray:
+        seen.append(rounding_of(*arguments))
+        return seen[-1]
+
+    monkeypatch.setattr(paths_module, "rounding_of", noted)
+    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]], sigma=0.5)
+    paths(Setting(Mifa(0.1, 2), problem, Cyclic([2, 3], [0, 1]), 5, [3.0]))
+    assert 8 * UNIT_ROUNDOFF * 6.25 <= seen[0][0] <= 8 * UNIT_ROUNDOFF * 9
 
 
 def jumping(rounds):
