@@ -142,7 +142,10 @@ def _closeness(
     """
     defined = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     names = {name for name in defined if not name.startswith("_")} | {changed.place}
-    own = Path("tests", *module.parts[1:-1], f"test_{module.name}")
+    home = Path("tests", *module.parts[1:-1])
+    own = home / f"test_{module.name}"
+    # A paper's modules are mirrored one folder up, by files with the paper's name before theirs.
+    mirrors = (own, home.parent / f"test_{home.name}_{module.name}")
     stem = re.match(r"sa_fl|ca_fed|[a-z]+", module.stem)
     # A paper's modules have the same names in every paper's folder.
     subjects = [module.parent.name, *([stem[0]] if stem is not None else [])]
@@ -153,6 +156,6 @@ def _closeness(
         words, imported = _words_and_imports(folder / path)
         same = any(subject in path.stem for subject in subjects)
         score = 3 * same + 3 * (dotted in imported) + len(names & words)
-        return path == own, score, path.parent == own.parent
+        return path in mirrors, score, path.parent == own.parent
 
     return {file: near(Path(file)) for file in sorted({test.file for test in reached})}
