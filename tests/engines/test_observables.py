@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,3 +139,8 @@ def test_error_of_a_form_by_hand() -> None:
     form = QuadraticForm(np.array([[3.0]]), np.array([5.0]), -7.0, relative_error=0.01)
     found = form.error(np.array([16.0]), np.array([0.3]), np.array([0.2]), 0.1)
     assert found.tolist() == pytest.approx([2.9 + 0.95 + 3.43], rel=1e-12)
+
+
+def test_without_a_split_of_gradients_their_sum_has_no_envelope() -> None:
+    problem: Any = SimpleNamespace(sigma=1.0, dim=2)
+    assert ParticipantGradientSum(2, 0.25).envelope(problem) is None

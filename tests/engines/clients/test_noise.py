@@ -59,3 +59,14 @@ def test_impulses_follow_each_replicas_own_count(
             for number in numbers:
                 assert number == float(used[replica] == places[replica])
                 used[replica] += 1
+
+
+def test_numbers_of_one_draw_are_held_where_those_of_the_last_were() -> None:
+    """As large an array is used again, and a larger one is made."""
+    noise = GaussianNoise(np.random.default_rng(0))
+    first = noise.normal(np.arange(3), 2)
+    assert np.shares_memory(noise.normal(np.arange(2), 3), first)
+    assert np.shares_memory(noise.normal(np.arange(2), 2), first)
+    larger = noise.normal(np.arange(7), 1)
+    assert larger.shape == (7, 1)
+    assert not np.shares_memory(larger, first)
