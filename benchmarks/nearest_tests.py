@@ -53,7 +53,7 @@ def nearest_tests(
     body = ast.parse((folder / module).read_text(encoding="utf-8")).body
     told = _telling_places(f"{module.relative_to('fltheory')}: ", body, changed)
     everywhere: tuple[str, ...] = ()
-    if not changed.lines:
+    if not _is_told_inside(body, changed):
         of_statements = _OF_EVERY_STATEMENT if "theorems" in module.parts else ()
         everywhere = (*_OF_EVERY_MODULE, *of_statements)
     near = _closeness(module, body, changed, folder, reached)
@@ -91,7 +91,7 @@ def _telling_places(home: str, body: Sequence[ast.stmt], changed: Mutant) -> set
     told by the lambdas in it, and by whatever in the module names it, or names what names it.
     """
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
-    if changed.lines:
+    if _is_told_inside(body, changed):
         for name in _methods(classes.get(changed.place), changed.line):
             return {home + name}
         return {home + changed.place}
@@ -101,6 +101,15 @@ def _telling_places(home: str, body: Sequence[ast.stmt], changed: Mutant) -> set
         new = {name_of(node) for node in body if new & _named_in(node)} - told
     told |= {method for name in told for method in _methods(classes.get(name))}
     return {home + name for name in told}
+
+
+def _is_told_inside(body: Sequence[ast.stmt], changed: Mutant) -> bool:
+    """Say whether a change is inside a function or method, which is called where it is told.
+
+    A lambda in the value of a name may be called as the module is read, too.
+    """
+    whole = body[changed.statement]
+    return bool(changed.lines) and isinstance(whole, ast.FunctionDef | ast.ClassDef)
 
 
 def _methods(node: ast.ClassDef | None, line: int | None = None) -> list[str]:
