@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice, product
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,3 +227,23 @@ def test_of_others_nothing_is_known(algorithm, problem) -> None:
     assert np.isinf(
         ranges(setting, (), exceeded=0.1, given_path=False)["excess_loss"].ceiling[1:]
     ).all()
+
+
+def test_a_ball_reaches_its_radius_beyond_its_centres_distance() -> None:
+    """x* = 2, a ball of 4 around 1 and the start 3 away: 3, and then 4 + 1."""
+    problem = QuadraticProblem([[1.0]], [[1.0], [3.0]])
+    projected = Projected(FedAU(0.5, 1), Ball([1.0], 4.0))
+    found = reach(Setting(projected, problem, UniformSubset(2, 1), 2, [5.0]))
+    assert found.distance.tolist() == pytest.approx([3.0, 5.0, 5.0], rel=1e-8)
+    assert found.noise.tolist() == [0.0] * 3
+
+
+def test_nothing_is_known_without_a_split_of_gradients() -> None:
+    class Plain:
+        x_star, n_clients, dim = np.zeros(1), 2, 1
+
+    setting: Any = SimpleNamespace(
+        algorithm=FedAU(0.5, 1), problem=Plain(), rounds=2, x0=np.array([3.0])
+    )
+    found = reach.__wrapped__(setting)
+    assert found.distance.tolist() == pytest.approx([3.0, math.inf, math.inf])
