@@ -6,10 +6,11 @@ of the nearest tests runs once on the right checker, and the lines that it reach
 mutant is then loaded in place of the checker that the tests hold, in a child, where the cases that
 reach what it changes run, cheapest first, until one fails. A case that takes far longer than
 before is noticed, too. Survivors must be listed below, each with the reason why no certificate
-could tell it from the checker.
+could tell it from the checker. A run that keeps its fates (`--kept FILE`) goes on after the last;
+such a file is of one checker and its tests as they were, and is thrown away when either changes.
 
     python benchmarks/checker_mutants.py [--only PART] [--lines 1-99] [--sample COUNT] [--seed SEED]
-        [--list]
+        [--list] [--kept FILE]
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import __future__
 import argparse
 import ast
 import gc
+import json
 import os
 import random
 import resource
@@ -162,8 +164,9 @@ class Mutation:
         Mutants by their titles, and what became of each.
     """
 
-    def __init__(self, chosen: dict[str, Mutant]) -> None:
+    def __init__(self, chosen: dict[str, Mutant], kept: Path | None) -> None:
         self._chosen = chosen
+        self._kept = kept
         self.fates: dict[str, Fate] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -172,16 +175,32 @@ class Mutation:
         cases = sorted(map(_measured, session.items), key=lambda case: case.seconds)
         print(f"{len(cases)} cases: {sum(case.seconds for case in cases):.0f} s traced", flush=True)
         parts = [_compiled(node) for node in ast.parse(CHECKER.read_text("utf-8")).body]
+        before = fates_in(self._kept)
         gc.freeze()  # what a child collects, it copies
         for count, (title, mutant) in enumerate(self._chosen.items()):
             if count % 100 == 0:
                 print(f"{count} of {len(self._chosen)} run", file=sys.stderr, flush=True)
-            # What no case reaches happens as the file is read, or never.
-            reaching = [case for case in cases if case.lines & {*mutant.lines}] or cases
-            self.fates[title] = fate = _fate_of(mutant, module, parts, reaching)
+            if title in before:
+                fate = before[title]
+            else:
+                # What no case reaches happens as the file is read, or never.
+                reaching = [case for case in cases if case.lines & {*mutant.lines}] or cases
+                fate = _fate_of(mutant, module, parts, reaching)
+                if self._kept is not None:
+                    with self._kept.open("a", encoding="utf-8") as lines:
+                        lines.write(json.dumps({"title": title, "fate": fate}) + "\n")
+            self.fates[title] = fate
             if fate != "killed":
                 print(f"{mutant.line}: {fate}: {title}", flush=True)
         return True
+
+
+def fates_in(path: Path | None) -> dict[str, Fate]:
+    """Return what an earlier run has written, by the mutant's title."""
+    if path is None or not path.exists():
+        return {}
+    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return {one["title"]: one["fate"] for one in found}
 
 
 def _measured(item: pytest.Item) -> Case:
@@ -292,6 +311,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="so many of them, drawn at random")
     parser.add_argument("--seed", type=int, default=0, help="of that drawing")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
+    parser.add_argument("--kept", type=Path, help="file of fates: read first, then added to")
     given = parser.parse_args()
     first, last = (int(end) for end in given.lines.split("-"))
     every = titled(list(mutants(CHECKER.read_text(encoding="utf-8"))))
@@ -302,7 +322,7 @@ def main() -> int:
     if given.list:
         print("\n".join(f"{m.line}: {title}" for title, m in chosen.items()))
         return 0
-    mutation = Mutation(chosen)
+    mutation = Mutation(chosen, given.kept)
     # Neither other plugins nor assertions that explain themselves are needed, and both take time.
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     sys.path.insert(0, str(ROOT))
