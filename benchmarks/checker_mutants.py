@@ -104,6 +104,8 @@ EQUIVALENT: dict[str, str] = {
     "_product_of: k >= size and m >= size -> k >= size or m >= size": (
         "a covariance of noise and state is not there, hence zero"
     ),
+    "_Run: (0, {}) -> (1, {})": "the outcomes of a round that are known so far: none",
+    "_Run: known_squares[of] = square -> nothing": "worked out again; no work is counted there",
     "_Run: 1 -> 2 (2)": "a second velocity, which nothing reads",
     "_Run: t == 1 -> t != 1 (2)": "the first round gets 0 and the others 1, instead of 1 and 0",
     "_Run: self._key(t) > 1 -> self._key(t) >= 1": "no map is older than that of a warm start",

@@ -100,11 +100,12 @@ def test_brackets_hold_what_every_branch_gives(name: str) -> None:
         (setting("Safari", "two of three", 1), OF_PARTICIPANTS),
         (setting("Safari", "one of two", 1, IN_PLANE), OF_PARTICIPANTS),
         (setting("Safari", "on and off", 1), OF_PARTICIPANTS),
+        (setting("Safari", problem={**ON_LINE, "sigma": "0"}), OF_PARTICIPANTS),
         (setting("averaged", "on and off"), ("biased_excess_loss",)),
         (setting("WeightedFedAvg", "a chain", 1, IN_PLANE), ("biased_excess_loss",)),
         (setting("averaged", "cycles"), ("biased_excess_loss",)),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_other_quantities(w: Any, of: tuple[str, ...]) -> None:
     rows, of_setting = rows_of(w, of), known(w)
@@ -533,7 +534,9 @@ def test_delayed_sums(w: Any, rate: F, factor: F, change: F) -> None:
 def test_delayed_sums_hold_the_truth(correlation: str, scale: str) -> None:
     """A million terms in floats, and what is left of 1/t^2 and ln(t)/t^2 beyond."""
     w = mixing_like(correlation, scale=scale)
-    (low, high), (log_low, log_high) = known(w).delayed(16)
+    of = known(w)
+    low, high = of.number("delayed_square_sum", 16)
+    log_low, log_high = of.number("delayed_log_sum", 16)
     rate, t = (1 + float(F(correlation))) / 2, np.arange(1, 10**6 + 1)
     needed = np.log(2 * (1 / 2 + 2 / 3) * (5.5**2 - 9 / 49) * t) / -math.log(rate)
     m, square = np.maximum(0, np.ceil(needed)), float(F(scale)) ** 2
