@@ -52,6 +52,10 @@ _PROGRAM = "killed by test_the_file_is_a_program, which runs the file itself: no
 _FINER = "brackets become narrower, or are taken further: they hold the same"
 _ALIKE = "the same in every round: step sizes that fall have been refused, or are not there"
 EQUIVALENT: dict[str, str] = {
+    "_Block: self.clients.sigma > 0 -> self.clients.sigma >= 0": (
+        "noises of size zero are worked out, and nobody asks for them"
+    ),
+    "_below: second[0] -> second[1] (2)": "what the two would tell apart has been refused before",
     "MOST_ENTRIES: 40000 -> 40001": "40001 is no square times a number of bits but 40001 itself",
     "MOST_TERMS: 16384 -> 16385": _FINER,
     "COARSEST: (64, 4096) -> (64, 4097)": "widths are 4^k times 64; a box is rounded less",

@@ -72,6 +72,7 @@ SETTINGS: dict[str, Any] = {
     "more rounds": setting("FedAU", "cycles", 6),
     "MIFA waits": setting("Mifa", "cycles", 5),
     "FedAR waits": setting("FedAR", "cycles", 6),
+    "warm, and three rounds of which only the first is": setting("warm", rounds=3),
     "one round": setting("Safari", rounds=1),
     "without noise": setting("Scaffold", problem={**ON_LINE, "sigma": "0"}),
     "one client": setting(
