@@ -52,6 +52,11 @@ _PROGRAM = "killed by test_the_file_is_a_program, which runs the file itself: no
 _FINER = "brackets become narrower, or are taken further: they hold the same"
 _ALIKE = "the same in every round: step sizes that fall have been refused, or are not there"
 EQUIVALENT: dict[str, str] = {
+    "_extent: factor > 0 -> factor >= 0": "of a factor of zero either end is zero",
+    "_extent: (0, 1) -> (0, 2) (2)": "zero halves are zero",
+    "_Round: level > 0 -> level >= 0": "noises of size zero are worked out",
+    "_Run: self._averages[0] -> self._averages[1]": "the average of a round is made again",
+    "_Run: self._images[0] -> self._images[1]": "outcomes of a round are made again",
     "_Block: self.clients.sigma > 0 -> self.clients.sigma >= 0": (
         "noises of size zero are worked out, and nobody asks for them"
     ),

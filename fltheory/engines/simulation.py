@@ -82,6 +82,9 @@ def round_by_branch(
         rows = np.flatnonzero(drawn == index)
         if rows.size == 0:
             continue
+        if rows.size == drawn.size:
+            # A single replica, of a large network perhaps, is not copied.
+            return algorithm.round(state, clients, who, name)
         part = {key: array[rows] for key, array in state.items()}
         image = algorithm.round(part, clients, who[rows], name)
         for key, array in image.items():

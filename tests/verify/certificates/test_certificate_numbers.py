@@ -73,6 +73,8 @@ SETTINGS: dict[str, Any] = {
     "MIFA waits": setting("Mifa", "cycles", 5),
     "FedAR waits": setting("FedAR", "cycles", 6),
     "warm, and three rounds of which only the first is": setting("warm", rounds=3),
+    "everybody chosen": setting(method("F3ast", size=3)),
+    "a little noise": setting("Scaffold", problem={**ON_LINE, "sigma": "1/2"}),
     "one round": setting("Safari", rounds=1),
     "without noise": setting("Scaffold", problem={**ON_LINE, "sigma": "0"}),
     "one client": setting(
