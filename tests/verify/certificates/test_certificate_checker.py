@@ -371,6 +371,15 @@ def test_every_field_counts(place: str, value: Any, message: str) -> None:
         check(changed(place, value))
 
 
+def test_weights_that_are_roots_are_bracketed() -> None:
+    """Of 0 and 1 with weights sqrt(2) and 2 the mean is 2/(2 + sqrt(2)) = 2 - sqrt(2)."""
+    statement = checker._Statement(GOOD["statement"], known(GOOD["setting"]))
+    numbers = [(F(0), F(0)), (F(1), F(1))]
+    low, high = statement._weighted("sqrt(2*r + 2)", numbers, range(2), 64)
+    assert (2 - high) ** 2 < 2 < (2 - low) ** 2
+    assert high - low < F(1, 2**60)
+
+
 def test_weights_are_for_means() -> None:
     found = changed("statement/quantity/reduction", "last")
     assert check(found)

@@ -639,6 +639,23 @@ def test_a_ball_is_left_only_by_what_may_happen() -> None:
                 known(w).series("squared_distance", 64)
 
 
+def test_a_ball_takes_work_that_counts() -> None:
+    """At least a unit for each number of the state, round and set of participants."""
+    w = copy.deepcopy(CA_FED)
+    w["algorithm"]["algorithm"] = {
+        "name": "Projected", "onto": {"centre": ["0"], "radius": "20"},
+        "algorithm": method("FedAvg"),
+    }  # fmt: skip
+    plain = copy.deepcopy(w)
+    plain["algorithm"]["algorithm"] = method("FedAvg")
+    spent = []
+    for one in (w, plain):
+        found = known(one)
+        found.series("squared_distance", 64)
+        spent.append(found.effort._spent)
+    assert spent[0] >= spent[1] + 2 * w["rounds"]
+
+
 def test_axes_are_worked_out_apart_where_nothing_ties_them() -> None:
     assert [len(run.block.axes) for run in known(SETTINGS["axes apart"]).runs] == [1, 1]
     assert [len(run.block.axes) for run in known(SETTINGS["axes tied"]).runs] == [2]
