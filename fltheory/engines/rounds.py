@@ -25,11 +25,12 @@ def in_float64(setting: Setting) -> Setting:
 def runs_of_rounds(
     algorithm: Algorithm | Schedule, make: Callable[[Algorithm, bool], T], rounds: int
 ) -> Iterator[tuple[T, int]]:
-    """Return an iterator over ``make`` of an algorithm, and for how many rounds it stays that.
+    """Return an iterator over runs of like rounds: what ``make`` returns, and how many they are.
 
-    Without a schedule it is made at once. ``make`` is told whether to check on numbers what it
-    reads: in rounds 1, 2, 4, 8 and so on. Each round is read on forms, which refuse what is not
-    affine. The check guards against a fault of forms themselves, which no step size brings about.
+    Without a schedule there is one run, made at once. ``make`` is told whether to check on
+    numbers what it reads: in rounds 1, 2, 4, 8 and so on. Each round is read on forms, which
+    refuse what is not affine. The check guards against a fault of forms themselves, which no step
+    size brings about.
     """
     if isinstance(algorithm, Schedule):
         return _scheduled(algorithm, make, rounds)

@@ -63,7 +63,7 @@ def _accumulated(gain: float, added: FloatArray, held: float) -> list[float]:
     """Return v_1, v_2, ... of ``v_k = gain v_(k-1) + added_k``, with v_0 = ``held``."""
     if added.size <= _FEW:
         return list(accumulate(added.tolist(), lambda v, fresh: gain * v + fresh, initial=held))[1:]
-    # A triangular system with two diagonals; SciPy takes longer to import than a few rounds.
+    # A triangular system with two diagonals. To import SciPy takes longer than a few rounds.
     from scipy.linalg.blas import dtbsv
 
     diagonals = np.array([np.ones(added.size), np.full(added.size, -gain)], order="F")

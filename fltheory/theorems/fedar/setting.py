@@ -121,7 +121,7 @@ class FedARPath(ReadOnlyArrays):
         return np.asarray((np.where(counts, psi, 0 * psi) / number).mean(axis=0))
 
     def _counted(self, whole: NDArray[Any]) -> NDArray[Any]:
-        """Return whole numbers as objects where the algorithm's are exact ones."""
+        """Return counts as Python's integers where they will meet exact numbers, not floats."""
         exact = is_exact(self.fedar.client_lr)
         return whole.astype(np.int64).astype(object) if exact else whole
 

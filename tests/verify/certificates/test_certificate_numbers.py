@@ -612,26 +612,25 @@ def test_a_ball_may_be_anywhere() -> None:
                 known(w).series("squared_distance", 64)
 
 
+def with_and_without_ball(algorithm: Any) -> tuple[Any, Any]:
+    """Return CA-Fed's setting with another algorithm, projected onto a wide ball and not."""
+    inside, plain = copy.deepcopy(CA_FED), copy.deepcopy(CA_FED)
+    ball = {"centre": ["0"], "radius": "20"}
+    inside["algorithm"]["algorithm"] = {"name": "Projected", "onto": ball, "algorithm": algorithm}
+    plain["algorithm"]["algorithm"] = algorithm
+    return inside, plain
+
+
 def test_a_ball_around_an_average_of_what_remembers() -> None:
     """It is the last model that is projected, not its average, nor the memory."""
-    w = copy.deepcopy(CA_FED)
-    w["algorithm"]["algorithm"] = {
-        "name": "Projected", "onto": {"centre": ["0"], "radius": "20"},
-        "algorithm": method("FedVarp"),
-    }  # fmt: skip
-    plain = copy.deepcopy(w)
-    plain["algorithm"]["algorithm"] = method("FedVarp")
+    w, plain = with_and_without_ball(method("FedVarp"))
     assert known(w).series("squared_distance", 64) == known(plain).series("squared_distance", 64)
 
 
 def test_a_ball_is_left_only_by_what_may_happen() -> None:
     """Steps of the server's own would leave it, were there any: q = 1."""
     for q, is_idle in (("1", True), ("99/100", False)):
-        w = copy.deepcopy(CA_FED)
-        w["algorithm"]["algorithm"] = {
-            "name": "Projected", "onto": {"centre": ["0"], "radius": "20"},
-            "algorithm": method("Safari", q=q, assist_lr="1000"),
-        }  # fmt: skip
+        w, _ = with_and_without_ball(method("Safari", q=q, assist_lr="1000"))
         if is_idle:
             assert known(w).series("squared_distance", 64)
         else:
@@ -641,13 +640,7 @@ def test_a_ball_is_left_only_by_what_may_happen() -> None:
 
 def test_a_ball_takes_work_that_counts() -> None:
     """At least a unit for each number of the state, round and set of participants."""
-    w = copy.deepcopy(CA_FED)
-    w["algorithm"]["algorithm"] = {
-        "name": "Projected", "onto": {"centre": ["0"], "radius": "20"},
-        "algorithm": method("FedAvg"),
-    }  # fmt: skip
-    plain = copy.deepcopy(w)
-    plain["algorithm"]["algorithm"] = method("FedAvg")
+    w, plain = with_and_without_ball(method("FedAvg"))
     spent = []
     for one in (w, plain):
         found = known(one)
