@@ -19,6 +19,7 @@ FLOORS = {
     "files": 0,
     "long_work": 0,
     "argument_kinds": 0,
+    "content": 0,
     "validation": 0,
     "decimals": 0,
     "exact_or_float": 0,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +16,6 @@ AGAIN = "python docs/examples/house.py fltheory docs/house.svg"
 
 
 # One file an algorithm, and a command; and what is still to be sorted.
-LARGER = {"algorithms", "commands"}
 
 
 def drawing() -> ModuleType:
@@ -41,12 +39,6 @@ def test_the_drawing_is_of_today() -> None:
     assert sorted(names) == sorted(graph), AGAIN
     lines = len(re.findall(r'<g id="line2d_', shown))
     assert lines == sum(len(below) for below in graph.values()), AGAIN
-
-
-def test_a_folder_has_ten_files_at_the_most() -> None:
-    """Someone new opens one folder and sees what is in it; a larger one has two questions."""
-    files = Counter(str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py"))
-    assert {folder for folder, count in files.items() if count > 10} == LARGER
 
 
 def test_the_files_that_the_page_names_are_there() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from fltheory.claims.shared.comparison import decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
 from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
+from fltheory.content import cached_by_content
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate
@@ -238,7 +239,7 @@ def _verdict(claim: DecayClaim, setting: Any, sampling: Sampling) -> Verdict:
     )
 
 
-@lru_cache(maxsize=32)
+@cached_by_content(32)
 def measurements(
     quantity: DecayQuantity, setting: Any, replicas: int, seed: int
 ) -> tuple[Measurement, ...]:

@@ -13,6 +13,7 @@ import sympy as sp
 from flint import arb, ctx, fmpq
 from sympy.core.relational import Relational
 
+from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import Balls, InexactRoundError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
@@ -100,7 +101,7 @@ def affordable_trajectory(
     return found
 
 
-@lru_cache(maxsize=32)
+@cached_by_content(32)
 def _affordable_trajectory(
     setting: Setting, observe: tuple[Observable, ...], most: float
 ) -> Trajectory | str:
@@ -265,14 +266,14 @@ def _sides(claim: _Inequality, left: _LeftSide, setting: Setting) -> EnclosedSid
     )
 
 
-@lru_cache(maxsize=64)
+@cached_by_content(64)
 def _twin(setting: Setting, bits: int) -> Setting:
     """Keep the last exact twins, as several statements, and readings of them, ask for the same."""
     with Balls(bits).in_use():
         return exact_setting(setting)
 
 
-@lru_cache(maxsize=64)
+@cached_by_content(64)
 def _given_constants(
     constants: Callable[[Setting], Mapping[sp.Symbol, Any]], setting: Setting, bits: int
 ) -> Mapping[sp.Symbol, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import sympy as sp
 
 from fltheory import validation
+from fltheory.content import cached_by_content
 from fltheory.evidence.truths import Truth
 from fltheory.evidence.verdict import HypothesisCheck
 from fltheory.grammar.hypothesis import Hypothesis
@@ -68,7 +69,7 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
         return np.asarray(function(*floats), dtype=np.float64)
 
 
-@lru_cache(maxsize=64)
+@cached_by_content(64)
 def constants_of(
     constants: Callable[[Any], Mapping[sp.Symbol, Any]], setting: Any
 ) -> Mapping[sp.Symbol, Any]:

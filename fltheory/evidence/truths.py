@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
+from fltheory.content import cached_by_content
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.guard import guarded
 from fltheory.engines.observables import Observable
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges
@@ -190,8 +191,11 @@ def truth(
     return _truth(setting, tuple(observe), sampling or Sampling())
 
 
-@lru_cache(maxsize=32)
+@cached_by_content(32)
 def _truth(setting: Setting, observe: tuple[Observable, ...], sampling: Sampling) -> Truth:
+    # A round that draws by itself has no map, and a run given who takes part is none.
+    if guarded(setting).draws_from:
+        return over_runs(setting, observe, sampling)
     computed = _computed(setting, observe)
     if computed is not None:
         return Truth(computed, Grade.FLOAT64, None)
@@ -232,7 +236,7 @@ def _sampled(
     return Truth(run, Grade.STATISTICAL, sampling, limits)
 
 
-@lru_cache(maxsize=32)
+@cached_by_content(32)
 def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
     """Compute the moments, kept apart by histories where rounds count; None where neither goes.
 

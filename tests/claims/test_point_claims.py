@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import count
 
 import pytest
 import sympy as sp
@@ -60,10 +61,10 @@ def test_verdicts(of: PointClaim, outcome: Outcome) -> None:
 
 def test_hypotheses_and_both_sides_share_the_constants() -> None:
     """What a search asks of each setting, one after the other; another setting has its own."""
-    asked: list[int] = []
+    asked = count()
 
     def constants(setting: Setting) -> dict[sp.Symbol, float]:
-        asked.append(setting.rounds)
+        next(asked)
         return {h: setting.problem.L * setting.rounds}
 
     counted = replace(claim(5 * h), constants=constants)
@@ -72,7 +73,7 @@ def test_hypotheses_and_both_sides_share_the_constants() -> None:
         (flat,) = counted.hypotheses_without_run(setting)
         assert flat.margin == 5 - 2 * rounds
         assert counted.compared(setting, Sampling()).bound == 10.0 * rounds
-    assert asked == [1, 2]
+    assert next(asked) == 2
 
 
 def test_definitions_enter_the_bound() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import sympy as sp
 
 from fltheory.claims.shared.bound_curve import BoundCurve, LabelledQuantity, quantity_label
 from fltheory.claims.shared.comparison import Comparison
+from fltheory.content import cached_by_content
 from fltheory.engines import Setting, monte_carlo
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS, Trajectory
@@ -195,7 +195,7 @@ def sampled_run(
     return Truth(run, Grade.STATISTICAL, Sampling(replicas, seed, FIGURE_ERROR_PROBABILITY))
 
 
-@lru_cache(maxsize=8)
+@cached_by_content(8)
 def _run(setting: Setting, replicas: int, seed: int, observe: tuple[Observable, ...]) -> Trajectory:
     """Keep the last ones, as readings of a theorem share them."""
     return monte_carlo(

@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -22,6 +22,7 @@ import sympy as sp
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
+from fltheory.content import attributes_of
 from fltheory.decimals import as_fraction
 
 Entries: TypeAlias = NDArray[Any]
@@ -72,6 +73,18 @@ class ExactNumber:
 
     def __rtruediv__(self, other: Any) -> Any:
         return self._combined(other, lambda mine, theirs: theirs / mine)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._combined(other, floor_divided)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._combined(other, rest)
+
+    def __int__(self) -> int:
+        # Towards zero, as of a float.
+        whole = floor_divided(abs(self.value), fmpq(1))
+        found = int(whole.fmpq().p if isinstance(whole, arb) else whole.p)
+        return found if self >= 0 else -found
 
     def __pow__(self, exponent: Any) -> Any:
         return type(self)(whole_power(self.value, operator.index(exponent)))
@@ -191,6 +204,28 @@ def whole_power(value: Any, exponent: int) -> Any:
             result = result * power
         power = power * power
     return result if exponent >= 0 else 1 / result
+
+
+def floor_divided(value: Any, by: Any) -> Any:
+    """Return the whole part of a quotient of fractions or balls.
+
+    Raises
+    ------
+    InexactRoundError
+        If a ball holds more than one.
+    """
+    quotient = (value if isinstance(value, arb) else fmpq(value)) / by
+    if not isinstance(quotient, arb):
+        return fmpq(int(quotient.p) // int(quotient.q))
+    whole = quotient.floor().unique_fmpz()
+    if whole is None:
+        raise InexactRoundError(f"the whole part of {quotient} is not decided at this precision")
+    return arb(whole)
+
+
+def rest(value: Any, by: Any) -> Any:
+    """Return what is left of a number that is divided by another a whole number of times."""
+    return value - by * floor_divided(value, by)
 
 
 def decided(
@@ -400,8 +435,8 @@ def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
     numbers of the arithmetic; whole numbers, names and functions stay as they are. Checks of
     arguments are not run again: the values are the same.
     """
-    if isinstance(thing, float | np.floating) and not arithmetic.exact:
-        return thing
+    if isinstance(thing, float | np.floating | ExactNumber) and not arithmetic.exact:
+        return as_float(thing) if isinstance(thing, ExactNumber) else thing
     if isinstance(thing, float | np.floating | Fraction):
         return arithmetic.parameter(thing) if math.isfinite(thing) else thing
     if isinstance(thing, np.ndarray) and thing.dtype.kind in ("fO" if arithmetic.exact else "O"):
@@ -414,16 +449,9 @@ def with_parameters(thing: Any, arithmetic: Arithmetic) -> Any:
         items = [with_parameters(item, arithmetic) for item in thing]
         same = all(made is item for made, item in zip(items, thing, strict=True))
         return thing if same else type(thing)(items)
-    if is_dataclass(thing) and not isinstance(thing, type):
-        return _with_fields(
-            thing, {f.name: getattr(thing, f.name) for f in fields(thing)}, arithmetic
-        )
-    if (
-        type(thing).__module__ != "builtins"
-        and hasattr(thing, "round")
-        and hasattr(thing, "__dict__")
-    ):
-        return _with_fields(thing, vars(thing), arithmetic)
+    numbers = is_dataclass(thing) and not isinstance(thing, type)
+    if numbers or (type(thing).__module__ != "builtins" and hasattr(thing, "round")):
+        return _with_fields(thing, attributes_of(thing), arithmetic)
     return thing
 
 
@@ -433,7 +461,7 @@ def _with_fields(thing: Any, values: dict[str, Any], arithmetic: Arithmetic) -> 
         return thing
     other = copy(thing)
     # What was cached from the old numbers would be wrong for the new ones.
-    for name in set(getattr(other, "__dict__", {})) - set(made):
+    for name in set(getattr(other, "__dict__", {})) - set(attributes_of(thing)):
         del other.__dict__[name]
     for name, value in made.items():
         object.__setattr__(other, name, value)

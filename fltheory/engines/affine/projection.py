@@ -52,7 +52,8 @@ def without_idle_projection(
         )
     plain = projected.algorithm
     if isinstance(averaged, AveragedIterate):
-        plain = replace(averaged, algorithm=plain)
+        # What the weights are by default depends on what is averaged.
+        plain = replace(averaged, algorithm=plain, weights=averaged.used_weights)
     return Setting(plain, problem, setting.participation, setting.rounds, setting.x0)
 
 

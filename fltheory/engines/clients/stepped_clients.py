@@ -8,8 +8,10 @@ import numpy as np
 
 from fltheory.algorithms.contract import Clients
 from fltheory.engines.clients.noise import NoiseSource
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem
+from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 
@@ -25,6 +27,10 @@ class SteppedClients(Clients):
     def __init__(self, problem: Problem, noise: NoiseSource) -> None:
         self._problem = problem
         self._noise = noise
+
+    def with_noise(self, noise: NoiseSource) -> SteppedClients:
+        """Return the same clients with other noise."""
+        return SteppedClients(self._problem, noise)
 
     @property
     def n_clients(self) -> int:
@@ -90,3 +96,10 @@ class SteppedClients(Clients):
         if sigma == 0:
             return 0.0
         return sigma / math.sqrt(x.shape[1]) * self._noise.normal(rows, x.shape[1])
+
+
+def analytic_clients(problem: Problem, noise: NoiseSource) -> QuadraticClients | SteppedClients:
+    """Return a problem's clients: in closed form where there is one, else step by step."""
+    if isinstance(problem, QuadraticProblem):
+        return QuadraticClients(problem, noise)
+    return SteppedClients(problem, noise)

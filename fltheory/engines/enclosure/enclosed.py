@@ -22,6 +22,7 @@ from flint import arb, arb_mat, ctx, fmpq_mat
 from numpy.typing import NDArray
 
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.content import content
 from fltheory.decimals import as_fraction
 from fltheory.engines.affine.numbers import (
     RATIONAL,
@@ -40,6 +41,7 @@ from fltheory.engines.affine.state_layout import joined, split
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
@@ -182,6 +184,7 @@ class ExactRun:
                 f"got {counted(participation.n_outcomes)}: use arithmetic='float64'"
             )
         self._setting = without_idle_projection(setting, problem, exact_setting)
+        guard_affine(self._setting)
         self._problem = problem
         self._arithmetic = arithmetic
         self._law: ExactLaw = participation.exact_law()
@@ -273,9 +276,9 @@ class ExactRun:
         rounds = self._setting.rounds
         if rounds < 3:
             return None
-        second = in_round(self._setting.algorithm, 2)
+        second = content(in_round(self._setting.algorithm, 2))
         later = (in_round(self._setting.algorithm, index + 1) for index in range(2, rounds))
-        return 1 if all(each == second for each in later) else None
+        return 1 if all(content(each) == second for each in later) else None
 
     def _initial(self) -> dict[_Row, Any]:
         dim = self._problem.dim
@@ -348,7 +351,7 @@ class ExactRun:
         """Return a number for rounds that are alike, and the algorithm, also in fractions."""
         if not isinstance(self._algorithm, Schedule):
             return 0, self._algorithm, self._fractional
-        now = in_round(self._setting.algorithm, index + 1)
+        now = content(in_round(self._setting.algorithm, index + 1))
         for number, (known, exact, fractional) in self._rounds.items():
             if known == now:
                 return number, exact, fractional

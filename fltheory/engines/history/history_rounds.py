@@ -25,7 +25,7 @@ from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, Space
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.stepped_clients import analytic_clients
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
@@ -299,7 +299,7 @@ class KnownRounds:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         problem = setting.problem
-        self._clients = SteppedClients(problem, Silence())
+        self._clients = analytic_clients(problem, Silence())
 
     def initial(self, names: tuple[str, ...]) -> Histories:
         """Return the one history before the first round; nothing is random in it."""

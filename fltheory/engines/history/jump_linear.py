@@ -12,7 +12,6 @@ import numpy as np
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF, DependentRoundsError, RoundOverflowError
 from fltheory.engines.affine.probing import MOST_SETS
-from fltheory.engines.affine.replay import replay
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.history.jump_map import DistinctSets, JumpMap, MomentErrors, Moments, jump_map
 from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth
@@ -69,7 +68,6 @@ def follow_chain(
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)
-    replay(setting, problem, layout)
     forms = _state_forms(problem, layout, sets, observe)
     n_values = setting.rounds + 1
     values = np.full((len(forms), n_values), np.inf)

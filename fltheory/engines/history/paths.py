@@ -11,6 +11,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
     Chances,
     GivenChances,
@@ -76,12 +77,14 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
     [1.0, 0.625, 0.390625, 0.236328125]
     """
     setting = in_float64(setting)
+    guard_certain(setting)
     chances = _chances(setting, draws, seed)
     problem = setting.problem
     quiet = problem.sigma == 0 and problem.server_sigma == 0
     if isinstance(problem, QuadraticProblem):
         try:
             plain = without_idle_projection(setting, problem)
+            guard_affine(plain)
             return _moments(plain, problem, AffineRounds(plain, problem), chances, draws)
         except NotAffineError:
             if not quiet:

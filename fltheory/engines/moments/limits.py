@@ -11,6 +11,7 @@ from fltheory.algorithms.contract import Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import RoundOverflowError
 from fltheory.engines.affine.state_layout import StateLayout
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.history.jump_limits import limit_along_chain
 from fltheory.engines.history.jump_linear import runs_along_chain
 from fltheory.engines.moments.moment_map import MomentMap
@@ -68,6 +69,7 @@ def stationary(setting: Setting) -> StationaryLimit:
             f"got {algorithm!r}: follow engines.exact instead"
         )
     quadratic = affine_problem(problem)
+    guard_affine(setting)
     layout = StateLayout.of(algorithm, quadratic)
     if runs_along_chain(participation):
         return limit_along_chain(algorithm, quadratic, participation.states(), layout)

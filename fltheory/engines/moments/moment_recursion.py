@@ -15,10 +15,10 @@ from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.probing import Outcomes, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
-from fltheory.engines.affine.replay import replay
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
+from fltheory.engines.guard import guard_affine
 from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
 from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
@@ -95,6 +95,7 @@ def exact(
     quadratic = affine_problem(setting.problem)
     setting = in_float64(setting)
     setting = without_idle_projection(setting, quadratic)
+    guard_affine(setting)
     follow = follow_chain if runs_along_chain(setting.participation) else _follow_model
     try:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -128,7 +129,6 @@ def _follow_model(
     forms |= {item.name: item.form(problem, setting.participation) for item in observe}
     forms = {name: layout.form(form) for name, form in forms.items()}
     start = layout.start(first, problem, setting.x0)
-    replay(setting, problem, layout)
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     history = _run(steps, start, setting.rounds, list(forms.values()))
     return _trajectory(history, forms, problem.x_star_error)

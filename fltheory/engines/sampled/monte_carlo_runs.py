@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,8 +14,8 @@ from numpy.random import PCG64, SFC64
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.noise import GaussianNoise
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.engines.clients.stepped_clients import SteppedClients
+from fltheory.engines.clients.stepped_clients import SteppedClients, analytic_clients
+from fltheory.engines.guard import guarded, seeded
 from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
@@ -22,7 +23,6 @@ from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.long_work.parallel import sampling_threads
 from fltheory.problems.base import Problem
-from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 _LARGEST_CHUNK = 512
@@ -66,10 +66,13 @@ def monte_carlo(
     Trajectory
         With ``standard_error``.
 
+    A round that draws from a generator of its own is run replica by replica, that generator
+    seeded as well, and put back afterwards.
+
     Raises
     ------
     ValueError
-        For arguments that do not fit together.
+        For arguments that do not fit together, and for a round that is no pure function otherwise.
 
     Examples
     --------
@@ -85,17 +88,22 @@ def monte_carlo(
     replicas = validation.whole_number("replicas", replicas, at_least=2)
     seed = validation.seed_number("seed", seed)
     setting = in_float64(setting)
-    sizes = _chunk_sizes(replicas, setting.problem)
-    seeds = np.random.SeedSequence(seed).spawn(len(sizes))
+    draws_itself = bool(guarded(setting).draws_from)
+    # What a round draws by itself may be the same for all replicas: each is run alone.
+    sizes = [1] * replicas if draws_itself else _chunk_sizes(replicas, setting.problem)
+    sequence = np.random.SeedSequence(seed)
+    seeds = sequence.spawn(len(sizes))
 
     def run(chunk: tuple[int, np.random.SeedSequence]) -> _Summary:
         return _run_chunk(setting, chunk[0], chunk[1], observe, step_by_step)
 
     total: _Summary | None = None
-    for summary in _in_order(run, list(zip(sizes, seeds, strict=True))):
-        total = summary if total is None else total.combined(summary)
-        if progress is not None:
-            progress(total.count, replicas)
+    with seeded(setting.algorithm, *sequence.spawn(1)) if draws_itself else nullcontext():
+        workers = 1 if draws_itself else sampling_threads()
+        for summary in _in_order(run, list(zip(sizes, seeds, strict=True)), workers):
+            total = summary if total is None else total.combined(summary)
+            if progress is not None:
+                progress(total.count, replicas)
     assert total is not None
     return _trajectory(total, [*FIELDS, *(item.name for item in observe)])
 
@@ -130,10 +138,10 @@ class _Summary:
 def _in_order(
     run: Callable[[tuple[int, np.random.SeedSequence]], _Summary],
     chunks: list[tuple[int, np.random.SeedSequence]],
+    workers: int,
 ) -> Iterator[_Summary]:
     """Yield each chunk's summary in order, a few chunks at a time."""
-    workers = min(len(chunks), sampling_threads())
-    if workers <= 1:
+    if min(len(chunks), workers) <= 1:
         yield from map(run, chunks)
         return
     with ThreadPoolExecutor(workers) as pool:
@@ -187,9 +195,7 @@ def _run_chunk(
 
 def _clients(problem: Problem, rng: np.random.Generator, step_by_step: bool) -> AnalyticClients:
     noise = GaussianNoise(rng)
-    if isinstance(problem, QuadraticProblem) and not step_by_step:
-        return QuadraticClients(problem, noise)
-    return SteppedClients(problem, noise)
+    return SteppedClients(problem, noise) if step_by_step else analytic_clients(problem, noise)
 
 
 def _trajectory(total: _Summary, names: Sequence[str]) -> Trajectory:

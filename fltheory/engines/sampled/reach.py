@@ -26,14 +26,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from fltheory.algorithms import AveragedIterate, Projected
 from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.algorithms.shared.update_bounds import BoundedUpdates, UpdateBounds
+from fltheory.content import cached_by_content
 from fltheory.engines.clients.pulls import Pulls
+from fltheory.engines.guard import guarded
 from fltheory.engines.setting import Setting
 from fltheory.problems.base import Problem
 from fltheory.problems.gradient_split import GradientSplit, HasGradientSplit
@@ -60,7 +61,7 @@ class Reach:
     spread: FloatArray
 
 
-@lru_cache(maxsize=32)
+@cached_by_content(32)
 def reach(setting: Setting) -> Reach:
     """Bound how far a setting's model can get from x*; infinite where nothing is known.
 
@@ -85,7 +86,8 @@ def reach(setting: Setting) -> Reach:
         ball = algorithm.onto
         inside = ball.radius + float(np.linalg.norm(ball.centre - problem.x_star))
         return _never_nearer([start] + [inside] * setting.rounds, np.zeros(setting.rounds + 1))
-    if not isinstance(problem, HasGradientSplit):
+    # Update bounds speak of an algorithm's own steps, not of what it may draw beside them.
+    if not isinstance(problem, HasGradientSplit) or guarded(setting).draws_from:
         return _unknown(start, setting.rounds)
     return _followed(algorithm, problem, problem.gradient_split, start, setting.rounds)
 
@@ -111,7 +113,9 @@ def _followed(
     history = [now.offset]
     for r in range(1, rounds + 1):
         of_round = in_round(algorithm, r)
-        if not isinstance(of_round, BoundedUpdates) or not math.isfinite(split.rest):
+        if not isinstance(of_round, BoundedUpdates) or _overrides(type(of_round)):
+            return _unknown(start, rounds)
+        if not math.isfinite(split.rest):
             return _unknown(start, rounds)
         after = []
         for bounds in _likely(of_round.update_bounds(problem.n_clients, r), of_round.branches):
@@ -128,6 +132,12 @@ def _followed(
         columns = np.nan_to_num(np.array(history).T, nan=math.inf, posinf=math.inf)
     far, noise, spread = np.maximum.accumulate(columns, axis=1) * (1 + _ROUNDING)
     return Reach(far, noise, spread)
+
+
+def _overrides(cls: type) -> bool:
+    """Say whether a class has a round of its own, and bounds of updates that speak of another."""
+    owners = [next(c for c in cls.__mro__ if n in vars(c)) for n in ("round", "update_bounds")]
+    return owners[0] is not owners[1] and issubclass(owners[0], owners[1])
 
 
 def _likely(

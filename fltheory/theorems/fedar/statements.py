@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 import sympy as sp
@@ -129,12 +128,10 @@ _BOUND_2 = replace(
 )
 
 
-@lru_cache
 def _with_rounds(setting: Setting, rounds: int) -> Setting:
     return Setting(setting.algorithm, setting.problem, setting.participation, rounds, setting.x0)
 
 
-@lru_cache
 def _with_rounds_and_step(setting: Setting, rounds: int) -> Setting:
     """Scale the step with 1/sqrt(T)."""
     fedar = fedar_of(setting)
@@ -203,13 +200,11 @@ THEOREM_2_DERIVED = replace(
 )
 
 
-@lru_cache
 def _with_period(setting: Setting, period: int) -> Setting:
     fedar_of(setting)  # refuses other algorithms, of which the remarks do not speak
     return Instance(staggered(period)).convex(setting.rounds)
 
 
-@lru_cache
 def _with_gap(setting: Setting, gap: int) -> Setting:
     """Absences of ``gap`` rounds, as many as keep the mean of tau at 1/2."""
     fedar_of(setting)
@@ -217,7 +212,6 @@ def _with_gap(setting: Setting, gap: int) -> Setting:
     return Instance(staggered(period, active=period - gap)).convex(setting.rounds)
 
 
-@lru_cache
 def _with_clients(setting: Setting, count: int) -> Setting:
     fedar_of(setting)
     optima = tuple(-3.0 if i % 2 else 3.0 for i in range(count))
@@ -225,7 +219,6 @@ def _with_clients(setting: Setting, count: int) -> Setting:
     return Instance(cycles, optima=optima, sigma=setting.problem.sigma).convex(setting.rounds)
 
 
-@lru_cache
 def _with_growth(setting: Setting, thousandths: int) -> Setting:
     fedar = replace(fedar_of(setting), weight=CappedLinear(thousandths / 1000, 2.0))
     algorithm = replace(setting.algorithm, algorithm=fedar)  # type: ignore[type-var]

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 import sympy as sp
@@ -458,7 +457,6 @@ def _corollary_4(largest: int) -> Callable[[Setting, int], Setting]:
     return schedule
 
 
-@lru_cache
 def _with(
     setting: Setting, rounds: int, client_lr: float, server_lr: float, cutoff: int
 ) -> Setting:

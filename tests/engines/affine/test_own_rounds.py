@@ -69,9 +69,10 @@ def test_a_clip_is_refused_however_it_is_written(way: str, sigma: float, everybo
     run = setting(CLIPS[way], sigma, 30.0, everybody, 3)
     engines = [exact] if sigma == 0 else [exact, paths]
     for engine in engines:
-        with pytest.raises(NotAffineError, match=r"^the algorithm's round must be affine") as error:
+        with pytest.raises(ValueError, match=r"^(the algorithm's|a) round must be ") as error:
             engine(run)
         named = (
+            "gives a replica another 'x' beside others than alone",
             "of what depends on the model: use engines.monte_carlo",
             "a single entry as a number",
         )

@@ -234,16 +234,17 @@ def test_progress_counts_replicas(count: int, processors: Callable[[int], None])
 
 
 def test_an_error_in_a_worker_reaches_the_caller(processors: Callable[[int], None]) -> None:
-    class Broken(FedAvg):
-        def round(self, *arguments: object) -> dict[str, np.ndarray]:
-            raise ArithmeticError("broken round")
+    class Broken(ParticipantExcessLoss):
+        def sample(self, *arguments: object) -> np.ndarray:
+            raise ArithmeticError("broken observable")
 
     processors(4)
-    with pytest.raises(ArithmeticError, match="broken round"):
+    with pytest.raises(ArithmeticError, match="broken observable"):
         monte_carlo(
-            Setting(Broken(0.2, 1), PER_CLIENT, UniformSubset(5, 2), 2, [0.0, 0.0]),
+            Setting(FedAvg(0.2, 1), PER_CLIENT, UniformSubset(5, 2), 2, [0.0, 0.0]),
             replicas=9999,
             seed=0,
+            observe=[Broken()],
         )
 
 

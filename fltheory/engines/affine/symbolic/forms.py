@@ -10,7 +10,9 @@ is bookkeeping (counts, weights, ages) and may be compared and divided as number
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
@@ -26,27 +28,66 @@ from fltheory.engines.affine.numbers import (
     InexactRoundError,
     decided,
     entries,
+    floor_divided,
     raw_number,
+    rest,
 )
+
+_COUNTS = tuple(np.dtype(kind) for kind in ("int64", "uint64"))
+_LARGEST_COUNT = 2**53
 
 
 class NotAffineError(ValueError):
     """The round is not affine in the state, so no exact moment recursion exists."""
 
 
+_REFUSED: ContextVar[list[NotAffineError] | None] = ContextVar("refused", default=None)
+
+
+@contextmanager
+def nothing_refused() -> Iterator[None]:
+    """See to it that forms refuse nothing: a round that catches a refusal is refused all the same.
+
+    Raises
+    ------
+    NotAffineError
+        The first refusal that was caught.
+    """
+    refusals: list[NotAffineError] = []
+    token = _REFUSED.set(refusals)
+    try:
+        yield
+    finally:
+        _REFUSED.reset(token)
+    if refusals:
+        raise refusals[0]
+
+
+def _noted(error: NotAffineError) -> NotAffineError:
+    refusals = _REFUSED.get()
+    if refusals is not None:
+        refusals.append(error)
+    return error
+
+
 def refused(what: str) -> NotAffineError:
     """Return the error for a round that does something to the model that is not affine."""
-    return NotAffineError(
-        f"the algorithm's round must be affine in its state for exact moments, but it takes {what} "
-        "of what depends on the model: use engines.monte_carlo, or engines.paths, where who "
-        "takes part is known, and without noise the model too"
+    return _noted(
+        NotAffineError(
+            "the algorithm's round must be affine in its state for exact moments, but it takes "
+            f"{what} of what depends on the model: use engines.monte_carlo, or engines.paths, "
+            "where who takes part is known, and without noise the model too"
+        )
     )
 
 
 def _one_entry() -> NotAffineError:
-    return NotAffineError(
-        "the algorithm's round must be affine in its state and do the same with every replica, but "
-        "it asks for a single entry as a number: write it with functions of arrays, such as where"
+    return _noted(
+        NotAffineError(
+            "the algorithm's round must be affine in its state and do the same with every "
+            "replica, but it asks for a single entry as a number: write it with functions of "
+            "arrays, such as where"
+        )
     )
 
 
@@ -93,7 +134,16 @@ class Space:
         return Namespace(self)
 
     def constants(self, values: Any) -> AffineArray:
-        """Return constants from numbers; floats stand for their decimals."""
+        """Return constants from numbers; floats stand for their decimals.
+
+        Raises
+        ------
+        NotAffineError
+            For whole numbers that floats do not tell apart.
+        """
+        counts = not self.arithmetic.exact and getattr(values, "dtype", np.bool_) in _COUNTS
+        if counts and np.abs(values).max(initial=0) > _LARGEST_COUNT:
+            raise refused(f"a count above {_LARGEST_COUNT}, which floats do not tell from others,")
         return AffineArray(self, entries(self.arithmetic, values)[..., None])
 
     def full(self, shape: tuple[int, ...], value: int) -> AffineArray:
@@ -208,6 +258,15 @@ class AffineArray:
             raise refused(what)
         return self.constant
 
+    def cast(self, dtype: np.dtype) -> Entries:
+        """Return constants as an array of NumPy's; what depends on the model is refused."""
+        known = self.known(f"a cast to {dtype}")
+        if not self.space.arithmetic.exact:
+            return known.astype(dtype)
+        if dtype.kind not in "iub":
+            raise InexactRoundError(f"a cast to {dtype} rounds what is exact")
+        return np.frompyfunc(lambda item: int(ExactNumber(item)), 1, 1)(known).astype(dtype)
+
     @property
     def T(self) -> AffineArray:
         """The transpose of a matrix."""
@@ -281,6 +340,24 @@ class AffineArray:
     def __rtruediv__(self, other: Any) -> Any:
         theirs = self.space.lift(other)
         return NotImplemented if theirs is None else theirs / self
+
+    def _whole(self, other: Any, divide: Any, what: str) -> Any:
+        """Divide constants with a rest, as counts are."""
+        theirs = self.space.lift(other)
+        if theirs is None:
+            return NotImplemented
+        if self.space.arithmetic.exact:
+            divide = np.frompyfunc(divide, 2, 1)
+        divided = divide(self.known(what), theirs.known(what))
+        return AffineArray(self.space, np.asarray(divided)[..., None])
+
+    def __floordiv__(self, other: Any) -> Any:
+        divide = floor_divided if self.space.arithmetic.exact else np.floor_divide
+        return self._whole(other, divide, "a whole quotient")
+
+    def __mod__(self, other: Any) -> Any:
+        divide = rest if self.space.arithmetic.exact else np.mod
+        return self._whole(other, divide, "a rest")
 
     def __pow__(self, exponent: Any) -> AffineArray:
         if exponent == 1:
@@ -463,12 +540,16 @@ class Namespace:
         return AffineArray(self._space, values)
 
     def asarray(self, values: Any, dtype: Any = None, device: Any = None, copy: Any = None) -> Any:
-        """Return numbers as forms, or as a NumPy array for a dtype of NumPy's."""
+        """Return numbers as forms, or as a NumPy array for a dtype of NumPy's.
+
+        What depends on the model keeps its kind: a cast to another rounds it.
+        """
+        own = dtype is None or isinstance(dtype, type(self._space.arithmetic))
         if isinstance(values, AffineArray):
-            return values
-        if dtype is None or isinstance(dtype, type(self._space.arithmetic)):
-            return self._space.lift(np.asarray(values))
-        return np.asarray(values, dtype=dtype)
+            if own or np.dtype(dtype) == np.float64:
+                return values
+            return values.cast(np.dtype(dtype))
+        return self._space.lift(np.asarray(values)) if own else np.asarray(values, dtype=dtype)
 
     def astype(self, array: Any, dtype: Any, copy: bool = True) -> Any:
         """Return an array with entries of another kind."""

@@ -1,0 +1,314 @@
+"""What an object holds, all the way down: to tell whether it is still what it was.
+
+A cache whose key is an object that can be changed goes on answering for what the object was. Here
+a key is made of what is in it. Arrays that are large and cannot be written to are told by identity,
+and so is what Python cannot look into (a lock, a module); a key keeps such objects alive, so that
+no other can come to have their address.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, partial, wraps
+from threading import Lock
+from types import FunctionType, MethodType
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+
+T = TypeVar("T")
+
+Generator: TypeAlias = np.random.Generator | np.random.RandomState | random.Random
+
+_LARGE = 1 << 16
+_ATOMS = (bool, int, str, bytes, complex, type(None), Fraction)
+# Their objects never change, and tell equals from others themselves.
+_VALUES = ("sympy.",)
+
+
+class _Same:
+    """An object that equals itself alone."""
+
+    __slots__ = ("thing",)
+
+    def __init__(self, thing: Any) -> None:
+        self.thing = thing
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.thing is other.thing
+
+    def __hash__(self) -> int:
+        return id(self.thing)
+
+
+def content(thing: Any, *, generators: bool = True) -> Hashable:
+    """Return what an object holds as a key: equal, and of equal hash, while nothing has changed.
+
+    Parameters
+    ----------
+    thing : object
+    generators : bool
+        Whether the states of random generators count.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> algorithm = SimpleNamespace(lr=0.5, weights=np.array([0.5, 0.5]))
+    >>> before = content(algorithm)
+    >>> before == content(SimpleNamespace(lr=0.5, weights=np.array([0.5, 0.5])))
+    True
+    >>> algorithm.weights[0] = 1.0
+    >>> before == content(algorithm)
+    False
+    """
+    return _Walk(generators)(thing)
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """What an object reaches that may change, each once.
+
+    Attributes
+    ----------
+    generators : list
+        Random ones.
+    classes : list of type
+        Of the objects in it, its own first.
+    """
+
+    generators: list[Generator]
+    classes: list[type]
+
+
+def reached_from(thing: Any) -> Reached:
+    """Return the random generators and the classes that an object reaches."""
+    walk = _Walk(generators=False)
+    walk(thing)
+    return Reached(list(walk.found.values()), list(walk.classes))
+
+
+def attributes_of(thing: Any) -> dict[str, Any]:
+    """Return an object's own attributes by name, without what is cached of the others."""
+    cached = {
+        name
+        for cls in type(thing).__mro__
+        for name, value in vars(cls).items()
+        if isinstance(value, cached_property)
+    }
+    slots = [
+        name
+        for cls in type(thing).__mro__
+        for name in _as_tuple(vars(cls).get("__slots__", ()))
+        if name not in ("__dict__", "__weakref__")
+    ]
+    held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
+    held |= getattr(thing, "__dict__", {})
+    return {name: value for name, value in held.items() if name not in cached}
+
+
+def class_attributes_of(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of data that a user's class, or a base of it, keeps for all."""
+    for owner in cls.__mro__:
+        if is_users(owner.__module__):
+            for name, value in vars(owner).items():
+                plain = not callable(value) and not hasattr(type(value), "__get__")
+                if plain and not name.startswith("__") and not name.startswith("_abc"):
+                    yield f"{owner.__name__}.{name}", value
+
+
+def functions_of(cls: type) -> Iterator[FunctionType]:
+    """Yield the functions that a user's class and its bases define."""
+    for owner in cls.__mro__:
+        if is_users(owner.__module__):
+            for value in vars(owner).values():
+                inner = value.fget if isinstance(value, property) else value
+                inner = getattr(inner, "__func__", inner)
+                if isinstance(inner, FunctionType):
+                    yield inner
+
+
+def value_in(cell: Any) -> Any:
+    """Return what a closure's cell holds, None while it holds nothing."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def is_users(module: str) -> bool:
+    """Return whether a module is neither this package's nor NumPy's nor Python's own."""
+    top = module.partition(".")[0]
+    return (top not in ("fltheory", "numpy", "typing") and top not in sys.stdlib_module_names) or (
+        top == "__main__"
+    )
+
+
+def _as_tuple(names: Any) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def state_of(generator: Generator) -> Any:
+    """Return where a random generator is."""
+    if isinstance(generator, random.Random):
+        return generator.getstate()
+    if isinstance(generator, np.random.RandomState):
+        return generator.get_state()
+    return generator.bit_generator.state
+
+
+def put_back(generator: Generator, state: Any) -> None:
+    """Have a random generator be where it was when `state_of` was asked."""
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif isinstance(generator, np.random.RandomState):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state
+
+
+def seed_again(generator: Generator, seed: np.random.SeedSequence) -> None:
+    """Have a random generator begin at a seed."""
+    if isinstance(generator, random.Random):
+        generator.seed(int(seed.generate_state(1, np.uint64)[0]))
+    elif isinstance(generator, np.random.RandomState):
+        generator.seed(seed.generate_state(8))
+    else:
+        generator.bit_generator.state = type(generator.bit_generator)(seed).state
+
+
+class _Walk:
+    """Goes through an object once, and remembers the generators and classes that it meets."""
+
+    def __init__(self, generators: bool) -> None:
+        self.found: dict[int, Generator] = {}
+        self.classes: dict[type, None] = {}
+        self._generators = generators
+        self._inside: dict[int, int] = {}
+
+    def __call__(self, thing: Any) -> Hashable:
+        if isinstance(thing, float):
+            return thing.hex()
+        if isinstance(thing, _ATOMS) or type(thing).__module__.startswith(_VALUES):
+            return (type(thing), thing)
+        if id(thing) in self._inside:
+            return ("again", self._inside[id(thing)])
+        self._inside[id(thing)] = len(self._inside)
+        try:
+            return self._parts(thing)
+        finally:
+            del self._inside[id(thing)]
+
+    def _parts(self, thing: Any) -> Hashable:
+        if isinstance(thing, Generator):
+            self.found[id(thing)] = thing
+            state = state_of(thing) if self._generators else None
+            # Python's own is 625 whole numbers in a tuple, which is a key already.
+            return state if isinstance(thing, random.Random) else self(state)
+        if isinstance(thing, np.ndarray | np.generic):
+            return self._array(np.asarray(thing))
+        if isinstance(thing, dict | list | tuple | set | frozenset):
+            return self._container(thing)
+        if isinstance(thing, FunctionType | MethodType | partial):
+            return self._function(thing)
+        if type(thing).__module__.startswith("flint"):
+            return _number(thing)
+        if isinstance(thing, type) or not (hasattr(thing, "__dict__") or _slotted(thing)):
+            return _Same(thing)
+        return self._object(thing)
+
+    def _container(self, thing: Any) -> Hashable:
+        if isinstance(thing, dict):
+            return (type(thing), tuple((self(key), self(value)) for key, value in thing.items()))
+        if isinstance(thing, list | tuple):
+            return (type(thing), tuple(map(self, thing)))
+        return (type(thing), frozenset(map(self, thing)))
+
+    def _array(self, array: np.ndarray) -> Hashable:
+        if array.dtype == object:
+            return (array.shape, tuple(map(self, array.ravel().tolist())))
+        if array.nbytes > _LARGE and not _can_be_written(array):
+            return _Same(array)
+        return (array.shape, array.dtype.str, array.tobytes())
+
+    def _function(self, thing: Any) -> Hashable:
+        if isinstance(thing, partial):
+            return (partial, self(thing.func), self(thing.args), self(thing.keywords))
+        if isinstance(thing, MethodType):
+            return (MethodType, self(thing.__self__), self(thing.__func__))
+        cells = [value_in(cell) for cell in thing.__closure__ or ()]
+        return (_Same(thing.__code__), self(cells), self(thing.__defaults__), self(vars(thing)))
+
+    def _object(self, thing: Any) -> Hashable:
+        self.classes[type(thing)] = None
+        of_class = tuple((name, self(value)) for name, value in class_attributes_of(type(thing)))
+        own = tuple((name, self(value)) for name, value in attributes_of(thing).items())
+        return (_Same(type(thing)), own, of_class)
+
+
+def _number(value: Any) -> Hashable:
+    """Return a key of a number of FLINT's: a ball's text is cut short, a fraction's is not."""
+    if hasattr(value, "mid"):
+        return (type(value), value.mid().man_exp(), value.rad().man_exp())
+    return (type(value), str(value))
+
+
+def _slotted(thing: Any) -> bool:
+    return any("__slots__" in vars(cls) for cls in type(thing).__mro__[:-1])
+
+
+def _can_be_written(array: np.ndarray) -> bool:
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return True
+        owner = owner.base
+    return not (owner is None or isinstance(owner, bytes))
+
+
+def cached_by_content(most: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Return a decorator that keeps a function's last results, by what its arguments hold.
+
+    Parameters
+    ----------
+    most : int
+        How many results are kept.
+
+    Examples
+    --------
+    >>> @cached_by_content(8)
+    ... def total(numbers):
+    ...     return sum(numbers)
+    >>> numbers = [1, 2]
+    >>> total(numbers)
+    3
+    >>> numbers.append(4)
+    >>> total(numbers)
+    7
+    """
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        kept: OrderedDict[Hashable, T] = OrderedDict()
+        lock = Lock()
+
+        @wraps(function)
+        def cached(*args: Any, **options: Any) -> T:
+            key = content((args, options))
+            with lock:
+                if key in kept:
+                    kept.move_to_end(key)
+                    return kept[key]
+            value = function(*args, **options)
+            with lock:
+                kept[key] = value
+                while len(kept) > most:
+                    kept.popitem(last=False)
+            return value
+
+        return cached
+
+    return decorate

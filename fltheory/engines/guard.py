@@ -1,0 +1,686 @@
+"""The guard of a round: it must be a pure function, and do what was read off it.
+
+Engines read a round's map off the algorithm's own code and use it for every round alike. That is
+right for a round that is a *pure function* of state, clients, participants and branch, the same
+for each replica, and whose forms say what it does. Here real rounds of the setting itself tell:
+consecutive ones at the beginning, and places up to the last, on paths of participants that are
+drawn, from states of the run and from states far away on both sides of each.
+
+What is found is final. A round that moves nothing but a random generator is random: it is sampled,
+and seeded. One that changes anything else is refused, by name: no run of it means anything. One
+that is pure, but not what was read off it, has no exact moments.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
+from fltheory.content import (
+    Generator,
+    attributes_of,
+    cached_by_content,
+    class_attributes_of,
+    content,
+    functions_of,
+    is_users,
+    put_back,
+    reached_from,
+    seed_again,
+    state_of,
+    value_in,
+)
+from fltheory.engines.affine.numbers import FLOAT64
+from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.symbolic.forms import (
+    AffineArray,
+    NotAffineError,
+    Space,
+    nothing_refused,
+)
+from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices, Silence
+from fltheory.engines.clients.stepped_clients import analytic_clients
+from fltheory.engines.rounds import in_float64
+from fltheory.engines.setting import Setting
+from fltheory.participation.base import Masks
+from fltheory.problems.quadratic_problem import QuadraticProblem
+from fltheory.validation import FloatArray, shown
+
+_PATHS = 3
+_ROWS = 9
+_ALONE = 6
+_CONSECUTIVE = 16
+_SPREAD = 8
+_FEWEST = 4
+_FAR = 2.0**8
+_FARTHEST = 1e100
+# What a round on forms and a real one may differ by, of the largest number in either.
+_TOLERANCE = 1e-12
+# Sums in batches and alone may be taken in another order.
+_ALIKE = 1e-9
+# Clients times numbers of the model: beyond, a single round costs as much as the recursion.
+_LARGEST = 200_000
+_NUMBERS_AT_ONCE = 1 << 21
+_BATCH = 512
+_FACTORS = np.array([0.0, 1.0, -1.0, 2.0])
+_NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
+
+
+class RoundRefusedError(ValueError):
+    """A round is no pure function of state, clients, participants and branch: no run is right."""
+
+
+class RandomRoundError(NotAffineError):
+    """A round draws from a generator of its own, so that it has no map; it can be sampled."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What real rounds of a setting showed, none of them having been refused.
+
+    Attributes
+    ----------
+    draws_from : str
+        The generator that a round draws from by itself; empty if there is none.
+    differs : str
+        Where real rounds are not what forms say; empty if they are.
+    """
+
+    draws_from: str = ""
+    differs: str = ""
+
+
+def guarded(setting: Setting) -> Findings:
+    """Return what real rounds of a setting show; they are run once for what is the same.
+
+    Raises
+    ------
+    RoundRefusedError
+        If a round is no pure function, or returns no state.
+    """
+    return _guarded(in_float64(setting))
+
+
+def guard_affine(setting: Setting) -> None:
+    """See to it that a setting's rounds are the affine maps that are read off them.
+
+    Raises
+    ------
+    RoundRefusedError
+        If a round is no pure function, or returns no state.
+    NotAffineError
+        If it is not the map that forms say; a `RandomRoundError` if it draws by itself.
+    """
+    guard_certain(setting)
+    found = guarded(setting)
+    if found.differs:
+        raise NotAffineError(found.differs)
+
+
+def guard_certain(setting: Setting) -> None:
+    """See to it that what a round makes is certain, given its arguments.
+
+    Raises
+    ------
+    RoundRefusedError
+        If a round is no pure function, or returns no state.
+    RandomRoundError
+        If it draws by itself.
+    """
+    drawn = guarded(setting).draws_from
+    if drawn:
+        raise RandomRoundError(
+            "the algorithm's round must be a function of its arguments for exact moments, but it "
+            f"draws from {drawn}: use engines.monte_carlo"
+        )
+
+
+@cached_by_content(64)
+def _guarded(setting: Setting) -> Findings:
+    algorithm = setting.algorithm
+    with _as_before(algorithm):
+        watch, rounds = _Watch(algorithm), _RealRounds(setting)
+        unequal = rounds.unequal()
+        draws_from = watch.draws_from()
+        if unequal and not draws_from:
+            raise refused(unequal)
+        differs = "" if draws_from else rounds.differs()
+        return Findings(watch.draws_from(), differs)
+
+
+class _Watch:
+    """What a round could change, as it was: it may move a random generator, and nothing else."""
+
+    def __init__(self, algorithm: Algorithm | Schedule) -> None:
+        self._algorithm = algorithm
+        self._own, self._generators = self._held()
+
+    def _held(self) -> tuple[dict[str, Hashable], dict[str, Hashable]]:
+        own = {n: content(value, generators=False) for n, value in _own(self._algorithm).items()}
+        return own, {name: content(one) for name, one in _generators(self._algorithm).items()}
+
+    def draws_from(self) -> str:
+        """Return the first generator that has moved, nothing if none has.
+
+        Raises
+        ------
+        RoundRefusedError
+            If anything else has changed.
+        """
+        own, generators = self._held()
+        for name in (*own, *self._own):
+            if name not in own or name not in self._own or own[name] != self._own[name]:
+                raise refused(f"{name} changed while rounds were run")
+        moved = [name for name, state in generators.items() if self._generators.get(name) != state]
+        return moved[0] if moved else ""
+
+
+# --- what a round may not touch -----------------------------------------------------------------
+
+
+def _own(algorithm: Algorithm | Schedule) -> dict[str, Any]:
+    """Return by name what a round could change besides its result."""
+    held = {f"self.{name}": value for name, value in attributes_of(algorithm).items()}
+    for cls in reached_from(algorithm).classes:
+        held |= dict(class_attributes_of(cls))
+        for function in functions_of(cls):
+            held |= _beside(function, set())
+    return held
+
+
+def _beside(function: FunctionType, seen: set[FunctionType]) -> dict[str, Any]:
+    """Return by name the data that a function keeps or reads outside its arguments."""
+    seen.add(function)
+    name = function.__qualname__
+    held: dict[str, Any] = {f"{name}.{key}": value for key, value in vars(function).items()}
+    defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
+    held |= {f"a default of {name}": defaults} if defaults else {}
+    held |= {
+        f"{key} in {name}": value_in(cell)
+        for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    }
+    held |= {
+        f"the global {key}": function.__globals__[key]
+        for key in function.__code__.co_names
+        if key in function.__globals__
+    }
+    data: dict[str, Any] = {}
+    for key, value in held.items():
+        if not isinstance(value, FunctionType):
+            data |= {} if isinstance(value, _NO_DATA) else {key: value}
+        elif value not in seen and is_users(value.__module__):
+            data |= _beside(value, seen)
+    return data
+
+
+def _generators(algorithm: Algorithm | Schedule) -> dict[str, Generator]:
+    """Return by name the random generators that a round may draw from by itself."""
+    held: dict[str, Generator] = {
+        "NumPy's global generator": np.random.mtrand._rand,
+        "Python's global generator": getattr(random, "_inst"),  # noqa: B009
+    }
+    for name, value in _own(algorithm).items():
+        for generator in reached_from(value).generators:
+            if all(generator is not known for known in held.values()):
+                held[name] = generator
+    return held
+
+
+@contextmanager
+def _as_before(algorithm: Algorithm | Schedule) -> Iterator[None]:
+    """Put random generators back where they were: looking at a round is no draw."""
+    states = [(one, state_of(one)) for one in _generators(algorithm).values()]
+    try:
+        yield
+    finally:
+        for generator, state in states:
+            put_back(generator, state)
+
+
+@contextmanager
+def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Iterator[None]:
+    """Have an algorithm's own generators begin at a seed, and put them back afterwards."""
+    with _as_before(algorithm):
+        generators = _generators(algorithm).values()
+        for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
+            seed_again(generator, child)
+        yield
+
+
+# --- real rounds --------------------------------------------------------------------------------
+
+
+class SharedDraws:
+    """Replicas four by four see the same normal numbers, times 0, 1, -1 and 2.
+
+    Parameters
+    ----------
+    seed : int
+    replicas : int
+    """
+
+    def __init__(self, seed: int, replicas: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._factors = np.tile(_FACTORS, replicas // _FACTORS.size)
+
+    def normal(self, replica_of_row: ReplicaIndices, width: int) -> FloatArray:
+        """Return the numbers of each row's replica."""
+        group = replica_of_row // _FACTORS.size
+        order = np.argsort(replica_of_row, kind="stable")
+        firsts = np.searchsorted(replica_of_row[order], replica_of_row[order], side="left")
+        rank = np.empty(replica_of_row.size, dtype=np.intp)
+        rank[order] = np.arange(replica_of_row.size) - firsts
+        shape = int(group.max(initial=0)) + 1, int(rank.max(initial=0)) + 1, width
+        numbers = self._rng.standard_normal(shape)
+        return np.asarray(self._factors[replica_of_row][:, None] * numbers[group, rank])
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A real round without noise: where it began and what it made, there and far away.
+
+    All are of (rows, ...); ``far`` and ``beyond`` (what a round makes of them) have twice as many.
+    """
+
+    index: int
+    algorithm: Algorithm
+    branch: str
+    who: Masks
+    before: State
+    after: State
+    way: State
+    beyond: State
+
+
+class _RealRounds:
+    """Runs real rounds of a setting, and then the same rounds on forms.
+
+    Parameters
+    ----------
+    setting : Setting
+        With floats.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._setting = setting
+        self._problem = problem = setting.problem
+        self._size = problem.n_clients * problem.dim
+        self._noisy = problem.sigma > 0 or problem.server_sigma > 0
+        self._scale = max(1.0, float(np.abs(setting.x0).max(initial=0.0)))
+        if isinstance(problem, QuadraticProblem):
+            self._scale = max(self._scale, float(np.abs(problem.optima).max()))
+        self._clients = analytic_clients(problem, Silence())
+
+    def _start(self, rows: int) -> State:
+        x0 = np.tile(self._setting.x0, (rows, 1))
+        given = x0.copy()
+        algorithm = _algorithm_in(self._setting, 1)
+        state = algorithm.init(x0, self._problem.n_clients)
+        if not np.array_equal(x0, given):
+            raise refused("init changed the model that it was given, in place")
+        _check_state("init", state, rows, None)
+        return state
+
+    def _round(
+        self,
+        index: int,
+        algorithm: Algorithm,
+        state: State,
+        who: Masks,
+        branch: str,
+        noise: NoiseSource | None = None,
+    ) -> State:
+        """Run a round, and see that it leaves what it was given as it was."""
+        kept = {name: np.array(array) for name, array in state.items()}
+        present = who.copy()
+        try:
+            with np.errstate(all="ignore"):
+                after = algorithm.round(
+                    state,
+                    self._clients if noise is None else self._clients.with_noise(noise),
+                    who,
+                    branch,
+                )
+        except ValueError:
+            raise
+        except Exception as error:
+            raise refused(f"round {index} raises {type(error).__name__}: {error}") from error
+        for name, before in kept.items():
+            if name not in state or not _same(before, np.asarray(state[name])):
+                raise refused(f"round {index} changed its argument state[{name!r}] in place")
+        if not np.array_equal(who, present):
+            raise refused(f"round {index} changed its argument who in place")
+        _check_state(f"round {index}", after, len(who), kept)
+        return after
+
+    def unequal(self) -> str:
+        """Return what shows that a round is not the same each time, for each replica; or nothing.
+
+        Replicas at different states, with different participants, run together and alone.
+        """
+        rng = np.random.default_rng(1)
+        rounds = {1, self._setting.rounds}
+        drawn = next(self._setting.participation.masks(rng, _BATCH)).copy()
+        few = np.unique(drawn, axis=0)[:_ALONE]
+        many = len(drawn) if self._size * _BATCH <= _NUMBERS_AT_ONCE else len(few)
+        who = np.concatenate([few, drawn])[: max(many, len(few))]
+        start = self._start(len(who))
+        moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
+        state = {**start, "x": moved}
+        for index in sorted(rounds):
+            algorithm = _algorithm_in(self._setting, index)
+            for branch in _likely(algorithm):
+                first, again = (self._round(index, algorithm, state, who, branch) for _ in "ab")
+                for name, array in first.items():
+                    if not _same(array, again[name]):
+                        return f"round {index} gives another {name!r} when it is run again"
+                for row in range(len(few)):
+                    here = slice(row, row + 1)
+                    part = {name: array[here] for name, array in state.items()}
+                    alone = self._round(index, algorithm, part, who[here], branch)
+                    for name, array in first.items():
+                        if not _close(array[here], alone[name]):
+                            return (
+                                f"round {index} gives a replica another {name!r} beside others "
+                                "than alone"
+                            )
+        return ""
+
+    def differs(self) -> str:
+        """Return where real rounds are not what forms say, or nothing if they are nowhere seen to.
+
+        On clients that are not quadratic there are no forms, and rounds are run all the same.
+        """
+        problem = self._problem
+        if not isinstance(problem, QuadraticProblem) or self._size > _LARGEST:
+            self._run(())
+            return ""
+        forms = _Forms(problem)
+        try:
+            random = forms.random_at_start(self._setting)
+            while True:
+                seen = self._run(random)
+                widened = forms.check(seen, random)
+                if not widened:
+                    return ""
+                random = (*random, *widened)
+        except NotAffineError as error:
+            self._run(())
+            return str(error)
+
+    def _run(self, random: tuple[str, ...]) -> list[_Seen]:
+        """Run rounds from the start on paths that are drawn; of each, see every branch."""
+        rng = np.random.default_rng(0)
+        rows = _PATHS if self._size <= _LARGEST else 1
+        state, seen = self._start(rows), []
+        # Where nothing is counted and nothing scheduled, all rounds are one function.
+        alike = set(state) <= set(random) and not isinstance(self._setting.algorithm, Schedule)
+        visited = self._visited(_FEWEST if alike else _CONSECUTIVE + _SPREAD)
+        masks = self._setting.participation.masks(rng, rows)
+        for index, who in zip(visited, masks, strict=False):
+            algorithm = _algorithm_in(self._setting, index)
+            branches = _likely(algorithm)
+            made = [
+                self._seen(index, algorithm, branch, who.copy(), state, random, rng)
+                for branch in branches
+            ]
+            seen += made
+            state = self._goes_on(made[int(rng.integers(len(branches)))], random)
+            if not all(np.isfinite(array).all() for array in state.values()):
+                break
+        return seen
+
+    def _visited(self, most: int) -> list[int]:
+        """Return the rounds that are run, about so many: the first ones, some up to the last."""
+        rounds = self._setting.rounds
+        count = max(_FEWEST, min(most, _NUMBERS_AT_ONCE // (_ROWS * self._size)))
+        first = 1 if self._size > _LARGEST else max(count - _SPREAD, _FEWEST - 1)
+        later = np.geomspace(first + 1, max(rounds, first + 1), count - first)
+        places = {*range(1, first + 1), *(later.astype(int).tolist() if first > 1 else ())}
+        return sorted(index for index in places if index <= rounds)
+
+    def _seen(
+        self,
+        index: int,
+        algorithm: Algorithm,
+        branch: str,
+        who: Masks,
+        before: State,
+        random: tuple[str, ...],
+        rng: np.random.Generator,
+    ) -> _Seen:
+        after = self._round(index, algorithm, before, who, branch)
+        sizes = [np.abs(before[name]).max(initial=self._scale) for name in random]
+        far = min(_FAR * max(sizes, default=0.0), _FARTHEST)
+        way = {name: far * rng.uniform(-1.0, 1.0, before[name].shape) for name in random}
+        both = {
+            name: np.concatenate([array + way.get(name, 0), array - way.get(name, 0)])
+            for name, array in before.items()
+        }
+        beyond: State = {}
+        if random:
+            try:
+                beyond = self._round(index, algorithm, both, np.tile(who, (2, 1)), branch)
+            except ValueError as error:
+                raise _missed(index, f"raises far from the start: {error}") from error
+        return _Seen(index, algorithm, branch, who, before, after, way, beyond)
+
+    def _goes_on(self, seen: _Seen, random: tuple[str, ...]) -> State:
+        """Return where a round leads, with noise if there is any.
+
+        A round that is affine in its noise moves as far one way for some draws as it does the
+        other way for their opposites.
+        """
+        if not (self._noisy and random):
+            return seen.after
+        four = _FACTORS.size
+        noise = SharedDraws(seen.index, four * len(seen.who))
+        before = {name: np.repeat(array, four, axis=0) for name, array in seen.before.items()}
+        who = np.repeat(seen.who, four, axis=0)
+        after = self._round(seen.index, seen.algorithm, before, who, seen.branch, noise)
+        for name in random:
+            made = after[name].reshape(len(seen.who), four, -1)
+            still, there, back, twice = (made[:, place] for place in range(four))
+            with np.errstate(all="ignore"):
+                expected = np.stack([2 * still - there, 2 * there - still], axis=1)
+            _check_misses(seen.index, np.stack([back, twice], axis=1), expected, self._scale)
+        return {name: array[1::four] for name, array in after.items()}
+
+
+class _Forms:
+    """The same rounds on forms, each on the line through a state and one far away.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+    """
+
+    def __init__(self, problem: QuadraticProblem) -> None:
+        silent = copy(problem)
+        object.__setattr__(silent, "sigma", 0.0)
+        object.__setattr__(silent, "server_sigma", 0.0)
+        self._numbers = ClientNumbers(silent, FLOAT64)
+        self._scale = max(1.0, float(np.abs(problem.optima).max()))
+
+    def random_at_start(self, setting: Setting) -> tuple[str, ...]:
+        """Return the entries of the state that the model moves in the first round, itself first."""
+        algorithm = _algorithm_in(setting, 1)
+        space = Space(FLOAT64, 1)
+        x0 = setting.x0
+        line = AffineArray(space, np.stack([x0, np.ones_like(x0)], axis=-1)[None])
+        started = _on_forms("init", lambda: algorithm.init(line, setting.problem.n_clients))
+        random = ["x", *sorted(_moving(space, started) - {"x"})]
+        who = next(setting.participation.masks(np.random.default_rng(0), 1)).copy()
+        state = algorithm.init(setting.x0[None], setting.problem.n_clients)
+        while True:
+            way = {name: np.ones(state[name].shape) for name in random}
+            moving: set[str] = set()
+            for branch in _likely(algorithm):
+                moving |= _moving(*self._image(algorithm, branch, who, state, way))
+            if moving <= set(random):
+                return tuple(random)
+            random += sorted(moving - set(random))
+
+    def check(self, seen: Sequence[_Seen], random: tuple[str, ...]) -> tuple[str, ...]:
+        """Compare real rounds with forms, and return which more entries the model moves, if any.
+
+        Raises
+        ------
+        NotAffineError
+            If they differ, saying in which round; or where forms refuse.
+        """
+        for one in seen:
+            space, image = self._image(one.algorithm, one.branch, one.who, one.before, one.way)
+            widened = sorted(_moving(space, image) - set(random))
+            if widened:
+                return tuple(widened)
+            for name, real in one.after.items():
+                form = space.forms(image[name])
+                there = np.broadcast_to(form.constant, np.shape(real))
+                step = np.broadcast_to(form.linear(1)[..., 0], np.shape(real))
+                with np.errstate(all="ignore"):
+                    both = np.stack([there, there + step, there - step])
+                reals = np.concatenate([real, one.beyond[name]]).reshape(both.shape)
+                before = np.abs(one.before[name]) + np.abs(one.way.get(name, 0.0))
+                scale = max(self._scale, float(before.max(initial=0.0)))
+                _check_misses(one.index, reals, both, scale)
+        return ()
+
+    def _image(
+        self, algorithm: Algorithm, branch: str, who: Masks, state: State, way: State
+    ) -> tuple[Space, State]:
+        space = Space(FLOAT64, 1)
+        forms = {
+            name: AffineArray(space, np.stack([array, way[name]], axis=-1))
+            if name in way
+            else space.constants(np.asarray(array))
+            for name, array in state.items()
+        }
+        clients = FormClients(self._numbers, space)
+        with np.errstate(all="ignore"):
+            made = _on_forms("round", lambda: algorithm.round(forms, clients, who, branch))
+        if set(made) != set(state):
+            raise NotAffineError("the algorithm's round must make the same entries on any arrays")
+        return space, made
+
+
+def _on_forms(what: str, run: Callable[[], Any]) -> Any:
+    """Run part of an algorithm on forms; whatever it raises there says that it has no map."""
+    try:
+        with nothing_refused():
+            return run()
+    except NotAffineError:
+        raise
+    except Exception as error:
+        raise NotAffineError(
+            f"the algorithm's {what} must run on arrays of any kind for exact moments, but on "
+            f"forms it raises {type(error).__name__}: {error}: use engines.monte_carlo"
+        ) from error
+
+
+def _moving(space: Space, state: State) -> set[str]:
+    """Return the entries that are not constant."""
+    return {name for name, array in state.items() if not space.forms(array).is_constant}
+
+
+def _algorithm_in(setting: Setting, index: int) -> Algorithm:
+    """Return what runs in a round, its branches having been checked.
+
+    Raises
+    ------
+    RoundRefusedError
+        If the chances of its branches are none, or a schedule changes what it has handed out.
+    """
+    schedule = setting.algorithm
+    algorithm = in_round(schedule, index)
+    chances = [chance for _, chance in algorithm.branches]
+    if not all(chance >= 0 for chance in chances) or not abs(float(sum(chances)) - 1) <= 1e-9:
+        raise ValueError(
+            f"branches must have chances of at least 0 that sum to 1, got {chances} in "
+            f"round {index}"
+        )
+    if isinstance(schedule, Schedule):
+        before = content(algorithm)
+        in_round(schedule, index + 1)
+        if content(algorithm) != before:
+            raise refused(f"the object that the schedule's at({index}) returned was changed by at")
+    return algorithm
+
+
+def _likely(algorithm: Algorithm) -> list[str]:
+    return [name for name, chance in algorithm.branches if chance > 0]
+
+
+def refused(what: str) -> RoundRefusedError:
+    """Return the error for a round that is no pure function."""
+    return RoundRefusedError(
+        "a round must be a pure function of state, clients, participants and branch (new arrays, "
+        f"nothing kept beside the state), but {what}"
+    )
+
+
+def _check_state(made_by: str, state: Any, rows: int, before: Mapping[str, Any] | None) -> None:
+    """Raise RoundRefusedError unless a state has the entries and shapes that it must have."""
+    if not isinstance(state, Mapping):
+        raise refused(f"{made_by} returned {shown(state)} in place of a state, a mapping of arrays")
+    names = {"x", *state} if before is None else set(before)
+    if set(state) != names:
+        raise refused(f"{made_by} made the entries {sorted(state)} in place of {sorted(names)}")
+    for name, array in state.items():
+        got = np.shape(array)
+        must_be = (rows, *got[1:]) if before is None else before[name].shape
+        if got != must_be:
+            raise refused(
+                f"{made_by} made {name!r} of shape {got} in place of {must_be}: the first axis of "
+                "every entry is the replicas"
+            )
+
+
+def _same(one: Any, other: Any) -> bool:
+    left, right = np.asarray(one), np.asarray(other)
+    return left.shape == right.shape and np.array_equal(left, right, equal_nan=_floats(left, right))
+
+
+def _floats(*arrays: np.ndarray) -> bool:
+    return all(array.dtype.kind == "f" for array in arrays)
+
+
+def _close(one: Any, other: Any) -> bool:
+    left, right = np.asarray(one), np.asarray(other)
+    if not _floats(left, right):
+        return bool(np.array_equal(left, right))
+    if not (np.isfinite(left) & np.isfinite(right)).all():
+        return True
+    size = max(float(np.abs(right).max(initial=0.0)), 1.0)
+    return bool(np.abs(left - right).max(initial=0.0) <= _ALIKE * size)
+
+
+def _check_misses(index: int, reals: FloatArray, expected: FloatArray, scale: float) -> None:
+    """Raise NotAffineError where numbers of a real round are not what is expected of them.
+
+    What is beyond the range of floats in either tells nothing: the engines date it.
+    """
+    known = np.isfinite(reals) & np.isfinite(expected)
+    with np.errstate(all="ignore"):
+        worst = float(np.abs(reals - expected)[known].max(initial=0.0))
+    lost = np.isnan(reals) & (np.abs(expected) < _FARTHEST)
+    size = max(scale, float(np.abs(reals[known]).max(initial=0.0)))
+    if worst > _TOLERANCE * size or lost.any():
+        raise _missed(
+            index, f"misses what was read off it by {worst:.1e}, with numbers of up to {size:.1e}"
+        )
+
+
+def _missed(index: int, how: str) -> NotAffineError:
+    return NotAffineError(
+        f"the algorithm's round must be affine in its state; run from real states, round {index} "
+        f"{how}: use engines.monte_carlo"
+    )

@@ -1,0 +1,178 @@
+"""Real rounds of a setting, before any engine answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fltheory.algorithms import FedAvg, Harmonic, Scheduled
+from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.engines.affine import probe
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.guard import (
+    RandomRoundError,
+    SharedDraws,
+    _RealRounds,
+    _Seen,
+    guard_affine,
+)
+from fltheory.engines.sampled.reach import reach
+from fltheory.evidence.truths import Sampling, truth
+from fltheory.evidence.verdict import Grade
+from fltheory.participation import MarkovOnOff, UniformSubset
+from fltheory.problems import QuadraticProblem
+
+PROBLEM = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=0.5)
+
+
+def test_replicas_share_draws_up_to_a_factor() -> None:
+    """Rows of replicas 0 to 3 in any order: factors 0, 1, -1 and 2 of one number."""
+    numbers = SharedDraws(3, 4).normal(np.array([1, 3, 0, 2, 2, 1, 0, 3]), 2)
+    first, second = numbers[0], numbers[5]
+    assert (first != second).all()
+    np.testing.assert_array_equal(numbers[1], 2 * first)
+    np.testing.assert_array_equal(numbers[2], 0 * first)
+    np.testing.assert_array_equal(numbers[3], -first)
+    np.testing.assert_array_equal(numbers[4], -second)
+    np.testing.assert_array_equal(numbers[7], 2 * second)
+
+
+class TwoFaced(FedAvg):
+    """FedAvg on forms; on numbers it does something else, in one of three ways."""
+
+    what: str = ""
+
+    def round(self, state, clients, who, branch):
+        after = super().round(state, clients, who, branch)
+        if not isinstance(after["x"], np.ndarray):
+            return after
+        if self.what == "far":
+            return {"x": np.clip(after["x"], -100.0, 100.0)}
+        if self.what == "shifted":
+            return {"x": after["x"] + 1e-3}
+        again = super().round(state, clients, who, branch)
+        return {"x": after["x"] + 0.1 * np.abs(after["x"] - again["x"])}
+
+
+@pytest.mark.parametrize("what", ["far", "shifted", "noisy"])
+@pytest.mark.parametrize("chain", [False, True])
+def test_what_forms_do_not_show_is_found(what: str, chain: bool) -> None:
+    """A clip beyond 100, a shift, and a round that is not affine in its noise.
+
+    Fails if far states, plain values, or noise and its opposite are not compared.
+    """
+    algorithm = TwoFaced(0.5, 1)
+    object.__setattr__(algorithm, "what", what)
+    who = MarkovOnOff([0.5, 0.5], 0.3) if chain else UniformSubset(2, 1)
+    with pytest.raises(NotAffineError):
+        exact(Setting(algorithm, PROBLEM, who, 4, [1.0]))
+
+
+def test_maps_that_are_wrong_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slopes a millionth too steep, in every set alike."""
+    honest = probe.Probe.maps
+
+    def wrong(self, masks):
+        maps = honest(self, masks)
+        return probe.SetMaps((1 + 1e-6) * maps.slopes, maps.offsets, maps.noises)
+
+    monkeypatch.setattr(probe.Probe, "maps", wrong)
+    with pytest.raises(NotAffineError):
+        exact(Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(2, 1), 4, [1.0]))
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 9, 10, 400])
+def test_rounds_over_the_whole_run_are_run_from_near_and_far(
+    rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule's first rounds one after another, its last, and 2^8 times as far on both sides."""
+    seen: list[_Seen] = []
+    honest = _RealRounds._goes_on
+    monkeypatch.setattr(
+        _RealRounds,
+        "_goes_on",
+        lambda self, one, random: seen.append(one) or honest(self, one, random),
+    )
+    setting = Setting(
+        Scheduled(FedAvg(0.5, 1), Harmonic(1.0, 2.0)), PROBLEM, UniformSubset(2, 1), rounds, [-3.0]
+    )
+    guard_affine(setting)
+    indices = [one.index for one in seen]
+    assert indices[: min(rounds, 16)] == list(range(1, min(rounds, 16) + 1))
+    assert indices[-1] == rounds
+    assert seen[0].before["x"].tolist() == [[-3.0]] * 3
+    for one in seen:
+        assert np.abs(one.way["x"]).max() > 2**5
+
+
+@pytest.mark.parametrize("spoilt", [1, 2, 5, 16, 400])
+def test_a_round_that_differs_is_named(spoilt: int) -> None:
+    """The schedule of a wrong round: only that one is not what was read."""
+
+    class Late(FedAvg):
+        def at(self, index: int) -> FedAvg:
+            wrong = TwoFaced(0.5, 1)
+            object.__setattr__(wrong, "what", "shifted")
+            return wrong if index == spoilt else FedAvg(0.5, 1)
+
+    setting = Setting(Late(0.5, 1), PROBLEM, UniformSubset(2, 1), max(spoilt, 9), [1.0])
+    with pytest.raises(NotAffineError, match=f"round {spoilt} misses"):
+        guard_affine(setting)
+
+
+class Private(FedAvg):
+    """Differential privacy, as a lab would write it."""
+
+    def round(self, state, clients, who, branch):
+        after = super().round(state, clients, who, branch)
+        return {"x": after["x"] + np.random.normal(0.0, 0.1, np.shape(after["x"]))}  # noqa: NPY002
+
+
+def test_a_round_that_draws_by_itself_is_sampled_and_says_why() -> None:
+    """One client at 1, noise of variance 1/100 a round: 1/4 of it stays and is joined by more.
+
+    Fails if `paths` answers in place of `exact`, if the generator is not seeded, or if looking at
+    rounds draws from the user's generator.
+    """
+    alone = QuadraticProblem([[1.0]], [[0.0]])
+    setting = Setting(Private(0.5, 1), alone, UniformSubset(1, 1), 2, [1.0])
+    np.random.seed(5)  # noqa: NPY002
+    expected = np.random.normal(size=3)  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002
+    for engine in (exact, paths):
+        with pytest.raises(RandomRoundError, match="draws from NumPy's global generator"):
+            engine(setting)
+    found = truth(setting, (), Sampling(replicas=1000, error_probability=1e-9))
+    assert found.grade is Grade.STATISTICAL
+    last, error = (
+        found.trajectory.squared_distance[-1],
+        found.trajectory.standard_error.squared_distance[-1],
+    )
+    assert abs(last - (1 / 16 + 0.01 / 4 + 0.01)) < 6.5 * error < 0.03
+    again = monte_carlo(setting, replicas=1000, seed=0)
+    np.testing.assert_array_equal(again.squared_distance, found.trajectory.squared_distance)
+    np.testing.assert_array_equal(np.random.normal(size=3), expected)  # noqa: NPY002
+
+
+def test_bounds_on_updates_are_not_believed_of_an_overridden_round() -> None:
+    """Nothing is known of how far a round goes that throws the model to 1000."""
+
+    class Thrown(FedAvg):
+        def round(self, state, clients, who, branch):
+            return {"x": np.sign(state["x"]) * 1e3}
+
+    setting = Setting(Thrown(0.5, 1), PROBLEM, UniformSubset(2, 1), 2, [1.0])
+    assert np.isinf(reach(setting).distance[1:]).all()
+    assert np.isfinite(reach(replace(setting, algorithm=FedAvg(0.5, 1))).distance).all()
+
+
+def test_maps_are_guarded_once_for_what_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[int] = []
+    honest = _RealRounds.differs
+    monkeypatch.setattr(_RealRounds, "differs", lambda self: runs.append(1) or honest(self))
+    for lr in (0.3125, 0.3125, 0.34375):
+        problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+        exact(Setting(FedAvg(lr, 1), problem, UniformSubset(2, 1), 3, [1.0]))
+    assert len(runs) == 2
