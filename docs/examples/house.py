@@ -22,6 +22,7 @@ GROUND = {
     "long_work",
     "read_only",
     "argument_kinds",
+    "content",
     "validation",
 }
 
