@@ -13,7 +13,7 @@ import sympy as sp
 
 from fltheory import validation
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import Comparison
+from fltheory.claims.shared.comparison import Comparison, said_of_rounding
 from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
 from fltheory.claims.shared.known_limit import known_limit, vanishes
 from fltheory.claims.shared.rate_axis import (
@@ -403,4 +403,4 @@ def _check_the_same_hold(
     """
     for one, other in zip(computed, enclosed, strict=True):
         if one.holds is not None and one.holds != other.holds:
-            raise NotEnclosedError(f"the hypothesis '{one.name}', which holds but for rounding")
+            raise NotEnclosedError(said_of_rounding(one))

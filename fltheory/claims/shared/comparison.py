@@ -104,6 +104,10 @@ class Comparison:
         except NotEnclosedError as error:
             return self.said_not_exact(str(error))
         check_agreement(name, sides, self.truth, self.evidence.error)
+        for one, other in zip(self.hypotheses, sides.hypotheses, strict=False):
+            # The decimals of what was worked out in floats, 8 kappa say, meet no equation.
+            if one.relation == "=" and one.holds and other.holds is False:
+                return self.said_not_exact(said_of_rounding(one))
         return Comparison(
             truth=sides.truth,
             bound=sides.bound,
@@ -111,6 +115,17 @@ class Comparison:
             hypotheses=sides.hypotheses,
             enclosed=sides,
         )
+
+
+def said_of_rounding(hypothesis: HypothesisCheck) -> str:
+    """Return why a verdict is not exact where floats and fractions decide a hypothesis otherwise.
+
+    Examples
+    --------
+    >>> said_of_rounding(HypothesisCheck("offset", "gamma = 8 kappa", "", True, 0.0))
+    "the hypothesis 'offset', which holds but for rounding"
+    """
+    return f"the hypothesis '{hypothesis.name}', which holds but for rounding"
 
 
 _OUTCOMES = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDED}

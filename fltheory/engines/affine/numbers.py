@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, is_dataclass
 from fractions import Fraction
+from threading import RLock
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -27,6 +28,9 @@ from fltheory.decimals import as_fraction
 
 Entries: TypeAlias = NDArray[Any]
 """Entries of one arithmetic: float64, or objects."""
+
+
+_PRECISION = RLock()
 
 
 class InexactRoundError(ValueError):
@@ -387,13 +391,14 @@ class Balls:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Compute with so many bits."""
-        before = ctx.prec
-        ctx.prec = self.bits
-        try:
-            yield
-        finally:
-            ctx.prec = before
+        """Compute with so many bits; other threads wait, as FLINT's precision is the process's."""
+        with _PRECISION:
+            before = ctx.prec
+            ctx.prec = self.bits
+            try:
+                yield
+            finally:
+                ctx.prec = before
 
 
 FLOAT64 = Float64()

@@ -6,10 +6,11 @@ import math
 import operator
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from threading import Thread
 
 import numpy as np
 import pytest
-from flint import arb, fmpq
+from flint import arb, ctx, fmpq
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,3 +204,20 @@ def test_the_larger_of_balls_that_overlap() -> None:
     assert larger.contains(fmpq(5, 4))
     assert larger.contains(fmpq(3, 2))
     assert not larger.contains(1)
+
+
+def test_threads_do_not_change_each_others_precision() -> None:
+    """FLINT has one precision for the process: who comes second waits for who came first."""
+    seen: list[int] = []
+
+    def other() -> None:
+        with Balls(512).in_use():
+            seen.append(ctx.prec)
+
+    before, thread = ctx.prec, Thread(target=other)
+    with Balls(128).in_use():
+        thread.start()
+        thread.join(timeout=0.05)
+        assert (ctx.prec, seen) == (128, [])
+    thread.join()
+    assert (ctx.prec, seen) == (before, [512])
