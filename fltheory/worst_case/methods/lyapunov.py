@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -286,59 +286,56 @@ class LyapunovProgram(ReadOnlyArrays):
 
     def solution(self, rate: float) -> LyapunovSolution | None:
         """Return the function of least ``start + heterogeneity`` at a rate, None for none."""
-        return self._solved(rate, lambda unknown, _: unknown[-2] + unknown[-1])
+        costs = np.zeros(len(self._scales))
+        costs[-2:] = 1.0
+        return self._solved(rate, costs)
 
     def inner_solution(
         self, rate: float, start: float, heterogeneity: float
     ) -> LyapunovSolution | None:
         """Return a function within bounds at first that leaves the least eigenvalue largest."""
-        ends = np.array([start, heterogeneity])
-        return self._solved(rate, lambda _, least: -least, ends)
+        costs = np.append(np.zeros(len(self._scales)), -1.0)
+        return self._solved(rate, costs, np.array([start, heterogeneity]))
 
     def _solved(
-        self,
-        rate: float,
-        objective: Callable[[Any, Any], Any],
-        ends: FloatArray | None = None,
+        self, rate: float, costs: FloatArray, ends: FloatArray | None = None
     ) -> LyapunovSolution | None:
-        # cvxpy takes a second to import, and whoever only reads a certificate does without.
-        import cvxpy as cp
-        from cvxpy.atoms.affine.reshape import reshape
-
-        from fltheory.worst_case.rounds.program import solves
+        """Solve for the unknowns, and with ``ends`` for the least eigenvalue of all blocks."""
+        # SciPy takes a while to import, and whoever only reads a certificate does without.
+        from fltheory.worst_case.semidefinite import Block, optimum
 
         scales = self._scales
         size, count = len(scales), len(self._coordinates)
-        unknown, least = cp.Variable(size), cp.Variable()
-        constraints = [unknown[count - 1 :] >= 0]
+        unit = np.eye(size, len(costs))
+        rows, offsets = unit[count - 1 :], np.zeros(size - count + 1)
         if ends is not None:
-            constraints.append(unknown[size - 2 :] <= ends / scales[size - 2 :])
-        else:
-            constraints.append(least == 0)
+            rows = np.concatenate([rows, -unit[size - 2 :]])
+            offsets = np.append(offsets, ends / scales[size - 2 :])
+        zero, blocks = list[FloatArray](), list[Block]()
         for name in INEQUALITIES:
             columns, constant = self._columns(name, rate), self._constant(name)
             values = np.array([column.values for column in columns]).T * scales
             units = np.maximum(np.abs(values).max(axis=1, keepdims=True), 1e-300)
-            constraints.append((values / units) @ unknown == 0)
+            zero += [*((values / units) @ unit)]
             for block, basis in self._blocks(name):
-                rows = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
+                entries = np.array([basis.T @ getattr(column, block) @ basis for column in columns])
                 fixed = basis.T @ getattr(constant, block) @ basis
                 # Coordinates in which the entries are of like size.
-                rows = rows * scales[:, None, None]
-                sizes = np.abs(rows).sum(axis=0) + np.abs(fixed)
+                entries = entries * scales[:, None, None]
+                sizes = np.abs(entries).sum(axis=0) + np.abs(fixed)
                 own = np.sqrt(np.maximum(np.diag(sizes), 1e-300))
-                flat = (rows / np.outer(own, own)).reshape(size, -1).T @ unknown
-                matrix = reshape(flat, fixed.shape, order="C") + fixed / np.outer(own, own)
-                constraints.append(matrix - least * np.eye(len(own)) >> 0)
-        program = cp.Problem(cp.Minimize(objective(unknown, least)), constraints)
-        if not solves(program):
+                like = np.outer(own, own)
+                least = [-np.eye(len(own))] * (len(costs) - size)
+                blocks.append((np.array([*(entries / like), *least]), fixed / like))
+        found = optimum(costs, zero=np.array(zero), nonnegative=(rows, offsets), blocks=blocks)
+        if found is None:
             return None
-        found = scales * np.asarray(unknown.value)
+        unknown = scales * found.unknowns[:size]
         return LyapunovSolution(
-            found[:count],
-            self._used * found[count:-2].reshape(3, len(PAIRS)),
-            float(found[-2]),
-            float(found[-1]),
+            unknown[:count],
+            self._used * unknown[count:-2].reshape(3, len(PAIRS)),
+            float(unknown[-2]),
+            float(unknown[-1]),
         )
 
     @property

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -188,7 +188,7 @@ class Solver:
         return self._measure.speed_of(decrease, self._round, self._clients)
 
     def _largest_decrease(self) -> float:
-        # cvxpy takes a second to import, and whoever only reads a certificate does without.
+        # SciPy takes a while to import, and whoever only reads a certificate does without.
         from fltheory.worst_case.rounds.program import Program
 
         bases = self._slack.without_heterogeneity()
@@ -256,7 +256,9 @@ class Solver:
         if found is None or fixed > 0 or found.multipliers.budgets.sum() > least:
             return found
         # Every rate has a floor of zero: the least is the best.
-        return self._refined(decrease, lambda program: program.fastest(least, least)) or found
+        fastest = self._refined(decrease, lambda program: program.fastest(least, least)) or found
+        # What is faster than at any residual is the solver's error.
+        return replace(fastest, decrease=min(fastest.decrease, decrease))
 
     @property
     def _fixed_noise(self) -> float:

@@ -1,35 +1,20 @@
-"""The semidefinite programs behind the bounds, by cvxpy and Clarabel.
-
-What a solver says of itself is not believed: a bound counts once the checker has accepted its
-multipliers in fractions, and a solver that fails proves nothing either way.
-"""
+"""The semidefinite programs behind the bounds on a round."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-import cvxpy as cp
 import numpy as np
-from cvxpy.atoms.affine.hstack import hstack
-from cvxpy.atoms.affine.reshape import reshape
-from cvxpy.atoms.affine.sum import sum as total_of
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.slack import Form, Slack
+from fltheory.worst_case.semidefinite import Optimum, optimum
 
-# Asked for in turn until the solver answers.
-_PRECISIONS = (1e-11, 1e-9, 1e-7)
-# Conditions of nearby points are nearly the same, so that each linear system is solved with care:
-# as the solver does it by itself, optima were up to 4e-7 off.
-_CARE = {
-    "iterative_refinement_reltol": 1e-15,
-    "iterative_refinement_abstol": 1e-15,
-    "iterative_refinement_max_iter": 50,
-}
+Limit: TypeAlias = tuple[FloatArray, float]
+"""Numbers whose product with the unknowns, plus the last one, must not be negative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +57,7 @@ class Solution(ReadOnlyArrays):
 
 
 class Program:
-    """A slack as a program in its multipliers.
+    """A slack as a program in its multipliers, and at most one unknown more.
 
     Parameters
     ----------
@@ -86,28 +71,28 @@ class Program:
     def __init__(self, slack: Slack, bases: list[FloatArray], *, identical: bool = False) -> None:
         self._slack = slack
         self._bases = bases
-        self._parts: list[tuple[Any, list[Form]]] = []
-        self._pairs = self._variable(slack.conditions, nonneg=True)
-        self._budgets = self._variable([] if identical else slack.budgets, nonneg=True)
-        self._noises = self._variable(slack.noises, nonneg=True)
-        self._orthogonal = self._variable(slack.orthogonal)
+        self._change, self._decrease = self._seen(slack.change), self._seen(slack.decrease)
+        budgets = [] if identical else slack.budgets
+        kinds = (budgets, slack.noises, slack.conditions, slack.orthogonal)
+        self._forms = [self._seen(form) for kind in kinds for form in kind]
+        # Before the multipliers there is room for one unknown more.
+        ends = np.cumsum([1, *map(len, kinds)]).tolist()
+        self._budgets, self._noises, self._pairs, self._orthogonal = map(slice, ends, ends[1:])
 
-    def _variable(self, forms: list[Form], *, nonneg: bool = False) -> Any:
-        if not forms:
-            return None
-        variable = cp.Variable(len(forms), nonneg=nonneg)
-        self._parts.append((variable, forms))
-        return variable
+    def _seen(self, form: Form) -> Form:
+        """Return a form in the solver's coordinates."""
+        pairs = zip(self._bases, form, strict=True)
+        return [basis.T @ matrix @ basis for basis, matrix in pairs]
 
     def least_rate(self) -> Solution | None:
         """Find the largest decrease."""
-        decrease = cp.Variable(1)
         unit = max(float(np.abs(self._slack.change[0]).max()), 1e-300)
-        return self._solved(-decrease[0] / unit, decrease=decrease)
+        return self._fastest([], 1 / unit)
 
     def least_residual(self, decrease: float, budget: float, noise: float) -> Solution | None:
         """Find the least ``budget sum nu + noise sum s`` at a rate."""
-        return self._solved(self._cost(budget, noise), decrease=decrease)
+        found = self._optimum(self._prices(budget, noise), self._at(decrease))
+        return None if found is None else self._solution(found, decrease)
 
     def least_floor(
         self, budget: float, noise: float, fixed: float, decrease: float
@@ -117,110 +102,79 @@ class Program:
         A quotient of linear functions: all is divided by the decrease, whose place the scale
         takes, here in units of a decrease that is of the right size.
         """
-        scale = cp.Variable(1, nonneg=True)
-        cost = self._cost(budget, noise) + fixed * scale[0]
-        return self._solved(cost, decrease=decrease, scale=scale)
+        prices = self._prices(budget, noise, own=fixed)
+        below = [-decrease * matrix for matrix in self._decrease]
+        found = self._optimum(prices, below, self._change, [(np.eye(len(prices))[0], 0.0)])
+        if found is None or not found.unknowns[0] > 0:
+            return None
+        scale = float(found.unknowns[0])
+        return self._solution(found, decrease / scale, scale)
 
     def fastest(self, budgets: float, noises: float) -> Solution | None:
         """Find the largest decrease within given sums of the budgets' multipliers."""
-        decrease = cp.Variable(1)
-        limits = self._at_most(budgets, noises)
-        return self._solved(-decrease[0], decrease=decrease, limits=limits)
+        return self._fastest(self._at_most(budgets, noises))
+
+    def _fastest(self, limits: Sequence[Limit], worth: float = 1.0) -> Solution | None:
+        falling = [-matrix for matrix in self._decrease]
+        found = self._optimum(self._prices(own=-worth), self._change, falling, limits)
+        return None if found is None else self._solution(found, float(found.unknowns[0]))
 
     def widest_slack(self, decrease: float, budgets: float, noises: float) -> Solution | None:
         """Find multipliers within given sums that leave the blocks' least eigenvalue largest."""
-        least = cp.Variable(1)
+        least = [-np.eye(len(matrix)) for matrix in self._change]
         limits = self._at_most(budgets, noises)
-        return self._solved(-least[0], decrease=decrease, limits=limits, least=least)
+        found = self._optimum(self._prices(own=-1.0), self._at(decrease), least, limits)
+        return None if found is None else self._solution(found, decrease)
 
-    def _at_most(self, budgets: float, noises: float) -> list[Any]:
-        limits = ((self._budgets, budgets), (self._noises, noises))
-        return [total_of(variable) <= most for variable, most in limits if variable is not None]
+    def _prices(self, budget: float = 0.0, noise: float = 0.0, own: float = 0.0) -> FloatArray:
+        prices = np.zeros(1 + len(self._forms))
+        prices[0], prices[self._budgets], prices[self._noises] = own, budget, noise
+        return prices
 
-    def _cost(self, budget: float, noise: float) -> Any:
-        cost: Any = cp.Constant(0)
-        for variable, price in ((self._budgets, budget), (self._noises, noise)):
-            if variable is not None:
-                cost = cost + price * total_of(variable)
-        return cost
+    def _at_most(self, budgets: float, noises: float) -> list[Limit]:
+        limits: list[Limit] = []
+        for kind, most in ((self._budgets, budgets), (self._noises, noises)):
+            row = np.zeros(1 + len(self._forms))
+            row[kind] = -1.0
+            limits += [(row, most)] if row.any() else []
+        return limits
 
-    def _solved(
-        self,
-        objective: Any,
-        *,
-        decrease: Any,
-        scale: Any = 1.0,
-        limits: Sequence[Any] = (),
-        least: Any = None,
-    ) -> Solution | None:
-        parts = [*self._parts]
-        known: list[tuple[float, Form]] = []
-        for number, form in (
-            (scale, self._slack.change),
-            (decrease, [-matrix for matrix in self._slack.decrease]),
-        ):
-            if isinstance(number, float):
-                known.append((number, form))
-            else:
-                parts.append((number, [form]))
-        blocks = list(self._blocks(parts, known, least))
+    def _at(self, decrease: float) -> Form:
+        """Return the slack at a decrease, without what multipliers add."""
+        pairs = zip(self._change, self._decrease, strict=True)
+        return [change - decrease * matrix for change, matrix in pairs]
+
+    def _optimum(
+        self, prices: FloatArray, fixed: Form, own: Form | None = None, limits: Sequence[Limit] = ()
+    ) -> Optimum | None:
+        """Solve at prices of all unknowns, of which the first has a form if it is there."""
+        forms = self._forms if own is None else [own, *self._forms]
+        there = np.s_[:, len(prices) - len(forms) :]
+        signed = np.eye(len(prices))[1 : self._pairs.stop]
+        rows = np.array([*signed, *(row for row, _ in limits)]).reshape(-1, len(prices))
+        offsets = np.array([*np.zeros(len(signed)), *(offset for _, offset in limits)])
+        zero = np.zeros((len(self._slack.balance), len(prices)))
         # One local step measured by F compares no two points.
-        balance = [] if self._pairs is None else [self._slack.balance @ self._pairs == 0]
-        program = cp.Problem(cp.Minimize(objective), [*limits, *balance, *(c for _, c in blocks)])
-        if not solves(program):
-            return None
-        divisor = scale if isinstance(scale, float) else float(scale.value[0])
-        if not divisor > 0:
-            return None
+        if self._slack.conditions:
+            zero[:, self._pairs] = self._slack.balance
+        blocks = [
+            (np.array([form[block] for form in forms]), fixed[block]) for block in self._filled
+        ]
+        limited = (rows[there], offsets)
+        found = optimum(prices[there[1]], zero=zero[there], nonnegative=limited, blocks=blocks)
+        if found is None or own is not None:
+            return found
+        return replace(found, unknowns=np.append(0.0, found.unknowns))
+
+    @property
+    def _filled(self) -> list[int]:
+        """The blocks that are not empty."""
+        return [block for block, basis in enumerate(self._bases) if basis.shape[1]]
+
+    def _solution(self, found: Optimum, decrease: float, scale: float = 1.0) -> Solution:
         gram = [np.zeros((size, size)) for size in self._slack.sizes]
-        for block, constraint in blocks:
-            basis = self._bases[block]
-            gram[block] = basis @ np.asarray(constraint.dual_value) @ basis.T
-        found = decrease if isinstance(decrease, float) else float(decrease.value[0])
-        return Solution(
-            float(program.value),
-            found / divisor,
-            Multipliers(
-                *(
-                    np.zeros(0) if variable is None else np.asarray(variable.value) / divisor
-                    for variable in (self._pairs, self._budgets, self._noises, self._orthogonal)
-                )
-            ),
-            gram,
-        )
-
-    def _blocks(
-        self, parts: list[tuple[Any, list[Form]]], known: list[tuple[float, Form]], least: Any
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield each block that is not empty, as a constraint."""
-        unknown = hstack([variable for variable, _ in parts])
-        for block, basis in enumerate(self._bases):
-            size = basis.shape[1]
-            if size == 0:
-                continue
-            columns = [
-                (basis.T @ form[block] @ basis).ravel() for _, forms in parts for form in forms
-            ]
-            fixed = sum(
-                (number * (basis.T @ form[block] @ basis) for number, form in known),
-                np.zeros((size, size)),
-            )
-            matrix = reshape(np.array(columns).T @ unknown, (size, size), order="C") + fixed
-            if least is not None:
-                matrix = matrix - least[0] * np.eye(size)
-            yield block, matrix >> 0
-
-
-def solves(program: cp.Problem) -> bool:
-    """Solve a program as precisely as can be; say whether there is any point at all."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-        for precision in _PRECISIONS:
-            tolerances = {f"tol_{name}": precision for name in ("gap_abs", "gap_rel", "feas")}
-            try:
-                program.solve(solver=cp.CLARABEL, **tolerances, **_CARE)
-            except cp.error.SolverError:
-                continue
-            if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
-                return True
-    return False
+        for block, dual in zip(self._filled, found.duals, strict=True):
+            gram[block] = self._bases[block] @ dual @ self._bases[block].T
+        kinds = (self._pairs, self._budgets, self._noises, self._orthogonal)
+        multipliers = Multipliers(*(found.unknowns[kind] / scale for kind in kinds))
+        return Solution(found.value, decrease, multipliers, gram)

@@ -14,11 +14,12 @@ from fltheory.worst_case import ClientClass, best_bound
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.program import Program, Solution
+from tests.drawn import a_tenth
 from tests.worst_case.full_program import least_heterogeneity
 from tests.worst_case.settings import a_round
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", a_tenth(range(6)))
 def test_one_step_of_everybody_is_gradient_descent(seed: int) -> None:
     """Its rate is max(|1 - eta L|, |1 - eta mu|)^2, whatever the clients' differences."""
     rng = np.random.default_rng(seed)

@@ -23,6 +23,7 @@ from fltheory.worst_case.proof import checker_tools, proof_checker
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import proved, raised
 from fltheory.worst_case.rounds.measure import Claim
+from tests.drawn import a_tenth
 from tests.worst_case.settings import a_round, drawn
 
 CLIENTS = ClientClass(1, "0.1")
@@ -39,7 +40,7 @@ def lowered(bound: Bound, factor: Fraction) -> Claim:
     )
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", a_tenth(range(3)))
 def test_random_settings_are_proved_and_less_is_refused(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(5):
@@ -131,7 +132,7 @@ def test_a_margin_must_be_above_zero() -> None:
         certificate(hopeless)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", a_tenth(range(5)))
 def test_no_quadratic_clients_break_a_certificate(seed: int) -> None:
     """One-Hessian quadratics, whose dissimilarity is bounded everywhere, by the exact engine."""
     rng = np.random.default_rng(seed)
@@ -155,7 +156,7 @@ def test_no_quadratic_clients_break_a_certificate(seed: int) -> None:
         assert distance[1] <= (rate * distance[0] + budget * level) * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", a_tenth(range(3)))
 def test_no_piecewise_quadratic_clients_break_a_certificate(seed: int) -> None:
     """In fractions: the worst of their class are of this kind."""
     rng = np.random.default_rng(seed)

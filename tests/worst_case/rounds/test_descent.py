@@ -31,6 +31,7 @@ from fltheory.worst_case.rounds.descent import (
 )
 from fltheory.worst_case.rounds.measure import Claim, DescentClaim
 from fltheory.worst_case.rounds.one_round import OneRound
+from tests.drawn import a_tenth
 from tests.worst_case.full_program import least_descent
 from tests.worst_case.settings import a_round, drawn
 
@@ -104,7 +105,7 @@ def test_units_do_not_matter() -> None:
     assert other.noise == pytest.approx(bound.noise / 1000, rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", a_tenth(range(2)))
 def test_random_settings_are_proved_and_less_is_refused(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for _ in range(4):
@@ -136,13 +137,14 @@ def _claimed(setting: OneRound, clients: Any) -> list[float]:
     return [float(bound[name][0]) for name in ("decrease", "heterogeneity")]
 
 
-def test_no_quadratic_clients_break_a_certificate() -> None:
-    """A thousand problems with one Hessian, by the exact engine."""
+@pytest.mark.parametrize("count", [50, pytest.param(1000, marks=pytest.mark.soundness)])
+def test_no_quadratic_clients_break_a_certificate(count: int) -> None:
+    """With one Hessian, by the exact engine."""
     rng = np.random.default_rng(0)
     played = a_round(5, 1, 2, 3, "1/2", "1/10", "1/5")
     decrease, budget = _claimed(played, SmoothClass(1))
     algorithm, participation = Safari(0.5, 0.1, 0.2, 3), UniformSubset(5, 2, excluded=(4,))
-    for _ in range(1000):
+    for _ in range(count):
         curvatures = rng.uniform(0.05, 1, size=2)
         tilts = rng.normal(size=(5, 2))
         tilts -= tilts.mean(axis=0)
@@ -154,8 +156,9 @@ def test_no_quadratic_clients_break_a_certificate() -> None:
         assert excess[1] <= (excess[0] - decrease * gradient + budget * level) * (1 + 1e-9)
 
 
-def test_no_rippled_clients_break_a_certificate() -> None:
-    """A thousand nonconvex problems of curvature between -L and L, over all sets, by the code."""
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.soundness)])
+def test_no_rippled_clients_break_a_certificate(count: int) -> None:
+    """Nonconvex problems of curvature between -L and L, over all sets, by the code."""
     rng = np.random.default_rng(1)
     played = a_round(5, 1, 2, 3, "1/2", "1/10", "1/5")
     decrease, budget = _claimed(played, SmoothClass(1))
@@ -164,7 +167,7 @@ def test_no_rippled_clients_break_a_certificate() -> None:
     chances = np.array([chance for chance, _ in outcomes])
     masks = np.array([mask for _, mask in outcomes])
     nonconvex = 0
-    for _ in range(1000):
+    for _ in range(count):
         bowl, frequency = rng.uniform(0.01, 0.9), rng.uniform(0.5, 5)
         amplitude = (1 - bowl) / frequency**2
         tilts = rng.normal(size=(5, 2)) * 10 ** rng.uniform(-2, 0)
@@ -187,7 +190,7 @@ def test_no_rippled_clients_break_a_certificate() -> None:
         gradient = float((problem.gradient(x0[None]) ** 2).sum())
         bound = before - decrease * gradient + budget * problem.sigma_G**2
         assert after <= bound + 1e-9 * (1 + before)
-    assert 300 < nonconvex < 700
+    assert 0.3 * count < nonconvex < 0.7 * count
 
 
 def test_the_claim_is_theorem_4_to_the_letter() -> None:
