@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fltheory.files.csv_text import read_text
 from fltheory.files.read_file import text_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -99,7 +100,7 @@ def _rows(text: str, known: set[str]) -> Rows:
         here = f"line {lines.line_num}"
         if len(row) != len(header):
             raise ValueError(f"{here}: a row must have {len(header)} fields, got {len(row)}")
-        client, point = row[0].strip(), row[1].strip()
+        client, point = (read_text(cell.strip()) for cell in row[:2])
         if client and client not in known:
             raise ValueError(f"{here}: client must be one of the log, got {client!r}")
         if not point:

@@ -135,10 +135,20 @@ def checked_algorithm(value: Any, *, scheduled: bool = True) -> None:
     ValueError
         Also for the class in place of an object of it.
     """
-    may_be = ("round", "at") if scheduled else ("round",)
-    if isinstance(value, type) or not any(callable(getattr(value, name, None)) for name in may_be):
+    if not (_runs_rounds(value) or (scheduled and _is_schedule(value))):
         kinds = "an algorithm, or a schedule of one" if scheduled else "an algorithm"
         raise ValueError(f"algorithm must be {kinds}, got {shown(value)}")
+
+
+def _runs_rounds(value: Any) -> bool:
+    # Numbers can be rounded, too.
+    found = (getattr(value, name, None) for name in ("init", "round"))
+    return not isinstance(value, type) and all(map(callable, found))
+
+
+def _is_schedule(value: Any) -> bool:
+    # Step sizes have values at rounds, too.
+    return not isinstance(value, type) and isinstance(value, Schedule) and _runs_rounds(value.at(1))
 
 
 def in_round(algorithm: Algorithm | Schedule, round_index: int) -> Algorithm:

@@ -99,8 +99,24 @@ def json_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> 
     ValueError
         As `text_of` does, and for what is not JSON or nested beyond `MOST_LEVELS`.
     """
-    text = text_of(must_be, path, most_bytes=most_bytes)
-    return _parsed("JSON", path, json.loads, text)
+    return json_in(path, text_of(must_be, path, most_bytes=most_bytes))
+
+
+def json_in(place: Path | str, text: str) -> Any:
+    """Return the document of JSON text from a place, which messages begin with.
+
+    Raises
+    ------
+    ValueError
+        For what is not JSON or nested beyond `MOST_LEVELS`.
+
+    Examples
+    --------
+    >>> json_in("setting", "[1, 2")
+    Traceback (most recent call last):
+    ValueError: setting: must be JSON, got: Expecting ',' delimiter: line 1 column 6 (char 5)
+    """
+    return _parsed("JSON", place, json.loads, text)
 
 
 def _parsed(kind: str, path: Path | str, parse: Callable[[str], Any], text: str) -> Any:

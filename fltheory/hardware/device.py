@@ -17,8 +17,8 @@ def checked_device(name: str) -> torch.device:
         device = torch.device(name)
     except (RuntimeError, TypeError) as error:
         raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}") from error
-    if device.type == "cpu":
-        return device
+    if device.type == "cpu" and not device.index:
+        return torch.device("cpu")
     if device.type != "cuda":
         raise ValueError(f"device must be cpu, cuda or cuda:N, got {name!r}")
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0

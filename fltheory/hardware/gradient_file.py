@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,6 +13,7 @@ from torch.nn.utils import parameters_to_vector
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
+from fltheory.files.csv_text import csv_text
 from fltheory.files.whole_file import write_whole
 from fltheory.validation import ClientIndices
 
@@ -78,11 +77,9 @@ def write_gradients(
     (size,) = sizes
     rng = np.random.default_rng(validation.seed_number("seed", seed))
     kept = np.sort(rng.permutation(size)[:coordinates])
-    text = io.StringIO(newline="")
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["client", "point", *kept])
+    rows: list[list[object]] = [["client", "point", *kept]]
     for point, model in enumerate(models):
-        rows.writerow(["", point, *_flat(model.parameters())[kept]])
+        rows.append(["", point, *_flat(model.parameters())[kept]])
         for client, loader in clients.items():
             found = list(_gradients(model, islice(loader, batches), loss, kept))
             if len(found) < batches:
@@ -90,8 +87,8 @@ def write_gradients(
                     f"clients must have at least {batches} minibatches each, got {len(found)} of "
                     f"{client!r}"
                 )
-            rows.writerows([client, point, *gradient] for gradient in found)
-    write_whole(validation.path("path", path), text.getvalue())
+            rows += ([client, point, *gradient] for gradient in found)
+    write_whole(validation.path("path", path), csv_text(rows))
 
 
 def _gradients(

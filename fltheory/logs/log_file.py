@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
+from fltheory.files.csv_text import csv_text, read_text
 from fltheory.files.read_file import existing_file
 from fltheory.files.whole_file import write_whole
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
@@ -139,22 +141,13 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     3
     >>> folder.cleanup()
     """
-    import pandas as pd
-
     path = validation.path("path", path)
     away = np.flatnonzero(log.rounds_present == 0)
-    names = pd.Series(log.clients, dtype=object)
-    who = np.concatenate((log.who, away))
-    nothing = np.full(away.size, "", dtype=object)
-    rows = pd.DataFrame(
-        {
-            "client": names.to_numpy()[who],
-            "from": np.concatenate((log.first.astype(object), nothing)),
-            "to": np.concatenate((log.stop.astype(object), nothing)),
-        }
-    )
-    rows = rows.iloc[np.argsort(who, kind="stable")]
-    text = f"# start: 0\n# rounds: {log.n_rounds}\n" + rows.to_csv(index=False, lineterminator="\n")
+    who = np.concatenate((log.who, away)).tolist()
+    nothing = [None] * away.size
+    stays = zip(who, log.first.tolist() + nothing, log.stop.tolist() + nothing, strict=True)
+    rows = ((log.clients[client], *stay) for client, *stay in sorted(stays, key=itemgetter(0)))
+    text = f"# start: 0\n# rounds: {log.n_rounds}\n" + csv_text([INTERVALS, *rows])
     # No time in the compressed file, so that the same log makes the same file.
     write_whole(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
 
@@ -371,7 +364,7 @@ def _codes(table: pd.DataFrame, lines: _Lines) -> tuple[Rounds, list[str]]:
     if empty.size:
         raise ValueError(f"{lines(table.index[empty[0]])}: client must be a name, got none")
     codes, clients = pd.factorize(names)
-    return codes.astype(np.int64), [str(name) for name in clients]
+    return codes.astype(np.int64), [read_text(str(name)) for name in clients]
 
 
 def _times(column: pd.Series, lines: _Lines) -> FloatArray:
@@ -532,11 +525,11 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
             f"{lines(table.index[at + 1])}: rounds must follow one another, "
             f"got {rounds[at + 1]:.15g} after {rounds[at]:.15g}"
         )
-    clients = [name for name in table.columns if name != "round"]
-    if not clients:
+    columns = [name for name in table.columns if name != "round"]
+    if not columns:
         raise ValueError(f"{lines.header}: columns must be round and one a client, got none")
-    masks = np.column_stack([_zeros_and_ones(table[name], lines) for name in clients])
-    return AvailabilityLog.from_masks(masks, clients)
+    masks = np.column_stack([_zeros_and_ones(table[name], lines) for name in columns])
+    return AvailabilityLog.from_masks(masks, list(map(read_text, columns)))
 
 
 def _some_rows(table: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ from fltheory.evidence.truths import Sampling
 from fltheory.report.files.verdict_file import cell_document, read_cell
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
 from fltheory.sweep.checks import found_of
+from fltheory.sweep.kept import made_of
 from fltheory.theorems import get
 from fltheory.verify import falsify
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, check_regime
@@ -86,14 +87,15 @@ class Results:
 
     def lines(self, kind: str, identifier: str) -> list[str]:
         """Return what a search has to say."""
-        return list(json.loads(self._rows[kind, identifier].result))
+        return made_of(self._rows[kind, identifier], lambda row: list(json.loads(row.result)))
 
     def verdicts(self, identifier: str) -> list[Checked]:
         """Return a statement's verdicts, in the order of its regimes."""
         of_statement = (row for row in self._verdicts if row.statement == identifier)
-        cells = {
-            cell.regime: cell for cell in (read_cell(json.loads(r.result)) for r in of_statement)
-        }
+        checked = (
+            made_of(row, lambda row: read_cell(json.loads(row.result))) for row in of_statement
+        )
+        cells = {cell.regime: cell for cell in checked}
         return [cells[regime] for regime in get(identifier).regimes]
 
 

@@ -23,7 +23,7 @@ from fltheory.long_work.progress import Progress
 from fltheory.problems import QuadraticProblem
 from fltheory.report.files.result_file import ResultFile
 from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
-from fltheory.sweep.kept import KeptWork
+from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import Theorem, get, registered
 from fltheory.verify.check import check
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
@@ -224,7 +224,11 @@ def judge_into(
         If one could not be judged; the others are kept.
     """
     tasks = [_judging(key, plan, own_files()) for key in chosen]
-    return [Judged(**json.loads(row.result)) for row in kept.rows(tasks, progress)]
+    return [made_of(row, _read_judged) for row in kept.rows(tasks, progress)]
+
+
+def _read_judged(row: Row) -> Judged:
+    return Judged(**json.loads(row.result))
 
 
 def _judging(key: Key, plan: Plan, files: Files) -> _Judging:

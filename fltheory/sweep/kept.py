@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from fltheory.long_work.progress import Progress
 from fltheory.sweep.cell import Row, Task
 from fltheory.sweep.running import work_out
-from fltheory.sweep.store import Store
+from fltheory.sweep.store import Store, StoreError
+
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -57,3 +60,20 @@ class KeptWork:
             raise ValueError(f"{len(found.keys)} cells are in {self.store.path}; {found.complaint}")
         self.keys |= found.keys
         return [self.store[cell.key] for task in tasks for cell in task.cells]
+
+
+def made_of(row: Row, make: Callable[[Row], Made]) -> Made:
+    """Return what is made of a row.
+
+    Raises
+    ------
+    StoreError
+        If it is not what such work gives: somebody else has written it.
+    """
+    try:
+        return make(row)
+    except (ValueError, TypeError, KeyError) as error:
+        raise StoreError(
+            f"row {row.key} of the store must be as fltheory wrote it, got another {row.kind} of "
+            f"{row.statement}: {type(error).__name__}: {error}"
+        ) from error

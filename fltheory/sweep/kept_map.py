@@ -13,7 +13,7 @@ from fltheory.evidence.verdict import Evidence, Grade, Outcome, Verdict
 from fltheory.long_work.progress import Progress
 from fltheory.sweep.cell import Cell, Row, digest, own_files
 from fltheory.sweep.checks import IMPOSSIBLE, Checks
-from fltheory.sweep.kept import KeptWork
+from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import Family
 from fltheory.theorems.registry import get
 from fltheory.verify.region.map_parameters import MapAxis
@@ -64,10 +64,14 @@ def map_into(
         document = _document(setting_at(start, {x.name: x_value, y.name: y_value}))
         cell = Cell(theorem.id, theorem.reading, document, files=digest(files))
         tasks.append(Checks((cell,), files))
-    verdicts = [_verdict(row, theorem) for row in kept.rows(tasks, progress)]
+    rows = kept.rows(tasks, progress)
+    impossible = next((row for row in rows if row.outcome == IMPOSSIBLE), None)
+    if impossible is not None:
+        raise ValueError(impossible.why)
+    verdicts = [made_of(row, lambda row: _verdict(row, theorem)) for row in rows]
     width = len(x.values)
-    rows = (verdicts[begin : begin + width] for begin in range(0, len(verdicts), width))
-    return RegionMap(theorem.id, theorem.reading, x, y, tuple(map(tuple, rows)))
+    lines = (verdicts[begin : begin + width] for begin in range(0, len(verdicts), width))
+    return RegionMap(theorem.id, theorem.reading, x, y, tuple(map(tuple, lines)))
 
 
 def _document(setting: Setting) -> dict[str, Any]:
@@ -78,8 +82,6 @@ def _document(setting: Setting) -> dict[str, Any]:
 
 
 def _verdict(row: Row, theorem: Statement) -> Verdict:
-    if row.outcome == IMPOSSIBLE:
-        raise ValueError(row.why)
     truth, bound, error = (
         math.nan if number is None else number for number in (row.truth, row.bound, row.error)
     )

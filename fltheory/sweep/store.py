@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import astuple, fields
 from pathlib import Path
 from types import TracebackType
+from typing import get_type_hints
 
 from fltheory import validation
+from fltheory.files.read_file import json_in
 from fltheory.sweep.cell import CHECK, Row
+from fltheory.validation import shown
 
 APPLICATION = 0x666C7477
 """What an SQLite file of this package has as its application id."""
@@ -20,7 +23,8 @@ FORMAT = 2
 """The version of the table, which an SQLite file has as its user version."""
 
 _TYPES = {"str": "TEXT", "int": "INTEGER", "float": "REAL"}
-_COLUMNS = tuple(field.name for field in fields(Row))
+_KINDS = get_type_hints(Row)
+_COLUMNS = tuple(_KINDS)
 _OPENING_SECONDS = 3.0
 _WRITING_SECONDS = 60.0
 _NAMES = ", ".join(_COLUMNS)
@@ -117,13 +121,37 @@ class Store:
         with self._in_a_line():
             asked = f"SELECT {self._names}, written FROM cells ORDER BY key"
             for *values, written in self._connection.execute(asked):
-                yield Row(*values), written
+                yield self._row(values), written
 
     def __getitem__(self, key: str) -> Row:
         """Return the row of a cell that is there."""
         with self._in_a_line():
             asked = f"SELECT {self._names} FROM cells WHERE key = ?"
-            return Row(*self._connection.execute(asked, (key,)).fetchone())
+            return self._row(self._connection.execute(asked, (key,)).fetchone())
+
+    def _row(self, values: Sequence[object]) -> Row:
+        """Return a row; SQLite holds anything in any column, so that others may have put it there.
+
+        Raises
+        ------
+        StoreError
+            If an entry is of another kind, a setting is no table of JSON, or a result is not JSON.
+        """
+        for (name, kind), value in zip(_KINDS.items(), values, strict=True):
+            if not isinstance(value, kind):
+                raise StoreError(
+                    f"{self.path}: {name} of row {shown(values[0])} must be as fltheory sweep "
+                    f"wrote it, got {shown(value)}"
+                )
+        row = Row(*values)  # type: ignore[arg-type]
+        try:
+            if not isinstance(json_in("setting", row.setting), dict):
+                raise ValueError(f"setting must be a table, got {shown(row.setting)}")
+            if row.result:
+                json_in("result", row.result)
+        except ValueError as error:
+            raise StoreError(f"{self.path}: row {shown(row.key)}: {error}") from error
+        return row
 
     def outcomes(self, keys: Container[str]) -> Counter[str]:
         """Return how many rows of these cells have which outcome."""

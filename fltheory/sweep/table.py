@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fltheory.argument_kinds import checks_kinds
+from fltheory.files.csv_text import csv_text
 from fltheory.files.tables import check_names
 from fltheory.files.whole_file import write_whole
 from fltheory.sweep.cell import Row
@@ -134,7 +135,8 @@ def write_results(path: Path, table: pd.DataFrame) -> None:
         For Parquet without pyarrow.
     """
     if path.suffix == ".csv":
-        write_whole(path, table.to_csv(index=False, lineterminator="\n"))
+        cells = table.astype(object).where(table.notna(), None)
+        write_whole(path, csv_text([table.columns, *cells.itertuples(index=False, name=None)]))
         return
     try:
         import pyarrow  # noqa: F401

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import pytest
-
 if TYPE_CHECKING:
+    import pytest
+
     from fltheory.claims.statement import Statement
     from fltheory.verify.baseline import Baseline, Record
     from fltheory.verify.runs import Cell, CellKey
@@ -40,6 +40,8 @@ def each_cell(*beginnings: str) -> pytest.MarkDecorator:
     ... def test_verdict_and_ratio_are_as_recorded(statement, regime, as_recorded):
     ...     as_recorded(statement, regime)
     """
+    import pytest  # which commands, conformance among them, can do without
+
     from fltheory import theorems
     from fltheory.verify.runs import shared_settings_together
 

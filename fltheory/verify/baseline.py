@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from fltheory.claims.statement import Statement
 from fltheory.evidence.verdict import Grade
+from fltheory.files.csv_text import csv_text, read_text
 from fltheory.files.read_file import text_of
 from fltheory.files.whole_file import write_whole
 from fltheory.validation import shown
@@ -65,7 +66,8 @@ def read_baseline(path: Path) -> Baseline:
             try:
                 if len(row) != len(header):
                     raise ValueError("a row of another length than the header")
-                theorem, reading, regime, outcome, ratio, *evidence = (row[i] for i in columns)
+                cells = (read_text(row[i]) for i in columns)
+                theorem, reading, regime, outcome, ratio, *evidence = cells
                 records[theorem, reading, regime] = Record(outcome, float(ratio), *evidence)
             except ValueError as error:
                 raise ValueError(
@@ -91,12 +93,11 @@ def record_of(cell: Cell) -> Record:
 
 def write_baseline(path: Path, records: Baseline) -> None:
     """Write a baseline file whole, or not at all."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for key, record in sorted(records.items()):
-        writer.writerow([*key, record.outcome, f"{record.ratio:.9g}", record.evidence])
-    write_whole(path, stream.getvalue())
+    rows = (
+        (*key, record.outcome, f"{record.ratio:.9g}", record.evidence)
+        for key, record in sorted(records.items())
+    )
+    write_whole(path, csv_text([COLUMNS, *rows]))
 
 
 def recorded_outcomes(statement: Statement) -> dict[str, str] | None:

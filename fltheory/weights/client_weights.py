@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import StringIO
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
+from fltheory.files.csv_text import csv_text
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.weights.deployment import Training
@@ -53,13 +52,9 @@ class ClientWeights(ReadOnlyArrays):
 
     def as_csv(self) -> str:
         """Return a line a client: name, availability, target, weight and importance."""
-        lines = StringIO(newline="")
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow(("client", "availability", "target", "weight", "importance"))
+        header = ("client", "availability", "target", "weight", "importance")
         columns = (self.availability, self.target_weights, self.weights, self.importance)
-        for name, *values in zip(self.clients, *(c.tolist() for c in columns), strict=True):
-            writer.writerow((name, *map(repr, values)))
-        return lines.getvalue()
+        return csv_text([header, *zip(self.clients, *(c.tolist() for c in columns), strict=True)])
 
 
 @checks_kinds

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fltheory import validation
+from fltheory.files.csv_text import read_text
 from fltheory.files.read_file import text_of
 from fltheory.validation import FloatArray
 
@@ -68,7 +69,7 @@ def _read(lines: Iterable[str], wanted: dict[str, int], sizes: FloatArray) -> No
         here = f"line {rows.line_num}"
         if len(row) != 2:
             raise ValueError(f"{here}: a line must be client,size, got {','.join(row)!r}")
-        name, text = (part.strip() for part in row)
+        name, text = read_text(row[0].strip()), row[1].strip()
         if name not in wanted:
             raise ValueError(f"{here}: client must be one of the log, got {name!r}")
         if not np.isnan(sizes[wanted[name]]):

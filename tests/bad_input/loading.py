@@ -11,8 +11,13 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 os.environ |= {"FLTHEORY_PROGRESS": "off", "COLUMNS": "200", "NO_COLOR": "1"}
 
-# What needs an extra that may not be installed.
-_OPTIONAL = ("fltheory.flower", "fltheory.hardware", "fltheory.testing.pytest_plugin")
+# What needs an extra, or pytest, that may not be installed.
+_OPTIONAL = (
+    "fltheory.flower",
+    "fltheory.hardware",
+    "fltheory.testing.pytest_plugin",
+    "fltheory.testing.conformance.pytest_laws",
+)
 
 
 def load_everything() -> None:

@@ -10,11 +10,12 @@ torch = pytest.importorskip(
 from fltheory.hardware.device import checked_device  # noqa: E402
 
 
-def test_the_processor_is_there() -> None:
-    assert checked_device("cpu") == torch.device("cpu")
+@pytest.mark.parametrize("name", ["cpu", "cpu:0"])
+def test_the_processor_is_there(name: str) -> None:
+    assert checked_device(name) == torch.device("cpu")
 
 
-@pytest.mark.parametrize("name", ["gpu", "meta", "cuda:x", ""])
+@pytest.mark.parametrize("name", ["gpu", "meta", "cuda:x", "cpu:1", ""])
 def test_names_that_mean_nothing_here(name: str) -> None:
     with pytest.raises(ValueError, match="device must be cpu, cuda or cuda:N, got"):
         checked_device(name)

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.odd_output.undeclared import refuse_undeclared
+
 COLUMNS = 40
 CLOSED = "the output must be open, got a closed one"
 OUT = "out"
@@ -68,6 +70,23 @@ SLOW = (
     "reproduce pac-figures --out out/pac",
     "reproduce ca-fed --seeds 1 --rounds 2 --out out/ca-fed.json",
 )
+# Calls of the other commands, which need no odd output to show that they run, and what a call says
+# where it would take too long, or an extra is missing.
+ONCE = {
+    "prove sa-fl/4 --q 1/10": "",
+    "map ca-fed/appendix-e": "",
+    "compare setting.toml": "",
+    "advise log.csv": "",
+    "trace describe log.csv": "",
+    "train experiment.toml": "fltheory[torch]",
+    "reproduce drift --out out/drift.svg": "",
+    "reproduce shapley --out out/shapley.md": "",
+    "reproduce ca-fed --seeds 1 --rounds 2 --out out/ca-fed.json": "",
+    "reproduce findings folder": "a folder with certificates",
+    "reproduce power sa-fl/5 --every 0": "every must be",
+    "reproduce bias --out setting.toml/x.md": "where a file can be written",
+    "reproduce pac-figures --out setting.toml": "where a file can be written",
+}
 
 
 @dataclass(frozen=True)
@@ -209,6 +228,24 @@ def faults(shown: Answer, cut: Answer, stopped: Answer) -> Iterator[str]:
         yield f"full: {left} was left"
 
 
+def helps() -> Iterator[str]:
+    """Yield the call for every command's help; each has another call as well."""
+    from fltheory.cli import COMMANDS
+
+    for command in COMMANDS:
+        assert any(f"{words} ".startswith(f"{command} ") for words in (*QUICK, *ONCE)), command
+        yield f"{command} --help"
+
+
+def not_run(answers: dict[str, Answer]) -> Iterator[str]:
+    """Yield the commands whose help or call does not end as it should."""
+    for words, answer in answers.items():
+        says = ONCE.get(words, "")
+        status = 2 if says else 0
+        if answer.status != status or bool(answer.err) != bool(says) or says not in answer.err:
+            yield f"{words}: status {answer.status}, {answer.err[-300:]!r}"
+
+
 def _timeless(content: bytes) -> bytes:
     return re.sub(rb'("seconds\w*": )[-+.e0-9]+', rb"\1", content)
 
@@ -231,6 +268,9 @@ def cut_short(text: str) -> list[str]:
 
 def main(*options: str) -> None:
     """Run the quick commands, or all, or those named; print what is wrong."""
+    if not options:
+        # The slow ones need extras.
+        refuse_undeclared()
     from tests.bad_input.files import good_files
     from tests.bad_input.loading import load_everything
     from tests.sweep.designs import as_toml
@@ -255,6 +295,10 @@ def main(*options: str) -> None:
             wrong += bool(found)
             for fault in found:
                 print(f"{words}: {fault}", flush=True)
+        if not options:
+            for fault in not_run(run_all([*helps(), *ONCE], folder, usual)):
+                wrong += 1
+                print(fault)
         answer = run_all(["theorems"], folder, closed)["theorems"]
         if (answer.status, answer.err) != (2, f"fltheory: {CLOSED}\n"):
             wrong += 1

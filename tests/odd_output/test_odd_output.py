@@ -1,4 +1,7 @@
-"""Output that is narrow, ASCII, full, closed or read by nobody: a line, a status, whole files."""
+"""Output that is narrow, ASCII, full, closed or read by nobody: a line, a status, whole files.
+
+Every command runs with what installing the wheel brings, and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.odd_output.runner import Answer, faults, too_long
+from tests.odd_output.runner import Answer, faults, not_run, too_long
 
 ROOT = Path(__file__).parents[2]
 
@@ -80,6 +83,20 @@ def test_what_is_wrong_is_seen(place: int, changed: dict[str, object], wrong: li
     found = list(faults(*answers))
     assert len(found) == len(wrong)
     assert all(one.startswith(what) for one, what in zip(found, wrong, strict=True))
+
+
+def test_a_command_that_does_not_run_is_seen() -> None:
+    missing = "ModuleNotFoundError: no dependency of the wheel brings pytest"
+    answers = {
+        "conformance --help": Answer(0, b"Usage", "", {}),
+        "train experiment.toml": Answer(2, b"", "needs 'fltheory[torch]'", {}),
+        "advise log.csv": Answer(1, b"", missing, {}),
+        "reproduce power sa-fl/5 --every 0": FINE,
+    }
+    assert [one.split(":")[0] for one in not_run(answers)] == [
+        "advise log.csv",
+        "reproduce power sa-fl/5 --every 0",
+    ]
 
 
 def test_a_long_word_or_a_command_may_be_longer_than_the_terminal() -> None:

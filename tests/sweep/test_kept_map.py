@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fltheory.problems import nonconvex
 from fltheory.sweep import Store
 from fltheory.sweep.kept import KeptWork
 from fltheory.sweep.kept_map import map_into
+from fltheory.sweep.store import StoreError
 from fltheory.theorems.registry import registered
 from fltheory.verify import MapAxis, map_region
 from fltheory.verify.region.map_parameters import default_axis, default_axis_names
@@ -59,6 +61,18 @@ def test_what_cannot_be_known_again_is_refused(kept: KeptWork) -> None:
     )
     with pytest.raises(ValueError, match="algorithm must be Scaffold"):
         map_into(kept, theorems.get("scaffold/convex"), other, MapAxis("client_lr", (0.1,)), ROUNDS)
+
+
+def test_a_verdict_that_somebody_else_wrote_is_refused(kept: KeptWork) -> None:
+    theorem = theorems.get("sa-fl/5")
+    start = theorem.regimes["q = 0"].setting
+    map_into(kept, theorem, start, Q, ROUNDS)
+    connection = sqlite3.connect(kept.store.path)
+    connection.execute("UPDATE cells SET outcome = 'MAYBE'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(StoreError, match=r"of the store must be as fltheory wrote it, .*MAYBE"):
+        map_into(kept, theorem, start, Q, ROUNDS)
 
 
 def test_every_setting_that_is_mapped_by_default_can_be_kept() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.sweep import Store
+from fltheory.sweep import Store, read_results
 from fltheory.sweep.cell import Row
 from fltheory.sweep.store import StoreError
 
@@ -156,3 +156,37 @@ def test_a_store_of_the_first_version_is_read_as_it_is_and_goes_on(tmp_path: Pat
         with Store(path, create=True) as store:
             store.add([other])
             assert [row for row, _ in store.rows()] == [ROW, other]
+
+
+DEEP = "[" * 3000 + "]" * 3000
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "says"),
+    [
+        ("setting", "[]", "setting must be a table"),
+        ("setting", "null", "setting must be a table"),
+        ("setting", "", "setting: must be JSON"),
+        ("setting", '{"a": ' + DEEP + "}", "setting: must be nested at most 100 levels"),
+        ("setting", b"{}", "setting of row 'k'"),
+        ("result", "{", "result: must be JSON"),
+        ("result", DEEP, "result: must be nested at most 100 levels"),
+        ("outcome", b"\xff", "outcome of row 'k'"),
+        ("truth", "much", "truth of row 'k'"),
+        ("seed", 1.5, "seed of row 'k'"),
+    ],
+)
+def test_a_row_that_somebody_else_wrote_is_refused(
+    path: Path, column: str, value: object, says: str
+) -> None:
+    with Store(path, create=True) as store:
+        store.add([ROW])
+    connection = sqlite3.connect(path)
+    connection.execute(f"UPDATE cells SET {column} = ?", (value,))
+    connection.commit()
+    connection.close()
+    with Store(path) as store:
+        for read in (lambda: list(store.rows()), lambda: store["k"], lambda: read_results(path)):
+            with pytest.raises(StoreError, match=f"{path}: .*{says}") as refused:
+                read()
+            assert "\n" not in str(refused.value)

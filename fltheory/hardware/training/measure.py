@@ -16,6 +16,7 @@ from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings
 from fltheory.hardware.training.experiment_file.table import Cell, Experiment
+from fltheory.hardware.training.prepared import prepared
 from fltheory.hardware.training.run import Finished, identity, train
 from fltheory.long_work.progress import Progress
 from fltheory.validation import FloatArray
@@ -107,14 +108,7 @@ def measure(
     checked_device(device)
     out = validation.path("out", out)
     folder = None if folder is None else validation.path("data", folder)
-    if folder is not None and not folder.is_dir():
-        raise ValueError(f"data must be an existing folder, got {str(folder)!r}")
-    if not next(
-        place for place in (out, *out.absolute().parents) if os.path.lexists(place)
-    ).is_dir():
-        raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
-    # The first file makes the folder: what is refused until then leaves none.
-    writable("out", out / "run.pt")
+    _check_folders(out, folder)
     remove_leftovers(out)
     files = {
         key: out / f"{identity(run, seed, folder)}{_ending(device)}"
@@ -126,6 +120,10 @@ def measure(
             f"{aside} of {len(files)} runs in {out} were made by other code, another torch or "
             "NumPy, or of other images: they are run again, and their files kept"
         )
+    for key, (settings, seed) in wanted.items():
+        if not files[key].exists():
+            # What does not fit its data is refused before any run takes hours.
+            prepared(settings, seed, folder=folder, device=device)
     total = sum(run.training.rounds for run, _ in wanted.values())
     behind, runs = 0, {}
     for place, (key, (settings, seed)) in enumerate(wanted.items(), start=1):
@@ -146,6 +144,17 @@ def measure(
         )
         behind += settings.training.rounds
     return [Measured(experiment, runs) for experiment in experiments]
+
+
+def _check_folders(out: Path, data: Path | None) -> None:
+    if data is not None and not data.is_dir():
+        raise ValueError(f"data must be an existing folder, got {str(data)!r}")
+    if not next(
+        place for place in (out, *out.absolute().parents) if os.path.lexists(place)
+    ).is_dir():
+        raise ValueError(f"out must be a folder, or a name where one can be made, got {str(out)!r}")
+    # The first file makes the folder: what is refused until then leaves none.
+    writable("out", out / "run.pt")
 
 
 def _ending(device: str) -> str:

@@ -97,7 +97,7 @@ def train(
             round_done(before.done)
         return _finished(before)
     ready = prepared(settings, seed, folder=folder, device=device)
-    kept = before or _at_start(key, ready, device)
+    kept = before or _at_start(key, ready)
     ready.clients.randomness = kept.randomness
     written = kept.done
     try:
@@ -187,10 +187,11 @@ def _checked(
     )
 
 
-def _at_start(key: str, ready: Prepared, device: str) -> Checkpoint:
+def _at_start(key: str, ready: Prepared) -> Checkpoint:
+    device = ready.start.device
     about = {
         "data": ready.data_name,
-        "device": device if device == "cpu" else torch.cuda.get_device_name(ready.start.device),
+        "device": "cpu" if device.type == "cpu" else torch.cuda.get_device_name(device),
         "fltheory": fltheory.__version__,
         "torch": str(torch.__version__),
         "numpy": np.__version__,

@@ -21,6 +21,7 @@ from fltheory.report.figures.figure_axes import (
     set_scales,
     set_title,
 )
+from fltheory.report.figures.figure_file import default_style
 from fltheory.report.figures.region_figure import region_figure
 from fltheory.verify.region.mapping import RegionMap
 
@@ -33,6 +34,7 @@ _GREY = "#555555"
 
 
 @checks_kinds
+@default_style()
 def figure(
     shown: BoundCurve
     | Mapping[str, BoundCurve]

@@ -1,8 +1,9 @@
-"""Figures as files."""
+"""Figures as files, and the style that all of them are drawn in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SUFFIXES = (".png", ".svg")
+
+
+@contextmanager
+def default_style() -> Iterator[None]:
+    """Draw as matplotlib does by default, whatever the user's own settings say.
+
+    Those may need LaTeX, or fonts that are not there; and a figure should be the same anywhere.
+    """
+    from matplotlib import rc_context, rcdefaults, rcParams
+
+    with rc_context():
+        rcdefaults()
+        rcParams["svg.hashsalt"] = "fltheory"
+        yield
 
 
 def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> None:
@@ -40,10 +55,8 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
     path = validation.path("path", path)
     if path.suffix not in _SUFFIXES:
         raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
-    from matplotlib import rc_context
-
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": "fltheory"}
-    with rc_context({"svg.hashsalt": "fltheory"}):
+    with default_style():
         content = BytesIO()
         drawn = figure() if callable(figure) else figure
         drawn.savefig(content, format=path.suffix[1:], dpi=160, metadata=metadata)

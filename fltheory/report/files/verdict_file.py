@@ -5,8 +5,6 @@ Numbers that JSON cannot hold are the strings "inf", "-inf" and "nan"; CSV has t
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
+from fltheory.files.csv_text import csv_text
 from fltheory.files.read_file import json_of
 from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
@@ -70,12 +69,8 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
 def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
     """Return the verdicts as CSV, a row a cell, what made them in the last columns of each."""
     made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
-    rows = [{**_flat(cell_document(cell)), **made} for cell in cells]
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, [*CSV_COLUMNS, *made], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    rows = ((*_flat(cell_document(cell)).values(), *made.values()) for cell in cells)
+    return csv_text([(*CSV_COLUMNS, *made), *rows])
 
 
 CSV_COLUMNS = (

@@ -98,6 +98,24 @@ def test_runs_on_other_images_are_run_again(tmp_path: Path) -> None:
         assert (len(list(out.iterdir())), len(notices)) == (files, noticed)
 
 
+def test_what_does_not_fit_the_data_is_refused_before_the_first_run(tmp_path: Path) -> None:
+    """FedAvg would be trained before SAFARI's row is looked at."""
+    document_of_both = document(seeds=[0])
+    document_of_both["rows"][1]["set"]["server"]["samples"] = 10**6
+    seen: list[object] = []
+    with pytest.raises(ValueError, match=r"server\.samples must be at most the 1442 training"):
+        measure(
+            [experiment(document_of_both)], tmp_path / "out", progress=lambda *at: seen.append(at)
+        )
+    assert (seen, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_the_processor_by_its_number(tmp_path: Path) -> None:
+    small = document(seeds=[0], columns=[{"label": "it"}], rows=[{"label": "FedAvg"}])
+    (measured,) = measure([experiment(small)], tmp_path, device="cpu:0")
+    assert [run.about["device"] for run in measured.runs.values()] == ["cpu"]
+
+
 def test_a_changed_algorithm_changes_the_figures_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import rc_context, rcParams
 from matplotlib.mathtext import MathTextParser
 
 from fltheory import theorems
@@ -163,9 +164,13 @@ def test_decades_that_a_line_crosses_stay() -> None:
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.png"])
 def test_the_same_curve_gives_the_same_bytes(tmp_path: Path, name: str) -> None:
+    """Whatever the user's own style is, and whether there is the LaTeX that it needs."""
     first, second = tmp_path / "a" / name, tmp_path / "b" / name
     write_figure(figure(CURVE), first)
-    write_figure(figure(CURVE), second)
+    own = {"text.usetex": True, "axes.facecolor": "red", "savefig.bbox": "tight"}
+    with rc_context(own):
+        write_figure(figure(CURVE), second)
+        assert rcParams["axes.facecolor"] == "red"
     assert first.read_bytes() == second.read_bytes()
     assert 1000 < first.stat().st_size < 150_000
 

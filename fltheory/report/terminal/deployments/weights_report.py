@@ -13,7 +13,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
-from fltheory.report.figures.figure_file import write_figure
+from fltheory.report.figures.figure_file import default_style, write_figure
 from fltheory.validation import FloatArray
 from fltheory.weights.client_weights import ClientWeights
 from fltheory.weights.optimum import OptimalWeights, solve
@@ -64,6 +64,7 @@ def weights_summary(found: OptimalWeights) -> str:
 
 
 @checks_kinds
+@default_style()
 def weights_figure(
     problem: TradeOff,
     found: OptimalWeights,
