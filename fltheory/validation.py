@@ -25,6 +25,7 @@ LEAST_AVAILABILITY = 1e-100
 
 
 _SHOWN_CHARACTERS = 200
+_MOST_ITEMS = 100 * _SHOWN_CHARACTERS
 
 
 def shown(value: Any) -> str:
@@ -35,6 +36,8 @@ def shown(value: Any) -> str:
     >>> shown("half")
     "'half'"
     """
+    if isinstance(value, str | list | tuple) and len(value) > _MOST_ITEMS:
+        value = value[:_MOST_ITEMS]  # to write all of a long one out takes seconds
     try:
         text = repr(value)
     except ValueError:  # more digits than Python writes

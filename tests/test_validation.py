@@ -14,6 +14,18 @@ from fltheory.algorithms import FedAvg
 from fltheory.problems import QuadraticProblem
 
 
+def test_of_a_long_list_no_more_is_written_out_than_is_shown() -> None:
+    counted = []
+
+    class Counted:
+        def __repr__(self) -> str:
+            counted.append(self)
+            return "x"
+
+    assert validation.shown([Counted()] * 10**6) == f"[{'x, ' * 66}x..."
+    assert len(counted) < 10**5
+
+
 def test_real_array_is_a_read_only_copy() -> None:
     source = np.array([[1, 2], [3, 4]])
     array = validation.real_array("a", source, shape="(2, 2)")

@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BufferedIOBase
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,16 +33,27 @@ if TYPE_CHECKING:
 MOST_BYTES = 2 * 1024**3
 """The largest file that is read, once it is unpacked."""
 
+MOST_LINES = 30_000_000
+"""The most lines that are read: pandas takes 20 seconds, and 3 GB of memory, for so many."""
+
+MOST_COLUMNS = 100_000
+"""The most that are read: pandas takes 25 microseconds for each, however short."""
+
 MOST_ROUNDS = 20_000_000
 """More rounds than these are taken for times whose rounds have not been said."""
 
 EVENTS = ("client", "time", "present")
 INTERVALS = ("client", "from", "to")
 _FORMS = "client,time,present; client,from,to; or round and a column a client"
-_SAID = ("start", "rounds", "round_length")
 _TRUE, _FALSE = ("1", "1.0", "true", "True"), ("0", "0.0", "false", "False")
 # Below the header it would be a client of this name.
-_REMARK = re.compile(rb"(?<=\n)#[^,\r\n]*(?=[\r\n]|\Z)")
+_REMARK = re.compile(rb"\n#[^,\r\n]*(?=[\r\n]|\Z)")
+_SAID = re.compile(
+    rb"^[^\S\n]*#[^\S\n]*(start|rounds|round_length)[^\S\n]*:([^\n]*)", re.MULTILINE | re.IGNORECASE
+)
+_FIRST_OF_HEADER = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
+# What is read at a time; the header ends in the first of them.
+_PART = 8 * 1024**2
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
 _ROUNDING = 1e-9
 
@@ -63,6 +75,7 @@ def read_log(
     start: float | None = None,
     rounds: int | None = None,
     most_bytes: int = MOST_BYTES,
+    most_lines: int = MOST_LINES,
 ) -> AvailabilityLog:
     r"""Read who was there from a file: CSV with a header, the same through gzip, or Parquet.
 
@@ -92,8 +105,8 @@ def read_log(
     rounds : int, optional
         How many rounds there are; by default those that begin before the last ``to``, or not
         after the last event.
-    most_bytes : int
-        The largest file, once unpacked.
+    most_bytes, most_lines : int
+        Of the largest file, once unpacked.
 
     Raises
     ------
@@ -111,8 +124,9 @@ def read_log(
     [[1, 0], [1, 1], [0, 1]]
     """
     path = validation.path("path", path)
-    limit = validation.whole_number("most_bytes", most_bytes, at_least=1, at_most=2**63)
-    table, said, header_line = _table(path, limit)
+    most_bytes = validation.whole_number("most_bytes", most_bytes, at_least=1, at_most=2**63)
+    most_lines = validation.whole_number("most_lines", most_lines, at_least=1, at_most=2**63)
+    table, said, header_line = _table(path, most_bytes, most_lines)
     try:
         clock = _clock(said, round_length, start, rounds)
         log = _reader(table, header_line)(table, clock)
@@ -152,93 +166,123 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     write_whole(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
 
 
-def _table(path: Path, most_bytes: int) -> tuple[pd.DataFrame, dict[str, str], int]:
+def _table(
+    path: Path, most_bytes: int, most_lines: int
+) -> tuple[pd.DataFrame, dict[str, str], int]:
     """Return a file's table, what the lines in front of it say, and the line of its header."""
     existing_file("path must be an existing file", path)
     if path.stat().st_size > most_bytes:
         raise ValueError(f"{path}: a log must have at most {most_bytes} bytes; see most_bytes")
     with path.open("rb") as file:
         beginning = file.read(4)
-        if beginning == b"PAR1":
-            return _parquet(path), {}, 0
         file.seek(0)
-        content = file.read()
-    if beginning[:2] == b"\x1f\x8b":
-        content = _unpacked(path, content, most_bytes)
-    said, header_line, begin = _front(path, content)
+        if beginning == b"PAR1":
+            return _parquet(path, most_lines), {}, 0
+        if beginning[:2] != b"\x1f\x8b":
+            content, begin = _content(path, file, most_bytes, most_lines)
+        else:
+            try:
+                with gzip.open(file) as stream:
+                    content, begin = _content(path, stream, most_bytes, most_lines)
+            except (OSError, EOFError, zlib.error) as error:
+                raise ValueError(f"{path} must be a whole gzip file, got: {error}") from error
     remark = _REMARK.search(content, begin)
     if remark:
-        line = content.count(b"\n", 0, remark.start()) + 1
-        text = remark[0].decode("utf-8", "replace")
+        line = content.count(b"\n", 0, remark.start()) + 2
+        text = remark[0][1:].decode("utf-8", "replace")
         raise ValueError(
             f"{path}: line {line}: a line with # must stand in front of the header, got {text!r}"
         )
-    return _csv(path, io.BytesIO(content[begin:]), header_line), said, header_line
+    said = {
+        name.decode().lower(): value.strip().decode("utf-8", "replace")
+        for name, value in _SAID.findall(content, 0, begin)
+    }
+    header_line = content.count(b"\n", 0, begin) + 1
+    return _csv(path, content, begin, header_line), said, header_line
 
 
-def _unpacked(path: Path, content: bytes, most_bytes: int) -> bytes:
-    """Return what gzip compressed, up to a limit: a small file may hold terabytes."""
-    parts, size = [], 0
-    try:
-        with gzip.open(io.BytesIO(content)) as stream:
-            while part := stream.read(1 << 22):
-                if b"\0" in part:
-                    raise ValueError(f"{path} must be text, got a byte that is zero")
-                size += len(part)
-                if size > most_bytes:
-                    raise ValueError(
-                        f"{path}: a log must have at most {most_bytes} bytes once it is unpacked, "
-                        f"got more; see most_bytes"
-                    )
-                parts.append(part)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"{path} must be a whole gzip file, got: {error}") from error
-    return b"".join(parts)
+def _content(
+    path: Path, stream: BufferedIOBase, most_bytes: int, most_lines: int
+) -> tuple[bytes, int]:
+    """Return a file's content, and where its header begins.
+
+    What is too much is refused once that is known: a megabyte may unpack to gigabytes.
+    """
+    part = stream.read(_PART).removeprefix(b"\xef\xbb\xbf")
+    begin = _header_begin(path, part)
+    parts, sums = [], {"bytes": 0, "lines": 0}
+    while part:
+        if b"\0" in part:
+            raise ValueError(f"{path} must be text, got a byte that is zero")
+        lines = part.count(b"\n")
+        if not lines and len(part) == _PART:
+            raise ValueError(f"{path}: a line must have at most {_PART} bytes, got more")
+        sums["bytes"] += len(part)
+        sums["lines"] += lines
+        for what, most in (("bytes", most_bytes), ("lines", most_lines)):
+            if sums[what] > most:
+                raise ValueError(
+                    f"{path}: a log must have at most {most} {what}, unpacked, "
+                    f"got more; see most_{what}"
+                )
+        parts.append(part)
+        part = stream.read(_PART)
+    return b"".join(parts), begin
 
 
-def _parquet(path: Path) -> pd.DataFrame:
+def _header_begin(path: Path, beginning: bytes) -> int:
+    """Return where the first line begins that says something and does not begin with #."""
+    found = _FIRST_OF_HEADER.search(beginning)
+    if len(beginning) >= _PART and (not found or beginning.find(b"\n", found.end()) < 0):
+        raise ValueError(
+            f"{path} must have its header, {_FORMS}, in its first {_PART} bytes, got none there"
+        )
+    if not found:
+        raise ValueError(f"{path} must have a header, {_FORMS}; got an empty file")
+    return found.start()
+
+
+def _parquet(path: Path, most_lines: int) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        return pd.read_parquet(path).reset_index(drop=True).rename(columns=str)
+        from pyarrow.parquet import read_metadata
+
+        rows = read_metadata(path).num_rows
+        if rows <= most_lines:
+            return pd.read_parquet(path).reset_index(drop=True).rename(columns=str)
     except ImportError as error:
         raise ValueError(f"{path}: Parquet needs pyarrow (pip install pyarrow), or CSV") from error
     except Exception as error:  # what pyarrow raises has no common class
         raise ValueError(f"{path} must be a Parquet file, got: {error}") from error
+    raise ValueError(
+        f"{path}: a log must have at most {most_lines} rows, got {rows}; see most_lines"
+    )
 
 
-def _front(path: Path, content: bytes) -> tuple[dict[str, str], int, int]:
-    """Return what the lines with # say, the header's line from 1, and where it begins."""
-    said: dict[str, str] = {}
-    begin = 3 if content.startswith(b"\xef\xbb\xbf") else 0
-    line = 1
-    while begin < len(content):
-        end = content.find(b"\n", begin)
-        end = len(content) if end < 0 else end
-        text = content[begin:end].strip()
-        if text and not text.startswith(b"#"):
-            return said, line, begin
-        match = re.fullmatch(r"#\s*(\w+)\s*:\s*(.*)", text.decode("utf-8", "replace"))
-        if match and match[1].lower() in _SAID:
-            said[match[1].lower()] = match[2]
-        begin, line = end + 1, line + 1
-    raise ValueError(f"{path} must have a header, {_FORMS}; got an empty file")
-
-
-def _csv(path: Path, content: io.BytesIO, header_line: int) -> pd.DataFrame:
+def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFrame:
     import pandas as pd
 
+    stream = io.BytesIO(content)
+    stream.seek(begin)
+    names = _header(path, stream.readline())
+    too_long = f"{path}: line {{}}: a row must have {len(names)} fields as the header, got {{}}"
+    in_first = header_line + 1, stream.readline().count(b",") + 1
+    if in_first[1] > MOST_COLUMNS:
+        # pandas would make a column of each.
+        raise ValueError(too_long.format(*in_first))
+    stream.seek(begin)
     with warnings.catch_warnings():
         # Where the first row has a field too many, pandas only warns.
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
             # Blank lines stay, so that a row's number is its line's.
-            table = pd.read_csv(
-                content,
+            return pd.read_csv(
+                stream,
                 header=None,
                 dtype={"client": str},
                 skiprows=1,
-                names=_header(path, content),
+                names=names,
                 keep_default_na=False,
                 skipinitialspace=True,
                 skip_blank_lines=False,
@@ -247,34 +291,33 @@ def _csv(path: Path, content: io.BytesIO, header_line: int) -> pd.DataFrame:
             )
         except UnicodeDecodeError as error:
             raise ValueError(f"{path} must be text in UTF-8, got: {error}") from error
-        except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-            raise ValueError(f"{path}: {_too_long_line(content, header_line)}") from error
-    return table
+        except pd.errors.ParserWarning as error:
+            raise ValueError(too_long.format(*in_first)) from error
+        except pd.errors.ParserError as error:
+            if found := re.search(r"in line (\d+), saw (\d+)", str(error)):
+                line = int(found[1]) + header_line - 1
+                raise ValueError(too_long.format(line, found[2])) from error
+            raise ValueError(
+                f"{path}: quotation marks must be closed, got a file that ends within a pair"
+            ) from error
 
 
-def _header(path: Path, content: io.BytesIO) -> list[str]:
-    """Return the names of columns; the file is at its beginning again afterwards."""
-    line = content.readline().decode("utf-8", "replace")
-    content.seek(0)
+def _header(path: Path, line: bytes) -> list[str]:
+    """Return the names of columns."""
+    if (count := line.count(b",") + 1) > MOST_COLUMNS:
+        raise ValueError(
+            f"{path}: a log must have at most {MOST_COLUMNS} columns, got {count}; "
+            "client,from,to is a form for any number of clients"
+        )
+    text = line.decode("utf-8", "replace")
     try:
-        names = [name.strip() for name in next(csv.reader([line], skipinitialspace=True))]
+        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
     except csv.Error as error:
         raise ValueError(f"{path}: the header must be one line, got: {error}") from error
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise ValueError(f"{path}: columns must have a name each, got {twice!r} twice")
     return names
-
-
-def _too_long_line(content: io.BytesIO, header_line: int) -> str:
-    content.seek(0)
-    rows = csv.reader(io.TextIOWrapper(content, "utf-8", "replace", newline=""))
-    width = len(next(rows))
-    for row in rows:
-        if len(row) > width:
-            line = rows.line_num + header_line - 1
-            return f"line {line}: a row must have {width} fields as the header, got {len(row)}"
-    return "quotation marks must be closed, got a file that ends within a pair of them"
 
 
 def _clock(

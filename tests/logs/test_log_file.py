@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from importlib.util import find_spec
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import pytest
@@ -154,8 +155,12 @@ def test_gzip_is_unpacked_to_a_limit(tmp_path: Path) -> None:
     packed = tmp_path / "log"  # whatever its name
     packed.write_bytes(gzip.compress(text))
     assert read_log(packed, most_bytes=len(text)).n_rounds == 3
-    with pytest.raises(ValueError, match=f"at most {len(text) - 1} bytes once it is unpacked"):
+    with pytest.raises(ValueError, match=f"at most {len(text) - 1} bytes, unpacked, got more"):
         read_log(packed, most_bytes=len(text) - 1)
+    with pytest.raises(
+        ValueError, match=r"at most 10000 lines, unpacked, got more; see most_lines"
+    ):
+        read_log(packed, most_lines=10_000)
     plain = tmp_path / "log.csv"
     plain.write_bytes(text)
     with pytest.raises(ValueError, match="at most 100 bytes"):
@@ -163,6 +168,46 @@ def test_gzip_is_unpacked_to_a_limit(tmp_path: Path) -> None:
     packed.write_bytes(packed.read_bytes()[:-9])
     with pytest.raises(ValueError, match="must be a whole gzip file"):
         read_log(packed)
+
+
+HEADER = b"client,time,present\n"
+WIDE = b"," * 5_000_000 + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("beginning", "repeated", "message"),
+    [
+        (b"", b"\n", "must have its header, .* in its first 8388608 bytes, got none there"),
+        (b"", b"# x\n", "must have its header, .* in its first 8388608 bytes, got none there"),
+        (b"", b" ", "must have its header, .* in its first 8388608 bytes, got none there"),
+        (b"", b",", "must have its header, .* in its first 8388608 bytes, got none there"),
+        (HEADER, b"\n", "at most 30000000 lines, unpacked, got more; see most_lines"),
+        (HEADER, b"a,1,1\n", "at most 30000000 lines, unpacked, got more; see most_lines"),
+        (HEADER + b'"', b"\n", "at most 30000000 lines, unpacked, got more; see most_lines"),
+        (HEADER, b",", "a line must have at most 8388608 bytes, got more"),
+        (WIDE, b"", "at most 100000 columns, got 5000001; client,from,to is"),
+        (HEADER + WIDE, b"", "line 2: a row must have 3 fields as the header, got 5000001"),
+        (b"#\n" + HEADER + b"a,1,1\n" + WIDE, b"", "line 4: a row must have 3 .*, got 5000001"),
+        (HEADER + b'"' + b"x" * 200_000, b"", "quotation marks must be closed"),
+    ],
+)
+def test_a_small_file_that_holds_a_gigabyte_is_refused_at_once(
+    tmp_path: Path, beginning: bytes, repeated: bytes, message: str
+) -> None:
+    packed = tmp_path / "log.csv.gz"
+    piece = repeated * (2**22 // max(len(repeated), 1))
+    packed.write_bytes(gzip.compress(beginning, 1) + 256 * gzip.compress(piece, 1))
+    begun = process_time()
+    with pytest.raises(ValueError, match=message):
+        read_log(packed)
+    assert process_time() - begun < 5
+
+
+def test_what_stands_in_front_may_be_long(read) -> None:
+    front = "# a note\n\n \t\r\n" * 10_000
+    assert read(f"\ufeff{front} # rounds : 3 \n{front}client,from,to\nann,0,1")[1] == [[1, 0, 0]]
+    with pytest.raises(ValueError, match="line 60003: client must be a name"):
+        read(f"# rounds: 3\n{front}{front}client,from,to\n,0,1")
 
 
 def test_parquet_is_read_or_said_to_need_pyarrow(tmp_path: Path) -> None:
