@@ -58,8 +58,18 @@ def power(tmp_path: Path) -> Words:
 
 
 @pytest.fixture
+def quick_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for points at which steps of proofs fail among a hundred, not 5,000."""
+    monkeypatch.setattr("fltheory.derivations.derivation_check._POINTS", 100)
+
+
+@pytest.fixture
 def findings(
-    monkeypatch: pytest.MonkeyPatch, certificate_file: Path, own_theorems_forgotten: None, tmp_path
+    monkeypatch: pytest.MonkeyPatch,
+    certificate_file: Path,
+    own_theorems_forgotten: None,
+    quick_proofs: None,
+    tmp_path: Path,
 ) -> Words:
     for statement in (one for one in registered() if one.id in FEW):
         few = dict(list(statement.regimes.items())[:2])

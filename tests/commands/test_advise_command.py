@@ -20,6 +20,13 @@ def log_file(tmp_path: Path) -> Path:
     return tmp_path / "log.csv"
 
 
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Follow algorithms for forty rounds: what is asked for does not depend on them."""
+    monkeypatch.setattr("fltheory.advice.rounds._FEWEST", 40)
+    monkeypatch.setattr("fltheory.advice.rounds._MOST", 40)
+
+
 def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_path) -> None:
     sizes, found, figure = (tmp_path / name for name in ("sizes.csv", "advice.json", "advice.svg"))
     sizes.write_text("client,size\nann,1\nbob,2\ncid,3\ndot,4\n")
@@ -38,6 +45,7 @@ def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_pa
     assert "<svg" in figure.read_text()
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path) -> None:
     biases = []
     for dissimilarity in ("0.5", "2"):
@@ -48,6 +56,7 @@ def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path
     assert biases[1] == pytest.approx(2 * biases[0])
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_clients_are_measured_by_their_gradients(fltheory_command, log_file, tmp_path) -> None:
     # Gradients x - o_k, optima 0, 1 and 2 and so on: F's is 4 at the start, x = 5, sigma_G = root
     # of 2/3 everywhere, and minibatches deviate by 1/2 each way, by root 1/2 from their mean.
@@ -116,6 +125,7 @@ def test_bad_input_is_one_line(fltheory_command, tmp_path, text, sizes, said) ->
     assert said in err
 
 
+@pytest.mark.usefixtures("few_rounds")
 def test_everybody_always_there_is_a_log_like_any_other(fltheory_command, tmp_path) -> None:
     write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(np.ones((20, 3))))
     status, out, err = fltheory_command("advise", tmp_path / "log.csv")

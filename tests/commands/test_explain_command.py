@@ -24,7 +24,7 @@ def test_explain_shows_claim_direction_and_order(fltheory_command) -> None:
 
 def test_where_it_applies_is_recorded_and_computed_on_demand(fltheory_command) -> None:
     """Both ways agree, but for the line that says which it is."""
-    asked = ("explain", "sa-fl/corollary-2", "--reading", "derived")
+    asked = ("explain", "ca-fed/appendix-d", "--reading", "printed")
     _, recorded, _ = fltheory_command(*asked)
     _, computed, _ = fltheory_command(*asked, "--now")
     assert "(as recorded; --now checks again, over its regimes)" in recorded

@@ -44,7 +44,7 @@ def test_what_refutes_an_order_is_kept_and_checked_again(fltheory_command, tmp_p
 
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
-    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--budget", "1500", "--out", path)
+    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--budget", "800", "--out", path)
     assert status == 0
     assert "certified: checked in fractions" in out
     assert fltheory_command("certify", str(path))[0] == 0
@@ -57,7 +57,7 @@ def test_a_witness_is_kept_as_a_setting(fltheory_command, tmp_path: Path) -> Non
     for name in ("found.toml", "found.json"):
         place = tmp_path / name
         kept = place.with_suffix(".toml")
-        status, out, _ = fltheory_command("falsify", "own/false", "--budget", "200", "--out", place)
+        status, out, _ = fltheory_command("falsify", "own/false", "--budget", "80", "--out", place)
         assert (status, "own/false (printed): REFUTED" in out) == (0, True)
         assert ("not certified: " in out) == (name == "found.json")
         assert f"written to {kept}" in out

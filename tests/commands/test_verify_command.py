@@ -97,8 +97,8 @@ def test_a_table_of_verdicts_is_a_record_too(
 def test_what_ends_with_status_1_can_be_chosen(
     fltheory_command, monkeypatch, what: str, status: int | None
 ) -> None:
-    printed = theorems.get("sa-fl/5")
-    regimes = {"other units": printed.regimes["other units"]}
+    printed = theorems.get("ca-fed/appendix-d")
+    regimes = {"noisy gradients": printed.regimes["noisy gradients"]}
     monkeypatch.setattr(registry, "registered", lambda *names: (with_regimes(printed, regimes),))
     found, out, err = fltheory_command("verify", "--fail-on", what)
     if status is None:

@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import fltheory.report.terminal.verdict_table
+import fltheory.verify.baseline
+from fltheory import theorems
+
 pytest_plugins = ["pytester"]
 pytestmark = pytest.mark.usefixtures("own_theorems_forgotten")
 
@@ -56,6 +60,12 @@ STATEMENTS = (
     ),
 )
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded_once() -> None:
+    """Load what runs load: pytester forgets modules, and some of NumPy's load only once."""
+    fltheory.verify.falsify(theorems.get("sa-fl/5"), 1)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 def test_figures_are_written(fltheory_command, tmp_path: Path) -> None:
     status, out, _ = fltheory_command(
-        "reproduce", "pac-figures", "--out", str(tmp_path), "--replicas", "10"
+        "reproduce", "pac-figures", "--out", str(tmp_path), "--replicas", "2"
     )
     assert status == 0
     assert "clients' target apart" in out

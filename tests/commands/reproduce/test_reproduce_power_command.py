@@ -17,7 +17,7 @@ def power_options(path: Path, *more: str) -> tuple[str, ...]:
         "--every",
         "70",
         "--budget",
-        "250",
+        "50",
         "--out",
         str(path),
         *more,
@@ -47,7 +47,7 @@ def test_an_interrupted_power_says_what_is_kept(
     fltheory_command, monkeypatch, tmp_path: Path
 ) -> None:
     def one_then_interrupt(chosen, plan, **options):
-        yield Judged(*chosen[0], "sign", "search", 250)
+        yield Judged(*chosen[0], "sign", "search", 50)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(power, "judge_all", one_then_interrupt)

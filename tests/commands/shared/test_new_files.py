@@ -66,7 +66,7 @@ def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
     assert found.pop("too long a step") is Outcome.INAPPLICABLE
     assert set(found.values()) == {Outcome.HOLDS}
     # On clients of one curvature the bound is tight; at 1/L it is zero, and the truth rounding.
-    found = falsify(theorem, 300)
+    found = falsify(theorem, 100)
     assert found.witness is None
     assert found.best_ratio <= 1 + 1e-6
     path.write_text(path.read_text().replace("/ (N * mu)", "/ (4 * N * mu)"))

@@ -97,7 +97,9 @@ def f3ast(rounds: Rounds) -> None:
 
 def _marked(who: list[int], n: int) -> FloatArray:
     """Return 1 for those listed and 0 for the others."""
-    return np.asarray(np.isin(np.arange(n), who), dtype=np.float64)
+    marks = np.zeros(n)
+    marks[who] = 1.0
+    return marks
 
 
 def _smoothed(
@@ -108,7 +110,7 @@ def _smoothed(
     share = 1 - beta if rounds.has("smoothing swapped") else beta
     fresh = (1 - share) * rate + share * mark
     if rounds.has("absent keep"):
-        return np.where(np.isin(np.arange(rounds.n), who), fresh, rate)
+        return np.where(_marked(who, rounds.n) > 0, fresh, rate)
     return fresh
 
 

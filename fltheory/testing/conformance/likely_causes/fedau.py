@@ -56,7 +56,7 @@ def fedau(rounds: Rounds) -> None:
     age, joined = np.zeros(n), np.zeros(n)
     late = np.ones(n)
     for t, who in enumerate(rounds.present(), start=1):
-        before = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
+        means = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
         if who or not rounds.has("empty keeps"):
             age = age + 1
         ending = who
@@ -65,8 +65,9 @@ def fedau(rounds: Rounds) -> None:
             age[joined == 0] = 0
         joined[who] += 1
         _end_intervals(rounds, ending, intervals, age, cutoff, largest)
-        after = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
-        omega = np.array(after if rounds.has("omega of now") else before)
+        if rounds.has("omega of now"):
+            means = [_omega(rounds, one, age[k], first) for k, one in enumerate(intervals)]
+        omega = np.array(means)
         if rounds.has("omega over t"):
             omega = np.where(joined > 0, t / np.maximum(joined, 1), 1.0)
         if rounds.has("omega late"):
@@ -107,7 +108,7 @@ def _omega(rounds: Rounds, ended: list[float], age: float, first: float) -> floa
         for length in ended[1:]:
             mean = (mean + length) / 2
         return mean
-    return float(np.mean(ended))
+    return sum(ended) / len(ended)
 
 
 def _omega_sum(rounds: Rounds, who: list[int], omega: FloatArray) -> FloatArray:

@@ -47,6 +47,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("law", FAULTS)
 def test_each_law_has_a_fault_that_it_alone_notices(law: str) -> None:
     report = check_algorithm(FAULTS[law], "scaffold", laws=list(FAULTS), raises=False)

@@ -29,12 +29,19 @@ def test_an_option_may_be_fixed(name: str, options: dict[str, Any]) -> None:
     assert check_algorithm(run_of(name), name, laws=RANDOM, **options).conforms
 
 
+def _nearly(name: str) -> Any:
+    """Return an implementation that is ours but for more than rounding."""
+    return lambda *given, **named: (1 + 1e-8) * run_of(name)(*given, **named)
+
+
 def test_bad_luck_on_a_trace_is_no_fault() -> None:
     # FedVARP comes to rest, so that what is left of x0 is all that a run differs in: on this
     # trace ten times what standard errors of 200 other traces say.
-    assert check_algorithm(run_of("fedvarp"), "fedvarp", seed=134, laws=["limit-uniform"]).conforms
+    run = _nearly("fedvarp")
+    assert check_algorithm(run, "fedvarp", seed=134, laws=["limit-uniform"]).conforms
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("law", RANDOM)
 def test_another_algorithms_limit_is_seen(law: str) -> None:
     def plain(*arguments: Any, **keywords: Any) -> Any:
@@ -44,6 +51,7 @@ def test_another_algorithms_limit_is_seen(law: str) -> None:
     assert [finding.outcome for finding in report.findings] == [Outcome.FAILED]
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_a_fixed_point_that_is_left_is_seen_by_its_law_alone() -> None:
     # Runs with everybody have 150 rounds, all others 400.
     def leaves(*arguments: Any, **keywords: Any) -> Any:
@@ -57,6 +65,7 @@ def test_a_fixed_point_that_is_left_is_seen_by_its_law_alone() -> None:
     assert [finding.law for finding in report.failures] == ["limit-full"]
 
 
+@pytest.mark.usefixtures("undiagnosed")
 def test_the_message_says_the_standard_error_and_what_luck_does() -> None:
     def plain(*arguments: Any, cutoff: float, **keywords: Any) -> Any:
         return run_of("fedavg")(*arguments, **keywords, weighting="uniform")
@@ -68,4 +77,4 @@ def test_the_message_says_the_standard_error_and_what_luck_does() -> None:
 
 def test_heavy_tails_are_no_fault() -> None:
     # On this trace CA-Fed's average is 8.2 standard errors away.
-    assert check_algorithm(run_of("ca-fed"), "ca-fed", seed=14, laws=["limit-uneven"]).conforms
+    assert check_algorithm(_nearly("ca-fed"), "ca-fed", seed=14, laws=["limit-uneven"]).conforms

@@ -61,6 +61,7 @@ def _with(fault: Fault) -> Callable[..., Any]:
     return run
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("law", FAULTS)
 def test_each_law_has_a_fault_that_it_alone_notices(law: str) -> None:
     report = check_algorithm(_with(FAULTS[law]), "fedavg", laws=list(FAULTS), raises=False)
@@ -71,6 +72,7 @@ def test_the_right_one_keeps_them_all() -> None:
     assert check_algorithm(_with(lambda **told: 0.0), "fedavg", laws=list(FAULTS)).conforms
 
 
+@pytest.mark.usefixtures("undiagnosed")
 @pytest.mark.parametrize("seed", range(3))
 def test_units_of_the_loss_alone_are_seen(seed: int) -> None:
     """Steps of fixed size in the loss's units: the models' units do not show them."""

@@ -67,8 +67,9 @@ def test_single_precision_is_told_where_no_slip_is() -> None:
         models = run_of("scaffold")(x0.astype(np.float32), clients, trace, **given)
         return models.astype(np.float32)
 
-    report = check_algorithm(run, "scaffold", raises=False)
-    assert report.failures[0].law == "starts-at-x0"
+    laws = ["starts-at-x0", "weights", "translation", "rotation"]
+    report = check_algorithm(run, "scaffold", laws=laws, raises=False)
+    assert [failure.law for failure in report.failures] == laws
     assert all("to single precision" in finding.hint for finding in report.failures)
 
 
