@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -244,7 +244,7 @@ class _Search:
         """Yield refutations by the exact engine, those on every path first."""
         ranked = [one.witness for one in sorted(self._candidates, key=lambda one: one.doubts)]
         sure = (witness for witness in ranked if self._on_every_path(witness))
-        for witness in (*sure, *ranked):
+        for witness in chain(sure, ranked):
             setting = witness.setting()
             outcomes = [
                 theorem.compared(setting, Sampling()).outcome
