@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -17,7 +17,12 @@ from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.engines.affine.numbers import Balls, InexactRoundError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.enclosure.enclosed import NotEnclosedError, Work, enclosed_trajectory
+from fltheory.engines.enclosure.enclosed import (
+    NotEnclosedError,
+    Work,
+    enclosed_trajectory,
+    rational_trajectory,
+)
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError, exact_setting
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import OVERFLOW, Trajectory
@@ -42,6 +47,7 @@ from fltheory.grammar.quantities import (
     Reduction,
     RoundRange,
     RoundSymbol,
+    reduced,
 )
 from fltheory.validation import FloatArray
 
@@ -51,6 +57,7 @@ _Rounds = Mapping[sp.Symbol, tuple[FloatArray, FloatArray]]
 _BITS = (128, 512)
 _MOST_ROUNDS = 5_000
 AFFORDABLE = 2e6
+_FOR_FRACTIONS = 1e5
 
 
 @dataclass(frozen=True)
@@ -200,7 +207,28 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     if trajectory.diverged_at is not None and theorem.round_symbols:
         raise NotEnclosedError("what a hypothesis says of rounds that overflow")
     left = _OfRun(theorem.quantity, theorem.round_symbols, trajectory)
-    return _sharpest(theorem, left, setting)
+    sides = _sharpest(theorem, left, setting)
+    return sides if sides.below is not None else _in_fractions(theorem, setting, sides)
+
+
+def _in_fractions(theorem: _AlongRun, setting: Setting, sides: EnclosedSides) -> EnclosedSides:
+    """Decide what balls leave open where both sides are fractions: a tie, say, 1/4 <= 1/4.
+
+    Balls of whatever precision hold both sides of a tie. Hypotheses stay as balls decide them.
+    """
+    quantity = theorem.quantity
+    if quantity.weights is not None:
+        return sides
+    try:
+        run = rational_trajectory(setting, _observed(theorem, setting), Work(_FOR_FRACTIONS))
+        with Balls(_BITS[0]).in_use():
+            values = _given_constants(theorem.constants, setting, ctx.prec)
+            bound = Evaluation(enclosed_constants(theorem, values)).of(theorem.bound)
+            truth = reduced(run[quantity.field], quantity.reduction, quantity.rounds)[0]
+            below = _at_most(exact_value("the truth", truth), bound)
+    except (NotAffineError, InexactRoundError, UndefinedError, ArithmeticError, TypeError):
+        return sides
+    return replace(sides, below=below)
 
 
 def _observed(theorem: _AlongRun, setting: Setting) -> Sequence[Observable]:
@@ -240,9 +268,9 @@ def _sharpest(claim: _Inequality, left: _LeftSide, setting: Setting) -> Enclosed
                 break
     except (NotAffineError, InexactRoundError) as error:
         raise NotEnclosedError(str(error)) from error
-    except (TypeError, ZeroDivisionError) as error:
-        # A TypeError is what NumPy makes of exact numbers where it wants floats, and a division
-        # by zero what fractions make of a float's infinity.
+    except (AttributeError, TypeError, ZeroDivisionError) as error:
+        # A TypeError, or an AttributeError, is what NumPy makes of exact numbers where it wants
+        # floats, and a division by zero what fractions make of a float's infinity.
         raise NotEnclosedError(f"a function does not take exact numbers: {error}") from error
     return sides
 
@@ -293,7 +321,13 @@ def enclosed_on(claim: WithConstants, setting: Setting, expression: sp.Expr) -> 
         try:
             given = _given_constants(claim.constants, setting, ctx.prec)
             return _value_or_nan(Evaluation(enclosed_constants(claim, given)), expression)
-        except (NotAffineError, InexactRoundError, TypeError, ZeroDivisionError) as error:
+        except (
+            NotAffineError,
+            InexactRoundError,
+            AttributeError,
+            TypeError,
+            ZeroDivisionError,
+        ) as error:
             raise NotEnclosedError(str(error)) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
@@ -65,8 +66,16 @@ def evaluate(expression: sp.Expr, values: Mapping[Any, Any]) -> FloatArray:
             "a symbol of the same name with other assumptions is another symbol"
         )
     with np.errstate(all="ignore"):
-        floats = [np.asarray(values[symbol], dtype=np.float64) for symbol in symbols]
-        return np.asarray(function(*floats), dtype=np.float64)
+        return _floats(function(*(_floats(values[symbol]) for symbol in symbols)))
+
+
+def _floats(value: Any) -> FloatArray:
+    """Return real numbers as floats: what is beyond them is infinite, what is not real NaN."""
+    try:
+        array = np.asarray(value, dtype=None if np.iscomplexobj(value) else np.float64)
+    except OverflowError:
+        return np.asarray(math.copysign(math.inf, value))
+    return np.where(array.imag == 0, array.real, np.nan) if array.dtype.kind == "c" else array
 
 
 @cached_by_content(64)
@@ -108,6 +117,8 @@ def _is_number(value: Any) -> bool:
         return False
     try:
         float(value)
+    except OverflowError:
+        return True
     except (TypeError, ValueError):
         return False
     return True

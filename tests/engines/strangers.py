@@ -1987,7 +1987,7 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "Masked": lambda u: np.ma.masked_less(u, -0.1).filled(-0.1),
     "LargestAlone": _largest_alone,
     "BytesOfFourEach": lambda u: np.frombuffer(u.astype("<f4").tobytes(), "<f4").reshape(u.shape),
-    "SixDigits": lambda u: np.array([[float(f"{v:.2g}") for v in row] for row in u]),
+    "TwoDigitsAsText": lambda u: np.array([[float(f"{v:.2g}") for v in row] for row in u]),
     "Eighths": np.vectorize(lambda v: float(Fraction(v).limit_denominator(8))),
     "Decimals": np.vectorize(lambda v: float(round(Decimal(v), 2))),
     "Square": lambda u: u * abs(u) / 1000,

@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import math
+import os
+import random
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -45,9 +47,12 @@ def of(right: str) -> list[Kind]:
 @pytest.fixture(autouse=True)
 def outside_restored() -> Iterator[None]:
     """Strangers change what belongs to all."""
-    generator, errors = np.random.get_state(), np.geterr()
+    generator, pythons, errors = np.random.get_state(), random.getstate(), np.geterr()
     np.random.seed(1)
+    random.seed(1)
     yield
+    os.environ.pop("ROUND", None)
+    random.setstate(pythons)
     np.random.set_state(generator)
     np.seterr(**errors)
 

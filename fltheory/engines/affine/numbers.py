@@ -84,11 +84,29 @@ class ExactNumber:
     def __mod__(self, other: Any) -> Any:
         return self._combined(other, rest)
 
-    def __int__(self) -> int:
-        # Towards zero, as of a float.
-        whole = floor_divided(abs(self.value), fmpq(1))
-        found = int(whole.fmpq().p if isinstance(whole, arb) else whole.p)
-        return found if self >= 0 else -found
+    def __floor__(self) -> int:
+        whole = floor_divided(self.value, fmpq(1))
+        return int(whole.fmpq().p if isinstance(whole, arb) else whole.p)
+
+    def __ceil__(self) -> int:
+        return -math.floor(-self)
+
+    def __trunc__(self) -> int:
+        return math.floor(self) if self >= 0 else math.ceil(self)
+
+    __int__ = __trunc__
+
+    def __round__(self, digits: int | None = None) -> int:
+        if digits is not None:
+            raise InexactRoundError(f"round() to {digits} digits is not known for exact numbers")
+        down = math.floor(self)
+        # Halves go to the even one, as Python's do.
+        up = self - down > fmpq(1, 2) or (down % 2 == 1 and self - down == fmpq(1, 2))
+        return down + int(up)
+
+    def rint(self) -> ExactNumber:
+        """Return the nearest whole number, as NumPy asks for it."""
+        return type(self)(fmpq(round(self)))
 
     def __pow__(self, exponent: Any) -> Any:
         return type(self)(whole_power(self.value, operator.index(exponent)))

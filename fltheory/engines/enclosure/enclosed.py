@@ -813,9 +813,11 @@ def enclosed_limits(
     return {name: ExactNumber(value) for name, value in zip(FIELDS, found, strict=True)}
 
 
-def rational_trajectory(setting: Setting, observe: Sequence[Observable] = ()) -> Trajectory:
+def rational_trajectory(
+    setting: Setting, observe: Sequence[Observable] = (), work: Work | None = None
+) -> Trajectory:
     """Return expected errors in arrays of fractions; their digits grow by the round."""
-    values = ExactRun(setting, RATIONAL, observe).values()
+    values = ExactRun(setting, RATIONAL, observe, work).values()
     names = (*FIELDS, *(item.name for item in observe))
     fractions: dict[str, Any] = {}
     for place, name in enumerate(names):
