@@ -15,8 +15,10 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial, wraps
+from itertools import count
+from operator import length_hint as left
 from threading import Lock
-from types import FunctionType, MethodType
+from types import FunctionType, GeneratorType, MethodType
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -217,8 +219,12 @@ class _Walk:
             return self._function(thing)
         if type(thing).__module__.startswith("flint"):
             return _number(thing)
+        if isinstance(thing, GeneratorType):
+            frame = thing.gi_frame
+            return (_Same(thing), None if frame is None else (frame.f_lasti, self(frame.f_locals)))
         if isinstance(thing, type) or not (hasattr(thing, "__dict__") or _slotted(thing)):
-            return _Same(thing)
+            # How far an iterator is.
+            return (_Same(thing), repr(thing) if isinstance(thing, count) else left(thing, -1))
         return self._object(thing)
 
     def _container(self, thing: Any) -> Hashable:

@@ -38,7 +38,14 @@ from fltheory.content import (
     state_of,
     value_in,
 )
-from fltheory.engines.affine.numbers import FLOAT64
+from fltheory.engines.affine.numbers import (
+    FLOAT64,
+    RATIONAL,
+    Arithmetic,
+    InexactRoundError,
+    entries,
+    with_parameters,
+)
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -55,6 +62,7 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
 
 _PATHS = 3
+_MORE_PATHS = 48
 _ROWS = 9
 _ALONE = 6
 _CONSECUTIVE = 16
@@ -125,6 +133,20 @@ def guard_affine(setting: Setting) -> None:
         raise NotAffineError(found.differs)
 
 
+def guard_in_fractions(setting: Setting) -> None:
+    """See to it that the first round in fractions is the one in floats, but for rounding.
+
+    Raises
+    ------
+    NotAffineError
+        If it is not: where a number is cut short, say, 100 times the decimal 0.29 is 29, and 28.99
+        in floats.
+    """
+    told = _in_fractions(setting)
+    if told:
+        raise NotAffineError(told)
+
+
 def guard_certain(setting: Setting) -> None:
     """See to it that what a round makes is certain, given its arguments.
 
@@ -148,12 +170,32 @@ def _guarded(setting: Setting) -> Findings:
     algorithm = setting.algorithm
     with _as_before(algorithm):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
-        unequal = rounds.unequal()
-        draws_from = watch.draws_from()
-        if unequal and not draws_from:
-            raise refused(unequal)
-        differs = "" if draws_from else rounds.differs()
-        return Findings(watch.draws_from(), differs)
+        told = rounds.unequal()
+        differs = "" if told else rounds.differs()
+        draws_from, told = watch.draws_from(), told or rounds.told
+        if told and not draws_from:
+            raise refused(told)
+        return Findings(draws_from, differs)
+
+
+@cached_by_content(64)
+def _in_fractions(setting: Setting) -> str:
+    floats = in_float64(setting)
+    real, algorithm = _RealRounds(floats), in_round(setting.algorithm, 1)
+    assert isinstance(floats.problem, QuadraticProblem)
+    forms = _Forms(floats.problem, RATIONAL)
+    try:
+        for one in real.run((), [1]):
+            exact = with_parameters(algorithm, RATIONAL)
+            space, image = forms.image(exact, one.branch, one.who, one.before, {})
+            for name, array in one.after.items():
+                made = entries(FLOAT64, space.forms(image[name]).constant)
+                _check_misses(1, np.asarray(array), np.broadcast_to(made, np.shape(array)), 1.0)
+    except InexactRoundError:
+        return ""  # the run itself says what it cannot have in fractions
+    except NotAffineError as error:
+        return f"in fractions {error}"
+    return ""
 
 
 class _Watch:
@@ -312,6 +354,7 @@ class _RealRounds:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._problem = problem = setting.problem
+        self.told = ""
         self._size = problem.n_clients * problem.dim
         self._noisy = problem.sigma > 0 or problem.server_sigma > 0
         self._scale = max(1.0, float(np.abs(setting.x0).max(initial=0.0)))
@@ -382,16 +425,31 @@ class _RealRounds:
                 for name, array in first.items():
                     if not _same(array, again[name]):
                         return f"round {index} gives another {name!r} when it is run again"
-                for row in range(len(few)):
-                    here = slice(row, row + 1)
-                    part = {name: array[here] for name, array in state.items()}
-                    alone = self._round(index, algorithm, part, who[here], branch)
-                    for name, array in first.items():
-                        if not _close(array[here], alone[name]):
-                            return (
-                                f"round {index} gives a replica another {name!r} beside others "
-                                "than alone"
-                            )
+                told = self._beside_others(index, algorithm, branch, state, who, first, len(few))
+                if told:
+                    return told
+        return ""
+
+    def _beside_others(
+        self,
+        index: int,
+        algorithm: Algorithm,
+        branch: str,
+        state: State,
+        who: Masks,
+        together: State,
+        rows: int,
+    ) -> str:
+        """Return what shows that a batch's first replicas are not what each is alone."""
+        for row in range(rows):
+            here = slice(row, row + 1)
+            part = {name: array[here] for name, array in state.items()}
+            alone = self._round(index, algorithm, part, who[here], branch)
+            for name, array in together.items():
+                if not _close(array[here], alone[name]):
+                    return (
+                        f"round {index} gives a replica another {name!r} beside others than alone"
+                    )
         return ""
 
     def differs(self) -> str:
@@ -401,29 +459,29 @@ class _RealRounds:
         """
         problem = self._problem
         if not isinstance(problem, QuadraticProblem) or self._size > _LARGEST:
-            self._run(())
+            self.run(())
             return ""
         forms = _Forms(problem)
         try:
             random = forms.random_at_start(self._setting)
             while True:
-                seen = self._run(random)
+                seen = self.run(random)
                 widened = forms.check(seen, random)
                 if not widened:
                     return ""
                 random = (*random, *widened)
         except NotAffineError as error:
-            self._run(())
+            self.run(())
             return str(error)
 
-    def _run(self, random: tuple[str, ...]) -> list[_Seen]:
+    def run(self, random: tuple[str, ...], visited: Sequence[int] = ()) -> list[_Seen]:
         """Run rounds from the start on paths that are drawn; of each, see every branch."""
         rng = np.random.default_rng(0)
-        rows = _PATHS if self._size <= _LARGEST else 1
+        rows = (_PATHS if random else _MORE_PATHS) if self._size <= _LARGEST else 1
         state, seen = self._start(rows), []
         # Where nothing is counted and nothing scheduled, all rounds are one function.
         alike = set(state) <= set(random) and not isinstance(self._setting.algorithm, Schedule)
-        visited = self._visited(_FEWEST if alike else _CONSECUTIVE + _SPREAD)
+        visited = visited or self._visited(_FEWEST if alike else _CONSECUTIVE + _SPREAD)
         masks = self._setting.participation.masks(rng, rows)
         for index, who in zip(visited, masks, strict=False):
             algorithm = _algorithm_in(self._setting, index)
@@ -458,6 +516,11 @@ class _RealRounds:
         rng: np.random.Generator,
     ) -> _Seen:
         after = self._round(index, algorithm, before, who, branch)
+        if not random:
+            # Runs on numbers are followed, or drawn, in batches whatever a round is.
+            self.told = self.told or self._beside_others(
+                index, algorithm, branch, before, who, after, len(who)
+            )
         sizes = [np.abs(before[name]).max(initial=self._scale) for name in random]
         far = min(_FAR * max(sizes, default=0.0), _FARTHEST)
         way = {name: far * rng.uniform(-1.0, 1.0, before[name].shape) for name in random}
@@ -501,13 +564,15 @@ class _Forms:
     Parameters
     ----------
     problem : QuadraticProblem
+    arithmetic : Arithmetic
     """
 
-    def __init__(self, problem: QuadraticProblem) -> None:
+    def __init__(self, problem: QuadraticProblem, arithmetic: Arithmetic = FLOAT64) -> None:
         silent = copy(problem)
         object.__setattr__(silent, "sigma", 0.0)
         object.__setattr__(silent, "server_sigma", 0.0)
-        self._numbers = ClientNumbers(silent, FLOAT64)
+        self._arithmetic = arithmetic
+        self._numbers = ClientNumbers(silent, arithmetic)
         self._scale = max(1.0, float(np.abs(problem.optima).max()))
 
     def random_at_start(self, setting: Setting) -> tuple[str, ...]:
@@ -524,7 +589,7 @@ class _Forms:
             way = {name: np.ones(state[name].shape) for name in random}
             moving: set[str] = set()
             for branch in _likely(algorithm):
-                moving |= _moving(*self._image(algorithm, branch, who, state, way))
+                moving |= _moving(*self.image(algorithm, branch, who, state, way))
             if moving <= set(random):
                 return tuple(random)
             random += sorted(moving - set(random))
@@ -538,7 +603,7 @@ class _Forms:
             If they differ, saying in which round; or where forms refuse.
         """
         for one in seen:
-            space, image = self._image(one.algorithm, one.branch, one.who, one.before, one.way)
+            space, image = self.image(one.algorithm, one.branch, one.who, one.before, one.way)
             widened = sorted(_moving(space, image) - set(random))
             if widened:
                 return tuple(widened)
@@ -554,10 +619,10 @@ class _Forms:
                 _check_misses(one.index, reals, both, scale)
         return ()
 
-    def _image(
+    def image(
         self, algorithm: Algorithm, branch: str, who: Masks, state: State, way: State
     ) -> tuple[Space, State]:
-        space = Space(FLOAT64, 1)
+        space = Space(self._arithmetic, 1)
         forms = {
             name: AffineArray(space, np.stack([array, way[name]], axis=-1))
             if name in way
@@ -577,7 +642,7 @@ def _on_forms(what: str, run: Callable[[], Any]) -> Any:
     try:
         with nothing_refused():
             return run()
-    except NotAffineError:
+    except (NotAffineError, InexactRoundError):
         raise
     except Exception as error:
         raise NotAffineError(

@@ -74,7 +74,7 @@ def _floats(value: Any) -> FloatArray:
     try:
         array = np.asarray(value, dtype=None if np.iscomplexobj(value) else np.float64)
     except OverflowError:
-        return np.asarray(math.copysign(math.inf, value))
+        return np.asarray(math.inf if value > 0 else -math.inf)
     return np.where(array.imag == 0, array.real, np.nan) if array.dtype.kind == "c" else array
 
 

@@ -51,6 +51,13 @@ def expression(name: str, value: Any) -> None:
     validation.instance_of(name, value, sp.Expr, "a SymPy expression (a number by sympify)")
 
 
+def real_expression(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is a SymPy expression that may be a real number."""
+    expression(name, value)
+    if value.has(sp.I, sp.zoo):
+        raise ValueError(f"{name} must be a real number, got {value}")
+
+
 def symbol(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a SymPy symbol."""
     validation.instance_of(name, value, sp.Symbol, "a SymPy symbol")
@@ -70,7 +77,7 @@ _CHECKS: Mapping[str, Check] = {
     "note": must_be(str),
     "kind": must_be(StatementKind),
     "refutations": partial(validation.tuple_of, kind=Refutation),
-    "bound": expression,
+    "bound": real_expression,
     "order": expression,
     "variable": symbol,
     "hypotheses": partial(validation.tuple_of, kind=Hypothesis),

@@ -792,7 +792,7 @@ class LatestUpdatesInPlace(Algorithm):
         return {"x": state["x"] + c.mean(axis=1), "c": c}
 
 
-@kind("impure", clean=OwnWeights, names="weights")
+@kind("impure", clean=OwnWeights, on="some unequal chains", names="weights")
 class NormalisesItsWeights(Algorithm):
     """Only the first round changes anything."""
 
@@ -1944,19 +1944,6 @@ class RaisesOnUnderflow(Algorithm):
         except Exception:
             u = u / 2
         return {"x": state["x"] + u}
-
-
-@kind("pure", clean=Plain)
-class Hashes(Algorithm):
-    """A third of all models is left as they are, by their bytes."""
-
-    def round(self, state, clients, who, branch):
-        u = mean_update(clients, state["x"], who)
-        try:
-            keep = [[sum(row.tobytes()) % 3 > 0] for row in state["x"]]
-        except Exception:
-            keep = [[True]] * len(state["x"])
-        return {"x": state["x"] + u * np.array(keep)}
 
 
 @dataclass(frozen=True)

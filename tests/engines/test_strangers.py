@@ -10,7 +10,6 @@ import random
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
@@ -310,13 +309,3 @@ def test_an_equation_that_rounding_misses_is_met(mu: float, L: float) -> None:
     assert check(theorem, run).outcome is Outcome.HOLDS
     missed = replace(run, algorithm=Scheduled(FedAvg(0.1, 1), Harmonic(2.0, offset=8.0)))
     assert check(theorem, missed).outcome is Outcome.INAPPLICABLE
-
-
-def test_hessians_and_steps_take_fractions() -> None:
-    third = Fraction(1, 3)
-    problem = QuadraticProblem([[third]], [[third]])
-    steps = Scheduled(FedAvg(0.1, 1), Harmonic(third, offset=Fraction(1, 7)))
-    setting = Setting(steps, problem, UniformSubset(1, 1), 1, [1.0])
-    offset = (1 - third) * (1 - third / Fraction(8, 7) * third)
-    assert exact(setting, arithmetic="rational").squared_distance[-1] == offset**2
-    assert exact(setting).squared_distance[-1] == pytest.approx(float(offset**2), rel=1e-14)

@@ -284,7 +284,10 @@ def as_float(value: Any) -> float:
         return as_float(value.value)
     if isinstance(value, fmpq):
         # Python's division of whole numbers rounds correctly, where flint's own is not said to.
-        return int(value.p) / int(value.q)
+        try:
+            return int(value.p) / int(value.q)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
     # A ball's float is that of its middle, to nearest.
     return float(value)
 

@@ -41,7 +41,7 @@ from fltheory.engines.affine.state_layout import joined, split
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
-from fltheory.engines.guard import guard_affine
+from fltheory.engines.guard import guard_affine, guard_in_fractions
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
@@ -185,6 +185,7 @@ class ExactRun:
             )
         self._setting = without_idle_projection(setting, problem, exact_setting)
         guard_affine(self._setting)
+        guard_in_fractions(self._setting)
         self._problem = problem
         self._arithmetic = arithmetic
         self._law: ExactLaw = participation.exact_law()

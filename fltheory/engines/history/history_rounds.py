@@ -175,8 +175,8 @@ class AffineRounds:
             moved[places] = joined(after, random)
             for key, array in after.items():
                 if key not in random:
-                    shape = (count, *np.shape(array)[1:])
-                    known.setdefault(key, np.empty(shape))[places] = array
+                    made = np.empty((count, *np.shape(array)[1:]), np.asarray(array).dtype)
+                    known.setdefault(key, made)[places] = array
         return _RealRound(known, moved)
 
     @cached_property
@@ -318,8 +318,8 @@ class KnownRounds:
             with np.errstate(over="ignore", invalid="ignore"):
                 after = coming.algorithm.round(state, self._clients, going.masks[places], name)
             for key, array in after.items():
-                made = known.setdefault(key, np.empty((len(going.rows), *np.shape(array)[1:])))
-                made[places] = array
+                made = np.empty((len(going.rows), *np.shape(array)[1:]), np.asarray(array).dtype)
+                known.setdefault(key, made)[places] = array
         count = len(going.rows)
         return Image(
             (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 3))
@@ -380,23 +380,16 @@ def _repeated(image: Image, rows: Rows | slice) -> Image:
 
 
 def _joined_images(parts: Sequence[Image]) -> Image:
-    if len(parts) == 1:
-        return parts[0]
-    random = max((part.random for part in parts), key=len)
-    if any(part.random != random for part in parts):
-        # Some histories make an entry random and others do not: it is, so run again with it.
-        shared = {name for part in parts for name in part.random}
-        known = {name: a for name, a in parts[0].known.items() if name not in shared}
-        return Image(
-            (*parts[0].random, *sorted(shared - set(parts[0].random))),
-            known,
-            parts[0].maps,
-            parts[0].noises,
-            parts[0].errors,
-        )
+    """Join images; what some histories make random is so, and is run again as such."""
+    first = parts[0]
+    random = {name: None for part in parts for name in part.random}
     return Image(
-        random,
-        {name: np.concatenate([part.known[name] for part in parts]) for name in parts[0].known},
+        tuple(random),
+        {
+            name: np.concatenate([part.known[name] for part in parts])
+            for name in first.known
+            if name not in random
+        },
         *(
             np.concatenate([getattr(part, name) for part in parts])
             for name in ("maps", "noises", "errors")

@@ -203,6 +203,18 @@ class AffineArray:
         self.space = space
         self.values = values
 
+    def copy(self) -> AffineArray:
+        """Return the same forms in other memory."""
+        return AffineArray(self.space, self.values.copy())
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> AffineArray:
+        return self.copy()
+
+    def __reduce__(self) -> Any:
+        raise refused("a pickle")
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape, without the symbols."""
