@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib.util
+import io
 import re
 import warnings
 from collections.abc import Iterable
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,10 +21,15 @@ import pytest
 pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 
+import matplotlib.pyplot as plt
 import nbformat
+
+from tests.drawn import a_tenth
 
 FOLDER = Path(__file__).parent.parent / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+IN_A_KERNEL = a_tenth(NOTEBOOKS, name=attrgetter("stem"))
+IN_THIS_PROCESS = [case.values[0] for case in IN_A_KERNEL if case.marks]
 LARGEST_IMAGE = 150_000
 BASE64_OVERHEAD = 4 / 3
 
@@ -71,7 +80,33 @@ def test_there_is_one_to_start_with_and_one_a_paper() -> None:
         assert word in names
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def put_out_here(code: str, namespace: dict[str, Any]) -> str:
+    """Return what a cell puts out as text if it is run in this process."""
+    tree = ast.parse(code.replace("%matplotlib inline", ""))
+    last = tree.body[-1] if tree.body else None
+    shown = tree.body.pop() if isinstance(last, ast.Expr) and not code.endswith(";") else None
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        exec(compile(tree, "<cell>", "exec"), namespace)
+        if isinstance(shown, ast.Expr):
+            value = eval(compile(ast.Expression(shown.value), "<cell>", "eval"), namespace)
+            print(repr(value) if value is not None else "", end="")
+        for number in plt.get_fignums():
+            print(repr(plt.figure(number)), end="")
+            plt.close(number)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("path", IN_THIS_PROCESS, ids=attrgetter("stem"))
+def test_the_code_puts_out_what_is_kept(path: Path) -> None:
+    """A kernel takes seconds to start and imports everything anew: one is drawn that has one."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            assert put_out_here(cell.source, namespace) == "".join(_joined(cell.outputs))
+
+
+@pytest.mark.parametrize("path", IN_A_KERNEL, ids=attrgetter("stem"))
 def test_a_fresh_run_puts_out_what_is_kept(path: Path) -> None:
     kept = nbformat.read(path, as_version=4)
     with warnings.catch_warnings():
@@ -82,7 +117,7 @@ def test_a_fresh_run_puts_out_what_is_kept(path: Path) -> None:
     assert len(images(fresh)) == len(images(kept)) >= 2
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=attrgetter("stem"))
 def test_outputs_are_kept_small_and_say_nothing_of_the_machine(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     assert all(len(image) < BASE64_OVERHEAD * LARGEST_IMAGE for image in images(notebook))

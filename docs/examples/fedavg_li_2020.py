@@ -85,7 +85,7 @@ FAMILY = Family(
     make,
     (
         Parameter("condition", 1, 100, 4, "kappa, with L = 1"),
-        Parameter("steps", 1, 100, 30, "SGD steps, T - 1", whole=True),
+        Parameter("steps", 1, 50, 10, "SGD steps, T - 1", whole=True),
         Parameter("local_steps", 1, 20, 5, "E", whole=True),
         Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
         Parameter("sigma", 0, 10, 0, "noise of the gradients", logarithmic=False),

@@ -203,6 +203,7 @@ def enclosed_along(theorem: _AlongRun, setting: Setting, most: float = AFFORDABL
     NotEnclosedError
         Where something in them cannot be enclosed; the message says what.
     """
+    enclosed_on(theorem, setting, theorem.bound)  # where it cannot be, a run would be in vain
     trajectory = affordable_trajectory(setting, _observed(theorem, setting), most)
     if trajectory.diverged_at is not None and theorem.round_symbols:
         raise NotEnclosedError("what a hypothesis says of rounds that overflow")

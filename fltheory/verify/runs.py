@@ -111,8 +111,8 @@ def check_regimes(
     statements = tuple(statements)
     validation.tuple_of("statements", statements, Statement)
     pairs = [(statement, name) for statement in statements for name in statement.regimes]
-    _check_quantities(statements, len(pairs), progress)
     sampling = Sampling(replicas, seed, family_error_probability / max(1, len(pairs)))
+    _check_quantities(statements, len(pairs), progress)
     cells: dict[CellKey, Cell] = {}
     if processes == 1 and executor is None:
         for statement, name in shared_settings_together(pairs):

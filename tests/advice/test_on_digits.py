@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +14,32 @@ from fltheory.advice.on_digits import to_compare, train_on_digits
 from fltheory.logs import AvailabilityLog, write_log
 
 
-def advice_on(chances: list[float], rounds: int = 60) -> Advice:
-    there = np.random.default_rng(0).random((rounds, len(chances))) < chances
+def advice_on(chances: list[float]) -> Advice:
+    there = np.random.default_rng(0).random((40, len(chances))) < chances
     return advise(AvailabilityLog.from_masks(there))
 
 
-def test_the_two_best_and_fedavg_are_compared() -> None:
-    found = advice_on([0.9, 0.5, 0.2])
-    compared = to_compare(found)
+@pytest.fixture(scope="module")
+def of_three() -> Advice:
+    return advice_on([0.9, 0.5, 0.2])
+
+
+@pytest.fixture(scope="module")
+def with_one_never_there() -> Advice:
+    return advice_on([0.9] * 6 + [0.05] * 3 + [0.0])
+
+
+def test_the_two_best_and_fedavg_are_compared(of_three: Advice) -> None:
+    compared = to_compare(of_three)
     assert len(set(compared)) == 3
     assert compared[-1].name == "fedavg"
-    assert {found.best, found.fallback} <= set(compared)
+    assert {of_three.best, of_three.fallback} <= set(compared)
 
 
-def test_with_clients_never_there_nobody_divides_by_availability() -> None:
-    compared = to_compare(advice_on([0.9, 0.5, 0.2, 0.0]))
+def test_with_clients_never_there_nobody_divides_by_availability(
+    with_one_never_there: Advice,
+) -> None:
+    compared = to_compare(with_one_never_there)
     assert {one.name for one in compared} <= {
         "fedavg",
         "fedau",
@@ -37,9 +50,9 @@ def test_with_clients_never_there_nobody_divides_by_availability() -> None:
     }
 
 
-def test_digits_lose_what_rare_clients_have(tmp_path: Path) -> None:
+def test_digits_lose_what_rare_clients_have(with_one_never_there: Advice, tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    found = advice_on([0.9] * 6 + [0.05] * 3 + [0.0], rounds=40)
+    found = with_one_never_there
     write_log(tmp_path / "log.csv", found.population.log)
     trained = train_on_digits(found, tmp_path / "log.csv")
     assert [one.advice for one in trained] == list(to_compare(found))
@@ -50,9 +63,9 @@ def test_digits_lose_what_rare_clients_have(tmp_path: Path) -> None:
     assert trained[-1].lost.mean() > trained[0].lost.mean()
 
 
-def test_more_clients_than_images_are_refused(tmp_path: Path) -> None:
+def test_more_clients_than_images_are_refused(of_three: Advice, tmp_path: Path) -> None:
+    found = replace(of_three, population=copy(of_three.population))
     log = AvailabilityLog.from_masks(np.ones((2, 701)))
-    found = advice_on([0.9, 0.5])
     object.__setattr__(found.population, "log", log)
     with pytest.raises(ValueError, match="at most 700 clients"):
         train_on_digits(found, tmp_path / "log.csv")

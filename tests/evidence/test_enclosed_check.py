@@ -158,3 +158,16 @@ def test_what_overflows_is_above_moderate_bounds(bound: int, below: bool | None)
     assert sides is not None
     assert math.isinf(sides.truth)
     assert sides.below is below
+
+
+def test_a_constant_that_was_rounded_costs_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: object) -> None:
+        raise AssertionError("no run can be enclosed beside a rounded bound")
+
+    monkeypatch.setattr("fltheory.evidence.enclosed_check.affordable_trajectory", run)
+
+    def rounded(setting: Setting) -> dict[sp.Symbol, Any]:
+        return {**safari_constants(setting), eta_s: float(setting.algorithm.assist_lr) * 0.5}
+
+    verdict = check(replace(THEOREM, constants=rounded), _setting())
+    assert verdict.evidence.grade is Grade.FLOAT64

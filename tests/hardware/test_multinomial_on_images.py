@@ -66,7 +66,7 @@ def test_mnist():
     if not folder.is_dir():
         pytest.skip(f"no files of mnist in {folder}: FLTHEORY_DATA names the folder of data sets")
     test = datasets.mnist(folder).test
-    few = Labelled(test.images[:3000], test.labels[:3000])
+    few = Labelled(test.images[:1000], test.labels[:1000])
     it = dealt(few, 1e-2)
     assert it.dim == 7850
     assert it.optimum.distance <= 1e-8

@@ -45,21 +45,21 @@ def test_a_bound_without_its_start_is_found_false() -> None:
 
 def test_a_weaker_statement_is_not_called_false() -> None:
     """Halving -etabar makes (1 - etabar)^R larger, so the bound weaker than a true one."""
-    found = judged(key_of("bound: -etabar / 2, in 1 - etabar"), Plan(budget=500))
+    found = judged(key_of("bound: -etabar / 2, in 1 - etabar"), Plan(budget=100))
     assert not found.is_false
     assert not found.is_found
-    assert found.settings_tried == 500
+    assert found.settings_tried == 100
 
 
 def test_what_the_search_misses_may_fall_to_a_regime() -> None:
-    found = judged(key_of("few clients' rounds: 4*G_4*q/mu / 100"), Plan(budget=250))
+    found = judged(key_of("few clients' rounds: 4*G_4*q/mu / 100"), Plan(budget=60))
     assert found.is_false
     assert not found.is_found
     assert found.refuted_by.startswith("regime ")
 
 
 def test_in_parallel_and_resumed_it_judges_the_same() -> None:
-    plan = Plan(budget=250, every=60)
+    plan = Plan(budget=60, every=60)
     chosen = keys(mutated_theorems(), plan)
     calls: list[tuple[int, int, str]] = []
     alone = list(judge_all(chosen, plan, processes=1, progress=lambda *call: calls.append(call)))

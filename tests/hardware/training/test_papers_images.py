@@ -28,6 +28,7 @@ def needs(name: str) -> None:
         pytest.skip(f"needs the images in {name} of the folder that {DATA_FOLDER} names")
 
 
+@pytest.mark.soundness
 def test_a_missing_class_costs_its_share_on_mnist(tmp_path: Path) -> None:
     """p = 1: with four classes never seen, nobody can pass what is left of the test images."""
     needs("mnist")
@@ -59,6 +60,7 @@ def test_what_is_left_of_mnist_where_clients_never_take_part() -> None:
     np.testing.assert_allclose([min(shares), max(shares)], [58.25, 60.20], rtol=0, atol=0.005)
 
 
+@pytest.mark.soundness
 def test_cifar_10_from_end_to_end(tmp_path: Path) -> None:
     needs("cifar10")
     table = read_experiment(
