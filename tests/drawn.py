@@ -1,0 +1,24 @@
+"""What stays in ``make test`` of cases that run as a whole in ``make soundness``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from zlib import crc32
+
+import pytest
+
+T = TypeVar("T")
+
+
+def a_tenth(cases: Iterable[T], *, name: Callable[[T], str] = str, of: int = 10) -> list[Any]:
+    """Return parameters of a test, all but one in ten of them marked ``soundness``.
+
+    Which ones stay is told by a hash of their names, so that a new case moves hardly any.
+    """
+    cases = list(cases)
+    ranked = sorted(cases, key=lambda case: crc32(name(case).encode()))
+    kept = {name(case) for case in ranked[: math.ceil(len(cases) / of)]}
+    marks = {True: (), False: (pytest.mark.soundness,)}
+    return [pytest.param(case, marks=marks[name(case) in kept]) for case in cases]
