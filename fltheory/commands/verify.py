@@ -73,6 +73,9 @@ def command(
         int | None, typer.Option(help="Sample size where sampled: 2000, or 20 runs with --on.")
     ] = None,
     seed: Seed = 0,
+    durations: Annotated[
+        int | None, typer.Option(min=1, help="Say which cells took most processor time, so many.")
+    ] = None,
     on: Annotated[
         Path | None,
         typer.Option(help="Check on the runs of an experiment (TOML), constants measured."),
@@ -83,27 +86,19 @@ def command(
 ) -> None:
     """Check theorems over their regimes; exit status 1 where one departs from its record."""
     if on is not None:
-        if any((json, csv, html, baseline, record, fail_on, witnesses)):
+        if any((json, csv, html, baseline, record, fail_on, witnesses, durations)):
             raise ValueError(
-                "what is written, reported, compared or failed on must be left out with --on"
+                "what is written, reported, timed, compared or failed on must be left out with --on"
             )
         runs = _RUNS_OF_AN_EXPERIMENT if replicas is None else replicas
         _verify_on(on, registered_in(reading, theorems or ["sa-fl/5"]), runs, seed, data)
         return
     _check_partners(data, witnesses, html)
     replicas = _REPLICAS if replicas is None else replicas
-    from fltheory.report import summary
     from fltheory.report.files.made_by import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
     from fltheory.report.html.html_report import certificates_in, kept_in
-    from fltheory.report.terminal.verdict_table import (
-        reasons,
-        verdict_table,
-        what_is_refuted,
-        why_no_bound,
-        why_not_exact,
-    )
-    from fltheory.verify import Outcome, check_regimes
+    from fltheory.verify import check_regimes
 
     _check_record(baseline, record, fail_on or ())
     outputs = VerdictOutputs(json, csv, html)
@@ -126,6 +121,31 @@ def command(
         made_by = MadeBy(seed, replicas)
         outputs.write(statements, cells, certificates, made_by, kept=kept, progress=advance)
     console = table_console()
+    _report(console, statements, cells, durations)
+    for path in outputs.files.values():
+        tell_written(path)
+    if baseline and record:
+        _record(baseline, cells, recorded)
+        console.print(f"recorded in {baseline}")
+    changed = bool(baseline) and not record and _report_changes(console, cells, recorded)
+    if _fails(cells, changed, fail_on or [FailOn.CHANGED]):
+        raise typer.Exit(1)
+
+
+def _report(
+    console: Console, statements: Sequence[Statement], cells: Sequence[Cell], durations: int | None
+) -> None:
+    from fltheory.report import summary
+    from fltheory.report.terminal.verdict_table import (
+        dearest,
+        reasons,
+        verdict_table,
+        what_is_refuted,
+        why_no_bound,
+        why_not_exact,
+    )
+    from fltheory.verify import Outcome
+
     console.print(verdict_table(cells))
     console.print(summary(cells))
     refuted = {cell.key[:2] for cell in cells if cell.verdict.outcome is Outcome.REFUTED}
@@ -136,14 +156,8 @@ def command(
         *reasons(statements, cells),
     ):
         console.print(line, soft_wrap=True, markup=False)
-    for path in outputs.files.values():
-        tell_written(path)
-    if baseline and record:
-        _record(baseline, cells, recorded)
-        console.print(f"recorded in {baseline}")
-    changed = bool(baseline) and not record and _report_changes(console, cells, recorded)
-    if _fails(cells, changed, fail_on or [FailOn.CHANGED]):
-        raise typer.Exit(1)
+    if durations:
+        console.print(dearest(cells, durations))
 
 
 def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from time import process_time
 from typing import TypeAlias
 
 from fltheory import validation
@@ -40,6 +41,8 @@ class Cell:
         What kind of sentence of its paper the statement is.
     faults : tuple of Refutation
         Why it is refuted, where it is: the statement's known faults that this regime shows.
+    seconds : float
+        Processor time that it took; what several cells share counts for the first of them.
     """
 
     regime: str
@@ -47,6 +50,7 @@ class Cell:
     curve: BoundCurve | None = None
     kind: StatementKind = StatementKind.THEOREM
     faults: tuple[Refutation, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def key(self) -> CellKey:
@@ -150,7 +154,9 @@ def check_regime(statement: Statement, name: str, sampling: Sampling) -> Cell:
     """Check a statement in one of its regimes, with as much sampling as that asks for."""
     regime = statement.regimes[name]
     drawn = replace(sampling, replicas=sampling.replicas * regime.effort)
-    return cell_of(statement, name, *statement.verdict_and_curve(regime.setting, drawn))
+    begun = process_time()
+    cell = cell_of(statement, name, *statement.verdict_and_curve(regime.setting, drawn))
+    return replace(cell, seconds=process_time() - begun)
 
 
 def cell_of(

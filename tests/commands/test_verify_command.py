@@ -9,8 +9,9 @@ import pytest
 
 import fltheory.verify
 from fltheory import theorems
+from fltheory.long_work import parallel
 from fltheory.theorems import registry
-from fltheory.verify import check
+from fltheory.verify import check, runs
 from tests.fewer_regimes import with_regimes
 
 
@@ -29,6 +30,23 @@ def test_verify_writes_the_table_and_the_file(fltheory_command, two_quick_cells,
     assert "2 cells: 1 HOLDS, 1 INAPPLICABLE" in out
     cells = json.loads(path.read_text())["cells"]
     assert [cell["outcome"] for cell in cells] == ["HOLDS", "INAPPLICABLE"]
+
+
+def test_the_dearest_cells_are_told(fltheory_command, two_quick_cells, monkeypatch) -> None:
+    """A clock that takes 3 s for the first cell, and 1 s for the second."""
+    monkeypatch.setattr(runs, "process_time", iter([0.0, 3.0, 3.0, 4.0]).__next__)
+    monkeypatch.setattr(parallel, "processors", lambda: 1)
+    status, out, _ = fltheory_command("verify", "--durations", "2")
+    assert status == 0
+    assert "Processor time: 4.0 s for 2 cells" in out
+    rows = [line.split("│")[1:-1] for line in out.splitlines() if "%" in line]
+    assert [[part.strip() for part in row] for row in rows] == [
+        ["3.00", "75.0%", "exact", "sa-fl/5", "derived", "i.i.d."],
+        ["1.00", "25.0%", "exact", "sa-fl/5", "derived", "biased minority excluded"],
+    ]
+    monkeypatch.setattr(runs, "process_time", iter([0.0, 1.0, 1.0, 4.0]).__next__)
+    _, out, _ = fltheory_command("verify", "--durations", "1")
+    assert [line.split("│")[1].strip() for line in out.splitlines() if "%" in line] == ["3.00"]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_reads_experiment_files_of_the_repository():
         (["--on", "none.toml"], "file must be an existing file, got 'none.toml'"),
         (
             ["--on", "{file}", "--json", "x.json"],
-            "what is written, reported, compared or failed on must be left out with --on",
+            "what is written, reported, timed, compared or failed on must be left out with --on",
         ),
         (["--on", "{file}", "--replicas", "1"], "replicas must be a whole number of at least 2"),
         (["sa-fl/4", "--on", "{file}"], "theorems must be ones whose quantities are measured"),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from flint import arb, arb_mat, ctx, fmpq_mat
@@ -61,6 +61,7 @@ _READ_TOGETHER = 256
 _MOST_SQUARINGS = 20
 
 T = TypeVar("T")
+_Counts: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
 class NotEnclosedError(NotAffineError):
@@ -118,21 +119,26 @@ class Work:
         return 10 + 2 * following + entries * max(1.0, bits / 128)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Row:
-    """A history: a state of the participants' chain, and what the algorithm has counted."""
+    """A history: a state of the participants' chain, and what the algorithm has counted.
+
+    A run has one object for each, so that to look one up is to compare no fractions.
+    """
 
     place: int
-    known: tuple[tuple[Any, ...], ...]
+    counts: _Counts
+    known: Mapping[str, Entries]
 
 
 @dataclass(frozen=True, eq=False)
 class _Continued:
-    """What part of a history becomes: ``chance (T M T' + w N)`` of each that may follow."""
+    """What part of a history becomes: ``share chance (T M T' + w N)`` of each that may follow."""
 
     map: Any
     noise: Any
-    ahead: tuple[tuple[Any, _Row], ...]
+    share: Any
+    ahead: Sequence[tuple[Any, _Row]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +149,7 @@ class _Image:
     offset: Entries
     noise: Entries
     known: Mapping[str, Entries]
-    counts: tuple[tuple[Any, ...], ...]
+    counts: _Counts
     chance: Fraction
 
 
@@ -190,7 +196,6 @@ class ExactRun:
         self._arithmetic = arithmetic
         self._law: ExactLaw = participation.exact_law()
         self._observe = observe
-        self._held_following: dict[int, list[tuple[int, Any]]] = {}
         self._read_with(arithmetic)
 
     def _read_with(self, reading: Arithmetic, random: tuple[str, ...] = ("x",)) -> None:
@@ -199,7 +204,8 @@ class ExactRun:
         self._numbers = ClientNumbers(self._problem, reading)
         self._algorithm = with_parameters(self._setting.algorithm, reading)
         self._fractional = with_parameters(self._setting.algorithm, RATIONAL)
-        self._known: dict[_Row, Mapping[str, Entries]] = {}
+        self._rows: dict[tuple[int, _Counts], _Row] = {}
+        self._held_ahead: dict[tuple[int, _Counts], list[tuple[Any, _Row]]] = {}
         self._continued: dict[tuple[int, _Row], list[_Continued]] = {}
         self._rounds: dict[int, tuple[Any, Algorithm, Algorithm]] = {}
         self._held_forms: dict[int, Any] = {}
@@ -220,14 +226,13 @@ class ExactRun:
     def floats(self) -> tuple[FloatArray, FloatArray] | None:
         """Return floats near the values, and how far off they may be; None if that is not known.
 
-        Sums over many rounds are made in floats where bounds on their rounding are small enough.
+        Sums over many rounds are made in floats where bounds on their rounding are small enough,
+        and in balls where they are not: where an observable changes its sign, say.
         """
         found, powers = self._until_read(self._run)
         parts = [_as_floats(found)]
         if powers is not None:
-            summed = powers.floats()
-            sharp = summed is not None and _is_sharp(*summed)
-            parts.append(summed if sharp else _as_floats(powers.balls()))
+            parts.append(powers.sharpened())
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
@@ -296,17 +301,16 @@ class ExactRun:
         flat = space.namespace.concat([start[n].reshape(1, -1) for n in self._random], axis=1)
         vector = np.append(flat.constant[0] - self._origin(flat.shape[1]), self._one)
         known = {n: array.constant for n, array in start.items() if n not in self._random}
+        counts = _counts(known)
         column = _matrix(self._arithmetic, vector[:, None])
         square = column * column.transpose()
         return {
-            self._row(place, known): square * self._number(chance)
+            self._row(place, counts, known): square * self._number(chance)
             for place, chance in self._law.initial
         }
 
-    def _row(self, place: int, known: Mapping[str, Entries]) -> _Row:
-        row = _Row(place, _counts(known))
-        self._known.setdefault(row, known)
-        return row
+    def _row(self, place: int, counts: _Counts, known: Mapping[str, Entries]) -> _Row:
+        return self._rows.setdefault((place, counts), _Row(place, counts, known))
 
     @property
     def _one(self) -> Any:
@@ -328,6 +332,7 @@ class ExactRun:
             self._work.spend(self._cost(size, continued[row]))
             for part in continued[row]:
                 image = part.map * moments * part.map.transpose() + part.noise * weight
+                image = image * part.share
                 for chance, ahead in part.ahead:
                     share = image * chance
                     after[ahead] = after[ahead] + share if ahead in after else share
@@ -384,39 +389,37 @@ class ExactRun:
         """Yield what a history becomes, participants with the same slope and counts together."""
         groups: dict[tuple[Any, ...], list[_Image]] = {}
         for image in images:
-            key = image.counts, tuple(map(identity_of, image.slope.flat))
-            groups.setdefault(key, []).append(image)
-        for (counts, _), members in groups.items():
+            slope = tuple(map(identity_of, image.slope.flat)) if len(images) > 1 else ()
+            groups.setdefault((image.counts, slope), []).append(image)
+        for members in groups.values():
             weight = sum((image.chance for image in members), Fraction(0))
-            share = self._number(weight)
-            ahead = []
-            for place, chance in self._following(row.place):
-                after = _Row(place, counts)
-                self._known.setdefault(after, members[0].known)
-                ahead.append((share * chance, after))
-            yield _Continued(*self._joined(members, weight), tuple(ahead))
+            ahead = self._ahead(row.place, members[0])
+            yield _Continued(*self._joined(members, weight), self._number(weight), ahead)
 
-    def _following(self, place: int) -> list[tuple[int, Any]]:
-        """Return the states that may follow one, with their probabilities."""
-        if place not in self._held_following:
-            following = self._law.following(place)
-            self._held_following[place] = [(to, self._number(chance)) for to, chance in following]
-        return self._held_following[place]
+    def _ahead(self, place: int, image: _Image) -> Sequence[tuple[Any, _Row]]:
+        """Return the histories that may follow a state with an image's counts, and how likely."""
+        key = place, image.counts
+        if key not in self._held_ahead:
+            self._held_ahead[key] = [
+                (self._number(chance), self._row(to, image.counts, image.known))
+                for to, chance in self._law.following(place)
+            ]
+        return self._held_ahead[key]
 
     def _joined(self, members: Sequence[_Image], weight: Fraction) -> tuple[Any, Any]:
         """Return one map, and the noise that offsets make that differ, for sets of one slope."""
-        shares = [self._reading.entry(image.chance / weight) for image in members]
-        slope = members[0].slope
+        slope, mean, spread = members[0].slope, members[0].offset, members[0].noise
         size = len(slope)
         zero = self._reading.entry(0)
-        mean = sum(
-            (p * image.offset for p, image in zip(shares, members, strict=True)),
-            np.full(size, zero),
-        )
+        if len(members) > 1:
+            shares = [self._reading.entry(image.chance / weight) for image in members]
+            mean = sum(p * image.offset for p, image in zip(shares, members, strict=True))
+            spread = np.full((size, size), zero)
+            for p, image in zip(shares, members, strict=True):
+                apart = image.offset - mean
+                spread += p * (image.noise + apart[:, None] * apart[None, :])
         noise = np.full((size + 1, size + 1), zero)
-        for p, image in zip(shares, members, strict=True):
-            apart = image.offset - mean
-            noise[:size, :size] += p * (image.noise + apart[:, None] * apart[None, :])
+        noise[:size, :size] = spread
         whole = np.full((size + 1, size + 1), zero)
         whole[:size, :size], whole[:size, size] = slope, mean
         whole[size, size] = self._one
@@ -437,9 +440,9 @@ class ExactRun:
         vectors = np.concatenate([origin[:, None], identity], axis=1)
         state: dict[str, Any] = {
             name: AffineArray(
-                space, np.concatenate([self._known[row][name] for row, _, _ in drawn])[..., None]
+                space, np.concatenate([row.known[name] for row, _, _ in drawn])[..., None]
             )
-            for name in self._known[rows[0]]
+            for name in rows[0].known
         }
         state |= split(AffineArray(space, np.tile(vectors, (count, 1, 1))), self._shapes)
         after = algorithm.round(state, FormClients(self._numbers, space), masks, branch)
@@ -447,7 +450,7 @@ class ExactRun:
         widened = [n for n in lifted if n not in self._random and not lifted[n].is_constant]
         if widened:
             raise _WidenedError((*self._random, *sorted(widened)))
-        if self._known[rows[0]] and self._reading is not RATIONAL:
+        if rows[0].known and self._reading is not RATIONAL:
             raise _CountingError
         image = joined(lifted, self._random)
         slopes, noises = image.linear(width), noise_covariance(image)
@@ -532,7 +535,7 @@ class ExactRun:
             waiting = []
             for row, after in ahead:
                 if after not in found:
-                    if after.known != row.known or len(found) >= 64:
+                    if after.counts != row.counts or len(found) >= 64:
                         return None
                     found.append(after)
                     waiting.append(after)
@@ -633,7 +636,7 @@ def _branches(algorithm: Algorithm) -> list[tuple[str, Fraction]]:
     return [(name, chance / total) for name, chance in named if chance > 0]
 
 
-def _counts(known: Mapping[str, Entries]) -> tuple[tuple[Any, ...], ...]:
+def _counts(known: Mapping[str, Entries]) -> _Counts:
     """Return counts as a key: no two histories are merged that differ."""
     return tuple((name, *map(identity_of, known[name].flat)) for name in sorted(known))
 
@@ -691,9 +694,14 @@ class _Powers:
 
     @classmethod
     def of(cls, transition: Any, start: Any, functional: Any, rounds: int) -> _Powers:
-        """Take some root of R small steps on the left, and as many large ones on the right."""
-        stride = max(1, math.isqrt(rounds))
-        lines, large = functional, _power(transition, stride)
+        """Take about the root of R small steps on the left, and as many large ones on the right.
+
+        A power of two, which takes the fewest products of matrices.
+        """
+        squarings = math.isqrt(rounds).bit_length() - 1
+        stride, lines, large = 1 << squarings, functional, transition
+        for _ in range(squarings):
+            large = large * large
         left = []
         for _ in range(stride):
             left += lines.entries()
@@ -706,12 +714,38 @@ class _Powers:
         columns = arb_mat([list(line) for line in zip(*right, strict=True)])
         return cls(arb_mat(stride * count, size, left), columns, count, rounds)
 
+    @property
+    def stride(self) -> int:
+        """The rounds k of a large step."""
+        return int(self.small.nrows()) // self.count
+
     def balls(self) -> Entries:
         """Return the values, (R + 1, count)."""
         return self._by_round(_entries_of(self.small * self.large))
 
+    def sharpened(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return floats near the values, and how far off they may be; None if that is not known.
+
+        Summed in floats, but for large steps of which a sum is not sharp.
+        """
+        sums = self.floats()
+        if sums is None:
+            return _as_floats(self.balls())
+        blurred = np.flatnonzero(~_sharp(*sums).all(axis=1))
+        steps = np.unique(blurred // self.stride)
+        if steps.size:
+            chosen = arb_mat(_entries_of(self.large)[:, steps].tolist())
+            known = _as_floats(self._in_order(_entries_of(self.small * chosen)))
+            if known is None:
+                return None
+            rounds = (steps[:, None] * self.stride + np.arange(self.stride)).ravel()
+            within = rounds <= self.rounds
+            for every, some in zip(sums, known, strict=True):
+                every[rounds[within]] = some[within]
+        return sums
+
     def floats(self) -> tuple[FloatArray, FloatArray] | None:
-        """Return floats near the values, and how far off they may be; None near an overflow.
+        """Return the values summed in floats, and how far off they may be; None near an overflow.
 
         A sum of n products is off by at most ``n u / (1 - n u)`` of the sum of their sizes, in
         whatever order it is made, and by what underflows (Higham, 2002, section 3.1).
@@ -732,18 +766,12 @@ class _Powers:
         return self._by_round(sums), self._by_round(errors)
 
     def _by_round(self, products: NDArray[Any]) -> NDArray[Any]:
+        return np.ascontiguousarray(self._in_order(products)[: self.rounds + 1])
+
+    def _in_order(self, products: NDArray[Any]) -> NDArray[Any]:
         """Put small steps of each quantity by large steps, (k count, steps), in order of rounds."""
         by_step = products.reshape(-1, self.count, products.shape[1]).transpose(2, 0, 1)
-        return np.ascontiguousarray(by_step.reshape(-1, self.count)[: self.rounds + 1])
-
-
-def _power(matrix: Any, exponent: int) -> Any:
-    result = matrix
-    for digit in bin(exponent)[3:]:
-        result = result * result
-        if digit == "1":
-            result = result * matrix
-    return result
+        return by_step.reshape(-1, self.count)
 
 
 def _matrix(arithmetic: Arithmetic, values: Entries) -> Any:
@@ -847,7 +875,12 @@ def _as_floats(values: Entries) -> tuple[FloatArray, FloatArray] | None:
 
 
 def _is_sharp(middles: FloatArray, errors: FloatArray) -> bool:
+    return bool(_sharp(middles, errors).all())
+
+
+def _sharp(middles: FloatArray, errors: FloatArray) -> NDArray[np.bool_]:
+    """Tell which numbers are known to `RELATIVE_RADIUS` of them, tiny ones less sharply."""
     finite = np.isfinite(middles)
     size = np.abs(np.where(finite, middles, 0.0))
     floor = 1e-30 * size.max(axis=0, initial=0.0) + 1e-290
-    return bool((np.where(finite, errors, 0.0) <= RELATIVE_RADIUS * size + floor).all())
+    return np.asarray(np.where(finite, errors, 0.0) <= RELATIVE_RADIUS * size + floor)

@@ -51,6 +51,21 @@ def _row(cell: Cell) -> list[Text]:
     ]
 
 
+def dearest(cells: Sequence[Cell], count: int) -> Table:
+    """Lay out the cells that took most processor time, dearest first."""
+    total = sum(cell.seconds for cell in cells)
+    title = f"Processor time: {total:.1f} s for {len(cells)} cells"
+    table = Table(title=title, title_justify="left", expand=False)
+    for heading in ("seconds", "share"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for heading in ("evidence", "theorem", "reading", "regime"):
+        table.add_column(heading, no_wrap=True)
+    for cell in sorted(cells, key=lambda one: -one.seconds)[:count]:
+        costs = f"{cell.seconds:.2f}", f"{cell.seconds / total:.1%}"
+        table.add_row(*costs, cell.verdict.evidence.grade.name.lower(), *map(Text, cell.key))
+    return table
+
+
 def remark(verdict: Verdict) -> str:
     """Return the failed hypotheses, or what an order shows, or both sides where refuted."""
     if verdict.failed:

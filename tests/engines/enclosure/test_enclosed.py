@@ -307,13 +307,24 @@ def test_sums_near_an_overflow_are_not_made_in_floats() -> None:
     assert powers(np.array([[1e200]]), np.array([[1e100]])).floats() is None
 
 
-def test_sums_that_cancel_are_not_sharp_in_floats() -> None:
+def test_sums_that_cancel_are_made_in_balls() -> None:
     """A third less a third is zero, and floats know it to 1e-16."""
-    third = arb(1) / 3
-    sums = _Powers(arb_mat([[1, -1]]), arb_mat([[third], [third]]), 1, 0)
-    found = sums.floats()
+    with Balls(128).in_use():
+        third = arb(1) / 3
+        steps = arb_mat([[third, third, 2, third], [third, 0, third, third]])
+        # The last large step goes beyond the rounds.
+        sums = _Powers(arb_mat([[1, -1], [0, 1]]), steps, 1, 6)
+        found, sharp = sums.floats(), sums.sharpened()
     assert found is not None
+    assert sharp is not None
     assert not _is_sharp(*found)
+    assert _is_sharp(*sharp)
+    expected = [0, 1 / 3, 1 / 3, 0, 5 / 3, 1 / 3, 0]
+    assert sharp[0][:, 0].tolist() == pytest.approx(expected, rel=1e-15, abs=1e-30)
+    assert sharp[1][[0, 6], 0].max() < 1e-30
+    # What needs no balls stays as it was summed.
+    assert (sharp[0][[2, 4, 5]] == found[0][[2, 4, 5]]).all()
+    assert (sharp[1][[2, 4, 5]] == found[1][[2, 4, 5]]).all()
 
 
 def test_many_rounds_of_rotated_clients_stay_sharp() -> None:
