@@ -71,6 +71,7 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import Ball, QuadraticProblem
+from tests.drawn import in_turn
 from tests.engines import fraction_runs as runs
 from tests.engines.history.test_histories import ALGORITHMS, PROCESSES
 
@@ -126,8 +127,9 @@ def setting(name: str, who: str, rounds: int = 3, sigma: float = 0.5) -> Setting
     return Setting(LIBRARY[name], problem, WHO[who], rounds, [2.0, 1.0])
 
 
-@pytest.mark.parametrize("who", PROCESSES)
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if "grows" not in name])
+@pytest.mark.parametrize(
+    ("name", "who"), in_turn([name for name in ALGORITHMS if "grows" not in name], PROCESSES)
+)
 def test_fractions_are_those_of_every_history(name: str, who: str) -> None:
     """Equal to the last digit, and inside the balls.
 
@@ -192,8 +194,7 @@ def test_averages_of_scheduled_rounds_are_those_of_every_history(who: str, sigma
         assert abs(Fraction(float(value)) - truth) <= Fraction(float(error)) <= truth / 10**12
 
 
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("name", LIBRARY)
+@pytest.mark.parametrize(("name", "who"), in_turn(LIBRARY, WHO))
 def test_every_algorithm_is_contained(name: str, who: str) -> None:
     """Balls hold the fractions, and the float64 engines agree, for all three quantities."""
     given = setting(name, who, sigma=0.0 if name in WITHOUT_NOISE else 0.5)
