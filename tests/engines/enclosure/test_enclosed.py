@@ -245,7 +245,7 @@ def test_powers_of_one_round_are_the_rounds(
     name: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Baby and giant steps give every round that plain steps do."""
-    given = setting(name, who, rounds=40)
+    given = setting(name, who, rounds=20)
     monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 0)
     stepped = exact(given, arithmetic="enclosed")
     monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 10**6)
