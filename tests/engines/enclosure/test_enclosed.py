@@ -239,8 +239,9 @@ def _classes_in(thing: object) -> set[type]:
     return {type(thing)} | {found for part in inner for found in _classes_in(part)}
 
 
-@pytest.mark.parametrize("name", ["FedAvg", "SAFARI", "SCAFFOLD"])
-@pytest.mark.parametrize("who", ["subsets", "on and off"])
+@pytest.mark.parametrize(
+    ("name", "who"), in_turn(["FedAvg", "SAFARI", "SCAFFOLD"], ["on and off", "subsets"], of=2)
+)
 def test_powers_of_one_round_are_the_rounds(
     name: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
