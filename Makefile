@@ -28,7 +28,7 @@ wheel: $(VENV)/.installed
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir out/dist .
 
 soundness: $(VENV)/.installed
-	$(BIN)/python -m pytest -m soundness --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest -m "soundness or hypothesis" --hypothesis-profile soundness --numprocesses auto --dist worksteal
 	$(BIN)/python benchmarks/soundness.py --seconds 300
 	$(BIN)/python benchmarks/forged_certificates.py --count 25000
 

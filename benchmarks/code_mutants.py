@@ -11,7 +11,10 @@ after the last. What the tests come by is noted first:
 
     python benchmarks/reached.py out/reached.jsonl
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
-        [--within PACKAGE ...] [--kept FILE]
+        [--within PACKAGE ...] [--kept FILE] [--survivors FILE]
+
+Whether tests that were cut are missed: what survives without them, kept in FILE, is run again with
+`--survivors FILE` in a checkout that has them.
 """
 
 from __future__ import annotations
@@ -228,6 +231,14 @@ def drawn(count: int, seed: int, places_in: Sequence[str] = MUTATED) -> Iterator
         yield Change(path.relative_to(ROOT), mutant(sources[path], place))
 
 
+def survivors(path: Path) -> Iterator[Change]:
+    """Yield the mutants, in these sources, of what survived in a run that kept its fates."""
+    survived = [title for title, (fate, _) in kept(path).items() if fate == "survives"]
+    titles = {title.partition(": ")[2] for title in survived}
+    files = sorted({title.partition(": ")[0] for title in titles})
+    return (change for change in drawn(10**9, 0, files) if change.title in titles)
+
+
 class Chosen:
     """A plugin of pytest: runs these tests alone, in their order, until the time is used."""
 
@@ -349,12 +360,16 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="mutants whose title holds this")
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
+    parser.add_argument("--survivors", type=Path, help="file of fates: its survivors, no draw")
     parser.add_argument("--kept", type=Path, help="file of fates: read first, then added to")
     parser.add_argument(
         "--reached", type=Path, default=ROOT / "out" / "reached.jsonl", help="what reached.py noted"
     )
     given = parser.parse_args()
-    found = drawn(given.count, given.seed, given.within)
+    if given.survivors is None:
+        found = drawn(given.count, given.seed, given.within)
+    else:
+        found = survivors(given.survivors)
     chosen = [one for one in found if given.only in one.title]
     if given.list:
         print("\n".join(one.title for one in chosen))

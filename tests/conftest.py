@@ -1,4 +1,4 @@
-"""Shared fixtures: small problems with known answers, and a deterministic Hypothesis profile."""
+"""Shared fixtures: small problems with known answers, and deterministic Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from fltheory.problems import QuadraticProblem
 # Whether work takes two seconds is the machine's affair; what is written on stderr is not.
 os.environ["FLTHEORY_PROGRESS"] = "off"
 
-settings.register_profile(
-    "ci",
-    derandomize=True,
-    deadline=None,
-    max_examples=60,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
-settings.load_profile("ci")
+for profile, examples in (("quick", 20), ("soundness", 400)):
+    settings.register_profile(
+        profile,
+        derandomize=True,
+        deadline=None,
+        max_examples=examples,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    )
+settings.load_profile("quick")
 
 
 @pytest.fixture

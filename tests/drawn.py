@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import product
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -22,3 +23,15 @@ def a_tenth(cases: Iterable[T], *, name: Callable[[T], str] = str, of: int = 10)
     kept = {name(case) for case in ranked[: math.ceil(len(cases) / of)]}
     marks = {True: (), False: (pytest.mark.soundness,)}
     return [pytest.param(case, marks=marks[name(case) in kept]) for case in cases]
+
+
+def in_turn(*axes: Collection[Any], of: int = 3) -> list[Any]:
+    """Return all combinations as parameters of a test, all but one in three marked ``soundness``.
+
+    Each value is kept with some of every other axis, as in a Latin square.
+    """
+    kept = (sum(places) % of == 0 for places in product(*(range(len(axis)) for axis in axes)))
+    return [
+        pytest.param(*values, marks=() if keep else (pytest.mark.soundness,))
+        for values, keep in zip(product(*axes), kept, strict=True)
+    ]

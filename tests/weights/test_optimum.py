@@ -196,7 +196,9 @@ def test_a_larger_total_is_a_change_of_units(problem, factor: float) -> None:
     assert large.error == pytest.approx(small.error, rel=1e-11)
 
 
-@pytest.mark.parametrize("n_clients", [2, 24, 100, 1000, 10_000])
+@pytest.mark.parametrize(
+    "n_clients", [2, 24, 1000, pytest.param(10_000, marks=pytest.mark.soundness)]
+)
 @pytest.mark.parametrize("bias", [1.0, 1e-2])
 def test_an_independent_solver_agrees(n_clients: int, bias: float) -> None:
     """The errors to 1e-8; the weights to 1e-3, as an error changes by their square."""

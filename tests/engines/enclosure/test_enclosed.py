@@ -71,6 +71,7 @@ from fltheory.participation import (
     WaitingSubset,
 )
 from fltheory.problems import Ball, QuadraticProblem
+from tests.drawn import in_turn
 from tests.engines import fraction_runs as runs
 from tests.engines.history.test_histories import ALGORITHMS, PROCESSES
 
@@ -126,8 +127,9 @@ def setting(name: str, who: str, rounds: int = 3, sigma: float = 0.5) -> Setting
     return Setting(LIBRARY[name], problem, WHO[who], rounds, [2.0, 1.0])
 
 
-@pytest.mark.parametrize("who", PROCESSES)
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if "grows" not in name])
+@pytest.mark.parametrize(
+    ("name", "who"), in_turn([name for name in ALGORITHMS if "grows" not in name], PROCESSES)
+)
 def test_fractions_are_those_of_every_history(name: str, who: str) -> None:
     """Equal to the last digit, and inside the balls.
 
@@ -192,8 +194,7 @@ def test_averages_of_scheduled_rounds_are_those_of_every_history(who: str, sigma
         assert abs(Fraction(float(value)) - truth) <= Fraction(float(error)) <= truth / 10**12
 
 
-@pytest.mark.parametrize("who", WHO)
-@pytest.mark.parametrize("name", LIBRARY)
+@pytest.mark.parametrize(("name", "who"), in_turn(LIBRARY, WHO))
 def test_every_algorithm_is_contained(name: str, who: str) -> None:
     """Balls hold the fractions, and the float64 engines agree, for all three quantities."""
     given = setting(name, who, sigma=0.0 if name in WITHOUT_NOISE else 0.5)
@@ -238,13 +239,14 @@ def _classes_in(thing: object) -> set[type]:
     return {type(thing)} | {found for part in inner for found in _classes_in(part)}
 
 
-@pytest.mark.parametrize("name", ["FedAvg", "SAFARI", "SCAFFOLD"])
-@pytest.mark.parametrize("who", ["subsets", "on and off"])
+@pytest.mark.parametrize(
+    ("name", "who"), in_turn(["FedAvg", "SAFARI", "SCAFFOLD"], ["on and off", "subsets"], of=2)
+)
 def test_powers_of_one_round_are_the_rounds(
     name: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Baby and giant steps give every round that plain steps do."""
-    given = setting(name, who, rounds=40)
+    given = setting(name, who, rounds=20)
     monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 0)
     stepped = exact(given, arithmetic="enclosed")
     monkeypatch.setattr(enclosed, "_LARGEST_POWERED", 10**6)

@@ -87,7 +87,7 @@ ALPHA = [Fraction(1, 2), Fraction(1, 4), Fraction(1, 4)]
 SIGMA, SERVER_SIGMA = Fraction(3, 4), Fraction(1, 2)
 Q, CLIENT_LR, ASSIST_LR, LOCAL_STEPS = Fraction(3, 4), Fraction(1, 8), Fraction(1, 4), 2
 X0 = [Fraction(2), Fraction(-3, 2)]
-ROUNDS = 3
+ROUNDS = 2
 SETS = list(combinations(range(3), 2))
 
 
@@ -164,7 +164,7 @@ class EveryPath:
 
 @pytest.mark.parametrize("shared_hessian", [False, True])
 def test_agrees_with_every_path_of_a_tiny_run(shared_hessian: bool) -> None:
-    """N = 3, m = 2, R = 3, both branches, K = 2, noise symbol by symbol; all rational."""
+    """N = 3, m = 2, R = 2, both branches, K = 2, noise symbol by symbol; all rational."""
     paths = EveryPath(shared_hessian)
     start = Expression(rational(X0), np.zeros((2, 0), dtype=object), ())
     paths.visit(start, 0, Fraction(1))

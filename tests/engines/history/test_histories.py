@@ -29,6 +29,7 @@ from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
+from tests.drawn import a_tenth, in_turn
 from tests.engines import fraction_runs as runs
 
 TENTH = Fraction(1, 10)
@@ -87,9 +88,7 @@ PROCESSES = {
 }
 
 
-@pytest.mark.parametrize("power", [-6, 0, 6])
-@pytest.mark.parametrize("who", PROCESSES)
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(("name", "who", "power"), in_turn(ALGORITHMS, PROCESSES, [-6, 0, 6]))
 def test_every_history_in_fractions(name: str, who: str, power: int) -> None:
     """Values err by less than their bounds, which are small; noise is as large as all else.
 
@@ -135,7 +134,7 @@ def test_mifa_that_waits_is_not_affine_in_its_table() -> None:
     assert [round(float(value), 1) for value in expected[4:]] == [11.4, 9.8, 8.1]
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", a_tenth(range(15)))
 def test_mifa_that_waits_is_refused_whatever_its_clients(seed: int) -> None:
     """Fails if any of N = 4 to 50 clients, sets and steps gives a number."""
     rng = np.random.default_rng(seed)

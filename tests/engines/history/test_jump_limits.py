@@ -94,14 +94,14 @@ def test_limit_is_the_rational_fixed_point() -> None:
     np.testing.assert_allclose(limit.bias, bias, rtol=1e-10)
 
 
-@pytest.mark.parametrize("correlation", [-0.2, 0.0, 0.99])
-def test_limit_is_where_long_runs_end(correlation: float) -> None:
+@pytest.mark.parametrize(("correlation", "rounds"), [(-0.2, 800), (0.0, 800), (0.99, 4000)])
+def test_limit_is_where_long_runs_end(correlation: float, rounds: int) -> None:
     """At nu = 0.99 a spell lasts for hundreds of rounds; the run takes thousands."""
     problem = random_problem(6, 3, 2)
     chains = MarkovOnOff([0.3, 0.5, 0.8], correlation, start=[1, 0, 0])
     arguments = (WeightedFedAvg(WEIGHTS, 0.25, 2), problem, chains)
     limit = stationary(Setting(*arguments, 1, [3.0, -2.0]))
-    run = exact(Setting(*arguments, 4000, [3.0, -2.0]))
+    run = exact(Setting(*arguments, rounds, [3.0, -2.0]))
     for name in FIELDS:
         np.testing.assert_allclose(getattr(limit, name), run[name][-1], rtol=1e-9)
 

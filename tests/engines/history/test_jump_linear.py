@@ -41,6 +41,7 @@ from fltheory.engines.observables import (
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import FiniteChain, MarkovOnOff, Trace
 from fltheory.problems import QuadraticProblem, nonconvex
+from tests.drawn import in_turn
 
 STEPS, LR = 2, 0.25
 NAMES = (*FIELDS, "participant_gradient_sum", "participant_excess_loss")
@@ -158,8 +159,7 @@ ALGORITHMS = {
 }
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize(("algorithm", "chain"), in_turn(ALGORITHMS, CHAINS))
 def test_agrees_with_every_path(algorithm: str, chain: str) -> None:
     """N = 3, R = 4 (R = 3 with branches), K = 2, noise; 1e-12 of each number."""
     rounds = 3 if algorithm == "branches" else 4

@@ -22,6 +22,7 @@ from fltheory.engines.moments.error_growth import (
 )
 from fltheory.participation import Bernoulli, FiniteChain, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
+from tests.drawn import in_turn
 
 ROUNDS, LR, HESSIANS, OPTIMA, SIGMA = 150, 0.25, (1.0, 0.5), (3.0, -1.0), 0.75
 PROBLEM = QuadraticProblem([[[h]] for h in HESSIANS], [[c] for c in OPTIMA], sigma=SIGMA)
@@ -101,9 +102,13 @@ def test_errors_with_memory_are_within_bounds_that_are_useful(
 
 
 @pytest.mark.parametrize(
-    "participation", [UniformSubset(3, 2), Bernoulli([0.3, 0.6, 0.9]), MarkovOnOff([0.4] * 3, 0.6)]
+    ("participation", "lr"),
+    in_turn(
+        [UniformSubset(3, 2), Bernoulli([0.3, 0.6, 0.9]), MarkovOnOff([0.4] * 3, 0.6)],
+        [0.3, 0.003],
+        of=2,
+    ),
 )
-@pytest.mark.parametrize("lr", [0.3, 0.003])
 def test_bounds_stay_useful_in_long_runs(lr: float, participation: Participation) -> None:
     problem = random_problem(6, 3, 2, sigma=0.7)
     for algorithm in (Mifa(lr, 2, start="zero"), FedVarp(lr, 2), Scaffold(lr, 2, option=1)):

@@ -14,6 +14,7 @@ from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradi
 from fltheory.engines.trajectory import RoundArrays
 from fltheory.participation import MarkovOnOff, Trace, UniformSubset
 from fltheory.problems import Problem, QuadraticProblem, nonconvex
+from tests.drawn import in_turn
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
 OBSERVED = ("participant_gradient_sum", "participant_excess_loss")
@@ -34,8 +35,7 @@ REPLICAS = 20_000
 SIGMAS = 8.0
 
 
-@pytest.mark.parametrize("step_by_step", [False, True], ids=["closed form", "step by step"])
-@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize(("case", "step_by_step"), in_turn(SETTINGS, [False, True], of=2))
 def test_agrees_with_the_exact_engine(case: str, step_by_step: bool) -> None:
     """No mean of 20 000 replicas is 8 standard errors from its expectation.
 

@@ -26,6 +26,7 @@ from fltheory.worst_case.methods.averaging import (
 from fltheory.worst_case.methods.averaging_round import AvailabilityGroup, AveragingRound
 from fltheory.worst_case.methods.averaging_slack import weight_moments
 from fltheory.worst_case.proof import averaging_checker, checker_tools
+from tests.drawn import in_turn
 from tests.worst_case.full_averaging_program import least_averaging
 
 CLIENTS = ClientClass(1, "0.1")
@@ -54,8 +55,7 @@ ROUNDS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["optimum", "everywhere"])
-@pytest.mark.parametrize("a_round", ROUNDS)
+@pytest.mark.parametrize(("a_round", "kind"), in_turn(ROUNDS, ["optimum", "everywhere"], of=2))
 def test_the_reduced_program_has_the_full_ones_value(a_round: AveragingRound, kind: Any) -> None:
     clients = ClientClass(1, "1/5", kind)
     rate = Fraction(best_averaging_bound(a_round, clients).rate).limit_denominator(10**6)

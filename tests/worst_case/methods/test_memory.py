@@ -22,6 +22,7 @@ from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.methods.lyapunov import LyapunovProgram, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryForms, MemoryRound
+from tests.drawn import a_tenth
 
 CLIENTS_OF = ClientClass(1, "0.1")
 METHODS: dict[str, tuple[Algorithm, Participation, str]] = {
@@ -242,7 +243,7 @@ ROUNDS = {
 }
 
 
-@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize("name", a_tenth(ROUNDS, of=2))
 def test_the_reduced_program_has_the_full_ones_rate(name: str) -> None:
     a_round, clients = ROUNDS[name], ClientClass(1, "0.2")
     program = LyapunovProgram(a_round, clients)

@@ -86,10 +86,10 @@ def test_the_server_alone_has_the_step_that_its_noise_wants() -> None:
 
 def test_the_search_is_no_worse_than_a_grid(found: BestSettings) -> None:
     best = math.inf
-    for step in ("1/1000", "1/30", "1/10"):
+    for step in ("1/30", "1/10"):
         for other in ("1/10", "1/5", "2/5"):
             played = a_round(6, 1, 2, 2, "1/2", step, other)
-            for rate in ("0.97", "0.98", "0.99"):
+            for rate in ("0.97", "0.99"):
                 try:
                     bound = best_bound_of(played, NOISY, Fraction(rate))
                 except ArithmeticError:

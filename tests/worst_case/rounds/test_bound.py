@@ -14,7 +14,7 @@ from fltheory.worst_case import ClientClass, best_bound
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.program import Program, Solution
-from tests.drawn import a_tenth
+from tests.drawn import a_tenth, in_turn
 from tests.worst_case.full_program import least_heterogeneity
 from tests.worst_case.settings import a_round
 
@@ -54,19 +54,22 @@ def test_one_noisy_step_of_some_has_the_noise_of_their_mean() -> None:
     assert bound.server_noise == pytest.approx(0.75 * 0.04)
 
 
-@pytest.mark.parametrize("kind", ["optimum", "everywhere"])
 @pytest.mark.parametrize(
-    "played",
-    [
-        a_round(2, 0, 1, 1, "1", "1/3", "0"),
-        a_round(2, 1, 1, 3, "1/2", "1/5", "1/4"),
-        a_round(3, 0, 2, 2, "3/4", "1/4", "1/4"),
-        a_round(3, 1, 2, 4, "1/3", "1/10", "1/5"),
-        a_round(4, 0, 2, 4, "1", "1/20", "0"),
-        a_round(4, 2, 1, 3, "1/2", "1/20", "1/8"),
-        a_round(4, 1, 3, 2, "1/2", "1/8", "1/8", "3/2"),
-        a_round(4, 3, 1, 2, "2/3", "1/9", "1/10"),
-    ],
+    ("played", "kind"),
+    in_turn(
+        [
+            a_round(2, 0, 1, 1, "1", "1/3", "0"),
+            a_round(2, 1, 1, 3, "1/2", "1/5", "1/4"),
+            a_round(3, 0, 2, 2, "3/4", "1/4", "1/4"),
+            a_round(3, 1, 2, 4, "1/3", "1/10", "1/5"),
+            a_round(4, 0, 2, 4, "1", "1/20", "0"),
+            a_round(4, 2, 1, 3, "1/2", "1/20", "1/8"),
+            a_round(4, 1, 3, 2, "1/2", "1/8", "1/8", "3/2"),
+            a_round(4, 3, 1, 2, "2/3", "1/9", "1/10"),
+        ],
+        ["optimum", "everywhere"],
+        of=2,
+    ),
 )
 def test_the_reduced_program_has_the_full_ones_value(played: OneRound, kind: str) -> None:
     clients = ClientClass(1, "0.2", kind)  # type: ignore[arg-type]

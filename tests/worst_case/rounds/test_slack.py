@@ -16,19 +16,23 @@ from fltheory.worst_case import ClientClass
 from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import slack_of
+from tests.drawn import in_turn
 from tests.worst_case.full_program import least_heterogeneity
 from tests.worst_case.settings import a_round
 
 
-@pytest.mark.parametrize("kind", ["optimum", "everywhere"])
 @pytest.mark.parametrize(
-    "played",
-    [
-        a_round(2, 0, 1, 2, "1", "1/4", "0"),
-        a_round(2, 1, 1, 3, "1/2", "1/5", "1/4"),
-        a_round(3, 1, 2, 2, "1/2", "1/5", "1/4"),
-        a_round(3, 0, 2, 3, "2/3", "1/8", "1/4"),
-    ],
+    ("played", "kind"),
+    in_turn(
+        [
+            a_round(2, 0, 1, 2, "1", "1/4", "0"),
+            a_round(2, 1, 1, 3, "1/2", "1/5", "1/4"),
+            a_round(3, 1, 2, 2, "1/2", "1/5", "1/4"),
+            a_round(3, 0, 2, 3, "2/3", "1/8", "1/4"),
+        ],
+        ["optimum", "everywhere"],
+        of=2,
+    ),
 )
 def test_noise_in_the_reduced_program_is_the_full_ones(played: OneRound, kind: str) -> None:
     """There all clients have fluctuations of their own, and the last step's noise is a vector."""
