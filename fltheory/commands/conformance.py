@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from ast import literal_eval
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fltheory.commands.shared.options import Seed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.files.user_file import fault_in, run_file
-from fltheory.long_work.progress import shown_progress
+
+if TYPE_CHECKING:
+    from fltheory.long_work.progress import Progress
 
 
 def command(
@@ -53,7 +57,7 @@ def command(
     Clients have gradient(x), loss(x) and n_samples; the trace has a row a round, a column a client.
     """
     from fltheory.files.whole_file import write_whole
-    from fltheory.testing import check_algorithm
+    from fltheory.long_work.own_process import EndedError, in_own_process
 
     if listing:
         print(listed_text(algorithm or implementation))
@@ -64,26 +68,48 @@ def command(
         )
     check_places(".json", json=json)
     hyper = {name: value_of(text) for name, text in map(_pair("--option"), option or ())}
-    run = loaded(implementation)
-    with shown_progress("checking") as progress:
-        report = check_algorithm(
-            run,
-            algorithm,
-            seed=seed,
-            rtol=rtol,
-            expected=dict(map(_pair("--expect"), expect or ())),
-            laws=law,
-            stop_at_first=first,
-            raises=False,
-            progress=progress,
-            **hyper,
-        )
-    print(report.text)
+    asked = {
+        "seed": seed,
+        "rtol": rtol,
+        "expected": dict(map(_pair("--expect"), expect or ())),
+        "laws": law,
+        "stop_at_first": first,
+    }
+    check = partial(_checked, implementation, algorithm, hyper, asked)
+    try:
+        conforms, text, document = in_own_process(check, "loading")
+    except EndedError as ended:
+        raise ValueError(
+            f"{implementation} must return models, got the end of its process, {ended}: nothing is "
+            "known of its laws"
+        ) from None
+    print(text)
     if json is not None:
-        write_whole(json, report.to_json())
+        write_whole(json, document)
     tell_written(json)
-    if not report.conforms:
+    if not conforms:
         raise typer.Exit(1)
+
+
+def _checked(
+    implementation: str,
+    algorithm: str,
+    hyper: Mapping[str, Any],
+    asked: Mapping[str, Any],
+    progress: Progress,
+) -> tuple[bool, str, str]:
+    """Return whether an implementation conforms, and the report as text and as JSON."""
+    from fltheory.testing import check_algorithm
+    from fltheory.testing.conformance.specifications import specification
+
+    def told(done: float, total: float, law: str) -> None:
+        progress(done, total, f"checking {law}")
+
+    # Here, as an argument of the check may have the name of an option that there is not.
+    specification(algorithm).checked(hyper)
+    run = loaded(implementation)
+    report = check_algorithm(run, algorithm, raises=False, progress=told, **asked, **hyper)
+    return report.conforms, report.text, report.to_json()
 
 
 def listed_text(name: str | None) -> str:
@@ -140,11 +166,12 @@ def loaded(implementation: str) -> Callable[..., Any]:
     if not sign or not place or not name:
         raise ValueError(f"RUN must be module:function, got {implementation!r}")
     module = _imported(place)
-    found: Any = module
-    for part in name.split("."):
-        if not hasattr(found, part):
-            raise ValueError(f"RUN must name a function of {place}, got {name!r}")
-        found = getattr(found, part)
+    try:
+        found = attrgetter(name)(module)
+    except AttributeError:
+        raise ValueError(f"RUN must name a function of {place}, got {name!r}") from None
+    except Exception as error:
+        raise ValueError(fault_in(_home(place), error)) from error
     if not callable(found):
         raise ValueError(f"RUN must be a function, got {name!r} = {found!r}")
     return found
@@ -164,9 +191,9 @@ def _imported(place: str) -> ModuleType:
 
 
 def _home(place: str) -> Path:
-    """Return the file of a module that cannot be imported, its name where there is none."""
+    """Return the file of a module, its name where there is none."""
     try:
-        spec = find_spec(place)
+        spec = None if place.endswith(".py") else find_spec(place)
     except (ImportError, ValueError):
         spec = None
     return Path(place if spec is None or spec.origin is None else spec.origin)

@@ -244,15 +244,20 @@ def _interrupts_later() -> Iterator[None]:
 
 
 def _depend_on_the_parent() -> None:
-    """Leave interrupts to the parent, and processors to its other workers; end when it does.
+    """Leave interrupts to the parent, and processors to its other workers."""
+    global _usual_threads
+    leave_interrupts_to_the_parent()
+    _blas_limited()
+    _usual_threads = 1
+
+
+def leave_interrupts_to_the_parent() -> None:
+    """Have this process go on where its parent is interrupted, and end where it ends.
 
     A worker waits for work on a pipe whose other end it holds as well: killed without notice, the
     parent would leave it behind for ever.
     """
-    global _usual_threads
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _blas_limited()
-    _usual_threads = 1
     Thread(target=_end_with_the_parent, daemon=True).start()
 
 

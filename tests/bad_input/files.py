@@ -71,6 +71,8 @@ label = "FedAvg"
 CODE = '''\
 """An implementation that is none."""
 
+import os
+
 NUMBER = 3
 
 
@@ -82,6 +84,17 @@ def run(clients, rounds, x0, **hyper):
 def broken(*arguments, **options):
     """Fail."""
     raise RuntimeError("no")
+
+
+def leaves(*arguments, **options):
+    """End everything, as if all were well."""
+    os._exit(0)
+
+
+def __getattr__(name):
+    if name == "odd":
+        raise RuntimeError("no")
+    raise AttributeError(name)
 '''
 
 
