@@ -13,6 +13,7 @@ import typer
 from fltheory.commands.shared import exit_status
 from fltheory.commands.shared.former_names import add_hidden, with_options_of_now
 from fltheory.commands.shared.preparation import prepare
+from fltheory.commands.shared.written_files import with_inputs_kept
 
 # Who asks; the words of each command, in the order of the help; what one types for example. The
 # command's file has the name of its words.
@@ -95,7 +96,7 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
                 epilog=f"For example: fltheory {words} {arguments}".rstrip(),
             )
             is_typed = typed is None or words.split()[0] in typed
-            command = module.command if is_typed else _without_options(module.command)
+            command = (with_inputs_kept if is_typed else _without_options)(module.command)
             (add() if family else add(rich_help_panel=panel))(command)
         for name in dict.fromkeys(words.split()[0] for words in commands):
             if name in families:

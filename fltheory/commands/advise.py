@@ -12,6 +12,9 @@ from fltheory.commands.shared.options import (
     CONDITION_MEANS,
     DISSIMILARITY_MEANS,
     NOISE_MEANS,
+    READ,
+    WRITTEN,
+    FurtherFigure,
     LogFile,
     RoundLength,
     Seed,
@@ -34,6 +37,7 @@ def command(
     local_steps: Annotated[int, typer.Option(help="Local steps of a round.")] = 1,
     model: Annotated[
         Path | None,
+        READ,
         typer.Option(help="CSV client,point,...: gradients to measure clients by."),
     ] = None,
     noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; 1 if unsaid.")] = None,
@@ -51,11 +55,9 @@ def command(
     ] = 200,
     seed: Seed = 0,
     json: Annotated[
-        Path | None, typer.Option(help="Write the advice as JSON to this file.")
+        Path | None, WRITTEN, typer.Option(help="Write the advice as JSON to this file.")
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Write a figure to this file: .png or .svg.")
-    ] = None,
+    figure: FurtherFigure = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Train the bundled digits under the log: needs torch."),

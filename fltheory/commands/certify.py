@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.options import READ
 from fltheory.long_work.progress import shown_progress
 
 
 def command(
     file: Annotated[
         Path,
+        READ,
         typer.Argument(help="A certificate or a witness (.toml), as written by falsify or prove."),
     ],
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import FigureFile, Reading, Seed, VerdictsAsJson
+from fltheory.commands.shared.options import READ, FigureFile, Reading, Seed, VerdictsAsJson
 from fltheory.commands.shared.selection import registered_in
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, tell_written
@@ -15,7 +15,7 @@ from fltheory.long_work.progress import shown_progress
 
 
 def command(
-    setting: Annotated[Path, typer.Argument(help="A setting (TOML).")],
+    setting: Annotated[Path, READ, typer.Argument(help="A setting (TOML).")],
     theorems: Annotated[
         list[str] | None,
         typer.Argument(help="Ids, or beginnings of ids; all about a run by default."),

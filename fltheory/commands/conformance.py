@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fltheory.commands.shared.options import Seed
+from fltheory.commands.shared.options import READ, WRITTEN, Seed
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.files.user_file import fault_in, run_file
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def command(
     implementation: Annotated[
         str | None,
+        READ,
         typer.Argument(
             help="module:function or file.py:function, called as run(x0, clients, trace, *, "
             "client_lr, local_steps, server_lr, ...); it returns the model after each round, x0 "
@@ -46,7 +47,7 @@ def command(
     law: Annotated[list[str] | None, typer.Option(help="Check this law only; repeat.")] = None,
     first: Annotated[bool, typer.Option("--first", help="Stop at the first failure.")] = False,
     json: Annotated[
-        Path | None, typer.Option(help="Write the report as JSON to this file.")
+        Path | None, WRITTEN, typer.Option(help="Write the report as JSON to this file.")
     ] = None,
     listing: Annotated[
         bool, typer.Option("--list", help="List algorithms with options and laws.")

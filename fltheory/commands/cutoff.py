@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.shared.options import FigureFile, RoundLength
+from fltheory.commands.shared.options import READ, FigureFile, RoundLength
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
@@ -24,6 +24,7 @@ CONTEXT = {"ignore_unknown_options": True}
 def command(
     p: Annotated[
         list[str],
+        READ,
         typer.Argument(
             help="Participation probabilities, one a client; or a log of who was there."
         ),

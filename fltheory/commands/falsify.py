@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fltheory.commands.shared.options import PrintedReading, Seed, TheoremId
+from fltheory.commands.shared.options import WRITTEN, PrintedReading, Seed, TheoremId
 from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.written_files import check_places, tell_written
@@ -40,6 +42,7 @@ def command(
     ] = False,
     out: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(
             help="Where to write the certificate (.json), or the witness's setting (.toml)."
         ),
@@ -89,8 +92,10 @@ def _falsify(statement: Statement, budget: int | None, seed: int, out: Path | No
     except ValueError as error:
         print(f"not certified: {error}")
         if out is not None:
-            # What took long to find is kept all the same.
-            _keep(statement, setting, out.with_suffix(".toml"))
+            # What took long to find is kept all the same, but in no file that is there already.
+            endings = chain((".toml",), (f".{number}.toml" for number in count(2)))
+            places = map(out.with_suffix, endings)
+            _keep(statement, setting, next(one for one in places if not os.path.lexists(one)))
 
 
 def search_repairs(theorem: str, budget: int | None, seed: int) -> None:

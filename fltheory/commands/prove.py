@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import PrintedReading, TheoremId
+from fltheory.commands.shared.options import WRITTEN, PrintedReading, TheoremId
 from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.written_files import check_places, tell_written
@@ -65,7 +65,9 @@ def command(
         ),
     ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
-    out: Annotated[Path | None, typer.Option(help="Where to write the certificate.")] = None,
+    out: Annotated[
+        Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
+    ] = None,
 ) -> None:
     """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
     from fltheory import theorems as registry

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.shared.options import READ, WRITTEN
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 
@@ -19,7 +20,7 @@ _LEFT_OUT = ("seed", "replicas", "error", "detail", "versions")
 
 
 def command(
-    store: Annotated[Path, typer.Argument(help="A store that fltheory sweep wrote.")],
+    store: Annotated[Path, READ, typer.Argument(help="A store that fltheory sweep wrote.")],
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -30,7 +31,7 @@ def command(
         bool, typer.Option("--clock", help="Also how long each cell took, and when.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write the table: .csv or .parquet.")
+        Path | None, WRITTEN, typer.Option(help="Where to write the table: .csv or .parquet.")
     ] = None,
 ) -> None:
     """Show the results of sweeps, some or all, and write them as a table."""

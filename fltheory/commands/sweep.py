@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fltheory.commands.shared.kept_cells import tell_other_versions, workers
-from fltheory.commands.shared.options import DaskAddress
+from fltheory.commands.shared.options import READ, UPDATED, DaskAddress
 from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 def command(
     file: Annotated[
-        Path, typer.Argument(help="What to go over (TOML): a setting, statements, axes.")
+        Path, READ, typer.Argument(help="What to go over (TOML): a setting, statements, axes.")
     ],
     out: Annotated[
-        Path, typer.Option(help="Where to keep results: a store, gone on with if it exists.")
+        Path,
+        UPDATED,
+        typer.Option(help="Where to keep results: a store, gone on with if it exists."),
     ] = Path("out/sweep.db"),
     processes: Annotated[
         int | None, typer.Option(min=1, help="Of this machine; all its processors by default.")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.shared.exit_status import as_bad_input
-from fltheory.commands.shared.options import FurtherPage
+from fltheory.commands.shared.options import READ, FileUse, FurtherPage
 from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
@@ -24,15 +24,17 @@ def _folder(text: str | Path) -> Path:
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(help="Experiments: TOML files.")],
+    files: Annotated[list[Path], READ, typer.Argument(help="Experiments: TOML files.")],
     data: Annotated[
         Path | None,
+        READ,
         typer.Option(
             help="Folder of the data set's files; bundled digits need none.", parser=_folder
         ),
     ] = None,
     out: Annotated[
         Path,
+        FileUse(reads=True, writes=True, files="*.pt"),
         typer.Option(
             help="Where to keep checkpoints and results: a folder, resumed from.", parser=_folder
         ),

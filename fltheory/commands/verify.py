@@ -12,7 +12,10 @@ import typer
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
     CERTIFICATES,
+    READ,
     WITNESSES,
+    WRITTEN,
+    FileUse,
     Reading,
     Seed,
     TheoremIds,
@@ -47,19 +50,21 @@ def command(
     reading: Reading = None,
     json: VerdictsAsJson = None,
     csv: Annotated[
-        Path | None, typer.Option(help="Write the verdicts as CSV to this file.")
+        Path | None, WRITTEN, typer.Option(help="Write the verdicts as CSV to this file.")
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(help="Write the report to this file: one HTML page.")
+        Path | None, WRITTEN, typer.Option(help="Write the report to this file: one HTML page.")
     ] = None,
     witnesses: Annotated[
         list[Path] | None,
+        READ,
         typer.Option(
             help="With --html: folder of certificates to report; those of verification/ by default."
         ),
     ] = None,
     baseline: Annotated[
         Path | None,
+        FileUse(reads=True, writes="record"),
         typer.Option(help="Compare with the verdicts recorded in this file, or written by --csv."),
     ] = None,
     record: Annotated[
@@ -78,10 +83,11 @@ def command(
     ] = None,
     on: Annotated[
         Path | None,
+        READ,
         typer.Option(help="Check on the runs of an experiment (TOML), constants measured."),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="With --on: folder of the data set's files.")
+        Path | None, READ, typer.Option(help="With --on: folder of the data set's files.")
     ] = None,
 ) -> None:
     """Check theorems over their regimes; exit status 1 where one departs from its record."""
@@ -156,8 +162,19 @@ def _report(
         *reasons(statements, cells),
     ):
         console.print(line, soft_wrap=True, markup=False)
+<<<<<<< HEAD
     if durations:
         console.print(dearest(cells, durations))
+=======
+    for path in outputs.files.values():
+        tell_written(path)
+    if baseline and record:
+        _record(baseline, cells)
+        console.print(f"recorded in {baseline}")
+    changed = bool(baseline) and not record and _report_changes(console, cells, recorded)
+    if _fails(cells, changed, fail_on or [FailOn.CHANGED]):
+        raise typer.Exit(1)
+>>>>>>> files
 
 
 def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]) -> None:
@@ -221,7 +238,8 @@ def _recorded(path: Path | None, to_be_written: bool) -> Baseline:
     return read_baseline(path)
 
 
-def _record(path: Path, cells: Sequence[Cell], kept: Baseline) -> None:
+def _record(path: Path, cells: Sequence[Cell]) -> None:
     from fltheory.verify.baseline import record_of, write_baseline
 
+    kept = _recorded(path, to_be_written=True)  # others may have been recorded meanwhile
     write_baseline(path, {**kept, **{cell.key: record_of(cell) for cell in cells}})

@@ -13,6 +13,8 @@ from fltheory.commands.shared.options import (
     CONDITION_MEANS,
     DISSIMILARITY_MEANS,
     NOISE_MEANS,
+    READ,
+    WRITTEN,
     RoundLength,
     SizesFile,
 )
@@ -30,6 +32,7 @@ Method = Literal["auto", "newton", "cvxpy"]
 def command(
     file: Annotated[
         Path,
+        READ,
         typer.Argument(
             help="A log of who was there; or, if it ends in .toml, a problem: a, b, ..."
         ),
@@ -44,10 +47,13 @@ def command(
     round_length: RoundLength = None,
     out: Annotated[
         Path | None,
+        WRITTEN,
         typer.Option(help="Where to write the weights: .csv; or, as .png or .svg, their figure."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option(help="Write a figure to this file: weights and trade-off.")
+        Path | None,
+        WRITTEN,
+        typer.Option(help="Write a figure to this file: weights and trade-off."),
     ] = None,
 ) -> None:
     """Find the aggregation weights that minimise CA-Fed's bound on the error."""

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from fltheory.files.own_input import check_no_result
+
 MOST_BYTES = 64 * 1024**2
 """The largest text that is read."""
 
@@ -33,7 +35,7 @@ def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = No
     Raises
     ------
     ValueError
-        If there is none, or it is larger.
+        If there is none, it is larger, or the running command is to write it.
     """
     from fltheory import validation  # loads NumPy, which no command's help needs
 
@@ -47,6 +49,7 @@ def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = No
         raise ValueError(f"{got}: {error.strerror}") from error
     if most_bytes is not None and size > most_bytes:
         raise ValueError(f"{path}: must have at most {most_bytes} bytes, got {size}")
+    check_no_result(path)
     return path
 
 

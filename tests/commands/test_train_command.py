@@ -15,6 +15,7 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory.hardware.training import measure, read_experiment  # noqa: E402
+from tests.bad_input.files import EXPERIMENT, LOG  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "experiments" / "digits.toml"
@@ -43,6 +44,20 @@ def test_digits_show_the_effect(train_command, tmp_path: Path) -> None:
     assert safari[2] > fedavg[2] + 5
     assert f"written to {page}" in out
     assert f"Made by `fltheory train {DIGITS} --set seeds=[0] --page {page}`" in page.read_text()
+
+
+def test_the_page_is_not_written_over_the_log_that_the_experiment_names(
+    train_command, tmp_path: Path, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text(LOG)
+    text = EXPERIMENT.replace("n_clients = 10", "n_clients = 2")
+    who = 'kind = "log"\nfile = "log.csv"'
+    Path("e.toml").write_text(text.replace('kind = "uniform"\nsize = 5', who))
+    status, out, err = train_command("e.toml", "--page", "log.csv", "--out", "runs")
+    assert (status, out) == (2, "")
+    assert "page must be another file than 'log.csv', which is read" in err
+    assert (Path("log.csv").read_text(), Path("runs").exists()) == (LOG, False)
 
 
 KILLED = """

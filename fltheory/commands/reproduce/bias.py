@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from fltheory.commands.shared.options import PAGES, Check, PageFile
+from fltheory.commands.shared.options import PAGES, Check, FurtherFigure, PageFile
 from fltheory.commands.shared.written_files import (
     check_figures,
     check_page,
@@ -19,10 +14,7 @@ from fltheory.long_work.progress import shown_progress
 
 def command(
     out: PageFile = PAGES / "bias.md",
-    figure: Annotated[
-        Path | None,
-        typer.Option(help="Write a figure to this file: .png or .svg."),
-    ] = PAGES / "bias.svg",
+    figure: FurtherFigure = PAGES / "bias.svg",
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""

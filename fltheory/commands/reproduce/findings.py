@@ -10,6 +10,7 @@ import typer
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
 from fltheory.commands.shared.options import (
     PAGES,
+    READ,
     WITNESSES,
     Check,
     DaskAddress,
@@ -21,12 +22,13 @@ from fltheory.long_work.progress import shown_progress
 
 
 def command(
-    witnesses: Annotated[Path, typer.Argument(help="Folder of certificates.")] = WITNESSES,
+    witnesses: Annotated[Path, READ, typer.Argument(help="Folder of certificates.")] = WITNESSES,
     out: PageFile = PAGES / "findings.md",
     budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
     check: Check = False,
     verdicts: Annotated[
         Path | None,
+        READ,
         typer.Option(help="Verdicts of fltheory verify --json, so that none is checked again."),
     ] = None,
     store: StoreFile = None,

@@ -7,14 +7,18 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import Seed
+from fltheory.commands.shared.options import FileUse, Seed
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 
 
 def command(
-    out: Annotated[Path, typer.Option(help="Where to write the figures: a folder.")] = Path("out"),
+    out: Annotated[
+        Path,
+        FileUse(writes=True, files="*.[ps][nv]g"),
+        typer.Option(help="Where to write the figures: a folder."),
+    ] = Path("out"),
     suffix: Annotated[str, typer.Option(help=".png or .svg")] = ".svg",
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 400,
     seed: Seed = 0,

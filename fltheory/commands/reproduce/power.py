@@ -71,9 +71,10 @@ def command(
                 what="judged mutants",
             )
         else:
-            others = [one for one in JUDGED.read(out, plan) if one.key not in chosen]
+            JUDGED.read(out, plan)  # what is no such file is refused before the work
             with shown_progress() as advance:
                 results = judge_into(kept, chosen, plan, progress=advance)
+            others = [one for one in JUDGED.read(out, plan) if one.key not in chosen]
             JUDGED.write(out, [*others, *results], plan)
         print(power_summary(results))
         for result in results:

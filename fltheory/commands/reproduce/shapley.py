@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import PAGES, Check, PageFile
+from fltheory.commands.shared.options import PAGES, WRITTEN, Check, PageFile
 from fltheory.commands.shared.written_files import (
     check_figures,
     check_page,
@@ -19,8 +19,9 @@ from fltheory.long_work.progress import shown_progress
 
 def command(
     out: PageFile = PAGES / "fedar-shapley.md",
-    figure: Annotated[Path, typer.Option(help="Write a figure to this file: .png or .svg.")] = PAGES
-    / "fedar-shapley.svg",
+    figure: Annotated[
+        Path, WRITTEN, typer.Option(help="Write a figure to this file: .png or .svg.")
+    ] = PAGES / "fedar-shapley.svg",
     check: Check = False,
 ) -> None:
     """FedAR's motivating experiment: Shapley values of stale updates, exact on quadratics."""

@@ -2,10 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+
+
+@dataclass(frozen=True)
+class FileUse:
+    """What a command does with the file that a parameter names.
+
+    Every parameter that names a file has one beside its type, so that no command writes over what
+    it reads: `with_inputs_kept` compares them before the command runs.
+
+    Attributes
+    ----------
+    reads : bool
+    writes : bool or str
+        Or the flag without which nothing is written. What is resumed from is read as well.
+    files : str
+        Of a folder that is written to: which files in it, as a pattern.
+    """
+
+    reads: bool = False
+    writes: bool | str = False
+    files: str = ""
+
+
+READ = FileUse(reads=True)
+WRITTEN = FileUse(writes=True)
+UPDATED = FileUse(reads=True, writes=True)
 
 TheoremId: TypeAlias = Annotated[
     str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
@@ -23,27 +50,31 @@ Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at ran
 
 # What a command is for goes to --out; what it can write besides has the name of its kind.
 FigureFile: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Where to write the figure: .png or .svg.")
+    Path | None, WRITTEN, typer.Option(help="Where to write the figure: .png or .svg.")
+]
+FurtherFigure: TypeAlias = Annotated[
+    Path | None, WRITTEN, typer.Option(help="Write a figure to this file: .png or .svg.")
 ]
 LogFile: TypeAlias = Annotated[
-    Path, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
+    Path, READ, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
 ]
 RoundLength: TypeAlias = Annotated[
     float | None,
     typer.Option(help="How long a round lasts, in the log's unit of time; 1 if unsaid."),
 ]
 SizesFile: TypeAlias = Annotated[
-    Path | None, typer.Option(help="CSV client,size: a log's targets; equal by default.")
+    Path | None, READ, typer.Option(help="CSV client,size: a log's targets; equal by default.")
 ]
 # What is assumed of the clients of a log.
 NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
 DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
 CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[
-    Path, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
+    Path, UPDATED, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
+    UPDATED,
     typer.Option(
         help="A store to keep every cell in, and to go on from: see fltheory results.",
     ),
@@ -51,11 +82,13 @@ StoreFile: TypeAlias = Annotated[
 DaskAddress: TypeAlias = Annotated[
     str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
 ]
-PageFile: TypeAlias = Annotated[Path, typer.Option(help="Where to write the page.")]
+PageFile: TypeAlias = Annotated[Path, WRITTEN, typer.Option(help="Where to write the page.")]
 VerdictsAsJson: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Write the verdicts as JSON to this file.")
+    Path | None, WRITTEN, typer.Option(help="Write the verdicts as JSON to this file.")
 ]
-FurtherPage: TypeAlias = Annotated[Path | None, typer.Option(help="Write a page to this file.")]
+FurtherPage: TypeAlias = Annotated[
+    Path | None, WRITTEN, typer.Option(help="Write a page to this file.")
+]
 Check: TypeAlias = Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")]
 
 _PACKAGE = Path(__file__).parents[2]

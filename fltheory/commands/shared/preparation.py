@@ -17,9 +17,14 @@ from fltheory.long_work.progress import shown_progress
 _LOADED: list[Path] = []
 
 
+def loaded_files() -> tuple[Path, ...]:
+    """Return the files of theorems that this run has loaded."""
+    return tuple(_LOADED)
+
+
 def next_command(*words: str | Path) -> str:
     """Return a command ready to paste, with the files that this run has loaded."""
-    loads = [part for path in _LOADED for part in ("--load", str(path))]
+    loads = [part for path in loaded_files() for part in ("--load", str(path))]
     return shlex.join(["fltheory", *map(str, words), *loads])
 
 

@@ -70,16 +70,16 @@ def resumed(
     Interrupted
         By an interrupt; what was done is in the file.
     """
-    kept = read(out, plan)
-    done = [result.key for result in kept]
+    kept = {result.key: result for result in read(out, plan)}
+    done = list(kept)
     with resumable(lambda: f"{len(kept)} {what} are in {out}"), shown_progress() as advance:
         for result in work(chosen, plan, done=done, progress=advance):
-            kept.append(result)
-            write(out, kept, plan)
+            # Another command may have kept its own there meanwhile.
+            kept |= {one.key: one for one in read(out, plan)} | {result.key: result}
+            write(out, list(kept.values()), plan)
     # In the end the file does not tell in which order, or in how many runs, they came.
-    by_key = {result.key: result for result in kept}
-    results = [by_key[key] for key in chosen if key in by_key]
-    ordered = [*(result for result in kept if result.key not in chosen), *results]
-    if ordered != kept:
+    results = [kept[key] for key in chosen if key in kept]
+    ordered = [*(result for key, result in kept.items() if key not in chosen), *results]
+    if ordered != list(kept.values()):
         write(out, ordered, plan)
     return results

@@ -1,19 +1,67 @@
-"""The files that commands write: their places, asked before the work, figures and pages."""
+"""The files that commands write: never what they read, places asked before, figures and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
+
+from fltheory.commands.shared.options import FileUse
+from fltheory.commands.shared.preparation import loaded_files
+from fltheory.files.own_input import Result, results_apart
 
 if TYPE_CHECKING:
     from fltheory.long_work.progress import Progress
 
 
+_OUTPUT = Path("/dev/stdout")
 # Folders that were missing when the places of files were asked for.
 _TO_BE_MADE: set[Path] = set()
+
+
+def file_uses(command: Callable[..., None]) -> dict[str, FileUse]:
+    """Return what a command does with the files that its parameters name."""
+    return {
+        name: mark
+        for name, hint in get_type_hints(command, include_extras=True).items()
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, FileUse)
+    }
+
+
+def with_inputs_kept(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that refuses, before any work, to write what it reads, or a file twice."""
+
+    @wraps(command)
+    def careful(**given: Any) -> None:
+        results, inputs = [], [*loaded_files()]
+        if _OUTPUT.is_file():
+            results.append(Result("the output", _OUTPUT))
+        for name, use in file_uses(command).items():
+            writes = given[use.writes] if isinstance(use.writes, str) else use.writes
+            for path in _paths(given[name]):
+                if writes:
+                    files = path.glob(use.files) if use.files else [path]
+                    results += [Result(name, file, use.reads) for file in files]
+                elif os.path.isfile(path):
+                    inputs.append(path)
+        with results_apart(results, inputs):
+            command(**given)
+
+    return careful
+
+
+def _paths(given: Path | str | Sequence[Path | str] | None) -> list[Path]:
+    """Return the files that an argument may name: of ``file.py:function``, the file too."""
+    if isinstance(given, list | tuple):
+        return [path for one in given for path in _paths(one)]
+    if isinstance(given, str):
+        return [Path(given), Path(given.rpartition(":")[0])]
+    return [given] if isinstance(given, Path) else []
 
 
 def check_places(*suffixes: str, **places: Path | None) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import LogFile, RoundLength, Seed
+from fltheory.commands.shared.options import WRITTEN, FurtherFigure, LogFile, RoundLength, Seed
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
@@ -21,11 +21,9 @@ def command(
     ] = None,
     seed: Seed = 0,
     json: Annotated[
-        Path | None, typer.Option(help="Write the description as JSON to this file.")
+        Path | None, WRITTEN, typer.Option(help="Write the description as JSON to this file.")
     ] = None,
-    figure: Annotated[
-        Path | None, typer.Option(help="Write a figure to this file: .png or .svg.")
-    ] = None,
+    figure: FurtherFigure = None,
 ) -> None:
     """Describe a log of who was online: how often, how long, together with whom, and when."""
     from functools import partial

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import LogFile, RoundLength
+from fltheory.commands.shared.options import WRITTEN, LogFile, RoundLength
 from fltheory.commands.shared.written_files import check_places, tell_written
 
 
 def command(
     log: LogFile,
-    out: Annotated[Path, typer.Option(help="Where to write the process, a TOML file.")],
+    out: Annotated[Path, WRITTEN, typer.Option(help="Where to write the process, a TOML file.")],
     round_length: RoundLength = None,
 ) -> None:
     """Fit a two-state chain to each client of a log, in the form of a setting's participation."""

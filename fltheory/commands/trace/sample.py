@@ -7,16 +7,18 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import RoundLength, Seed
+from fltheory.commands.shared.options import READ, WRITTEN, RoundLength, Seed
 from fltheory.commands.shared.written_files import check_places, tell_written
 
 
 def command(
     process: Annotated[
-        Path, typer.Argument(help="A process, as TOML, or a log whose fitted chains are drawn.")
+        Path,
+        READ,
+        typer.Argument(help="A process, as TOML, or a log whose fitted chains are drawn."),
     ],
     rounds: Annotated[int, typer.Option(help="Rounds of a run.")],
-    out: Annotated[Path, typer.Option(help="Where to write the log: .csv or .csv.gz.")],
+    out: Annotated[Path, WRITTEN, typer.Option(help="Where to write the log: .csv or .csv.gz.")],
     seed: Seed = 0,
     round_length: RoundLength = None,
 ) -> None:

@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 from fltheory import validation
+from fltheory.files.own_input import check_no_result
 from fltheory.hardware.datasets.images import ImageData, Labelled
 
 _NOT_PUBLISHED = "not the published files"
@@ -33,6 +34,7 @@ def read_file(folder: Path, name: str) -> bytes:
     if not plain.is_file() and not zipped.is_file():
         raise ValueError(f"folder must hold {name}, or {name}.gz, got none in {str(folder)!r}")
     path = plain if plain.is_file() else zipped
+    check_no_result(path)
     try:
         return plain.read_bytes() if path is plain else gzip.decompress(zipped.read_bytes())
     except (OSError, EOFError, zlib.error) as error:

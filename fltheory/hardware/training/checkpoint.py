@@ -54,8 +54,9 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     fields = {name: getattr(checkpoint, name) for name in Checkpoint.__dataclass_fields__}
     state = {name: array.cpu() for name, array in checkpoint.state.items()}
     try:
-        with whole_file(path) as unfinished:
-            torch.save({"format": _FORMAT, **fields, "state": state}, unfinished)
+        # Of a name torch would write a part into the file, and this one is never the same.
+        with whole_file(path) as unfinished, unfinished.open("wb") as file:
+            torch.save({"format": _FORMAT, **fields, "state": state}, file)
     except (OSError, RuntimeError) as error:  # torch has its own for a file that it cannot write
         reason = str(error).partition("\n")[0]
         raise ValueError(

@@ -7,7 +7,9 @@ import gzip
 import numpy as np
 import pytest
 
+from fltheory.files.own_input import Result, results_apart
 from fltheory.hardware import datasets
+from fltheory.hardware.datasets.files import read_file
 from fltheory.hardware.datasets.idx_files import parse_idx
 from tests.hardware.datasets.written_files import idx_bytes, write_idx
 
@@ -22,6 +24,16 @@ def test_wrong_magic_number(magic):
     content = bytes.fromhex(f"{magic} 00000001 00000001 00000001 ff")
     with pytest.raises(ValueError, match=f"it must open with 0x00000803, got 0x{magic}"):
         parse_idx("it", content, 3)
+
+
+def test_images_are_not_read_from_a_file_that_is_to_be_written(tmp_path):
+    file = tmp_path / "images"
+    file.write_bytes(b"images")
+    with (
+        results_apart([Result("page", file)], []),
+        pytest.raises(ValueError, match="page must be another file than "),
+    ):
+        read_file(tmp_path, "images")
 
 
 def test_labels_for_images(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -45,8 +45,8 @@ def test_a_failed_write_leaves_the_one_before(
     write_checkpoint(file, checkpoint())
     before = file.read_bytes()
 
-    def fails(fields: Any, path: Path) -> None:
-        path.write_bytes(b"half")
+    def fails(fields: Any, file: IO[bytes]) -> None:
+        file.write(b"half")
         raise KeyboardInterrupt
 
     monkeypatch.setattr(torch, "save", fails)
@@ -65,8 +65,8 @@ def test_what_cannot_be_written_is_a_line_and_leaves_the_one_before(
     with pytest.raises(ValueError, match=r"must be a file that can be written, .* File exists"):
         write_checkpoint(file / "run.pt", checkpoint())
 
-    def full(fields: Any, path: Path) -> None:
-        path.write_bytes(b"half")
+    def full(fields: Any, file: IO[bytes]) -> None:
+        file.write(b"half")
         raise RuntimeError("[enforce fail] write failed\nand where in the library")
 
     monkeypatch.setattr(torch, "save", full)
