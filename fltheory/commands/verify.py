@@ -131,7 +131,7 @@ def command(
     for path in outputs.files.values():
         tell_written(path)
     if baseline and record:
-        _record(baseline, cells, recorded)
+        _record(baseline, cells)
         console.print(f"recorded in {baseline}")
     changed = bool(baseline) and not record and _report_changes(console, cells, recorded)
     if _fails(cells, changed, fail_on or [FailOn.CHANGED]):
@@ -162,19 +162,8 @@ def _report(
         *reasons(statements, cells),
     ):
         console.print(line, soft_wrap=True, markup=False)
-<<<<<<< HEAD
     if durations:
         console.print(dearest(cells, durations))
-=======
-    for path in outputs.files.values():
-        tell_written(path)
-    if baseline and record:
-        _record(baseline, cells)
-        console.print(f"recorded in {baseline}")
-    changed = bool(baseline) and not record and _report_changes(console, cells, recorded)
-    if _fails(cells, changed, fail_on or [FailOn.CHANGED]):
-        raise typer.Exit(1)
->>>>>>> files
 
 
 def _check_record(baseline: Path | None, record: bool, fail_on: Sequence[FailOn]) -> None:
