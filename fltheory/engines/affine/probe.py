@@ -16,6 +16,7 @@ from fltheory.engines.affine.numbers import FLOAT64, Entries
 from fltheory.engines.affine.random_affine_map import MapErrors
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
+from fltheory.engines.affine.symbolic.presences import check_one_by_one
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks
@@ -113,6 +114,10 @@ class Probe:
             offsets=_in_order(_finite(image.constant) - self._image_origin),
             noises=_in_order(_finite(noise_covariance(image))),
         )
+
+    def check_one_by_one(self, size: int) -> None:
+        """Raise NotAffineError unless a round adds up what each of ``size`` participants does."""
+        check_one_by_one(self._function, self._numbers.problem, self._origin, size)
 
     def noises(self, masks: Masks) -> FloatArray:
         """Return the covariance (s, k, k) of each set's noise."""

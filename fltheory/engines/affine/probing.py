@@ -128,18 +128,28 @@ def _by_sets(
     probe: Probe, participation: Participation, outcomes: Outcomes, checked: bool
 ) -> RandomAffineMap:
     """Read the law off the maps of some participant sets, or of all where they are few."""
-    many = outcomes.count > _ENUMERATION_LIMIT
-    if many and participation.fixed_size is not None:
-        return by_swaps(probe, participation, participation.fixed_size)
     few = outcomes.count <= MOST_SETS
-    if many and isinstance(participation, SizedInclusions):
+    if outcomes.count > _ENUMERATION_LIMIT:
         try:
-            return by_size(probe, participation)
+            return _by_some_sets(probe, participation, outcomes)
         except NotAffineError:
             if not few:
                 raise
-    if few:
-        return _by_enumeration(probe, outcomes, checked)
+    return _by_enumeration(probe, outcomes, checked)
+
+
+def _by_some_sets(
+    probe: Probe, participation: Participation, outcomes: Outcomes
+) -> RandomAffineMap:
+    """Read the law off a few sets, of a round that adds up what each participant does."""
+    size, n_clients = participation.fixed_size, participation.n_clients
+    if size is not None:
+        probe.check_one_by_one(size)
+        return by_swaps(probe, participation, size)
+    if isinstance(participation, SizedInclusions):
+        for some in {min(3, n_clients), (n_clients + 1) // 2}:
+            probe.check_one_by_one(some)
+        return by_size(probe, participation)
     raise NotAffineError(
         f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
         f"or known chances of pairs by their number, for exact moments, got "

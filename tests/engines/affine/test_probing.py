@@ -204,8 +204,8 @@ class PairBonus(FedAvg):
     [
         (Clipped(0.1, 1), 4, 2, r"round must be affine in its state.*use engines\.monte_carlo"),
         (Clipped(0.1, 1), 12, 6, r"round must be affine in its state.*use engines\.monte_carlo"),
-        (MeetingBonus(0.1, 1), 12, 6, r"in who takes part.*use engines\.monte_carlo"),
-        (MeetingNoise(0.1, 1), 12, 6, r"noise of a round must be a sum.*use engines\.monte_carlo"),
+        (MeetingBonus(0.1, 1), 16, 8, r"add up what each participant.*use engines\.monte_carlo"),
+        (MeetingNoise(0.1, 1), 16, 8, r"add up what each participant.*use engines\.monte_carlo"),
     ],
 )
 def test_what_is_not_affine_is_refused(
@@ -219,10 +219,10 @@ def test_what_is_not_affine_is_refused(
 
 
 def test_an_interaction_of_one_pair_is_refused() -> None:
-    """Swaps predict s_0 + s_1 - 1 for s_0 s_1: wrong only where both are absent, 210 of 924."""
-    problem = QuadraticProblem([[1.0]], np.zeros((12, 1)))
-    with pytest.raises(NotAffineError, match="in who takes part"):
-        exact(Setting(PairBonus(0.1, 1), problem, UniformSubset(12, 6), 2, [0.5]))
+    """Swaps predict s_0 + s_1 - 1 for s_0 s_1: wrong only where both are absent."""
+    problem = QuadraticProblem([[1.0]], np.zeros((16, 1)))
+    with pytest.raises(NotAffineError, match="picks out some of those who take part"):
+        exact(Setting(PairBonus(0.1, 1), problem, UniformSubset(16, 8), 2, [0.5]))
 
 
 def test_interactions_are_fine_where_sets_are_enumerated() -> None:

@@ -63,7 +63,8 @@ def nothing_refused() -> Iterator[None]:
         raise refusals[0]
 
 
-def _noted(error: NotAffineError) -> NotAffineError:
+def noted(error: NotAffineError) -> NotAffineError:
+    """Return a refusal, remembered for whoever sees to it that nothing is refused."""
     refusals = _REFUSED.get()
     if refusals is not None:
         refusals.append(error)
@@ -72,7 +73,7 @@ def _noted(error: NotAffineError) -> NotAffineError:
 
 def refused(what: str) -> NotAffineError:
     """Return the error for a round that does something to the model that is not affine."""
-    return _noted(
+    return noted(
         NotAffineError(
             "the algorithm's round must be affine in its state for exact moments, but it takes "
             f"{what} of what depends on the model: use engines.monte_carlo, or engines.paths, "
@@ -82,7 +83,7 @@ def refused(what: str) -> NotAffineError:
 
 
 def _one_entry() -> NotAffineError:
-    return _noted(
+    return noted(
         NotAffineError(
             "the algorithm's round must be affine in its state and do the same with every "
             "replica, but it asks for a single entry as a number: write it with functions of "

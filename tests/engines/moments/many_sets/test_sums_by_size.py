@@ -110,23 +110,21 @@ def test_a_mean_of_random_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "message"),
+    "algorithm",
     [
-        (MeetingBonus(0.1, 1), "in who takes part"),
-        (PairBonus(0.1, 1), "in who takes part"),
-        (MeetingNoise(0.1, 1), "noise of a round must be a sum"),
-        (AdaFed(np.full(14, 1 / 14), np.linspace(0.2, 0.8, 14), 0.1, 1), "in who takes part"),
-        (ClusterFedVarp((0,) * 6 + (1,) * 8, 0.1, 1), "in who takes part"),
+        MeetingBonus(0.1, 1),
+        PairBonus(0.1, 1),
+        MeetingNoise(0.1, 1),
+        AdaFed(np.full(14, 1 / 14), np.linspace(0.2, 0.8, 14), 0.1, 1),
+        ClusterFedVarp((0,) * 6 + (1,) * 8, 0.1, 1),
     ],
     ids=["bonus", "one pair", "noise", "AdaFed", "clusters"],
 )
-def test_what_is_not_a_sum_over_those_present_is_refused(
-    algorithm: Algorithm, message: str
-) -> None:
+def test_what_is_not_a_sum_over_those_present_is_refused(algorithm: Algorithm) -> None:
     """AdaFed divides by a random sum, ClusterFedVARP by the comers of each cluster."""
     optima = np.random.default_rng(0).standard_normal((14, 2))
     problem = QuadraticProblem(np.eye(2), optima - optima.mean(axis=0), sigma=0.5, server_sigma=0.5)
-    with pytest.raises(NotAffineError, match=rf"{message}.*engines\.monte_carlo"):
+    with pytest.raises(NotAffineError, match=r"round must .*engines\.monte_carlo"):
         exact(Setting(algorithm, problem, Bernoulli(np.linspace(0.2, 0.8, 14)), 2, [0.5, 0.5]))
 
 
