@@ -160,7 +160,8 @@ def test_one_fault_of_ca_fed_is_at_work_and_one_change_mends_it(name: str) -> No
         fedavg = replace(where.algorithm.algorithm.algorithm.algorithm, server_lr=1.0)
         scheduled = replace(where.algorithm.algorithm.algorithm, algorithm=fedavg)
         projected = replace(where.algorithm.algorithm, algorithm=scheduled)
-        where = replace(where, algorithm=replace(where.algorithm, algorithm=projected))
+        whole = replace(where.algorithm, algorithm=projected)
+        where = replace(where, algorithm=whole, rounds=100)
         assert check(theorems.get("ca-fed/2"), where).outcome is Outcome.HOLDS
 
 

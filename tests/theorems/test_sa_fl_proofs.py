@@ -29,6 +29,7 @@ from fltheory.theorems.sa_fl import (
 from fltheory.theorems.sa_fl import (
     statements as sa_fl,
 )
+from tests.drawn import a_tenth
 from tests.theorems.not_following import NOT_FOLLOWING
 from tests.theorems.rational_values import rational_value, satisfied
 
@@ -214,9 +215,17 @@ def result(request) -> StepResult:
     return checked(*request.param)
 
 
+def name_of(place: tuple[Key, int]) -> str:
+    return " ".join((*place[0], step_of(place).label))
+
+
 def about(places: list[tuple[Key, int]]) -> pytest.MarkDecorator:
-    names = [" ".join((*key, steps_of(key)[index].label)) for key, index in places]
-    return pytest.mark.parametrize("result", places, ids=names, indirect=True)
+    return pytest.mark.parametrize("result", places, ids=map(name_of, places), indirect=True)
+
+
+def about_a_tenth(places: list[tuple[Key, int]]) -> pytest.MarkDecorator:
+    drawn = a_tenth(places, name=name_of)
+    return pytest.mark.parametrize("result", drawn, ids=map(name_of, places), indirect=True)
 
 
 def of_kind(kind: type, places=FOLLOWING) -> list[tuple[Key, int]]:
@@ -231,7 +240,7 @@ def constants_of(expression: sp.Expr) -> list[sp.Rational]:
     return sorted(expression.atoms(sp.Rational) - {sp.Integer(0), sp.Integer(1), sp.Integer(-1)})
 
 
-@about(of_kind(Equal))
+@about_a_tenth(of_kind(Equal))
 def test_any_other_constant_breaks_an_equality(result, few_points) -> None:
     claim = result.step.claim
     constants = constants_of(claim.right)
@@ -241,7 +250,7 @@ def test_any_other_constant_breaks_an_equality(result, few_points) -> None:
         assert check_step(replace(result.step, claim=wrong)).outcome is not FOLLOWS
 
 
-@about(of_kind(Implied))
+@about_a_tenth(of_kind(Implied))
 def test_a_stronger_inequality_does_not_follow(result, few_points) -> None:
     """Every claim is sharp enough for the certificate: no room for one part in a hundred."""
     claim = result.step.claim
@@ -256,7 +265,7 @@ def test_a_stronger_inequality_does_not_follow(result, few_points) -> None:
         assert check_step(replace(result.step, claim=wrong)).outcome is not FOLLOWS
 
 
-@about(of_kind(Implied))
+@about_a_tenth(of_kind(Implied))
 def test_some_change_of_every_constant_breaks_an_inequality(result, few_points) -> None:
     claim = result.step.claim
     for constant in constants_of(gap(claim.claimed)):
@@ -280,7 +289,7 @@ def test_some_change_of_every_constant_breaks_an_inequality(result, few_points) 
 CERTIFIED = [place for place in of_kind(Implied) if step_of(place).claim.multipliers]
 
 
-@about(CERTIFIED)
+@about_a_tenth(CERTIFIED)
 def test_a_wrong_or_negative_multiplier_is_no_certificate(result, few_points) -> None:
     claim = result.step.claim
     for index in range(len(claim.multipliers)):

@@ -55,8 +55,8 @@ def test_cells_come_in_the_order_of_the_statements() -> None:
 
 
 def test_a_regime_may_ask_for_more_replicas() -> None:
-    statement = theorems.get("fedau/corollary-4", "derived")
-    of_one = replace(statement, regimes={"one": replace(statement.regimes["quadratic"], effort=1)})
+    statement = theorems.get("sa-fl/4", "derived")
+    of_one = replace(statement, regimes={"one": replace(statement.regimes["nonconvex"], effort=1)})
     of_two = replace(statement, regimes={"two": replace(of_one.regimes["one"], effort=2)})
     once, twice = (check_regimes([s], replicas=60)[0].verdict for s in (of_one, of_two))
     again = check_regimes([of_one], replicas=120)[0].verdict

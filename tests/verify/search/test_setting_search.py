@@ -68,11 +68,12 @@ STARTS = {"one client": ONE_CLIENT}
 LONG_STARTS = {"one client": replace(ONE_CLIENT, algorithm=FedAvg(0.8, 1))}
 
 
-def test_a_true_theorem_of_ones_own_survives() -> None:
-    found = falsify(TRUE, settings=STARTS)
+@pytest.mark.parametrize("budget", [100, pytest.param(1000, marks=pytest.mark.soundness)])
+def test_a_true_theorem_of_ones_own_survives(budget: int) -> None:
+    found = falsify(TRUE, budget, settings=STARTS)
     assert found.witness is None
-    assert found.settings_tried == 1000
-    assert 300 < found.settings_applicable < 1000
+    assert found.settings_tried == budget
+    assert 0.3 < found.settings_applicable / budget < 1
     assert 1 / 1.01 - 1e-9 < found.best_ratio <= 1
 
 
