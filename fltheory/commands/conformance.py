@@ -138,7 +138,7 @@ def value_of(text: str) -> Any:
     """
     try:
         value = literal_eval(text)
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
     return tuple(value) if isinstance(value, list) else value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -17,8 +18,9 @@ MOST_BYTES = 64 * 1024**2
 MOST_LEVELS = 100
 """How deep tables and lists of a document may be nested."""
 
-# Python's reader of TOML takes the square of a key's parts in memory.
-_LONG_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){1000}")
+# Python's reader of TOML takes the square of a key's parts in memory. Looking for them must not
+# take the square of a text: it begins where a key may, and gives nothing back.
+_LONG_KEY = re.compile(r"(?<![\w\"'. \t-])[ \t]*+(?:[\w\"'-]++[ \t]*+\.[ \t]*+){1000}")
 
 
 def existing_file(must_be: str, path: Path | str, *, most_bytes: int | None = None) -> Path:
@@ -63,11 +65,21 @@ def text_of(must_be: str, path: Path | str, *, most_bytes: int = MOST_BYTES) -> 
     """
     path = existing_file(must_be, path, most_bytes=most_bytes)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with open(path, encoding="utf-8-sig", opener=_without_waiting) as file:
+            text = file.read(most_bytes + 1)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: must be text in UTF-8, got: {error}") from error
     except OSError as error:
-        raise ValueError(f"{path}: must be readable, got: {error.strerror}") from error
+        raise ValueError(f"{path}: must be readable, got: {error.strerror or error}") from error
+    if len(text) > most_bytes:
+        # Files of the kernel's have no size, and no end.
+        raise ValueError(f"{path}: must have at most {most_bytes} bytes, got more")
+    return text
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; one of the kernel's may have nothing to say yet."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def toml_of(must_be: str, path: Path | str) -> dict[str, Any]:
@@ -87,10 +99,20 @@ def toml_of(must_be: str, path: Path | str) -> dict[str, Any]:
     ...     toml_of("file of a setting must exist", file)
     {'rounds': 3}
     """
-    text = text_of(must_be, path)
+    return toml_in(path, text_of(must_be, path))
+
+
+def toml_in(place: Path | str, text: str) -> dict[str, Any]:
+    """Return the document of TOML text from a place, which messages begin with.
+
+    Raises
+    ------
+    ValueError
+        For what is not TOML or nested beyond `MOST_LEVELS`.
+    """
     if _LONG_KEY.search(text):
-        raise ValueError(f"{path}: must have keys of fewer parts, got one of 1000")
-    document: dict[str, Any] = _parsed("TOML", path, tomllib.loads, text)
+        raise ValueError(f"{place}: must have keys of fewer parts, got one of 1000")
+    document: dict[str, Any] = _parsed("TOML", place, tomllib.loads, text)
     return document
 
 

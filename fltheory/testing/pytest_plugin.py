@@ -144,6 +144,8 @@ def _table(pyproject: Path) -> Mapping[str, Any]:
         return {}
     with pyproject.open("rb") as file:
         table = tomllib.load(file).get("tool", {}).get("fltheory", {})
+    if not isinstance(table, dict):
+        raise pytest.UsageError(f"{pyproject}: [tool.fltheory] must be a table, got {table!r}")
     for key in table:
         if key not in _KEYS:
             near = " or ".join(get_close_matches(key, _KEYS, n=1) or _KEYS)

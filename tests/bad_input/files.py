@@ -157,6 +157,8 @@ def _deep(folder: Path) -> None:
     (folder / "deep.toml").write_text("x = " + "[" * DEEP + "]" * DEEP)
     (folder / "deep-tables.toml").write_text("x = " + "{a = " * DEEP + "1" + "}" * DEEP)
     (folder / "deep-keys.toml").write_text(".".join(["a"] * 20_000) + " = 1\n")
+    (folder / "long-string.toml").write_text('x = "' + "a" * 3_000_000)
+    (folder / "two\nlines.toml").write_text("x = 1\n")
     (folder / "deep-500.toml").write_text("rounds = " + "[" * 500 + "]" * 500)
     nested = '{kind = "ServerMomentum", momentum = 0.5, algorithm = ' * 400
     last = '{kind = "FedAvg", client_lr = 0.1, local_steps = 1}' + "}" * 400

@@ -179,11 +179,13 @@ def test_the_table_of_pyproject_names_files_and_record(pytester, theorem) -> Non
         ("theorem = []", "has theorems, got theorem"),
         ('theorems = "my_theorem.py"', "theorems of *must be a list of files, got 'my_theorem.py'"),
         ("baseline = 3", "baseline of *must be a file, got 3"),
+        ("[tool]\nfltheory = 3", "*must be a table, got 3"),
         ('theorems = ["missing.py"]', "file of theorems must exist, got *missing.py*"),
     ],
 )
 def test_a_bad_table_is_one_line(pytester, table: str, message: str) -> None:
-    pytester.makepyprojecttoml(f"[tool.fltheory]\n{table}\n")
+    heading = "" if table.startswith("[") else "[tool.fltheory]\n"
+    pytester.makepyprojecttoml(f"{heading}{table}\n")
     result = pytester.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: *{message}*"])

@@ -21,6 +21,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130
 UNHEARD = 141
 _LONGEST = 700
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NOTHING = "nothing was written"
 # An ellipsis is what tables put in the place of letters that they have no room for.
 _ALIKE = {"\N{HORIZONTAL ELLIPSIS}": "~", "\N{MIDDLE DOT}": ".", "\N{MULTIPLICATION SIGN}": "x"}
@@ -59,10 +60,12 @@ def _check_streams() -> None:
 
 def _tell(message: str) -> None:
     """Write the one line of an error, on a terminal broken at spaces."""
-    line = f"fltheory: {message}"
-    if sys.stderr.isatty():
-        line = narrowed(line, shutil.get_terminal_size().columns)
-    with suppress(OSError):  # nobody reads it any more
+    # A name may have any characters in it; those that steer a terminal are written out.
+    message = _STEERING.sub(lambda found: ascii(found[0])[1:-1], message)
+    line = f"fltheory: {_cut(message)}"
+    with suppress(OSError, ValueError):  # nobody reads it any more, or a user's file closed it
+        if sys.stderr.isatty():
+            line = narrowed(line, shutil.get_terminal_size().columns)
         print(line, file=sys.stderr)
 
 
@@ -122,7 +125,7 @@ def run(app: Typer) -> NoReturn:
     except (ValueError, usage_error) as error:
         message = error.format_message() if isinstance(error, usage_error) else str(error)
         if message:
-            _tell(_cut(message))
+            _tell(message)
         sys.exit(BAD_INPUT)
     except Interrupted as interrupted:
         exit_interrupted(str(interrupted))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.files.read_file import toml_of
+from fltheory.files.read_file import toml_in, toml_of
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings, run_settings
 from fltheory.hardware.training.experiment_file.strict import Table, checked_table, made, merged
@@ -249,6 +248,11 @@ def _numbered(name: str, entries: Sequence[Table]) -> list[tuple[str, Table]]:
 
 def _parsed(change: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(change)
+        document = toml_in("set", change)
     except ValueError as error:
-        raise ValueError(f"set must be key=value in TOML, got {change!r}") from error
+        raise ValueError(
+            f"set must be key=value in TOML, got {validation.shown(change)}: {error}"
+        ) from error
+    if not document:
+        raise ValueError(f"set must be key=value in TOML, got {validation.shown(change)}")
+    return document
