@@ -78,6 +78,7 @@ _ALIKE = 1e-9
 _LARGEST = 200_000
 _NUMBERS_AT_ONCE = 1 << 21
 _BATCH = 512
+_SEED = 0x6775617264
 _FACTORS = np.array([0.0, 1.0, -1.0, 2.0])
 _NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
 
@@ -168,7 +169,8 @@ def guard_certain(setting: Setting) -> None:
 @cached_by_content(64)
 def _guarded(setting: Setting) -> Findings:
     algorithm = setting.algorithm
-    with _as_before(algorithm):
+    # From a seed that nobody else takes: a round that seeds a generator moves it, too.
+    with seeded(algorithm, np.random.SeedSequence(_SEED)):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
         told = rounds.unequal()
         differs = "" if told else rounds.differs()
