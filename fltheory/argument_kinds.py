@@ -6,7 +6,7 @@ import os
 from collections import abc
 from collections.abc import Callable, Mapping
 from functools import wraps
-from inspect import getattr_static, signature
+from inspect import getattr_static, signature, unwrap
 from pathlib import Path
 from types import FunctionType, NoneType, UnionType
 from typing import Any, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin
@@ -65,9 +65,10 @@ def checks_kinds(function: Callable[Given, Returned]) -> Callable[Given, Returne
 def _kinds_of(function: Callable[..., Any]) -> Mapping[str, Kind]:
     """Return the kinds of a function's arguments, of those that have one."""
     kinds: dict[str, Kind] = {}
+    known = unwrap(function).__globals__  # a decorator's are not its module's
     for name, text in function.__annotations__.items():
         try:
-            hint = eval(text, function.__globals__) if isinstance(text, str) else text
+            hint = eval(text, known) if isinstance(text, str) else text
         except NameError:  # what only type checkers import
             continue
         if name != "return" and (kind := _kind(hint)) is not None:
@@ -107,6 +108,8 @@ def _one_of(kinds: list[Kind | None]) -> Kind | None:
 def _sequence(item: Kind | None) -> Kind:
     def holds(value: Any) -> bool:
         if isinstance(value, str | bytes | type | Mapping) or not hasattr(value, "__iter__"):
+            return False
+        if getattr(value, "shape", None) == ():  # an array of no dimension has no entries
             return False
         # Only what can be gone through again is gone through.
         again = isinstance(value, list | tuple)

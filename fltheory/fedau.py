@@ -89,7 +89,12 @@ def weight_errors(
     ValueError
         For arguments out of range.
     """
-    values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
+    try:
+        values = np.atleast_1d(np.asarray(cutoffs, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"cutoffs must be numbers, got {validation.shown(cutoffs)}") from error
+    if values.ndim != 1:
+        raise ValueError(f"cutoffs must have shape (k,), got {values.shape}")
     for cutoff in values.tolist():
         checked_cutoff(int(cutoff) if cutoff.is_integer() else cutoff)
     chances, counts = np.unique(checked_chances(p), return_counts=True)

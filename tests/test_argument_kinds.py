@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -95,6 +96,7 @@ def test_what_is_of_its_kind_passes(given: dict[str, Any]) -> None:
         ({"text": None}, "text must be text, got None"),
         ({"flag": 1}, "flag must be True or False, got 1"),
         ({"call": 3}, "call must be callable or None, got 3"),
+        ({"names": np.array("ab")}, r"names must be a sequence, each text, or None, got array"),
         ({"names": [3]}, r"names must be a sequence, each text, or None, got \[3\]"),
         ({"sized": 3}, "sized must be a Sized or None, got 3"),
         ({"sized": Stranger}, "sized must be a Sized or None, got <class"),
@@ -123,3 +125,13 @@ def test_methods_and_generators_keep_what_they_are() -> None:
     assert list(Counter.of(HALF)) == [HALF]
     with pytest.raises(ValueError, match="start must be a Fraction"):
         Counter.of(3)  # type: ignore[arg-type]
+
+
+def test_a_decorator_below_hides_nothing() -> None:
+    @checks_kinds
+    @contextmanager
+    def opened(start: Fraction) -> Iterator[Fraction]:
+        yield start
+
+    with pytest.raises(ValueError, match="start must be a Fraction, got 3"):
+        opened(3)  # type: ignore[arg-type]

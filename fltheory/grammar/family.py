@@ -69,6 +69,12 @@ class Parameter:
     whole: bool = False
 
     def __post_init__(self) -> None:
+        validation.text("name of a parameter", self.name)
+        validation.instance_of(f"meaning of {self.name}", self.meaning, str, "text")
+        for field in ("logarithmic", "whole"):
+            validation.instance_of(
+                f"{field} of {self.name}", getattr(self, field), bool, "True or False"
+            )
         for field in ("low", "high", "default"):
             value = getattr(self, field)
             validation.real_number(

@@ -281,6 +281,10 @@ class PointQuantity:
     def __post_init__(self) -> None:
         validation.is_callable("value of a quantity", self.value)
         validation.text("text of a quantity", self.text)
+        for name in ("latex", "certified"):
+            must_be(str)(f"{name} of a quantity", getattr(self, name))
+        if self.sample is not None:
+            validation.is_callable("sample of a quantity", self.sample)
         must_be(Unit)("unit of a quantity", self.unit)
         must_be(Looseness, type(None))("looseness of a quantity", self.looseness)
 

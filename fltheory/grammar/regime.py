@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
+from fltheory import validation
 from fltheory.engines import Setting
 
 Instance = TypeVar("Instance")
@@ -25,6 +26,11 @@ class Regime:
     effort : int
         How many times as many replicas are drawn here, where a verdict is sampled, as elsewhere.
 
+    Raises
+    ------
+    ValueError
+        For anything else.
+
     Examples
     --------
     >>> from fltheory.theorems import get
@@ -36,6 +42,11 @@ class Regime:
     about: str
     make: Callable[[], Setting]
     effort: int = 1
+
+    def __post_init__(self) -> None:
+        validation.instance_of("about of a regime", self.about, str, "text")
+        validation.is_callable("make of a regime", self.make)
+        validation.whole_number("effort of a regime", self.effort, at_least=1)
 
     @cached_property
     def setting(self) -> Setting:

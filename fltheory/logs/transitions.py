@@ -46,6 +46,7 @@ def fit_on_off(log: AvailabilityLog) -> MarkovOnOff:
     return MarkovOnOff(log.marginals, np.clip(nu, -_NEARLY_ONE, _NEARLY_ONE))
 
 
+@checks_kinds
 def draw_log(
     process: Participation,
     rounds: int,

@@ -92,6 +92,8 @@ def for_clients(
     >>> found.weights.round(3).tolist(), found.importance.round(3).tolist()
     ([0.593, 0.407, 0.0], [0.745, 0.255, 0.0])
     """
+    for name in clients:
+        validation.text("clients", name)
     pi = validation.real_array("availability", availability, shape=f"({len(clients)},)")
     raw = np.ones(len(clients)) if sizes is None else sizes
     size = validation.real_array("sizes", raw, shape=f"({len(clients)},)")

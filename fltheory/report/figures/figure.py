@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.shared.bound_curve import BoundCurve, at_most
 from fltheory.report.figures.bound_figure import figure_of_one, heights
@@ -97,8 +98,8 @@ def figure(
         return figure_of_one(
             shown, title=title, log_x=log_x, points=points or {}, levels=levels or {}
         )
-    if not shown:
-        raise ValueError("shown must be one curve or more, got none")
+    if not isinstance(shown, Mapping) or not shown:
+        raise ValueError(f"shown must be one curve or more, got {validation.shown(shown)}")
     curves = {name: one for name, one in shown.items() if isinstance(one, BoundCurve)}
     panels = {name: one for name, one in shown.items() if not isinstance(one, BoundCurve)}
     if panels:

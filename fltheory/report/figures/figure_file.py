@@ -43,7 +43,7 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
     Raises
     ------
     ValueError
-        For another suffix; nothing is drawn then.
+        For another suffix, when nothing is drawn, or for what is no figure.
 
     Examples
     --------
@@ -55,9 +55,12 @@ def write_figure(figure: Figure | Callable[[], Figure], path: Path | str) -> Non
     path = validation.path("path", path)
     if path.suffix not in _SUFFIXES:
         raise ValueError(f"out must end in {' or '.join(_SUFFIXES)}, got {str(path)!r}")
+    from matplotlib.figure import Figure
+
     metadata = {"Date": None} if path.suffix == ".svg" else {"Software": "fltheory"}
     with default_style():
         content = BytesIO()
         drawn = figure() if callable(figure) else figure
+        validation.instance_of("figure", drawn, Figure, "a figure, or what draws one")
         drawn.savefig(content, format=path.suffix[1:], dpi=160, metadata=metadata)
     write_whole(path, content.getvalue())

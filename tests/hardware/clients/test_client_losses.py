@@ -45,3 +45,14 @@ def test_a_forgotten_weight_is_found() -> None:
 
     report = check_algorithm(plain, "fedavg", laws=LAWS, raises=False)
     assert "plain mean" in report.failures[0].causes[0]
+
+
+@pytest.mark.parametrize("x", ["x", ..., [[1.0]], [np.nan]])
+def test_what_is_no_model_is_refused(x: Any) -> None:
+    with pytest.raises(ValueError, match="x must"):
+        module_at(x)
+
+
+def test_what_is_no_client_is_refused() -> None:
+    with pytest.raises(ValueError, match="client must be a LossClient, got 3"):
+        client_loss(3, module_at([1.0]))  # type: ignore[arg-type]

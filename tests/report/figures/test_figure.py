@@ -86,5 +86,5 @@ def test_panels_share_a_legend() -> None:
 
 
 def test_nothing_to_draw_is_refused() -> None:
-    with pytest.raises(ValueError, match="shown must be one curve or more, got none"):
+    with pytest.raises(ValueError, match=r"shown must be one curve or more, got \{\}"):
         figure({})
