@@ -69,8 +69,8 @@ class Parameter:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        for field in ("name", "meaning"):
-            validation.text(f"{field} of a parameter", getattr(self, field))
+        validation.text("name of a parameter", self.name)
+        validation.instance_of(f"meaning of {self.name}", self.meaning, str, "text")
         for field in ("logarithmic", "whole"):
             validation.instance_of(
                 f"{field} of {self.name}", getattr(self, field), bool, "True or False"

@@ -44,7 +44,7 @@ class Regime:
     effort: int = 1
 
     def __post_init__(self) -> None:
-        validation.text("about of a regime", self.about)
+        validation.instance_of("about of a regime", self.about, str, "text")
         validation.is_callable("make of a regime", self.make)
         validation.whole_number("effort of a regime", self.effort, at_least=1)
 

@@ -49,7 +49,7 @@ def test_a_forgotten_weight_is_found() -> None:
 
 @pytest.mark.parametrize("x", ["x", ..., [[1.0]], [np.nan]])
 def test_what_is_no_model_is_refused(x: Any) -> None:
-    with pytest.raises(ValueError, match=r"^x must"):
+    with pytest.raises(ValueError, match="x must"):
         module_at(x)
 
 
