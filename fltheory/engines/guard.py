@@ -62,9 +62,9 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
 
 _PATHS = 3
-_MORE_PATHS = 48
 _ROWS = 9
 _ALONE = 6
+_ALL_ALONE = 192
 _CONSECUTIVE = 16
 _SPREAD = 8
 _FEWEST = 4
@@ -187,7 +187,7 @@ def _in_fractions(setting: Setting) -> str:
     assert isinstance(floats.problem, QuadraticProblem)
     forms = _Forms(floats.problem, RATIONAL)
     try:
-        for one in real.run((), [1]):
+        for one in real.run(("x",), [1]):
             exact = with_parameters(algorithm, RATIONAL)
             space, image = forms.image(exact, one.branch, one.who, one.before, {})
             for name, array in one.after.items():
@@ -331,7 +331,8 @@ class SharedDraws:
 class _Seen:
     """A real round without noise: where it began and what it made, there and far away.
 
-    All are of (rows, ...); ``far`` and ``beyond`` (what a round makes of them) have twice as many.
+    All are of (rows, ...), but ``beyond``, what it makes of the states that lie ``way`` ahead of
+    those where it began, and then of those as far behind them: twice as many rows.
     """
 
     index: int
@@ -360,7 +361,7 @@ class _RealRounds:
         self._size = problem.n_clients * problem.dim
         self._noisy = problem.sigma > 0 or problem.server_sigma > 0
         self._scale = max(1.0, float(np.abs(setting.x0).max(initial=0.0)))
-        if isinstance(problem, QuadraticProblem):
+        if isinstance(problem, QuadraticProblem) and self._size <= _LARGEST:
             self._scale = max(self._scale, float(np.abs(problem.optima).max()))
         self._clients = analytic_clients(problem, Silence())
 
@@ -411,16 +412,17 @@ class _RealRounds:
 
         Replicas at different states, with different participants, run together and alone.
         """
+        if self._size > _LARGEST:
+            return ""
         rng = np.random.default_rng(1)
-        rounds = {1, self._setting.rounds}
-        drawn = next(self._setting.participation.masks(rng, _BATCH)).copy()
+        many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
+        drawn = next(self._setting.participation.masks(rng, many)).copy()
         few = np.unique(drawn, axis=0)[:_ALONE]
-        many = len(drawn) if self._size * _BATCH <= _NUMBERS_AT_ONCE else len(few)
-        who = np.concatenate([few, drawn])[: max(many, len(few))]
+        who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
         state = {**start, "x": moved}
-        for index in sorted(rounds):
+        for index in sorted({1, self._setting.rounds}):
             algorithm = _algorithm_in(self._setting, index)
             for branch in _likely(algorithm):
                 first, again = (self._round(index, algorithm, state, who, branch) for _ in "ab")
@@ -479,11 +481,14 @@ class _RealRounds:
     def run(self, random: tuple[str, ...], visited: Sequence[int] = ()) -> list[_Seen]:
         """Run rounds from the start on paths that are drawn; of each, see every branch."""
         rng = np.random.default_rng(0)
-        rows = (_PATHS if random else _MORE_PATHS) if self._size <= _LARGEST else 1
-        state, seen = self._start(rows), []
+        names = set(self._start(1))
         # Where nothing is counted and nothing scheduled, all rounds are one function.
-        alike = set(state) <= set(random) and not isinstance(self._setting.algorithm, Schedule)
+        alike = names <= set(random) and not isinstance(self._setting.algorithm, Schedule)
         visited = visited or self._visited(_FEWEST if alike else _CONSECUTIVE + _SPREAD)
+        rows = _PATHS if random else max(_PATHS, _ALL_ALONE // len(visited))
+        if self._size > _LARGEST:
+            rows = 1
+        state, seen = self._start(rows), []
         masks = self._setting.participation.masks(rng, rows)
         for index, who in zip(visited, masks, strict=False):
             algorithm = _algorithm_in(self._setting, index)
@@ -518,7 +523,7 @@ class _RealRounds:
         rng: np.random.Generator,
     ) -> _Seen:
         after = self._round(index, algorithm, before, who, branch)
-        if not random:
+        if not random and len(who) > 1:
             # Runs on numbers are followed, or drawn, in batches whatever a round is.
             self.told = self.told or self._beside_others(
                 index, algorithm, branch, before, who, after, len(who)
