@@ -6,7 +6,6 @@ These tests go through every module of the packages whose wrong versions are dra
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import inspect
 import pkgutil
@@ -26,7 +25,7 @@ ARRAYS = {"NDArray", "ndarray", "ArrayLike", "FloatArray", "Masks", "Entries", "
 WITHOUT_VALUE = ARRAYS | {"Any", "Mapping", "list", "dict", "Sequence", "Participation", "Problem"}
 WITHOUT_VALUE |= {"MultinomialProblem"}
 # Their fields of any kind are numbers, or tuples of them.
-OF_NUMBERS = {"Delays", "StepSums", "FiniteStepSums", "_Row"}
+OF_NUMBERS = {"Delays", "StepSums", "FiniteStepSums"}
 
 
 @cache
@@ -106,46 +105,3 @@ def test_symbols_are_assumed_to_be_something_and_never_not_to_be() -> None:
     for name, symbol in found:
         assert all(symbol._assumptions.generator.values()), f"{name}: {symbol}"
         assert symbol.is_extended_real, f"{name}: {symbol}"
-
-
-# Counts and switches that may be left out, by the argument's name: the same wherever it stands.
-DEFAULTS = {
-    **{"proximal": 0, "axis": 0, "keepdims": False, "copy": True},
-    **{"stable": True, "descending": False, "seed": 0, "step_by_step": False},
-    **{"checked": True, "scheduled": True, "enclosed": False, "option": 2},
-    **{"stale": False, "by_server": False, "corrected": False, "scalar": False},
-    **{"convex": False, "n_server": 0, "beta": 1, "scale": 1, "price_in_bound": False},
-}
-# Of a training that weights are chosen for.
-OF_TRAINING = {"rounds": 1000, "local_steps": 1}
-
-
-def test_what_may_be_left_out() -> None:
-    """Settings and proofs of papers have numbers of their own, which their tests name."""
-    found = dict[str, set[object]]()
-    for name, module in modules().items():
-        if "regimes" in name or name.startswith("fltheory.theorems.sa_fl"):
-            continue
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
-            for argument, value in defaults_of(node):
-                assert argument in {*DEFAULTS, *OF_TRAINING, "exact"}, f"{name}: {argument}"
-                found.setdefault(argument, set()).add(value)
-    found.pop("exact")  # which kinds of numbers are
-    for argument, values in found.items():
-        assert values == {DEFAULTS.get(argument, OF_TRAINING.get(argument))}, argument
-
-
-def defaults_of(node: ast.AST) -> Iterator[tuple[str, object]]:
-    """Yield a function's arguments, or a class's fields, that have whole numbers of their own."""
-    pairs: list[tuple[str, ast.expr | None]] = []
-    if isinstance(node, ast.FunctionDef):
-        named = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
-        pairs += zip(reversed(named), reversed(node.args.defaults), strict=False)
-        keywords = [argument.arg for argument in node.args.kwonlyargs]
-        pairs += zip(keywords, node.args.kw_defaults, strict=True)
-    elif isinstance(node, ast.ClassDef):
-        fields = [part for part in node.body if isinstance(part, ast.AnnAssign)]
-        pairs += [(ast.unparse(part.target), part.value) for part in fields]
-    for name, value in pairs:
-        if isinstance(value, ast.Constant) and isinstance(value.value, int):
-            yield name, value.value

@@ -422,7 +422,8 @@ class _RealRounds:
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
         state = {**start, "x": moved}
-        for index in sorted({1, self._setting.rounds}):
+        last = self._setting.rounds if isinstance(self._setting.algorithm, Schedule) else 1
+        for index in sorted({1, last}):
             algorithm = _algorithm_in(self._setting, index)
             for branch in _likely(algorithm):
                 first, again = (self._round(index, algorithm, state, who, branch) for _ in "ab")

@@ -50,7 +50,7 @@ class Cell:
     curve: BoundCurve | None = None
     kind: StatementKind = StatementKind.THEOREM
     faults: tuple[Refutation, ...] = ()
-    seconds: float = field(default=0.0, compare=False)
+    seconds: float = field(default=0.0, compare=False, repr=False)
 
     @property
     def key(self) -> CellKey:

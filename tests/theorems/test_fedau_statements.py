@@ -156,12 +156,6 @@ def test_corollary_4_has_its_step_sizes(rounds: int, reading: str, half: int) ->
     assert float(order) == pytest.approx(expected, rel=1e-12)
 
 
-def test_schedules_share_settings_between_readings() -> None:
-    of = setting(problem=bowl())
-    printed, derived_claim = (theorems.get("fedau/corollary-4", r) for r in ("printed", "derived"))
-    assert printed.axes[0].schedule(of, 30) is derived_claim.axes[0].schedule(of, 30)
-
-
 def test_weights_that_are_nearly_optimal_need_no_bounded_gradient() -> None:
     often = Bernoulli([0.95, 0.97])
     equal = WeightedFedAvg((0.5, 0.5), GAMMA, STEPS, server_lr=ETA)

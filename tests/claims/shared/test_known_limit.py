@@ -58,7 +58,7 @@ CLAIM = RateClaim(
     "here",
     THEOREM,
     (AXIS,),
-    {"quiet": Regime("", lambda: run(0.0))},
+    {"quiet": Regime("no noise", lambda: run(0.0))},
 )
 # x' = (1 - eta) x + eta sigma xi has the stationary variance eta sigma^2/(2 - eta): 1/3.
 NOISY, FLOOR = run(1.0), 1 / 3
