@@ -41,6 +41,8 @@ def test_commands_end_in_a_line_and_leave_whole_files_or_none() -> None:
             2,
         ),
         ("nothing", "sys.stderr = None", "", 2),
+        ("nothing", "sys.stderr.close()", "", 2),
+        ("nothing", "sys.stderr = open('/dev/full', 'w', buffering=1)", "", 2),
         ("--version", "sys.stderr = None", "", 0),
     ],
 )

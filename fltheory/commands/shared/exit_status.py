@@ -39,14 +39,14 @@ def exit_interrupted(kept: str = _NOTHING) -> NoReturn:
 
 def exit_unheard() -> NoReturn:
     """End with the status of a program whose output nobody reads any more, and say nothing."""
-    _drop_the_rest()
+    _drop_the_rest(sys.stdout)
     sys.exit(UNHEARD)
 
 
-def _drop_the_rest() -> None:
-    """Have what is still to be written, when Python ends, go nowhere."""
+def _drop_the_rest(stream: Any) -> None:
+    """Have what is still to be written to a stream, when Python ends, go nowhere."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _check_streams() -> None:
@@ -63,10 +63,12 @@ def _tell(message: str) -> None:
     # A name may have any characters in it; those that steer a terminal are written out.
     message = _STEERING.sub(lambda found: ascii(found[0])[1:-1], message)
     line = f"fltheory: {_cut(message)}"
-    with suppress(OSError, ValueError):  # nobody reads it any more, or a user's file closed it
+    try:
         if sys.stderr.isatty():
             line = narrowed(line, shutil.get_terminal_size().columns)
         print(line, file=sys.stderr)
+    except (OSError, ValueError):  # nobody reads it any more, it is full, or a file closed it
+        _drop_the_rest(sys.stderr)
 
 
 def _write_what_can_be_written(stream: Any) -> None:
@@ -148,7 +150,7 @@ def _exit_by(error: Exception) -> NoReturn:
     place = _place_in_a_loaded_file(error)
     if isinstance(error, OSError | MemoryError) and place is None:
         _tell(_what_is_full(error))
-        _drop_the_rest()
+        _drop_the_rest(sys.stdout)
         sys.exit(BAD_INPUT)
     if place is None:
         raise error
