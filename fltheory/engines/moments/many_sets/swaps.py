@@ -6,8 +6,6 @@ takes part.
 
 from __future__ import annotations
 
-from itertools import combinations, islice
-
 import numpy as np
 
 from fltheory.engines.affine.probe import CHECK_TOLERANCE, Probe, SetMaps
@@ -17,8 +15,6 @@ from fltheory.participation.base import Masks, Participation
 from fltheory.validation import FloatArray
 
 _CHECKED_SETS = 8
-_MOST_PAIRED_SETS = 2000
-_NUMBERS_AT_ONCE = 1 << 22
 
 
 def by_swaps(probe: Probe, participation: Participation, size: int) -> RandomAffineMap:
@@ -79,43 +75,17 @@ def _effects_of_clients(maps: SetMaps, eligible: np.ndarray, size: int) -> SetMa
     return SetMaps(effects(maps.slopes), effects(maps.offsets), effects(maps.noises))
 
 
-def sets_that_join_all_pairs(base: Masks, eligible: np.ndarray) -> Masks:
-    """Return sets of the base's size that bring any two eligible clients together.
-
-    Unions of any two blocks of half the size, filled up with further clients; an interaction of two
-    clients shows on one of them. Where that takes too many sets, the first ones are kept.
-    """
-    size = int(base.sum())
-    half = size // 2
-    if half == 0:
-        return np.empty((0, base.size), dtype=bool)
-    blocks = [eligible[i : i + half] for i in range(0, eligible.size, half)]
-    pairs = list(islice(combinations(blocks, 2), _MOST_PAIRED_SETS))
-    sets = np.zeros((len(pairs), base.size), dtype=bool)
-    for row, pair in zip(sets, pairs, strict=True):
-        members = np.concatenate(pair)
-        spare = np.setdiff1d(eligible, members)[: size - members.size]
-        row[members] = True
-        row[spare] = True
-    return sets
-
-
 def _check_swaps(
     probe: Probe, participation: Participation, base: Masks, maps: SetMaps, effects: SetMaps
 ) -> None:
+    """Compare with drawn sets; that a round adds participants up is known already."""
     rng = np.random.default_rng(0)
     eligible = np.flatnonzero(participation.marginals > 0)
     drawn = next(participation.masks(rng, _CHECKED_SETS))
-    masks = np.vstack([drawn, sets_that_join_all_pairs(base, eligible)])
-    change = masks[:, eligible].astype(np.float64) - base[eligible]
-    at_once = max(1, _NUMBERS_AT_ONCE // maps.slopes[0].size)
-    for first in range(0, len(masks), at_once):
-        block = slice(first, first + at_once)
-        slopes = maps.slopes[0] + _weighed(change[block], effects.slopes)
-        offsets = maps.offsets[0] + change[block] @ effects.offsets
-        probe.check(masks[block], slopes, offsets, rng)
-    noises = maps.noises[0] + _weighed(change[: len(drawn)], effects.noises)
-    check_noises(probe.noises(drawn), noises)
+    change = drawn[:, eligible].astype(np.float64) - base[eligible]
+    slopes = maps.slopes[0] + _weighed(change, effects.slopes)
+    probe.check(drawn, slopes, maps.offsets[0] + change @ effects.offsets, rng)
+    check_noises(probe.noises(drawn), maps.noises[0] + _weighed(change, effects.noises))
 
 
 def _weighed(weights: FloatArray, arrays: FloatArray) -> FloatArray:
