@@ -39,7 +39,7 @@ def test_a_hypothesis_that_fails_on_the_round_is_named(fltheory_command: Command
 def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) -> None:
     theorems.load([MINE])
     out = str(tmp_path / "power.json")
-    options = ("--every", "20", "--budget", "20", "--out", out)
+    options = ("--every", "60", "--budget", "5", "--out", out)
     status, text, err = fltheory_command("reproduce", "power", "my/1", *options)
     assert (status, "mutants, " in text) == (0, True), err
 

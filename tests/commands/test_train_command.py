@@ -90,13 +90,13 @@ def killed_after(checkpoints: int, out: Path, arguments: list[str]) -> None:
 
 
 def test_after_a_kill_the_same_command_ends_with_the_same_numbers(tmp_path: Path) -> None:
-    changes = ["seeds=[0]", "training.rounds=40"]
-    arguments = [str(DIGITS), "--checkpoint-every", "7"]
+    changes = ["seeds=[0]", "training.rounds=12"]
+    arguments = [str(DIGITS), "--checkpoint-every", "2"]
     for change in changes:
         arguments += ["--set", change]
     killed_after(8, tmp_path / "killed", arguments)
     left = [torch.load(file, weights_only=True) for file in (tmp_path / "killed").glob("*.pt")]
-    assert any(0 < checkpoint["done"] < 40 for checkpoint in left)
+    assert any(0 < checkpoint["done"] < 12 for checkpoint in left)
     table = read_experiment(DIGITS, changes)
     (resumed,) = measure([table], tmp_path / "killed")
     (whole,) = measure([table], tmp_path / "whole")

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from fltheory.reproduce import learnability_report
 
-def test_figures_are_written(fltheory_command, tmp_path: Path) -> None:
+
+def test_figures_are_written(fltheory_command, monkeypatch, tmp_path: Path) -> None:
+    """From few samples: what figures of many show is compared elsewhere."""
+    for name in ("impossibility_figure", "server_data_figure", "no_worse_figure"):
+        drawn = partial(getattr(learnability_report, name), replicas=20)
+        monkeypatch.setattr(learnability_report, name, drawn)
     status, out, _ = fltheory_command(
         "reproduce", "pac-figures", "--out", str(tmp_path), "--replicas", "2"
     )

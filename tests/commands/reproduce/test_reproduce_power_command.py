@@ -17,7 +17,7 @@ def power_options(path: Path, *more: str) -> tuple[str, ...]:
         "--every",
         "70",
         "--budget",
-        "50",
+        "10",
         "--out",
         str(path),
         *more,

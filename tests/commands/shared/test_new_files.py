@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -161,10 +162,15 @@ def test_the_setting_is_the_one_of_its_page_and_is_compared(
     assert (status, "must end in .toml" in err) == (2, True)
 
 
-def test_the_algorithm_runs_and_passes_its_own_tests(fltheory_command, tmp_path: Path) -> None:
+def test_the_algorithm_runs_and_passes_its_own_tests(
+    fltheory_command, capsys, tmp_path: Path
+) -> None:
     path = tmp_path / "mine.py"
     fltheory_command("new", "algorithm", path)
-    shown = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
-    assert shown.stdout.startswith("MyAlgorithm(client_lr=0.1")
-    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider", path)
-    subprocess.run([sys.executable, *options], check=True, cwd=tmp_path)
+    capsys.readouterr()
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.startswith("MyAlgorithm(client_lr=0.1")
+    tests = [one for name, one in runpy.run_path(str(path)).items() if name.startswith("test_")]
+    assert len(tests) == 2
+    for test in tests:
+        test()

@@ -38,6 +38,7 @@ def test_fashion_mnist():
     assert np.bincount(found.train.labels).tolist() == [6000] * 10
 
 
+@pytest.mark.soundness
 def test_cifar10():
     """Its classes are balanced; without a checksum a re-encoded copy is taken, and named so."""
     found = datasets.cifar10(folder("cifar10"), verify=False)
