@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable
 from itertools import product
 from typing import Any, TypeVar
-from zlib import crc32
 
 import pytest
+
+from tests.part import part
 
 T = TypeVar("T")
 
@@ -19,8 +19,7 @@ def a_tenth(cases: Iterable[T], *, name: Callable[[T], str] = str, of: int = 10)
     Which ones stay is told by a hash of their names, so that a new case moves hardly any.
     """
     cases = list(cases)
-    ranked = sorted(cases, key=lambda case: crc32(name(case).encode()))
-    kept = {name(case) for case in ranked[: math.ceil(len(cases) / of)]}
+    kept = {name(case) for case in part(cases, name=name, of=of)}
     marks = {True: (), False: (pytest.mark.soundness,)}
     return [pytest.param(case, marks=marks[name(case) in kept]) for case in cases]
 

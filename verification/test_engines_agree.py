@@ -21,6 +21,7 @@ from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Theorem
+from tests.drawn import a_tenth
 
 REPLICAS = 2048
 ROUNDS = 120
@@ -67,7 +68,7 @@ def quadratic_settings() -> dict[str, tuple[Setting, Theorem | None]]:
 SETTINGS = quadratic_settings()
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", a_tenth(SETTINGS, of=5))
 def test_sampled_trajectory_agrees_with_the_exact_one(name: str) -> None:
     setting, theorem = SETTINGS[name]
     rounds = min(setting.rounds, ROUNDS)

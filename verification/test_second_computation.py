@@ -21,6 +21,7 @@ from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.verify import Outcome
+from tests.drawn import a_tenth, in_turn
 
 Array = NDArray[np.float64]
 
@@ -141,8 +142,9 @@ SECOND = {"sa-fl/4": theorem_4, "sa-fl/5": theorem_5}
 REFUTED = [("sa-fl/4", "long horizon"), ("sa-fl/4", "other units"), ("sa-fl/5", "other units")]
 
 
-@pytest.mark.parametrize(("identifier", "regime"), REFUTED)
-def test_refutation_is_found_again(identifier: str, regime: str, as_recorded: Recorder) -> None:
+@pytest.mark.parametrize("cell", a_tenth(REFUTED, name="/".join, of=3), ids="/".join)
+def test_refutation_is_found_again(cell: tuple[str, str], as_recorded: Recorder) -> None:
+    identifier, regime = cell
     statement = theorems.get(identifier)
     setting = statement.regimes[regime].setting
     truth, bound, holds = SECOND[identifier](setting)
@@ -154,9 +156,9 @@ def test_refutation_is_found_again(identifier: str, regime: str, as_recorded: Re
     assert verdict.bound == pytest.approx(bound, rel=1e-12)
 
 
-@pytest.mark.parametrize("identifier", SECOND)
 @pytest.mark.parametrize(
-    "regime", ["biased minority excluded", "i.i.d.", "K = 1", "m = 1", "q = 0"]
+    ("identifier", "regime"),
+    in_turn(SECOND, ("biased minority excluded", "i.i.d.", "K = 1", "m = 1", "q = 0"), of=2),
 )
 def test_other_cells_agree_too(identifier: str, regime: str, as_recorded: Recorder) -> None:
     statement = theorems.get(identifier)
@@ -169,13 +171,19 @@ def test_other_cells_agree_too(identifier: str, regime: str, as_recorded: Record
 
 
 @pytest.mark.parametrize(
-    ("identifier", "name"),
-    [
-        ("sa-fl/corollary-1", "biased minority excluded"),
-        ("sa-fl/corollary-2", "minority excluded, L = 20"),
-    ],
+    "cell",
+    a_tenth(
+        [
+            ("sa-fl/corollary-1", "biased minority excluded"),
+            ("sa-fl/corollary-2", "minority excluded, L = 20"),
+        ],
+        name="/".join,
+        of=2,
+    ),
+    ids="/".join,
 )
-def test_refuted_order_is_found_again(identifier: str, name: str, as_recorded: Recorder) -> None:
+def test_refuted_order_is_found_again(cell: tuple[str, str], as_recorded: Recorder) -> None:
+    identifier, name = cell
     statement = theorems.get(identifier)
     regime = statement.regimes[name]
     verdict = as_recorded(statement, name)

@@ -152,6 +152,7 @@ def test_the_same_run_in_larger_units_is_within_its_bound() -> None:
     assert large.outcome is Outcome.HOLDS
 
 
+@pytest.mark.soundness
 def test_small_server_step(as_recorded: Recorder) -> None:
     """One client that is always there: the run is a product of 2400 numbers."""
     (c, b), T = (9.6, 600.0), 2400

@@ -99,7 +99,7 @@ def test_the_step_fails_for_three_clients_too() -> None:
     ratios = {
         (p, t): error_over_histories(p, 5, t) / counted(p, 5, t)
         for p in clients
-        for t in range(1, 9)
+        for t in range(1, 7)
     }
     (p, t), worst = max(ratios.items(), key=lambda item: item[1])
     assert (p, worst > 1) == (Fraction(3, 10), True)

@@ -1,6 +1,6 @@
 """Bad inputs, one after the other, each in a forked process: what is wrong with the answers.
 
-    python -m tests.bad_input.runner commands|calls [--show] [PART]
+    python -m tests.bad_input.runner commands|calls|both [--show] [--third] [PART]
 
 One process loads everything once; a case costs its fork and its work. An answer is fine if it
 comes within five seconds of processor time and a gigabyte, with the documented exit status or
@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.part import part
+
 HERE = Path(__file__).parent
 SECONDS = 5
 # A machine under load may take longer than the processor works.
@@ -41,6 +43,8 @@ class Case:
     Attributes
     ----------
     name : str
+    kind : str
+        What its command, or its argument, has in common with others.
     says : str
         What the answer must have in it.
     run : callable
@@ -50,6 +54,7 @@ class Case:
     """
 
     name: str
+    kind: str
     says: str
     run: Callable[[], None]
     check: Callable[[str, int, str, str], str]
@@ -261,7 +266,7 @@ def command_cases(folder: Path) -> list[Case]:
                 words = command.replace("FILE", file.name)
                 says = says.replace("FILE", file.name)
             words, says = (text.replace("NAME", LONG_NAME) for text in (words, says))
-            cases.append(Case(name, says, run(shlex.split(words)), wrong_command))
+            cases.append(Case(name, command, says, run(shlex.split(words)), wrong_command))
     return cases
 
 
@@ -301,15 +306,23 @@ def call_cases(folder: Path) -> list[Case]:
         return now
 
     table = _table("calls.toml")
-    texts = [tuple(case) for case in table["calls"]]
+    texts = [(*case, case[0].partition("(")[0]) for case in table["calls"]]
     for group in table["group"]:
         good = group["good"]
         for argument, kind in group["bad"].items():
             for value in table["kinds"][kind]:
                 given = {**good, argument: value}
                 listed = ", ".join(f"{name}={text}" for name, text in given.items())
-                texts.append((f"{group['make']}({listed})", argument))
-    return [Case(text, says, run(text), wrong_call) for text, says in texts]
+                texts.append((f"{group['make']}({listed})", argument, kind))
+    return [Case(text, kind, says, run(text), wrong_call) for text, says, kind in texts]
+
+
+def third(cases: list[Case]) -> list[Case]:
+    """Return a third of each kind of case."""
+    kinds: dict[str, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(case.kind, []).append(case)
+    return [case for kind in kinds.values() for case in part(kind, name=lambda c: c.name, of=3)]
 
 
 def _names() -> dict[str, Any]:
@@ -353,16 +366,19 @@ def _table(name: str) -> dict[str, Any]:
 
 
 def main(which: str, *options: str) -> None:
-    """Run a table, print what is wrong as lines of JSON, and what was run."""
+    """Run a table or both, print what is wrong as lines of JSON, and what was run."""
     from tests.bad_input.files import made_files
     from tests.bad_input.loading import load_everything
 
     load_everything()
-    parts = [option for option in options if option != "--show"] or [""]
+    parts = [option for option in options if not option.startswith("--")] or [""]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         made_files(folder)
-        cases = (command_cases if which == "commands" else call_cases)(folder)
+        tables = {"commands": [command_cases], "calls": [call_cases]}
+        makers = tables.get(which, [command_cases, call_cases])
+        cases = [case for made in makers for case in made(folder)]
+        cases = third(cases) if "--third" in options else cases
         cases = [case for case in cases if any(map(case.name.startswith, parts))]
         wrong, slowest = 0, Answer("", "", "", 0.0)
         for answer in answers(cases, folder):

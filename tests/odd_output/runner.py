@@ -1,6 +1,6 @@
 """Every command where its output is not what it usually is, in forked processes.
 
-    python -m tests.odd_output.runner [--all] [COMMAND ...]
+    python -m tests.odd_output.runner [--all | --part] [COMMAND ...]
 
 Three runs of each: into a terminal of 40 columns that knows ASCII alone; into a pipe that nobody
 reads any more; with a full disk, and the output on it. It must end with the documented status, in
@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.odd_output.undeclared import refuse_undeclared
+from tests.part import part
 
 COLUMNS = 40
 CLOSED = "the output must be open, got a closed one"
@@ -267,7 +268,10 @@ def cut_short(text: str) -> list[str]:
 
 
 def main(*options: str) -> None:
-    """Run the quick commands, or all, or those named; print what is wrong."""
+    """Run the quick commands, one in five of them, all, or those named; print what is wrong."""
+    every = 5 if options == ("--part",) else 1
+    if every > 1:
+        options = ()
     if not options:
         # The slow ones need extras.
         refuse_undeclared()
@@ -280,7 +284,7 @@ def main(*options: str) -> None:
     named = [option for option in options if option != "--all"]
     chosen = [
         words
-        for words in (*QUICK, *(SLOW if options else ()))
+        for words in (*part(QUICK, of=every), *(SLOW if options else ()))
         if not named or any(words.startswith(part) for part in named)
     ]
     wrong = 0
@@ -296,7 +300,7 @@ def main(*options: str) -> None:
             for fault in found:
                 print(f"{words}: {fault}", flush=True)
         if not options:
-            for fault in not_run(run_all([*helps(), *ONCE], folder, usual)):
+            for fault in not_run(run_all([*helps(), *part(ONCE, of=every)], folder, usual)):
                 wrong += 1
                 print(fault)
         answer = run_all(["theorems"], folder, closed)["theorems"]

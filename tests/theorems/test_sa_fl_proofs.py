@@ -314,7 +314,7 @@ def points_for(claim, count: int, *more: sp.Basic):
             yield values
 
 
-@about(of_kind(Equal))
+@about_a_tenth(of_kind(Equal))
 def test_equalities_that_follow_hold_in_fractions(result) -> None:
     claim = result.step.claim
     sides = replaced(claim.left, claim), replaced(claim.right, claim)
@@ -326,7 +326,7 @@ def test_equalities_that_follow_hold_in_fractions(result) -> None:
     assert seen >= 5
 
 
-@about(of_kind(Implied))
+@about_a_tenth(of_kind(Implied))
 def test_inequalities_that_follow_hold_in_fractions(result) -> None:
     claim = result.step.claim
     given = [
@@ -375,7 +375,7 @@ def without_extrema(expression: sp.Expr, values) -> sp.Expr:
     )
 
 
-@about(of_kind(FiniteLimit, EVERY))
+@about_a_tenth(of_kind(FiniteLimit, EVERY))
 def test_limits_are_what_large_numbers_show(result) -> None:
     """Between far and farther the value settles, or grows by a factor, in 60 digits."""
     claim = result.step.claim

@@ -149,7 +149,7 @@ def test_what_shows_only_at_size_is_seen(run: Any) -> None:
 
 
 @pytest.mark.usefixtures("few_telling_cases")
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", a_tenth([2, 4], of=2))
 def test_how_many_are_chosen_may_be_fixed(size: int) -> None:
     assert check_algorithm(run_of("f3ast"), "f3ast", size=size).conforms
 
@@ -207,7 +207,9 @@ def test_a_stiff_proximal_term_gets_steps_that_are_stable() -> None:
 
 
 @pytest.mark.usefixtures("few_telling_cases")
-@pytest.mark.parametrize("fixed", [{"smoothing": 0.0}, {"target_weights": (0.25,) * 4}])
+@pytest.mark.parametrize(
+    "fixed", a_tenth([{"smoothing": 0.0}, {"target_weights": (0.25,) * 4}], of=2)
+)
 def test_whom_f3ast_takes_of_equals_is_no_fault(fixed: dict[str, Any]) -> None:
     run = partial(GALLERY["f3ast"].run, last_of_equals=True)
     assert check_algorithm(run, "f3ast", **fixed).conforms

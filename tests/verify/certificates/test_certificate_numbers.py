@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
+from tests.drawn import a_tenth, in_turn
+from tests.part import part
 from tests.verify.by_enumeration import (
     OF_PARTICIPANTS,
     STANDARD,
@@ -86,7 +88,18 @@ SETTINGS["one client"]["participation"] = {"name": "UniformSubset", "size": 1, "
 SETTINGS["one client, assisted"] = {**SETTINGS["one client"], "algorithm": method("Safari")}
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+# Every method stays in make test, in one of its settings.
+DRAWN = {
+    one
+    for name in METHODS
+    for one in part([name, f"{name}, in the plane", f"{name}, long absent"], of=3)
+} | set(part(SETTINGS, of=6))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in DRAWN else pytest.mark.soundness) for name in SETTINGS],
+)
 def test_brackets_hold_what_every_branch_gives(name: str) -> None:
     rows, of_setting = rows_of(SETTINGS[name]), known(SETTINGS[name])
     for of in STANDARD:
@@ -150,9 +163,12 @@ def test_rounds_without_anybody(name: str) -> None:
         assert low <= row["squared_distance"] <= high
 
 
-@pytest.mark.parametrize("reduction", ["last", "mean", "min", "max"])
-@pytest.mark.parametrize("rounds", [[0, 0], [1, 0], [0, -1], [1, -2], [3, 0]])
-@pytest.mark.parametrize("of", STANDARD)
+@pytest.mark.parametrize(
+    ("of", "rounds", "reduction"),
+    in_turn(
+        STANDARD, ([0, 0], [1, 0], [0, -1], [1, -2], [3, 0]), ("last", "mean", "min", "max"), of=3
+    ),
+)
 def test_the_truth_is_decided_to_the_last_digit(of: str, reduction: str, rounds: list[int]) -> None:
     w = setting("Safari", "one of two", 3)
     numbers = [row[of] for row in rows_of(w)][rounds[0] : 4 + rounds[1]]
@@ -295,7 +311,7 @@ OF_ONE_STEP = [name for name in SETTINGS if "scheduled" not in name and "average
 OWN_STEPS = {"FedNova": {"client_lr"}, "LocalSgd": {"local_steps"}}
 
 
-@pytest.mark.parametrize("name", OF_ONE_STEP)
+@pytest.mark.parametrize("name", a_tenth(OF_ONE_STEP, of=3))
 def test_numbers_of_a_setting(name: str) -> None:
     found, of_setting = numbers_of(SETTINGS[name]), known(SETTINGS[name])
     own = OWN_STEPS.get(SETTINGS[name]["algorithm"]["name"], {"client_lr", "local_steps"})

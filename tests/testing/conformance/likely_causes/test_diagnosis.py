@@ -8,6 +8,7 @@ import pytest
 from fltheory.testing import check_algorithm, run_of
 from fltheory.testing.conformance.likely_causes.diagnosis import ALIKE, ELSEWHERE
 from fltheory.testing.conformance.report import Finding
+from tests.drawn import a_tenth
 from tests.testing.conformance.wrong_runs import run_with_slip
 
 
@@ -16,7 +17,7 @@ def _first(run: Any, name: str, *laws: str) -> Finding:
     return report.failures[0]
 
 
-@pytest.mark.parametrize("slip", ["correlation of prior", "absolute correlation"])
+@pytest.mark.parametrize("slip", a_tenth(["correlation of prior", "absolute correlation"], of=2))
 def test_orders_that_seldom_matter_are_told_apart(slip: str) -> None:
     """On most cases CA-Fed's order makes no difference: these gave three causes, two of them wrong.
 
