@@ -63,7 +63,8 @@ def run_page(page: str, folder: Path) -> list[str]:
         (folder / name).write_text(text + "\n", encoding="utf-8")
     namespace: dict[str, Any] = {"__name__": "__main__"}
     wrong = []
-    with contextlib.chdir(folder):
+    # Where Python is started, modules are found.
+    with contextlib.chdir(folder), patch.object(sys, "path", [str(folder), *sys.path]):
         for fence in fences(page):
             if fence.title or fence.language not in {"python", "sh"}:
                 continue

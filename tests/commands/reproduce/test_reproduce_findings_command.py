@@ -23,8 +23,9 @@ def few_regimes(own_theorems_forgotten: None, quick_proofs: None) -> None:
 
 
 def test_findings_are_made_and_checked(
-    fltheory_command, certificate_file, monkeypatch, tmp_path: Path, few_regimes
+    fltheory_command, certificate_file, monkeypatch, processors, tmp_path: Path, few_regimes
 ) -> None:
+    processors(1)
     module = import_module("fltheory.reproduce.findings")
     monkeypatch.setattr(module, "ids", lambda: tuple(FEW))
     page, verdicts = tmp_path / "findings.md", tmp_path / "verify.json"
