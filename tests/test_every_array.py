@@ -37,18 +37,18 @@ def _modules() -> Mapping[str, ast.Module]:
 @cache
 def _array_types() -> re.Pattern[str]:
     """Return a pattern for names of array types: NumPy's and what the package makes of them."""
+    named = []
+    for node in (node for tree in _modules().values() for node in tree.body):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
+            node.value, ast.Subscript | ast.BinOp
+        ):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name):
+                named.append((target.id, ast.unparse(node.value)))
     names = {"NDArray", "ndarray"}
     while True:
         pattern = re.compile(rf"\b({'|'.join(sorted(names))})\b")
-        found = set(names)
-        for tree in _modules().values():
-            for node in tree.body:
-                if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(
-                    node.value, ast.Subscript | ast.BinOp
-                ):
-                    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-                    if isinstance(target, ast.Name) and pattern.search(ast.unparse(node.value)):
-                        found.add(target.id)
+        found = names | {name for name, made_of in named if pattern.search(made_of)}
         if found == names:
             return pattern
         names = found

@@ -23,12 +23,13 @@ def few_regimes(own_theorems_forgotten: None, quick_proofs: None) -> None:
 
 
 def test_findings_are_made_and_checked(
-    fltheory_command, certificate_file, monkeypatch, tmp_path: Path, few_regimes
+    fltheory_command, certificate_file, monkeypatch, processors, tmp_path: Path, few_regimes
 ) -> None:
+    processors(1)
     module = import_module("fltheory.reproduce.findings")
     monkeypatch.setattr(module, "ids", lambda: tuple(FEW))
     page, verdicts = tmp_path / "findings.md", tmp_path / "verify.json"
-    options = (str(certificate_file.parent), "--out", str(page), "--budget", "40")
+    options = (str(certificate_file.parent), "--out", str(page), "--budget", "10")
     assert fltheory_command("reproduce", "findings", *options)[0] == 0
     assert fltheory_command("verify", *FEW, "--json", str(verdicts))[0] == 0
     with monkeypatch.context() as known:
@@ -42,9 +43,9 @@ def test_findings_are_made_and_checked(
         "one.json",
         "`E||x_R - x*||^2 >= 67/1000 = 0.067`",
         "- sa-fl/5: refuted, certified in `one.json`",
-        "- sa-fl/4 (printed): 40 settings tried",
+        "- sa-fl/4 (printed): 10 settings tried",
         "its regimes: 1 INAPPLICABLE, 1 REFUTED",
-        "survives the search, which is not a proof: 40 settings tried",
+        "survives the search, which is not a proof: 10 settings tried",
         "- eta_c <= 1/(16LK) as a further hypothesis, (75), (78): ",
     ):
         assert part in text

@@ -24,7 +24,8 @@ def power_options(path: Path, *more: str) -> tuple[str, ...]:
     )
 
 
-def test_power_resumes_and_writes_its_page(fltheory_command, tmp_path: Path) -> None:
+def test_power_resumes_and_writes_its_page(fltheory_command, processors, tmp_path: Path) -> None:
+    processors(1)
     path, page = tmp_path / "power.json", tmp_path / "power.md"
     status, out, _ = fltheory_command(*power_options(path, "--page", str(page)))
     assert status == 0
