@@ -56,15 +56,16 @@ def test_every_derivation_is_listed() -> None:
     assert set(NOT_FOLLOWING) == {(s.id, s.reading) for s in STATEMENTS if s.derivation}
 
 
-@pytest.mark.parametrize(("key", "expected"), NOT_FOLLOWING.items(), ids=str)
-def test_which_steps_do_not_follow(key, expected) -> None:
+@pytest.mark.parametrize("key", a_tenth(NOT_FOLLOWING, name=" ".join, of=3), ids=" ".join)
+def test_which_steps_do_not_follow(key) -> None:
+    expected = NOT_FOLLOWING[key]
     outcomes = {result.step.label: result.outcome for result in results_of(key)}
     assert len(outcomes) == len(steps_of(key))
     assert {label: item for label, item in outcomes.items() if item is not FOLLOWS} == expected
 
 
 def result_of(key: Key, label: str) -> StepResult:
-    return next(result for result in results_of(key) if result.step.label == label)
+    return checked(key, [step.label for step in steps_of(key)].index(label))
 
 
 L, mu, K, q, bar, eta_s = sa_fl.L, sa_fl.mu, sa_fl.K, sa_fl.q, sa_fl.eta_bar, sa_fl.eta_s
