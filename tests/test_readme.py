@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from fltheory import theorems
+from fltheory import theorems, verify
 from fltheory.report.terminal.verdict_table import ratio_text, remark
 from fltheory.verify import Outcome, check
 
@@ -33,8 +35,20 @@ def test_an_example_runs_and_is_short(capsys, code: str, outcome: str, lines: in
     assert len([line for line in code.splitlines() if line.strip()]) <= lines
 
 
-def test_the_figure_shows_what_its_description_says() -> None:
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.soundness)])
+def test_the_figure_shows_what_its_description_says(
+    monkeypatch: pytest.MonkeyPatch, every: bool
+) -> None:
+    """Where refutations begin and end, and in soundness wherever it has a point."""
     (low, high) = re.findall(r"refuted where q is between ([\d.]+) and ([\d.]+)\]", README)[0]
+    whole = verify.curve
+
+    def at_the_ends(statement: Any, at: Any, values: Any, **options: Any) -> Any:
+        near = [q for q in values if min(abs(q - float(low)), abs(q - float(high))) < 0.11]
+        return whole(statement, at, np.array(near), **options)
+
+    if not every:
+        monkeypatch.setattr(verify, "curve", at_the_ends)
     curve = runpy.run_path(str(ROOT / "docs" / "examples" / "refutation_figure.py"))["curve"]
     refuted = [
         value
