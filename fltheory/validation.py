@@ -9,6 +9,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -230,10 +231,21 @@ def instance_of(name: str, value: Any, kinds: type | tuple[type, ...], must_be: 
         raise ValueError(f"{name} must be {must_be}, got {shown(value)}")
 
 
-def is_callable(name: str, value: Any) -> None:
-    """Raise ValueError unless ``value`` can be called."""
+def is_callable(name: str, value: Any, arguments: int | None = None) -> None:
+    """Raise ValueError unless ``value`` can be called, with so many arguments by place if given."""
     if not callable(value):
         raise ValueError(f"{name} must be callable, got {shown(value)}")
+    if arguments is None:
+        return
+    try:
+        taken = signature(value)
+    except (TypeError, ValueError):  # some of what is compiled does not tell
+        return
+    try:
+        taken.bind(*range(arguments))
+    except TypeError as error:
+        count = f"{arguments} argument{'' if arguments == 1 else 's'}"
+        raise ValueError(f"{name} must take {count}, got {shown(value)}: {error}") from error
 
 
 def tuple_of(name: str, value: Any, kind: type) -> None:

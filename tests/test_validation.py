@@ -116,6 +116,12 @@ def test_choices_are_of_the_same_type_too(value: Any) -> None:
         (validation.text, "a", None, "it must be a string that is not empty, got None"),
         (validation.is_callable, len, 3, "it must be callable, got 3"),
         (
+            lambda name, value: validation.is_callable(name, value, arguments=1),
+            len,
+            lambda: 3,
+            "it must take 1 argument, got <function .*: too many positional arguments",
+        ),
+        (
             lambda name, value: validation.instance_of(name, value, (int, str), "an id"),
             "a",
             0.5,

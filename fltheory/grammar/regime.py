@@ -45,7 +45,7 @@ class Regime:
 
     def __post_init__(self) -> None:
         validation.instance_of("about of a regime", self.about, str, "text")
-        validation.is_callable("make of a regime", self.make)
+        validation.is_callable("make of a regime", self.make, arguments=0)
         validation.whole_number("effort of a regime", self.effort, at_least=1)
 
     @cached_property

@@ -65,14 +65,28 @@ class Condition:
             )
         return cls(found[1], found[2], _number_or_text(found[3]))
 
+    def check(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Raise ValueError where rows have a text and it a number, or the other way round."""
+        values = [value for value in map(self._value, entries) if value is not None]
+        if values and not any(map(self._compares, values)):
+            kind = "a text" if isinstance(values[0], str) else "a number"
+            raise ValueError(
+                f"condition on {self.column} must have {kind}, say {values[0]}, got {self.value!r}"
+            )
+
     def holds(self, entry: Mapping[str, Any]) -> bool:
         """Whether a row meets it; one without such a value does not."""
+        value = self._value(entry)
+        return self._compares(value) and bool(_SIGNS[self.sign](value, self.value))
+
+    def _value(self, entry: Mapping[str, Any]) -> Any:
         value = entry.get(self.column)
-        if isinstance(value, str):
-            value = _number_or_text(value)
-        if value is None or isinstance(value, str) != isinstance(self.value, str):
-            return False
-        return bool(_SIGNS[self.sign](value, self.value))
+        return _number_or_text(value) if isinstance(value, str) else value
+
+    def _compares(self, value: Any) -> bool:
+        """Whether a value is of the kind of its own; NaN is of none."""
+        known = value is not None and self.value == self.value
+        return known and isinstance(value, str) == isinstance(self.value, str)
 
 
 @checks_kinds
@@ -96,7 +110,8 @@ def read_results(
     Raises
     ------
     ValueError
-        If there is no such store, or a condition is about no column of it.
+        If there is no such store, or a condition is about no column of it, or compares a text with
+        a number.
 
     Examples
     --------
@@ -116,6 +131,8 @@ def read_results(
     paths = dict.fromkeys(name for entry in entries for name in entry)
     conditions = [Condition.read(text) for text in where]
     check_names("a store", [condition.column for condition in conditions], tuple(paths) or _NAMES)
+    for condition in conditions:
+        condition.check(entries)
     chosen = [e for e in entries if all(condition.holds(e) for condition in conditions)]
     fixed = ("kind", *_NAMES, *_OPTIONS, *_FOUND, "versions", *_CLOCK, "key")
     varying = sorted(name for name in paths if name not in fixed and _differs(name, chosen))

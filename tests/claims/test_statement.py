@@ -178,6 +178,7 @@ def test_bad_hypotheses(arguments: Any, message: str) -> None:
         ),
         ({"meanings": {"eta": "step"}}, "meanings .* mapping of Symbol to str, got 'eta': 'step'"),
         ({"constants": {own.ETA: 1.0}}, "constants of the theorem 'own/true' must be callable"),
+        ({"constants": lambda: {}}, "constants of the theorem 'own/true' must take 1 argument,"),
         ({"definitions": {own.R: 1}}, "definitions .* mapping of Symbol to Expr, got R: 1 in it"),
         ({"round_symbols": (own.R,)}, "round_symbols .* must be a tuple of RoundSymbol, got R"),
         ({"observe": ()}, r"observe .* must be callable, got \(\)"),

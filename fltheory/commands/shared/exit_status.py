@@ -9,6 +9,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -87,8 +88,10 @@ def _like(error: UnicodeError) -> tuple[str | bytes, int]:
     return codecs.backslashreplace_errors(error)
 
 
-def _what_is_full(error: OSError | MemoryError) -> str:
+def _what_is_full(error: OSError | MemoryError | BrokenExecutor) -> str:
     """Return which file could not be read or written, and why; the output if it is none."""
+    if isinstance(error, BrokenExecutor):
+        return "processes must end when their work does, got an earlier end: too little memory?"
     if isinstance(error, MemoryError):
         return f"there must be enough memory, got {error or 'too little'}"
     place = "the output" if error.filename is None else repr(str(error.filename))
@@ -148,7 +151,7 @@ def _exit_by(error: Exception) -> NoReturn:
     if isinstance(error, BrokenPipeError):
         exit_unheard()
     place = _place_in_a_loaded_file(error)
-    if isinstance(error, OSError | MemoryError) and place is None:
+    if isinstance(error, OSError | MemoryError | BrokenExecutor) and place is None:
         _tell(_what_is_full(error))
         _drop_the_rest(sys.stdout)
         sys.exit(BAD_INPUT)

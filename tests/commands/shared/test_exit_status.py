@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor
 
 import pytest
 import typer
@@ -13,6 +14,8 @@ from fltheory.commands.shared.exit_status import (
     exit_interrupted,
     run,
 )
+
+ENDED = "processes must end when their work does, got an earlier end: too little memory?"
 
 
 def ended(
@@ -37,6 +40,8 @@ def ended(
         (typer.Abort(), 130, "fltheory: interrupted, nothing was written\n"),
         (Interrupted("3 rows are in x"), 130, "fltheory: interrupted, 3 rows are in x\n"),
         (typer.Exit(1), 1, ""),
+        (BrokenExecutor(), 2, f"fltheory: {ENDED}\n"),
+        (ValueError("a\nb\x1b[31m\u202e"), 2, "fltheory: a\\nb\\x1b[31m\\u202e\n"),
         (None, 0, ""),
     ],
     ids=repr,
