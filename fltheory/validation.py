@@ -210,6 +210,10 @@ def text(name: str, value: Any) -> None:
     """Raise ValueError unless ``value`` is a string that says something."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{name} must be a string that is not empty, got {shown(value)}")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:  # half of a letter, which no file can have
+        raise ValueError(f"{name} must be made of whole letters, got {shown(value)}") from error
 
 
 def path(name: str, value: Any) -> Path:

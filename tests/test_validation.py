@@ -114,6 +114,12 @@ def test_choices_are_of_the_same_type_too(value: Any) -> None:
     [
         (validation.text, "a", " ", "it must be a string that is not empty, got ' '"),
         (validation.text, "a", None, "it must be a string that is not empty, got None"),
+        (
+            validation.text,
+            "\U0001f600",
+            "\ud83d",
+            r"it must be made of whole letters, got '\\ud83d'",
+        ),
         (validation.is_callable, len, 3, "it must be callable, got 3"),
         (
             lambda name, value: validation.is_callable(name, value, arguments=1),
