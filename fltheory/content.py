@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial, wraps
 from itertools import count
-from operator import length_hint as left
+from operator import length_hint
 from threading import Lock
 from types import FunctionType, GeneratorType, MethodType
 from typing import Any, TypeAlias, TypeVar
@@ -224,7 +224,10 @@ class _Walk:
             return (_Same(thing), None if frame is None else (frame.f_lasti, self(frame.f_locals)))
         if isinstance(thing, type) or not (hasattr(thing, "__dict__") or _slotted(thing)):
             # How far an iterator is.
-            return (_Same(thing), repr(thing) if isinstance(thing, count) else left(thing, -1))
+            return (
+                _Same(thing),
+                repr(thing) if isinstance(thing, count) else length_hint(thing, -1),
+            )
         return self._object(thing)
 
     def _container(self, thing: Any) -> Hashable:

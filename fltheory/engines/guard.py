@@ -61,10 +61,13 @@ from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
 
+# Paths of participants that are followed; with the far ends of both lines, rows of a round.
 _PATHS = 3
 _ROWS = 9
+# Replicas that are run alone, too: of the first look, and of all rounds that are no affine maps.
 _ALONE = 6
 _ALL_ALONE = 192
+# Rounds that are run: the first ones, some up to the last, and of rounds that are all alike.
 _CONSECUTIVE = 16
 _SPREAD = 8
 _FEWEST = 4
@@ -77,6 +80,7 @@ _ALIKE = 1e-9
 # Clients times numbers of the model: beyond, a single round costs as much as the recursion.
 _LARGEST = 200_000
 _NUMBERS_AT_ONCE = 1 << 21
+# As many replicas as sampled runs have together.
 _BATCH = 512
 _SEED = 0x6775617264
 _FACTORS = np.array([0.0, 1.0, -1.0, 2.0])

@@ -27,7 +27,7 @@ CHECK = "check"
 """The kind of a cell that checks a statement on a setting, as every sweep's do."""
 
 _PACKAGES = ("numpy", "scipy", "sympy", "python-flint")
-# A thread of its own is what some executors give a cell; the precision of balls is the process's.
+# A thread of its own is what some executors give a cell; limits on threads are the process's.
 _ONE_AT_A_TIME = Lock()
 
 Files: TypeAlias = tuple[tuple[str, str], ...]
