@@ -5,6 +5,10 @@ From Coq Require Import Reals List Lra Lia Arith.
 From fltheory Require Import Space Round.
 Open Scope R_scope.
 
+Section Expectation.
+Context {A : Type}.
+Implicit Types (l : law A) (f g : A -> R).
+
 Lemma expectation_add l f g :
   expectation l (fun who => f who + g who) = expectation l f + expectation l g.
 Proof. induction l as [|[p S] l IH]; simpl; [lra|]. rewrite IH. ring. Qed.
@@ -22,12 +26,14 @@ Qed.
 Lemma expectation_zero l : expectation l (fun _ => 0) = 0.
 Proof. induction l as [|[p S] l IH]; simpl; [lra|]. rewrite IH. ring. Qed.
 
-Lemma expectation_sum l n (f : (nat -> bool) -> nat -> R) :
+Lemma expectation_sum l n (f : A -> nat -> R) :
   expectation l (fun who => sum n (f who)) = sum n (fun i => expectation l (fun who => f who i)).
 Proof.
   induction n as [|n IH]; simpl; [apply expectation_zero|].
   now rewrite expectation_add, IH.
 Qed.
+
+End Expectation.
 
 Lemma indicator_twice b : indicator b * indicator b = indicator b.
 Proof. destruct b; simpl; ring. Qed.
@@ -38,9 +44,22 @@ Proof.
   rewrite Nat.add_succ_r. simpl. rewrite IH. ring.
 Qed.
 
+(** The expected square after a step with noise. *)
+Lemma expected_noise {V : space} (l : law V) (sigma lr : R) (v : V) : unbiased l sigma ->
+  expectation l (fun noise => square (add v (scale lr noise))) <=
+  square v + lr * lr * (sigma * sigma).
+Proof.
+  intros U. rewrite (expectation_ext _ _ (fun noise => square v * 1 + (2 * lr * inner noise v
+    + lr * lr * square noise))).
+  - rewrite !expectation_add, !expectation_scale, (noise_certain _ _ U), (noise_mean _ _ U).
+    assert (S := noise_square _ _ U). assert (0 <= lr * lr) by apply Rle_0_sqr. nra.
+  - intros p _. unfold square. rewrite !inner_add, !inner_add_r, !inner_scale, !inner_scale_r.
+    rewrite (inner_sym V v (snd p)). ring.
+Qed.
+
 Section Draw.
 Context {V : space}.
-Variables (l : law) (n s m : nat) (d : nat -> V).
+Variables (l : law (nat -> bool)) (n s m : nat) (d : nat -> V).
 Hypothesis drawn : draws_uniformly l n m.
 Hypothesis some : (1 <= m <= n)%nat.
 

@@ -24,7 +24,8 @@ Record claim := Claim {
   convexity : Q;
   everywhere : bool;  (* how heterogeneity is bounded *)
   rate : Q;
-  heterogeneity : Q
+  heterogeneity : Q;
+  server_noise : Q
 }.
 
 (** Pairs of points with a multiplier: of (a, b) that of the inequality from b to a. *)
@@ -153,7 +154,7 @@ Definition in_range (c : claim) : bool :=
   && Qle_bool 0 (excluded_share c) && negb (Qle_bool 1 (excluded_share c))
   && Qle_bool 0 (q c) && Qle_bool (q c) 1
   && negb (Qle_bool (smoothness c) 0) && negb (Qle_bool (smoothness c) (convexity c))
-  && Qle_bool 0 (convexity c).
+  && Qle_bool ((1 - q c) * (assist_lr c * assist_lr c)) (server_noise c).
 
 Definition accepted (c : claim) (w : certificate) : bool :=
   let '((bo, bx), (co, cx)) := shares c w in

@@ -38,23 +38,31 @@ Definition clients_round (N m K : nat) (client_lr server_lr : R) (G : nat -> V -
   add x (scale (server_lr / INR m) (total N (fun i =>
     if drawn i then minus (local_sgd client_lr (G i) K x) x else zero))).
 
-Definition server_round (N : nat) (lr : R) (G : nat -> V -> V) (x : V) : V :=
-  minus x (scale lr (mean_gradient N G x)).
+(** The server makes one step along the gradient of F, which has some noise. *)
+Definition server_round (N : nat) (lr : R) (G : nat -> V -> V) (noise x : V) : V :=
+  minus x (scale lr (add (mean_gradient N G x) noise)).
 
 End Round.
 
-(** ** Who takes part *)
+(** ** What is random *)
 
-(** Participant sets and their probabilities. *)
-Definition law := list (R * (nat -> bool)).
+(** Outcomes and their probabilities. *)
+Definition law (A : Type) := list (R * A).
 
-Definition expectation (l : law) (value : (nat -> bool) -> R) : R :=
+Definition expectation {A : Type} (l : law A) (value : A -> R) : R :=
   fold_right (fun p rest => fst p * value (snd p) + rest) 0 l.
+
+(** Noise without bias, whose mean square is at most [sigma] squared. *)
+Record unbiased {V : space} (l : law V) (sigma : R) : Prop := {
+  noise_certain : expectation l (fun _ => 1) = 1;
+  noise_mean : forall v : V, expectation l (fun noise => inner noise v) = 0;
+  noise_square : expectation l square <= sigma * sigma
+}.
 
 Definition indicator (b : bool) : R := if b then 1 else 0.
 
 (** [m] of the first [n] clients are drawn uniformly, as far as one client and two are concerned. *)
-Record draws_uniformly (l : law) (n m : nat) : Prop := {
+Record draws_uniformly (l : law (nat -> bool)) (n m : nat) : Prop := {
   certain : expectation l (fun _ => 1) = 1;
   one : forall i, (i < n)%nat -> expectation l (fun who => indicator (who i)) = INR m / INR n;
   two : forall i j, (i < n)%nat -> (j < n)%nat -> i <> j ->

@@ -18,17 +18,21 @@ Definition covers (c : claim) (n s : nat) : Prop :=
   /\ INR s = Q2R (excluded_share c) * (INR n + INR s).
 
 Definition holds (c : claim) : Prop :=
-  forall (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R) (l : law),
+  forall (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V)
+    (d sigma : R) (who_takes_part : law (nat -> bool)) (server_noise_law : law V),
   covers c n s ->
   (forall i, (i < n + s)%nat ->
     interpolable (Q2R (smoothness c)) (Q2R (convexity c)) (F i) (G i)) ->
   same (mean_gradient (n + s) G xs) zero ->
   heterogeneous (everywhere c) d (n + s) G xs ->
-  draws_uniformly l n (participants c) ->
-  Q2R (q c) * expectation l (fun who => square (minus (clients_round (n + s) (participants c)
+  draws_uniformly who_takes_part n (participants c) ->
+  unbiased server_noise_law sigma ->
+  Q2R (q c) * expectation who_takes_part (fun who => square (minus (clients_round (n + s) (participants c)
       (local_steps c) (Q2R (client_lr c)) (Q2R (server_lr c)) G who x) xs))
-  + (1 - Q2R (q c)) * square (minus (server_round (n + s) (Q2R (assist_lr c)) G x) xs)
-  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d).
+  + (1 - Q2R (q c)) * expectation server_noise_law (fun noise =>
+      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs))
+  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d)
+     + Q2R (server_noise c) * (sigma * sigma).
 
 Lemma Q2R_nonneg a : Qle_bool 0 a = true -> 0 <= Q2R a.
 Proof. intros H. rewrite <- Q2R_0. apply Qle_Rle. now apply Qle_bool_iff. Qed.
@@ -66,13 +70,15 @@ Let m := participants c.
 Let a := Q2R (excluded_share c).
 Let eta := Q2R (client_lr c).
 
-Variables (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R) (l : law).
+Variables (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R) (l : law (nat -> bool)).
+Variables (noises : law V) (sigma : R).
 Hypothesis covered : covers c n s.
 Hypothesis interpolated : forall i, (i < n + s)%nat ->
   interpolable (Q2R (smoothness c)) (Q2R (convexity c)) (F i) (G i).
 Hypothesis optimal : same (mean_gradient (n + s) G xs) zero.
 Hypothesis alike : heterogeneous (everywhere c) d (n + s) G xs.
 Hypothesis drawn : draws_uniformly l n m.
+Hypothesis noisy : unbiased noises sigma.
 
 Let out (i : nat) : V -> V := G (n + i)%nat.
 Let slope : V := mean_gradient (n + s) G x.
@@ -102,7 +108,8 @@ Qed.
 
 Lemma ranges :
   (1 <= m)%nat /\ (1 <= K)%nat /\ 0 <= a < 1 /\ 0 <= Q2R (q c) <= 1 /\
-  0 < Q2R (smoothness c) /\ Q2R (convexity c) < Q2R (smoothness c).
+  0 < Q2R (smoothness c) /\ Q2R (convexity c) < Q2R (smoothness c) /\
+  (1 - Q2R (q c)) * (Q2R (assist_lr c) * Q2R (assist_lr c)) <= Q2R (server_noise c).
 Proof.
   destruct checks as [R _]. unfold in_range in R.
   repeat (apply andb_prop in R; destruct R as [R ?]).
@@ -112,6 +119,7 @@ Proof.
   | H : Qle_bool _ _ = true |- _ => apply Q2R_le in H
   end.
   assert (Z := Q2R_0). assert (U := Q2R_1). unfold m, K, a.
+  match goal with H : Q2R (_ * _) <= _ |- _ => rewrite !Q2R_mult, Q2R_minus in H end.
   repeat split; try lia; lra.
 Qed.
 
@@ -231,7 +239,7 @@ Lemma eligible_value :
   average n (fun i => form eligible (coordinates c (G i) x xs slope K))
   <= Q2R bo * at_optimum + Q2R bx * at_x.
 Proof.
-  destruct checks as (_ & P & _). destruct ranges as (_ & k & _ & _ & L & M).
+  destruct checks as (_ & P & _). destruct ranges as (_ & k & _ & _ & L & M & _).
   unfold at_optimum, at_x. rewrite <- !average_scale, <- average_add.
   unfold average. apply Rmult_le_compat_l.
   - left. apply Rinv_0_lt_compat. destruct counts as (C & _). apply lt_0_INR. lia.
@@ -242,7 +250,7 @@ Lemma excluded_value : (0 < s)%nat ->
   average s (fun i => form excluded (coordinates c (out i) x xs slope 1))
   <= Q2R co * out_at_optimum + Q2R cx * out_at_x.
 Proof.
-  intros S. destruct checks as (_ & _ & P & _). destruct ranges as (_ & _ & _ & _ & L & M).
+  intros S. destruct checks as (_ & _ & P & _). destruct ranges as (_ & _ & _ & _ & L & M & _).
   unfold out_at_optimum, out_at_x. rewrite <- !average_scale, <- average_add.
   unfold average. apply Rmult_le_compat_l.
   - left. apply Rinv_0_lt_compat. now apply lt_0_INR.
@@ -335,9 +343,9 @@ Proof.
 Qed.
 
 Lemma after_server_value :
-  same (lin (after_server c) means) (minus (server_round (n + s) (Q2R (assist_lr c)) G x) xs).
+  same (lin (after_server c) means) (minus (minus x (scale (Q2R (assist_lr c)) slope)) xs).
 Proof.
-  intros v. unfold after_server, server_round. fold slope.
+  intros v. unfold after_server.
   rewrite lin_ladd, lin_means, lin_lscale, (lin_mean_slope v), Q2R_opp by lia.
   cbn [mean_coordinate]. unfold z. rewrite !inner_minus, inner_scale. ring.
 Qed.
@@ -458,16 +466,33 @@ Qed.
 
 Theorem bounded :
   Q2R (q c) * expectation l (fun who => square (minus (clients_round (n + s) m K eta srv G who x) xs))
-  + (1 - Q2R (q c)) * square (minus (server_round (n + s) (Q2R (assist_lr c)) G x) xs)
-  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d).
+  + (1 - Q2R (q c)) * expectation noises (fun noise =>
+      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs))
+  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d)
+     + Q2R (server_noise c) * (sigma * sigma).
 Proof.
   destruct checks as (_ & _ & _ & _ & B & _). assert (E := eligible_split).
   assert (EV := eligible_value). assert (U := budgets_value).
-  destruct ranges as (_ & _ & _ & Hq & _). rewrite clients_value.
-  assert (S : square (minus (server_round (n + s) (Q2R (assist_lr c)) G x) xs) =
-    square (lin (after_server c) means)).
-  { unfold square. symmetry. exact (same_inner _ _ _ _ after_server_value after_server_value). }
-  rewrite S.
+  destruct ranges as (_ & _ & _ & Hq & _ & _ & SN). rewrite clients_value.
+  assert (server : expectation noises (fun noise =>
+      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs)) <=
+    square (lin (after_server c) means)
+    + Q2R (assist_lr c) * Q2R (assist_lr c) * (sigma * sigma)).
+  { set (lr := Q2R (assist_lr c)). set (v := minus (minus x (scale lr slope)) xs).
+    rewrite (expectation_ext _ _ (fun noise => square (add v (scale (- lr) noise)))).
+    - replace (square (lin (after_server c) means)) with (square v).
+      + replace (lr * lr) with (- lr * - lr) by ring. now apply expected_noise.
+      + unfold square. symmetry. exact (same_inner _ _ _ _ after_server_value after_server_value).
+    - intros p _. unfold square, server_round, v. fold slope.
+      repeat (rewrite ?inner_minus, ?inner_minus_r, ?inner_add, ?inner_add_r, ?inner_scale,
+        ?inner_scale_r).
+      rewrite (inner_sym V (snd p)), (inner_sym V (snd p) xs), (inner_sym V (snd p) slope).
+      rewrite (inner_sym V xs x), (inner_sym V slope x), (inner_sym V slope xs). ring. }
+  assert (server' : (1 - Q2R (q c)) * expectation noises (fun noise =>
+      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs)) <=
+    (1 - Q2R (q c)) * square (lin (after_server c) means)
+    + Q2R (server_noise c) * (sigma * sigma)).
+  { assert (0 <= sigma * sigma) by apply Rle_0_sqr. nra. }
   assert (Z : inner (lin (unit 0) means) (lin (unit 0) means) = square z).
   { unfold square. apply same_inner; intros v; apply lin_means; lia. }
   assert (M := sum_of_squares _ _ means B). unfold mean_block in M.
@@ -527,8 +552,8 @@ End Main.
 (** Whatever the checker accepts holds. *)
 Theorem one_round c w : accepted c w = true -> holds c.
 Proof.
-  intros ok V n s F G x xs d l C I O A D.
-  exact (bounded c w ok V n s F G x xs d l C I O A D).
+  intros ok V n s F G x xs d sigma l noises C I O A D N.
+  exact (bounded c w ok V n s F G x xs d l noises sigma C I O A D N).
 Qed.
 
 Print Assumptions one_round.
