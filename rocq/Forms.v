@@ -51,8 +51,11 @@ Fixpoint qadd (A B : quadratic) : quadratic :=
 
 Definition qscale (a : Q) (A : quadratic) : quadratic := map (lscale a) A.
 
-(** The product of two linear forms. *)
+(** The product of two linear forms, and the symmetric one. *)
 Definition product (l r : linear) : quadratic := map (fun a => lscale a r) l.
+
+Definition both (l r : linear) : quadratic :=
+  qscale (1 # 2) (qadd (product l r) (product r l)).
 
 Definition qsum (l : list quadratic) : quadratic := fold_right qadd [] l.
 
@@ -209,6 +212,12 @@ Proof. apply bil_qscale. Qed.
 
 Lemma form_product l r vs : form (product l r) vs = inner (lin l vs) (lin r vs).
 Proof. apply bil_product. Qed.
+
+Lemma form_both l r vs : form (both l r) vs = inner (lin l vs) (lin r vs).
+Proof.
+  unfold both. rewrite form_qscale, form_qadd, !form_product, (inner_sym V (lin r vs)).
+  unfold Q2R. simpl. lra.
+Qed.
 
 Lemma lin_combine l forms vs w :
   inner (lin (combine l forms) vs) w = inner (lin l (map (fun f => lin f vs) forms)) w.

@@ -51,11 +51,11 @@ Definition condition (c : claim) (k a b : nat) : quadratic :=
   let apart := lminus (point c k a) (point c k b) in
   let steeper := lminus (gradient a) (gradient b) in
   let mu := (convexity c / smoothness c)%Q in
-  qadd (product (gradient b) apart)
+  qadd (both (gradient b) apart)
     (qscale (Qred (1 / (2 * (1 - mu))))
        (qadd (qscale (Qred (1 / smoothness c)) (product steeper steeper))
           (qadd (qscale (convexity c) (product apart apart))
-             (qscale (Qred (-2 * mu)) (product steeper apart))))).
+             (qscale (Qred (-2 * mu)) (both steeper apart))))).
 
 Definition conditions (c : claim) (k : nat) (l : pairs) : quadratic :=
   qsum (map (fun p => qscale (snd p) (condition c k (fst (fst p)) (snd (fst p)))) l).

@@ -133,7 +133,8 @@ Proof.
   assert (M : Q2R (convexity c / smoothness c) = mu / L).
   { rewrite Q2R_div; [reflexivity|]. apply Q2R_nonzero. exact N. }
   unfold condition.
-  rewrite form_qadd, form_qscale, !form_qadd, !form_qscale, !form_product, !Q2R_Qred.
+  rewrite form_qadd, form_qscale, !form_qadd, !form_qscale, !form_product, !form_both,
+    !Q2R_Qred.
   rewrite (same_inner _ _ _ _ (fun w => lin_gradient b w B) (fun w => lin_apart_points a b w A B)).
   rewrite (same_inner _ _ _ _ (fun w => lin_steeper a b w A B) (fun w => lin_steeper a b w A B)).
   rewrite (same_inner _ _ _ _ (fun w => lin_apart_points a b w A B)

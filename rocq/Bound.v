@@ -556,4 +556,20 @@ Proof.
   exact (bounded c w ok V n s F G x xs d l noises sigma C I O A D N).
 Qed.
 
-Print Assumptions one_round.
+(** ** For theorems with numbers *)
+
+Lemma silent (V : space) : unbiased [(1, zero : V)] 0.
+Proof.
+  constructor; simpl; [ring|intros v; rewrite inner_zero; ring|].
+  unfold square. rewrite inner_zero. lra.
+Qed.
+
+Lemma Q2R_whole z : Q2R (z # 1) = IZR z.
+Proof. unfold Q2R. simpl. lra. Qed.
+
+(** Say what a claim says, whose fields are numbers, in real numbers. *)
+Ltac in_numbers H :=
+  cbv beta iota delta [holds covers heterogeneous participants local_steps most_eligible
+    excluded_share q client_lr server_lr assist_lr smoothness convexity everywhere rate
+    heterogeneity server_noise] in H;
+  repeat match type of H with context [Q2R (?z # 1)] => rewrite (Q2R_whole z) in H end.
