@@ -567,6 +567,11 @@ Qed.
 Lemma Q2R_whole z : Q2R (z # 1) = IZR z.
 Proof. unfold Q2R. simpl. lra. Qed.
 
+(** What is left where the server makes no step. *)
+Lemma clients_alone (clients server bound noise : R) :
+  1 * clients + (1 - 1) * server <= bound + noise * (0 * 0) -> clients <= bound.
+Proof. lra. Qed.
+
 (** Say what a claim says, whose fields are numbers, in real numbers. *)
 Ltac in_numbers H :=
   cbv beta iota delta [holds covers heterogeneous participants local_steps most_eligible

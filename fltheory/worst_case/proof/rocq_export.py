@@ -11,7 +11,7 @@ it leaves is diagonally dominant, and so a sum of squares of single coordinates 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -20,7 +20,8 @@ import numpy as np
 from fltheory.worst_case.proof.checker_tools import FractionRows, Fractions
 from fltheory.worst_case.proof.proof_checker import Box, Proof, slack_blocks
 
-LARGEST_BLOCK = 40
+MOST_STEPS = 30
+MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
 _BITS = 40  # of the factors' entries
 Square = tuple[Fraction, Fractions]
 """A weight that is not negative, and the linear form whose square it weighs."""
@@ -43,19 +44,22 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     Raises
     ------
     NotExportedError
-        For a descent of F, an interval of steps, noise of clients' gradients, or more than
-        `LARGEST_BLOCK` coordinates.
+        For a descent of F, an interval of steps, noise of clients' gradients, more than
+        `MOST_STEPS` local steps or `MOST_PARTICIPANTS`.
     """
     first, last = proof.client_lr
     refused = {
-        "a bound on F, not on the distance": proof.of_descent,
+        "a bound on F and not on the distance": proof.of_descent,
         "an interval of step sizes": first < last,
         "noise of clients' gradients": proof.noisy,
-        f"more than {LARGEST_BLOCK - 3} local steps": proof.local_steps > LARGEST_BLOCK - 3,
+        f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
+        f"more than {MOST_PARTICIPANTS} participants": proof.participants > MOST_PARTICIPANTS,
     }
     for what, present in refused.items():
         if present:
-            raise NotExportedError(f"the certificate must be exportable to Rocq, got {what}")
+            raise NotExportedError(
+                f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
+            )
     return "\n".join(
         (_HEAD, *_claim(proof), *_certificate(proof, proof.boxes[0]), *_theorem(proof, name))
     )
@@ -165,7 +169,7 @@ def _pairs(weights: FractionRows, lr: Fraction) -> str:
     )
 
 
-def _in_units(proof: Proof, blocks: dict[str, FractionRows]) -> dict[str, FractionRows]:
+def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
     """Return the blocks not over e, for gradients in units of their own, ``u_0`` before ``u_*``."""
     e = proof.L * proof.client_lr[0]
     made = {}
@@ -215,8 +219,9 @@ def _rounded_squares(matrix: FractionRows) -> list[Square]:
     size = len(matrix)
     # Coordinates of powers of two, in which the diagonal is about one.
     scales = [_power_of_two(matrix[i][i]) for i in range(size)]
-    scaled = np.array([[float(matrix[i][j] * scales[i] * scales[j]) for j in range(size)]
-                       for i in range(size)]).reshape(size, size)
+    scaled = np.array(
+        [[float(matrix[i][j] * scales[i] * scales[j]) for j in range(size)] for i in range(size)]
+    ).reshape(size, size)
     least = float(np.linalg.eigvalsh(scaled).min(initial=np.inf))
     if not 1e-13 < least < np.inf:
         return []
@@ -224,8 +229,10 @@ def _rounded_squares(matrix: FractionRows) -> list[Square]:
     return [
         (
             Fraction(1),
-            [Fraction(round(float(factor[i, k]) * 2**_BITS), 2**_BITS) / scales[i]
-             for i in range(size)],
+            [
+                Fraction(round(float(factor[i, k]) * 2**_BITS), 2**_BITS) / scales[i]
+                for i in range(size)
+            ],
         )
         for k in range(size)
     ]
@@ -311,7 +318,9 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
         f"      square (minus (server_round {everybody} {_real(proof.assist_ratio * lr)} G noise x)"
         " xs))"
     )
-    right = f"{_real(bound['rate'])} * square (minus x xs) + {_real(bound['heterogeneity'])} * (d * d)"
+    right = (
+        f"{_real(bound['rate'])} * square (minus x xs) + {_real(bound['heterogeneity'])} * (d * d)"
+    )
     q = _real(proof.q)
     if server:
         left = f"{q} * {clients}\n  + (1 - {q}) * {assist}"
@@ -339,7 +348,7 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
     hypotheses += ["unbiased noises sigma"] if server else []
     yield "".join(f"  {each} ->\n" for each in hypotheses) + f"  {left}\n  <= {right}."
     yield from _proof_of(alone, server, pool is None)
-    yield f"Print Assumptions {name}."
+    yield f"Print Assumptions {name}.\n"
 
 
 def _proof_of(alone: bool, server: bool, every: bool) -> Iterator[str]:
@@ -361,6 +370,5 @@ def _proof_of(alone: bool, server: bool, every: bool) -> Iterator[str]:
         yield "  rewrite ?Nat.add_0_r in H."
     last = "E" if server else "(silent V)"
     yield f"  specialize (H (conj {covers[0]} (conj {covers[1]} {covers[2]})) A B C D {last})."
-    yield "  exact H." if server else "  lra."
+    yield "  exact H." if server else "  exact (clients_alone _ _ _ _ H)."
     yield "Qed.\n"
-
