@@ -14,14 +14,14 @@ import numpy as np
 
 from fltheory.engines.affine.numbers import FLOAT64, Entries
 from fltheory.engines.affine.random_affine_map import MapErrors
+from fltheory.engines.affine.reading import Reading, reading_of
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
-from fltheory.engines.affine.symbolic.presences import check_one_by_one
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.validation import FloatArray
+from fltheory.validation import ClientIndices, FloatArray
 
 StateFunction = Callable[[Any, Any, Masks], Any]
 
@@ -115,13 +115,11 @@ class Probe:
             noises=_in_order(_finite(noise_covariance(image))),
         )
 
-    def check_one_by_one(self, size: int) -> None:
-        """Raise NotAffineError unless a round adds up what each of ``size`` participants does."""
-        check_one_by_one(self._function, self._numbers.problem, self._origin, size)
-
-    def noises(self, masks: Masks) -> FloatArray:
-        """Return the covariance (s, k, k) of each set's noise."""
-        return self.maps(masks).noises
+    def reading(self, numbers: ClientIndices) -> Reading:
+        """Return the map in who takes part, given how many may, read off symbols."""
+        return reading_of(
+            self._function, self._numbers, (self._origin, self._image_origin), numbers
+        )
 
     def rounding(self, maps: SetMaps, participants: float) -> MapErrors:
         """Bound what has been lost in reading the maps: powers, sums, and probing itself.
@@ -141,12 +139,6 @@ class Probe:
             "offset_error": growth * offset + of_powers * self._reach,
             "noise_error": (growth + 8 * self._numbers.power_rounding) * trace,
         }
-
-    def negligible(self, maps: SetMaps) -> tuple[float, float]:
-        """Return sizes of entries of differences of slopes, and of offsets, that are rounding."""
-        slope = max(1.0, float(np.abs(maps.slopes).max()))
-        offset = float(np.abs(maps.offsets).max() + np.abs(self._image_origin).max())
-        return 256 * UNIT_ROUNDOFF * slope, 256 * UNIT_ROUNDOFF * offset
 
     def check(
         self, masks: Masks, slopes: FloatArray, offsets: FloatArray, rng: np.random.Generator

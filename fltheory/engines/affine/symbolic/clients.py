@@ -310,9 +310,13 @@ class FormClients:
         moved = self._applied(local.slope, self._offsets(x))
         if correction is None:
             return moved
-        pushed = self._space.forms(correction)
-        every = self._space.namespace.zeros((x.shape[0], self.n_clients, x.shape[1])) + pushed
-        return moved + self._applied(local.push, every)
+        shape = x.shape[0], self.n_clients, x.shape[1]
+        return moved + self._pushed(local.push, correction, shape)
+
+    def _pushed(self, push: Entries, correction: Any, shape: tuple[int, ...]) -> AffineArray:
+        """Return what corrections do to each client's change, (replicas, N, d)."""
+        every = self._space.namespace.zeros(shape) + self._space.forms(correction)
+        return self._applied(push, every)
 
     def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
         """Return ``sum_i w_i slope_i (x - c_i)`` without an array a client and replica."""
