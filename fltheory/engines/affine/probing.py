@@ -81,13 +81,13 @@ def random_affine_map(
         )
     outcomes = outcomes or Outcomes(participation)
     # Counting the outcomes of thousands of clients takes numbers of thousands of digits.
+    probe = Probe(function, problem, origin, image_origin)
     crowd = participation.n_clients > _MOST_ENUMERATED_CLIENTS
     if crowd or outcomes.count > _ENUMERATION_LIMIT:
-        law = law_of_sums(function, problem, participation, origin, image_origin)
+        law = law_of_sums(probe, participation)
         if law is not None:
             return law
         _check_clients_one_by_one(participation)
-    probe = Probe(function, problem, origin, image_origin)
     return _by_sets(probe, participation, outcomes, checked)
 
 

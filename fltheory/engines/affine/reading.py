@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from fltheory.engines.affine.symbolic.presences import (
 from fltheory.participation.base import Participation, SizedInclusions
 from fltheory.validation import ClientIndices, FloatArray
 
+StateFunction = Callable[[Any, Any, Any], Any]
 Noise = tuple[Entries, Entries]
 
 
@@ -170,7 +171,7 @@ def _shared(values: FloatArray, numbers: ClientIndices) -> FloatArray:
 
 
 def reading_of(
-    function: Callable[[Any, Any, Any], Any],
+    function: StateFunction,
     clients: ClientNumbers,
     origins: tuple[Entries, Entries],
     numbers: ClientIndices,
@@ -196,39 +197,57 @@ def reading_of(
     NotAffineError
         If what it does is not affine in the model, or depends on several participants together.
     """
-    problem, (origin, image_origin) = clients.problem, origins
-    n, room = origin.size, 2 * problem.dim * bool(problem.sigma or problem.server_sigma)
-    while True:
+    origin, image_origin = origins
+
+    def with_room(room: int) -> PresentClients:
         space = PresenceSpace(
-            clients.arithmetic, n, problem.n_clients, numbers, room=room, most=most
+            clients.arithmetic, origin.size, clients.problem.n_clients, numbers, room, most=most
         )
+        return PresentClients(clients, space)
+
+    image, present = run_on_symbols(function, origin, with_room)
+    return _taken_apart(present.space, image, image_origin, numbers)
+
+
+Present = TypeVar("Present", bound=PresentClients)
+
+
+def run_on_symbols(
+    function: StateFunction, origin: Entries, clients_with_room: Callable[[int], Present]
+) -> tuple[AffineArray, Present]:
+    """Run a function on symbols of the model and of who takes part, whatever it raises refusing it.
+
+    Parameters
+    ----------
+    function, origin
+        As those of `reading_of`.
+    clients_with_room : callable
+        Returns the clients, given for how many symbols of noise there must be room.
+
+    Returns
+    -------
+    image, clients
+    """
+    room = 0
+    while True:
+        clients = clients_with_room(room)
+        space = clients.space
+        states = np.full((1, origin.size, 1 + origin.size), space.zero)
+        states[0, :, 0] = origin
+        states[0, :, 1:][np.diag_indices(origin.size)] = space.arithmetic.entry(1)
         try:
-            image = _run(function, clients, space, origin)
-            return _taken_apart(space, image, image_origin, numbers)
+            with nothing_refused(), np.errstate(all="ignore"):
+                return space.forms(
+                    function(AffineArray(space, states), clients, space.mask)
+                ), clients
+        except NotAffineError:
+            raise
         except NoRoomError:
-            room = 2 * (space.size - n)
-
-
-def _run(
-    function: Callable[[Any, Any, Any], Any],
-    clients: ClientNumbers,
-    space: PresenceSpace,
-    origin: Entries,
-) -> AffineArray:
-    """Run a function on symbols, whatever it raises being a refusal."""
-    states = np.full((1, origin.size, 1 + origin.size), space.zero)
-    states[0, :, 0] = origin
-    states[0, :, 1:][np.diag_indices(origin.size)] = space.arithmetic.entry(1)
-    try:
-        with nothing_refused(), np.errstate(all="ignore"):
-            made = function(AffineArray(space, states), PresentClients(clients, space), space.mask)
-            return space.forms(made)
-    except (NotAffineError, NoRoomError):
-        raise
-    except Exception as error:
-        raise together(
-            f"it raises {type(error).__name__} ({error}) on a mask of symbols"
-        ) from error
+            room = 2 * space.noises
+        except Exception as error:
+            raise together(
+                f"it raises {type(error).__name__} ({error}) on a mask of symbols"
+            ) from error
 
 
 def _taken_apart(

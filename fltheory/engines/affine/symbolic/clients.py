@@ -135,12 +135,12 @@ class ClientNumbers:
     def _float_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
         # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
         asked = steps, as_float(lr), as_float(proximal)
-        slope, noise = self._float_clients.local_parts(*asked)
+        slope, noise = self.silent_clients.local_parts(*asked)
         each = (1, *slope.shape) if self.problem.shared_hessian else slope.shape
         return LocalMaps(
             slope.reshape(each),
             noise.reshape(each),
-            lambda: self._float_clients.push(*asked).reshape(each),
+            lambda: self.silent_clients.push(*asked).reshape(each),
         )
 
     def gradient_noise(self, steps: int, lr: Any) -> Entries:
@@ -149,7 +149,7 @@ class ClientNumbers:
         A disturbance moves the gradient seen j steps later: ``sigma^2/d sum_{j<K} (I - A^j)^2``.
         """
         if not self.arithmetic.exact:
-            seen = self._float_clients.gradient_noise(steps, as_float(lr))
+            seen = self.silent_clients.gradient_noise(steps, as_float(lr))
             return seen[None] if self.problem.shared_hessian else seen
         rate = self._entry(lr)
         identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
@@ -164,18 +164,19 @@ class ClientNumbers:
         return np.stack(covariances)
 
     @cached_property
-    def _float_clients(self) -> QuadraticClients:
+    def silent_clients(self) -> QuadraticClients:
+        """The clients in floats, without noise."""
         return QuadraticClients(self.problem, Silence())
 
     @property
     def slope_rounding(self) -> float:
         """Bound, to first order, on the rounding error in the slope of any map used so far."""
-        return self._float_clients.slope_rounding
+        return self.silent_clients.slope_rounding
 
     @property
     def power_rounding(self) -> float:
         """The same for the K-fold powers behind them, and so for the noises, relatively."""
-        return self._float_clients.power_rounding
+        return self.silent_clients.power_rounding
 
 
 def _power_sum(step: Entries, identity: Entries, count: int) -> Entries:

@@ -66,7 +66,7 @@ class PresenceSpace(Space):
     n_clients : int
     numbers : array, (K,)
         How many may take part: one number where it is fixed.
-    room : int, default 0
+    room : int
         For how many symbols of noise there is room.
     most : int, default 1
         How often a client may come in a round.
@@ -80,8 +80,8 @@ class PresenceSpace(Space):
         symbols: int,
         n_clients: int,
         numbers: ClientIndices,
+        room: int,
         *,
-        room: int = 0,
         most: int = 1,
         sums: bool = True,
     ) -> None:
@@ -98,17 +98,27 @@ class PresenceSpace(Space):
         return _Functions(self)
 
     @property
+    def noises(self) -> int:
+        """How many symbols of noise a round has asked for so far."""
+        return self.size - self.symbols
+
+    @cached_property
     def mask(self) -> Presences:
         """The mask of who takes part, (1, N), or of how often."""
         kind = np.int64 if self.most > 1 else np.bool_
         times = range(self.most + 1)
         return Presences(self, {0: tuple(np.full((1, self.n_clients), t, kind) for t in times)}, -1)
 
+    def is_mask(self, who: Any) -> bool:
+        """Whether it says who takes part, and nothing else."""
+        plain = isinstance(who, Presences) and set(who.parts) == {0} and who.axis == -1
+        return plain and all(map(np.array_equal, who.parts[0], self.mask.parts[0]))
+
     def fresh_noise(self, covariance: Entries) -> int:
         """Return where a new block of noise begins."""
         first = super().fresh_noise(covariance)
         if self.size >= self.width:
-            raise NoRoomError(f"noise of {self.size - self.symbols} symbols")
+            raise NoRoomError(f"noise of {self.noises} symbols")
         return first
 
     def own_noise(self, covariances: Entries) -> AffineArray:
@@ -179,6 +189,8 @@ class PresenceSpace(Space):
         """Return what an operand is for a client, by functions; None where it is of several."""
         if isinstance(item, Presences):
             return item.parts
+        if isinstance(item, OfNumber):
+            return {self.place(self.forms(item.values)): (1,) * (self.most + 1)}
         if not isinstance(item, AffineArray) or item.values.shape[-1] <= self.width:
             return {0: (item,) * (self.most + 1)}
         blocks = self.blocks(item)
@@ -599,6 +611,11 @@ class PresentClients(FormClients):
     """
 
     _space: PresenceSpace
+
+    @property
+    def space(self) -> PresenceSpace:
+        """What their changes are forms of."""
+        return self._space
 
     def local_sgd(
         self,
