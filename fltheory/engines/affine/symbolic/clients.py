@@ -135,12 +135,13 @@ class ClientNumbers:
     def _float_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
         # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
         asked = steps, as_float(lr), as_float(proximal)
-        slope, noise = self.silent_clients.local_parts(*asked)
+        clients = self.silent_clients
+        slope, noise = clients.local_parts(*asked)
         each = (1, *slope.shape) if self.problem.shared_hessian else slope.shape
         return LocalMaps(
             slope.reshape(each),
             noise.reshape(each),
-            lambda: self.silent_clients.push(*asked).reshape(each),
+            lambda: clients.push(*asked).reshape(each),
         )
 
     def gradient_noise(self, steps: int, lr: Any) -> Entries:

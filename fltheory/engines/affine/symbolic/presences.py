@@ -36,7 +36,7 @@ _FOLDS = ("sum", "mean", "any", "all", "min", "max", "amin", "amax")
 _SUMS = ("add", "subtract", "negative", "where")
 _NAMED = {"multiply": "a product", "divide": "a quotient"}
 # What is lost in multiplying a weight by a count, of its size.
-_NOTHING = 1e-14
+_LOST = 1e-14
 
 
 class NoRoomError(ArithmeticError):
@@ -111,7 +111,7 @@ class PresenceSpace(Space):
 
     def is_mask(self, who: Any) -> bool:
         """Whether it says who takes part, and nothing else."""
-        plain = isinstance(who, Presences) and set(who.parts) == {0} and who.axis == -1
+        plain = isinstance(who, Presences) and who.is_plain and who.axis == -1
         return plain and all(map(np.array_equal, who.parts[0], self.mask.parts[0]))
 
     def fresh_noise(self, covariance: Entries) -> int:
@@ -255,18 +255,14 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
     if all(known or _single(item) for known, item in zip(numbers, inputs, strict=True)):
         values = (item.values if isinstance(item, OfNumber) else _flat(item) for item in inputs)
         return OfNumber(space, own(*values), max(getattr(item, "ndim", 0) for item in inputs))
-    if name == "where" and numbers[0]:
-        there, pick = inputs[0].values, space.namespace.where
-        return space.turned(inputs[1], lambda h: pick(there, h, 0)) + space.turned(
-            inputs[2], lambda h: pick(there, 0, h)
-        )
-    if name == "multiply" and any(numbers):
-        one = numbers.index(True)
-        return space.turned(inputs[1 - one], lambda h: h * inputs[one].values)
-    if name == "divide" and numbers[1]:
-        return space.turned(inputs[0], lambda h: h / inputs[1].values)
-    parts = [space.parts(item) for item in inputs]
     given = len(inputs) - 2 if name == "where" else 0
+    by_number = any(isinstance(item, _Symbol) and not item.is_plain for item in inputs)
+    if by_number and name in _SUMS and all(map(_is_truth, inputs[given:])):
+        # Added up, they would be counted.
+        raise together(f"it takes {name} of truth values")
+    if any(numbers[: given or None]) and name in ("where", "multiply", "divide"):
+        return _by_number(space, name, inputs, numbers.index(True))
+    parts = [space.parts(item) for item in inputs]
     axes = {item.axis for item in inputs if isinstance(item, Presences)}
     if not axes or None in parts:
         if name not in _SUMS or (given and isinstance(inputs[0], _Symbol)):
@@ -275,6 +271,22 @@ def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, .
     if len(axes) > 1:
         raise together("it sets participants against each other")
     return Presences(space, _combined(space, name, own, parts, given), *axes)
+
+
+def _by_number(space: PresenceSpace, name: str, inputs: tuple[Any, ...], at: int) -> Any:
+    """Multiply or divide by a function of how many take part, or let it choose."""
+    values, pick = inputs[at].values, space.namespace.where
+    if name == "multiply":
+        return space.turned(inputs[1 - at], lambda h: h * values)
+    if name == "divide" and at == 1:
+        return space.turned(inputs[0], lambda h: h / values)
+    if name == "divide":
+        if isinstance(inputs[1], _Symbol):
+            raise together("it takes a quotient of how many take part and of what they do")
+        return space.turned(1 / space.forms(inputs[1]), lambda h: h * values)
+    return space.turned(inputs[1], lambda h: pick(values, h, 0)) + space.turned(
+        inputs[2], lambda h: pick(values, 0, h)
+    )
 
 
 def _combined(
@@ -297,7 +309,8 @@ def _combined(
     if name == "divide" and plain[1]:
         return {e: _each(own, left, parts[1][0]) for e, left in parts[0].items()}
     if name in _SUMS and all(plain[:given]):
-        none = (0,) * (space.most + 1)
+        shapes = (getattr(sides[0], "shape", ()) for part in parts for sides in part.values())
+        none = (np.zeros(np.broadcast_shapes(*shapes), np.int64),) * (space.most + 1)
         conditions = [part[0] for part in parts[:given]]
         places = sorted({e for part in parts[given:] for e in part})
         return {
@@ -314,6 +327,10 @@ def _single(item: Any) -> bool:
     return isinstance(item, bool | int | float | ExactNumber) or (
         isinstance(item, np.generic | np.ndarray) and item.size == 1
     )
+
+
+def _is_truth(item: Any) -> bool:
+    return isinstance(item, bool) or getattr(getattr(item, "dtype", None), "kind", "") == "b"
 
 
 def _flat(item: Any) -> Any:
@@ -366,6 +383,11 @@ class _Symbol(NDArrayOperatorsMixin):
         if name in ("astype", "asarray"):
             return self.mapped(lambda values: own(values, *args, **kwargs))
         raise together(f"it takes {name} of who takes part")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether how many take part does not matter."""
+        return False
 
     @property
     def like(self) -> Any:
@@ -427,6 +449,13 @@ class OfNumber(_Symbol):
         return self.space.turned(one, lambda h: h * self.space.forms(self.values))
 
 
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: _Symbol, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+        return getattr(self.space.namespace, name)(self, axis=axis, keepdims=keepdims)
+
+    return method
+
+
 class Presences(_Symbol):
     """What arrays are for each client, by whether, or how often, that client takes part.
 
@@ -449,6 +478,11 @@ class Presences(_Symbol):
             for part in parts.values()
         ):
             raise together("it sets participants against each other")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether how many take part does not matter."""
+        return set(self.parts) == {0}
 
     @property
     def like(self) -> Any:
@@ -504,21 +538,7 @@ class Presences(_Symbol):
 
         return self.space.forms(self._gathered(in_own))
 
-    def sum(self, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
-        """Return sums along an axis; over clients a number, or forms in who is there."""
-        return self.space.namespace.sum(self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
-        """Return means along an axis."""
-        return self.space.namespace.mean(self, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return whether any is not zero along an axis."""
-        return self.space.namespace.any(self, axis=axis, keepdims=keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return whether all are not zero along an axis."""
-        return self.space.namespace.all(self, axis=axis, keepdims=keepdims)
+    sum, mean, any, all, min, max = map(_method, _FOLDS[:6])
 
     def taken(self, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
         """Return a function of NumPy's of this, which may be a sum, a minimum or the like."""
@@ -532,7 +552,7 @@ class Presences(_Symbol):
             raise together(f"it takes {name} over replicas and participants at once")
         axis = axis - self.ndim if axis >= 0 else axis
         adds = name in ("sum", "mean")
-        if not adds and set(self.parts) != {0}:
+        if not adds and not self.is_plain:
             raise together(f"it takes {name} of a client and of how many take part")
         if axis != self.axis:
             moved = self.axis + (axis > self.axis and not keepdims)
@@ -550,7 +570,9 @@ class Presences(_Symbol):
             added = others[0] - without
             for times, other in enumerate(others[1:], 2):
                 apart = abs((other - without - added * times).values)
-                if (apart > _NOTHING * abs(other.values)).any():
+                if (
+                    apart > (0 if self.space.arithmetic.exact else _LOST * abs(other.values))
+                ).any():
                     raise together("who comes twice does not count twice")
             if any(_anything(without.values[..., columns]) for columns in self.space.own):
                 raise together("clients train who may be absent")
@@ -589,7 +611,7 @@ class Presences(_Symbol):
         ]
         if not alike or any((own(side, axis=0) != found[1]).any() for side in others[1:]):
             raise together(f"it takes {name} over participants that differ")
-        none, everybody, some = (np.reshape(value, 1) for value in found)
+        none, everybody, some = (np.reshape(value, (1,)) for value in found)
         if space.most > 1 and everybody != some:
             raise together(f"it takes {name} over participants who may come twice")
         numbers = space.numbers.constant

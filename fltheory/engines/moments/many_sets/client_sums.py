@@ -183,15 +183,17 @@ class _OneSum(PresentClients):
         if self._begun(x).values[..., 1 + n :].any():
             raise together("clients begin at a model with noise of its own")
         ((place, (*_, present)),) = parts.items()
-        coefficients = space.forms(present).known("weights of clients")
-        self.by_number = space.functions[place].constant
+        weighed = space.forms(present).known("weights of clients")
+        # What all weigh alike is told from rounding only where it is one.
+        scale = float(np.abs(weighed).max()) or 1.0
+        self.by_number = scale * space.functions[place].constant
         self.start = x.linear(n)[0]
         self.effects = _Effects(
             slopes=slopes,
             noises=noises,
             optima=numbers.problem.optima,
             at=x.constant[0],
-            coefficients=np.broadcast_to(coefficients, (1, self.n_clients))[0],
+            coefficients=np.broadcast_to(weighed / scale, (1, self.n_clients))[0],
             slope_rounding=numbers.silent_clients.slope_rounding,
             power_rounding=numbers.silent_clients.power_rounding,
         )

@@ -301,6 +301,10 @@ class Odd(FedAvg):
         x, steps, lr = state["x"], self.local_steps, self.client_lr
         weights = who.astype(float) / 4
         changes = {
+            "squared": lambda: weights * weights,
+            "shifted": lambda: weights + 0.1,
+            "others": lambda: ~who,
+            "compared": lambda: who & (np.arange(who.shape[1]) > 1),
             "of the model": lambda: weights * x[:, :1],
             "some": lambda: weights[:, :2],
             "cumulated": lambda: np.cumsum(weights, axis=1),
@@ -336,6 +340,35 @@ def test_other_rounds_are_left_to_other_ways(what: str) -> None:
     assert law_of_sums(Probe(function, problem, *origins), UniformSubset(6, 3)) is None
     plain = layout.function(Odd(0.1, 1), CLIENTS)
     assert law_of_sums(Probe(plain, problem, *origins), UniformSubset(6, 3)) is not None
+
+
+@pytest.mark.parametrize("what", ["squared", "shifted", "others", "compared", ""])
+@pytest.mark.parametrize("who", [UniformSubset(6, 3), Bernoulli([0.3, 0.8, 0.5, 0.5, 0.2, 1.0])])
+def test_whatever_a_participant_weighs_is_read(what: str, who: Participation) -> None:
+    """Weights of those who are absent do not count."""
+    ((summed, listed),) = both_laws(Odd(0.1, 1, what=what), random_problem(0, 6, 2), who)
+    for name in ("mean_slope", "mean_offset", "noise", "gram", "inflow"):
+        close(getattr(summed, name), getattr(listed, name))
+
+
+@pytest.mark.parametrize("n_clients", [3, 40])
+def test_noise_before_the_sum_goes_through_it(n_clients: int) -> None:
+    """A server step of 1/2 with noise of variance one, then half a step of all clients to 0.
+
+    From 0 the model is half of half of that noise. Fails where the noise that clients begin with
+    is left out: then the variance is 1/4.
+    """
+
+    class Assisted(FedAvg):
+        def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+            y = state["x"] - 0.5 * clients.server_gradient(state["x"])
+            weights = who.astype(float) / who.shape[1]
+            return {"x": y + clients.summed_local_sgd(y, who, weights, steps=1, lr=0.5)}
+
+    problem = QuadraticProblem([[1.0]], np.zeros((n_clients, 1)), server_sigma=1.0)
+    everybody = UniformSubset(n_clients, n_clients)
+    run = exact(Setting(Assisted(0.5, 1), problem, everybody, 1, [0.0]))
+    assert run.squared_distance[1] == pytest.approx(1 / 16, rel=1e-13)
 
 
 @dataclass(frozen=True)
