@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fltheory.engines.affine.numbers import Arithmetic, Entries, ExactNumber, as_float
-from fltheory.engines.affine.symbolic.clients import FormClients
+from fltheory.engines.affine.numbers import Arithmetic, Entries, ExactNumber
+from fltheory.engines.affine.symbolic.clients import FormClients, LocalMaps
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
     Namespace,
@@ -639,60 +639,24 @@ class PresentClients(FormClients):
         """What their changes are forms of."""
         return self._space
 
-    def local_sgd(
-        self,
-        x: AffineArray,
-        who: Any,
-        *,
-        steps: int,
-        lr: Any,
-        correction: Any = None,
-        proximal: Any = 0,
-    ) -> Any:
-        """Return each client's change, (1, n_clients, dim), zero where absent."""
-        local = self._numbers.local_maps(steps, lr, proximal)
-        return self._there(who, local.noise, self._moved(local, self._begun(x), correction))
-
-    def summed_local_sgd(self, x: AffineArray, who: Any, weights: Any, **options: Any) -> Any:
-        """Return the weighted sum of the participants' changes, (1, dim)."""
-        return self._weighed(who, weights, self.local_sgd(x, who, **options))
-
-    def summed_local_gradients(
-        self, x: AffineArray, who: Any, weights: Any, *, steps: int, lr: Any
-    ) -> Any:
-        """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
-        numbers, local = self._numbers, self._numbers.local_maps(steps, lr)
-        rate = lr if numbers.arithmetic.exact else as_float(lr)
-        gradients = self._moved(local, self._begun(x), None) / -rate
-        seen = self._there(who, numbers.gradient_noise(steps, lr), gradients)
-        return self._weighed(who, weights, seen)
-
-    def loss(self, x: AffineArray, who: Any) -> Any:
-        """Return each client's loss at a model that is constant, zero where absent."""
-        return super().loss(self._begun(x), who)
-
-    def server_gradient(self, x: AffineArray) -> AffineArray:
-        """Return the gradient of F with the server's noise."""
-        return super().server_gradient(self._space.forms(x))
-
-    def _begun(self, x: Any) -> AffineArray:
+    def _offsets(self, x: Any) -> AffineArray:
         if isinstance(x, _Symbol) or not self._space.is_plain(x):
             raise together("clients begin at a model that depends on who takes part")
-        return x
+        return super()._offsets(x)
 
     def _pushed(self, push: Entries, correction: Any, shape: tuple[int, ...]) -> Any:
+        plain = super()._pushed
         if isinstance(correction, Presences):
-            return correction.mapped(
-                lambda side: super(PresentClients, self)._pushed(push, side, shape)
-            )
-        return super()._pushed(push, correction, shape)
+            return correction.mapped(lambda side: plain(push, side, shape))
+        return plain(push, correction, shape)
 
-    def _there(self, who: Any, noise: Entries, moved: Any) -> Any:
-        if self._numbers.problem.sigma > 0:
-            moved = moved + self._space.own_noise(noise)
-        return self._space.namespace.where(who[:, :, None], moved, 0)
+    def _noise_of_each(self, local: LocalMaps, who: Any) -> AffineArray:
+        return self._space.own_noise(local.noise)
 
-    def _weighed(self, who: Any, weights: Any, changes: Any) -> Any:
+    def _sum(
+        self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
+    ) -> Any:
         # Who is absent may have any weight, an infinite one too.
         there = self._space.namespace.where(who, weights, 0)
+        changes = self._each(local, x, who, correction)
         return self._space.namespace.sum(there[:, :, None] * changes, axis=1)

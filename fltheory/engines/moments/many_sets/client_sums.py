@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.engines.affine.numbers import as_float
 from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     Probe,
@@ -29,6 +28,7 @@ from fltheory.engines.affine.probe import (
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.reading import run_on_symbols
+from fltheory.engines.affine.symbolic.clients import LocalMaps
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError
 from fltheory.engines.affine.symbolic.presences import PresenceSpace, PresentClients, together
 from fltheory.engines.moments.deviations import (
@@ -158,30 +158,18 @@ class _OneSum(PresentClients):
     start: FloatArray
     by_number: FloatArray
 
-    def local_sgd(self, x: Any, who: Any, **options: Any) -> Any:
+    def _each(self, local: LocalMaps, x: Any, who: Any, correction: Any) -> Any:
         raise together("it asks for each client's own change")
 
-    def summed_local_sgd(self, x: Any, who: Any, weights: Any, **options: Any) -> AffineArray:
-        if options.pop("correction", None) is not None:
-            raise together("clients are told corrections of their own")
-        local = self._numbers.local_maps(**options)
-        return self._answer(x, who, weights, local.slope, local.noise)
-
-    def summed_local_gradients(
-        self, x: Any, who: Any, weights: Any, *, steps: int, lr: Any
-    ) -> AffineArray:
-        slope = self._numbers.local_maps(steps, lr).slope / -as_float(lr)
-        return self._answer(x, who, weights, slope, self._numbers.gradient_noise(steps, lr))
-
-    def _answer(
-        self, x: Any, who: Any, weights: Any, slopes: FloatArray, noises: FloatArray
+    def _sum(
+        self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
     ) -> AffineArray:
         space, numbers, d = self._space, self._numbers, self._numbers.problem.dim
         n, parts = space.symbols - d, space.parts(weights)
         if self.effects is not None or not space.is_mask(who) or parts is None or len(parts) != 1:
             raise together("it takes other than one sum over those who take part")
-        if self._begun(x).values[..., 1 + n :].any():
-            raise together("clients begin at a model with noise of its own")
+        if correction is not None or x.values[..., 1 + n :].any():
+            raise together("clients begin elsewhere, or with noise, or are told corrections")
         ((place, (*_, present)),) = parts.items()
         weighed = space.forms(present).known("weights of clients")
         # What all weigh alike is told from rounding only where it is one.
@@ -189,8 +177,8 @@ class _OneSum(PresentClients):
         self.by_number = scale * space.functions[place].constant
         self.start = x.linear(n)[0]
         self.effects = _Effects(
-            slopes=slopes,
-            noises=noises,
+            slopes=local.slope,
+            noises=local.noise,
             optima=numbers.problem.optima,
             at=x.constant[0],
             coefficients=np.broadcast_to(weighed / scale, (1, self.n_clients))[0],
