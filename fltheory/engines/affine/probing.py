@@ -43,7 +43,6 @@ def random_affine_map(
     origin: FloatArray,
     image_origin: FloatArray,
     *,
-    checked: bool = True,
     outcomes: Outcomes | None = None,
 ) -> RandomAffineMap:
     """Find the law of ``function`` around ``origin`` up to second moments.
@@ -56,9 +55,6 @@ def random_affine_map(
         Where it runs, and who takes part.
     origin, image_origin : arrays, (n,) and (k,)
         States are measured from ``origin``, images from ``image_origin``.
-    checked : bool, default True
-        Whether maps read off all sets are compared with rounds on numbers; those read off a few
-        always are.
     outcomes : Outcomes, optional
         Of the participation, where several rounds share them.
 
@@ -88,7 +84,7 @@ def random_affine_map(
         if law is not None:
             return law
         _check_clients_one_by_one(participation)
-    return _by_sets(probe, participation, outcomes, checked)
+    return _by_sets(probe, participation, outcomes)
 
 
 class Outcomes:
@@ -129,9 +125,7 @@ class Outcomes:
         return np.asarray(np.sqrt(self.probabilities))
 
 
-def _by_sets(
-    probe: Probe, participation: Participation, outcomes: Outcomes, checked: bool
-) -> RandomAffineMap:
+def _by_sets(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
     """Read the law off the maps of some participant sets, or of all where they are few."""
     few = outcomes.count <= MOST_SETS
     if outcomes.count > _ENUMERATION_LIMIT:
@@ -140,7 +134,7 @@ def _by_sets(
         except NotAffineError:
             if not few:
                 raise
-    return _by_enumeration(probe, outcomes, checked)
+    return _by_enumeration(probe, outcomes)
 
 
 def _by_symbols(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
@@ -190,8 +184,6 @@ def maps_of_sets(
     masks: Masks,
     origin: FloatArray,
     image_origin: FloatArray,
-    *,
-    checked: bool = True,
 ) -> SetMaps:
     """Find the affine map that ``function`` is on each of some participant sets (s, N).
 
@@ -199,16 +191,12 @@ def maps_of_sets(
     """
     probe = Probe(function, problem, origin, image_origin)
     maps = probe.maps(masks)
-    if checked:
-        probe.check(masks, maps.slopes, maps.offsets, np.random.default_rng(0))
     return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
 
 
-def _by_enumeration(probe: Probe, outcomes: Outcomes, checked: bool) -> RandomAffineMap:
+def _by_enumeration(probe: Probe, outcomes: Outcomes) -> RandomAffineMap:
     probabilities, masks, roots = outcomes.probabilities, outcomes.masks, outcomes.roots
     maps = probe.maps(masks)
-    if checked:
-        probe.check(masks, maps.slopes, maps.offsets, np.random.default_rng(0))
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,
