@@ -63,8 +63,8 @@ def follow_chain(
     first = in_round(setting.algorithm, 1)
     layout = StateLayout.of(first, problem)
 
-    def step_of(algorithm: Algorithm, checked: bool) -> JumpMap:
-        return jump_map(algorithm, problem, layout, states, sets, checked=checked)
+    def step_of(algorithm: Algorithm) -> JumpMap:
+        return jump_map(algorithm, problem, layout, states, sets)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)

@@ -202,8 +202,6 @@ def jump_map(
     layout: StateLayout,
     states: States,
     sets: DistinctSets,
-    *,
-    checked: bool = True,
 ) -> JumpMap:
     """Read the maps of every branch and participant set off the algorithm's own round."""
     chances = [(name, chance) for name, chance in algorithm.branches if chance > 0]
@@ -215,7 +213,6 @@ def jump_map(
             sets.masks,
             origin,
             origin,
-            checked=checked,
         )
         for name, _ in chances
     ]
