@@ -11,7 +11,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.client_constants import on_backend
 from fltheory.algorithms.shared.step_sizes import checked_steps
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

@@ -30,7 +30,7 @@ from fltheory.engines.affine.state_layout import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.with_memory.chains import Stateful, States
+from fltheory.participation.process import States, process_of
 from fltheory.validation import FloatArray
 
 MOST_HISTORIES = 50_000
@@ -165,36 +165,7 @@ class Chances(Protocol):
         ...
 
 
-class _Unmoved:
-    """A chain that stays in its state."""
-
-    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return every state itself."""
-        return np.arange(len(place)), place, np.ones(len(place))
-
-
-class IndependentChances(_Unmoved):
-    """Every round draws afresh."""
-
-    def __init__(self, participation: Participation) -> None:
-        if participation.n_outcomes > MOST_HISTORIES:
-            raise TooManyHistoriesError(_too_many(participation))
-        outcomes = list(participation.outcomes())
-        self._chances = np.array([chance for chance, _ in outcomes])
-        self._masks = np.array([mask for _, mask in outcomes])
-
-    def start(self, histories: Histories) -> Histories:
-        """Return the histories as they are."""
-        return histories
-
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with every participant set."""
-        count = len(place)
-        rows = np.repeat(np.arange(count), len(self._chances))
-        return rows, np.tile(self._masks, (count, 1)), np.tile(self._chances, count)
-
-
-class GivenChances(_Unmoved):
+class GivenChances:
     """Paths of participants that are given: a history's place is the path that it is on.
 
     Parameters
@@ -207,46 +178,66 @@ class GivenChances(_Unmoved):
 
     def start(self, histories: Histories) -> Histories:
         """Return one history a path, each of probability one."""
-        rows = np.zeros(len(self._masks), np.intp)
-        return Histories(
-            np.arange(len(self._masks)),
-            {name: array[rows] for name, array in histories.known.items()},
-            histories.random,
-            histories.moments[rows],
-        )
+        count = len(self._masks)
+        return _begun(histories, np.arange(count), np.ones(count))
 
     def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
         """Return every history with its path's participants."""
         count = len(place)
         return np.arange(count), self._masks[place, index], np.ones(count)
 
+    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
+        """Return every path itself."""
+        return np.arange(len(place)), place, np.ones(len(place))
 
-class ChainChances:
-    """Participants that follow a chain."""
 
-    def __init__(self, participation: Stateful) -> None:
-        if participation.n_states > _MOST_STATES:
+def _begun(histories: Histories, place: Rows, chances: FloatArray) -> Histories:
+    """Return the one history as one for each place, with its probability."""
+    rows = np.zeros(place.size, np.intp)
+    return Histories(
+        place,
+        {name: array[rows] for name, array in histories.known.items()},
+        histories.random,
+        histories.moments[rows] * chances[:, None, None],
+    )
+
+
+class LawChances:
+    """Participants by a process's law: independent rounds have one state, and many sets in it.
+
+    Raises
+    ------
+    NotAffineError
+        If it has too many sets or states, or neither states nor independent rounds.
+    """
+
+    def __init__(self, participation: Participation) -> None:
+        process = process_of(participation)
+        count = process.n_outcomes if process.independent else process.n_states
+        if count is None or count > (MOST_HISTORIES if process.independent else _MOST_STATES):
             raise TooManyHistoriesError(_too_many(participation))
         self._participation = participation
-        self._states = participation.states()
-        self._following = _transitions(self._states)
+        self._following: Callable[[int], tuple[tuple[int, float], ...]]
+        if process.independent:
+            outcomes = list(process.outcomes())
+            self._initial, self._following = np.ones(1), lambda state: ((0, 1.0),)
+            self._chances = np.array([[chance for chance, _ in outcomes]])
+            self._masks = np.array([[mask for _, mask in outcomes]])
+        else:
+            states = process.states()
+            self._initial, self._following = np.asarray(states.initial), _transitions(states)
+            self._chances, self._masks = np.ones((count, 1)), states.masks[:, None]
 
     def start(self, histories: Histories) -> Histories:
         """Return one history for each state that the chain may begin in."""
-        law = np.asarray(self._states.initial)
-        place = np.flatnonzero(law > 0)
-        rows = np.zeros(place.size, np.intp)
-        return Histories(
-            place,
-            {name: array[rows] for name, array in histories.known.items()},
-            histories.random,
-            histories.moments[rows] * law[place][:, None, None],
-        )
+        place = np.flatnonzero(self._initial > 0)
+        return _begun(histories, place, self._initial[place])
 
     def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with the participants of its state."""
-        count = len(place)
-        return np.arange(count), self._states.masks[place], np.ones(count)
+        """Return every history with each participant set of its state."""
+        masks = self._masks[place]
+        rows = np.repeat(np.arange(len(place)), masks.shape[1])
+        return rows, masks.reshape(-1, masks.shape[-1]), self._chances[place].ravel()
 
     def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
         """Return the states that can follow."""
@@ -276,21 +267,6 @@ def _transitions(states: States) -> Callable[[int], tuple[tuple[int, float], ...
         return tuple((int(j), float(reached[j])) for j in np.flatnonzero(reached > 0))
 
     return following
-
-
-def chances_of(participation: Participation) -> Chances:
-    """Return how a participation process goes on.
-
-    Raises
-    ------
-    NotAffineError
-        If it has too many states, or neither states nor independent rounds.
-    """
-    if participation.independent:
-        return IndependentChances(participation)
-    if isinstance(participation, Stateful):
-        return ChainChances(participation)
-    raise TooManyHistoriesError(_too_many(participation))
 
 
 def _too_many(participation: Any) -> str:

@@ -16,9 +16,9 @@ from fltheory.engines.history.histories import (
     Chances,
     GivenChances,
     Histories,
+    LawChances,
     Rounds,
     TooManyHistoriesError,
-    chances_of,
     follow,
     rounding_of,
 )
@@ -28,7 +28,7 @@ from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.known_path import known_path
+from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -101,8 +101,8 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
 def _chances(setting: Setting, draws: int | None, seed: int) -> Chances:
     if draws is not None:
         return GivenChances(drawn_paths(setting.participation, setting.rounds, draws, seed))
-    known = known_path(setting.participation, setting.rounds)
-    return chances_of(setting.participation) if known is None else GivenChances(known[None])
+    known = process_of(setting.participation).known_path(setting.rounds)
+    return LawChances(setting.participation) if known is None else GivenChances(known[None])
 
 
 def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int) -> Masks:

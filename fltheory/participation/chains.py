@@ -1,166 +1,31 @@
-"""Processes with memory: their states, how laws on them move from round to round, and chains.
-
-With P the matrix of transitions, a row for the state one comes from, an array of values
-``v_i`` moves to ``sum_i P_ij v_i``. P is kept in the form in which that is cheapest. What is
-stored (transitions, initial law) is taken for exact: it is the process.
-"""
+"""Finite Markov chains of participants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.decimals import normalised
+from fltheory.exact_or_float import number
+from fltheory.participation import chain_structure
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.with_memory import chain_structure
-from fltheory.participation.with_memory.chain_structure import Mixing
-from fltheory.read_only import ReadOnlyArrays, read_only
+from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.process import Law, MatrixStates, Process, States, same_number
+from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 
 _ROW_TOLERANCE = 1e-12
 
 
-class States(Protocol):
-    """States that say who is present, and the Markov chain on them."""
-
-    @property
-    def masks(self) -> Masks:
-        """(M, N) who is present in a state."""
-        ...
-
-    @property
-    def initial(self) -> FloatArray:
-        """(M,) law of the first round's state."""
-        ...
-
-    @property
-    def limit(self) -> FloatArray | None:
-        """(M,) law to which the state's law converges; None where it has no limit."""
-        ...
-
-    @property
-    def operations(self) -> int:
-        """Rounding errors in a number that `forward` or `backward` returns."""
-        ...
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return ``sum_i P_ij values_i`` for every j, from (M, ...)."""
-        ...
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return ``sum_j P_ij values_j`` for every i, from (M, ...)."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class MatrixStates(ReadOnlyArrays):
-    """States with a dense matrix of transitions."""
-
-    transition: FloatArray
-    masks: Masks
-    initial: FloatArray
-    limit: FloatArray
-
-    @property
-    def operations(self) -> int:
-        """Rounding errors in a number."""
-        return len(self.masks) + 1
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return ``P' values``."""
-        flat = values.reshape(len(values), -1)
-        return np.asarray((self.transition.T @ flat).reshape(values.shape))
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return ``P values``."""
-        flat = values.reshape(len(values), -1)
-        return np.asarray((self.transition @ flat).reshape(values.shape))
-
-
-@dataclass(frozen=True, eq=False)
-class ProductStates(ReadOnlyArrays):
-    """States of independent chains: P, the Kronecker product of their matrices, is never built.
-
-    The first chain's state is the leading digit of a state's number.
-    """
-
-    factors: tuple[FloatArray, ...]
-    masks: Masks
-    initial: FloatArray
-    limit: FloatArray
-
-    @property
-    def operations(self) -> int:
-        """Rounding errors in a number: of sums, and of the products that factors may be."""
-        return sum(len(factor) + len(factor).bit_length() for factor in self.factors)
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return ``P' values``, one chain after another."""
-        return self._moved(values, [factor.T for factor in self.factors])
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return ``P values``, one chain after another."""
-        return self._moved(values, self.factors)
-
-    def _moved(self, values: FloatArray, factors: Sequence[FloatArray]) -> FloatArray:
-        moved, before = values, 1
-        for factor in factors:
-            moved = factor @ moved.reshape(before, len(factor), -1)
-            before *= len(factor)
-        return moved.reshape(values.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class LoopStates(ReadOnlyArrays):
-    """States that follow one another in a loop."""
-
-    masks: Masks
-    initial: FloatArray
-
-    @property
-    def limit(self) -> FloatArray | None:
-        """The uniform law if the loop begins anywhere, else none."""
-        uniform = bool((self.initial == self.initial[0]).all())
-        return self.initial if uniform else None
-
-    @property
-    def operations(self) -> int:
-        """No rounding: nothing is computed."""
-        return 0
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return the value of the state before."""
-        return np.roll(values, 1, axis=0)
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return the value of the state after."""
-        return np.roll(values, -1, axis=0)
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """Participation by a state that determines who is present and is a finite Markov chain."""
-
-    @property
-    def n_states(self) -> int:
-        """M, the number of states."""
-        ...
-
-    def states(self) -> States:
-        """Return the states and how they follow one another; memory grows with M."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteChain(ReadOnlyArrays):
+class FiniteChain(Process):
     """An irreducible, aperiodic chain on states that each have a set of present clients.
 
     Two states may have the same set, so that the participants alone need not be Markov; clients
@@ -252,38 +117,26 @@ class FiniteChain(ReadOnlyArrays):
         """lambda_2, lambda(P), C_P and T_P of equation (5)."""
         return chain_structure.mixing(self.transition, self.stationary)
 
-    @cached_property
-    def marginals(self) -> FloatArray:
-        """(N,) stationary probability that a client is present."""
-        return self.stationary @ self.state_masks
+    @property
+    def mixes(self) -> bool:
+        """True: it is irreducible and aperiodic."""
+        return True
 
-    @cached_property
-    def pair_inclusions(self) -> FloatArray:
-        """(N, N) stationary probability that two clients are present together."""
-        present = self.state_masks.astype(np.float64)
-        return np.asarray((present.T * self.stationary) @ present)
+    @property
+    def start_distance(self) -> Any:
+        """Total variation between the laws of the first round's state and of the limit."""
+        return 0 if self.start is None else number(1 - self.stationary[self.start])
 
     @property
     def fixed_size(self) -> int | None:
         """The number of participants where it is the same in every state, else None."""
-        sizes = self.state_masks.sum(axis=1)
-        return int(sizes[0]) if (sizes == sizes[0]).all() else None
+        return same_number(self.state_masks)
 
     @cached_property
-    def _sets(self) -> tuple[Masks, FloatArray]:
+    def _shares(self) -> tuple[Masks, FloatArray]:
         masks, index = np.unique(self.state_masks, axis=0, return_inverse=True)
         shares = np.bincount(index.ravel(), weights=self.stationary)
         return masks, np.asarray(shares, dtype=np.float64)
-
-    @property
-    def n_outcomes(self) -> int:
-        """How many participant sets there are."""
-        return len(self._sets[0])
-
-    def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set with its stationary probability."""
-        for mask, probability in zip(*self._sets, strict=True):
-            yield float(probability), mask
 
     def as_chain(self) -> FiniteChain:
         """Return the chain itself."""
@@ -293,16 +146,21 @@ class FiniteChain(ReadOnlyArrays):
         """Return the states with their matrix."""
         return MatrixStates(self.transition, self.state_masks, self.initial, self.stationary)
 
-    def exact_law(self) -> ExactLaw:
-        """Return the states with rows that sum to one exactly, and their stationary law."""
+    def law(self) -> Law:
+        """Return the states with rows that sum to one exactly."""
         rows = [normalised(row) for row in self.transition]
-        if self.start is None:
-            law = chain_structure.exact_stationary_law(rows)
-        else:
-            law = [Fraction(int(state == self.start)) for state in range(self.n_states)]
         following = [tuple((j, p) for j, p in enumerate(row) if p > 0) for row in rows]
-        initial = tuple((state, chance) for state, chance in enumerate(law) if chance > 0)
-        return chain_law(initial, self.state_masks, following.__getitem__)
+        if self.start is not None:
+            first = ((self.start, Fraction(1)),)
+            return Law.of_states(self.state_masks, first, following.__getitem__)
+        limit = tuple(enumerate(chain_structure.exact_stationary_law(rows)))
+        return Law.of_states(self.state_masks, limit, following.__getitem__, limit)
+
+    def _numbers(self) -> Mapping[str, Any]:
+        rows = [normalised(row) for row in self.transition]
+        law = chain_structure.exact_stationary_law(rows)
+        marginals = np.array(law) @ self.state_masks.astype(np.int64).astype(object)
+        return {"transition": rows, "stationary": law, "marginals": marginals}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""

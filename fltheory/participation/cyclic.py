@@ -1,20 +1,20 @@
-"""Clients that are there for some rounds, away for some, and there again."""
+"""Rounds in a loop, and clients that are there for some rounds, away for some, and there again."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.with_memory.chains import LoopStates, States
+from fltheory.participation.process import Law, Process, States
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -22,7 +22,73 @@ _MOST_OUTCOMES = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Cyclic(ReadOnlyArrays):
+class LoopStates(ReadOnlyArrays):
+    """States that follow one another in a loop."""
+
+    masks: Masks
+    initial: FloatArray
+
+    @property
+    def limit(self) -> FloatArray | None:
+        """The uniform law if the loop begins anywhere, else none."""
+        uniform = bool((self.initial == self.initial[0]).all())
+        return self.initial if uniform else None
+
+    @property
+    def operations(self) -> int:
+        """No rounding: nothing is computed."""
+        return 0
+
+    def forward(self, values: FloatArray) -> FloatArray:
+        """Return the value of the state before."""
+        return np.roll(values, 1, axis=0)
+
+    def backward(self, values: FloatArray) -> FloatArray:
+        """Return the value of the state after."""
+        return np.roll(values, -1, axis=0)
+
+
+class Loop(Process):
+    """Rounds in a given order, which begin again after the last.
+
+    Attributes
+    ----------
+    start : int or None
+        The round that a run begins with; None for one drawn uniformly.
+    """
+
+    start: int | None = 0
+
+    @property
+    def loop(self) -> Masks:
+        """(M, N) who takes part in each round, from round 0 until all begins again."""
+        raise NotImplementedError
+
+    @property
+    def period(self) -> int | None:
+        """The number of rounds, or None if it is left to chance where a run begins."""
+        return super().period if self.start is None else self.n_states
+
+    def states(self) -> States:
+        """Return the rounds as states that follow one another."""
+        masks = self.loop
+        if self.start is None:
+            return LoopStates(masks, np.full(len(masks), 1 / len(masks)))
+        return LoopStates(masks, np.eye(1, len(masks), self.start)[0])
+
+    def law(self) -> Law:
+        """Return the rounds as states that follow one another."""
+        masks = self.loop
+        count = len(masks)
+        limit = tuple((state, Fraction(1, count)) for state in range(count))
+        first = limit if self.start is None else ((self.start, Fraction(1)),)
+        return Law.of_states(
+            masks, first, lambda state: (((state + 1) % count, Fraction(1)),), limit
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Cyclic(Loop):
     """Client n takes part in round t (from 0) if ``(t + offset_n) mod period_n < active_n``.
 
     Nothing is random. `fedau_cycles` draws offsets as FedAU's experiments do.
@@ -114,7 +180,7 @@ class Cyclic(ReadOnlyArrays):
         ValueError
             If there are more than a million.
         """
-        for mask in self._repetition():
+        for mask in self.loop:
             yield 1 / self.n_outcomes, mask
 
     @property
@@ -122,17 +188,15 @@ class Cyclic(ReadOnlyArrays):
         """One state a round, until all begins again."""
         return self.n_outcomes
 
-    def states(self) -> States:
-        """Return the rounds as states that follow one another, beginning with the first.
+    @property
+    def loop(self) -> Masks:
+        """(M, N) who takes part in each round, from the first until all begins again.
 
         Raises
         ------
         ValueError
             If there are more than a million.
         """
-        return LoopStates(self._repetition(), np.eye(1, self.n_outcomes)[0])
-
-    def _repetition(self) -> Masks:
         if self.n_outcomes > _MOST_OUTCOMES:
             raise ValueError(
                 f"periods must repeat within {_MOST_OUTCOMES} rounds to list them, "
@@ -140,12 +204,9 @@ class Cyclic(ReadOnlyArrays):
             )
         return np.array([self._mask(t) for t in range(self.n_outcomes)])
 
-    def exact_law(self) -> ExactLaw:
-        """Return the rounds as states that follow one another."""
-        masks = self._repetition()
-        return chain_law(
-            ((0, Fraction(1)),), masks, lambda state: (((state + 1) % len(masks), Fraction(1)),)
-        )
+    def _numbers(self) -> Mapping[str, Any]:
+        pairs = zip(self.active.tolist(), self.periods.tolist(), strict=True)
+        return {"marginals": [Fraction(active, period) for active, period in pairs]}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Yield round after round, the same for all replicas; ``rng`` is not used."""
