@@ -138,6 +138,11 @@ class FiniteChain(Process):
         shares = np.bincount(index.ravel(), weights=self.stationary)
         return masks, np.asarray(shares, dtype=np.float64)
 
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """The clients present in each state."""
+        return tuple(tuple(np.flatnonzero(mask).tolist()) for mask in self.state_masks)
+
     def as_chain(self) -> FiniteChain:
         """Return the chain itself."""
         return self
