@@ -44,9 +44,7 @@ class Bernoulli(IndependentClients):
 
     def __init__(self, availability: ArrayLike) -> None:
         p = validation.availability("availability", availability)
-        if p.ndim != 1 or p.size == 0:
-            raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-        object.__setattr__(self, "availability", p)
+        object.__setattr__(self, "availability", validation.one_each("availability", p))
 
     def __repr__(self) -> str:
         return f"Bernoulli({self.n_clients} clients)"

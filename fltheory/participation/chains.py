@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -17,7 +17,7 @@ from fltheory.exact_or_float import number
 from fltheory.participation import chain_structure
 from fltheory.participation.base import Masks
 from fltheory.participation.chain_structure import Mixing
-from fltheory.participation.process import Law, MatrixStates, Process, States, same_number
+from fltheory.participation.process import Law, Process, States, same_number
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 
@@ -55,6 +55,8 @@ class FiniteChain(Process):
     >>> chain.mixing.second_eigenvalue
     0.25
     """
+
+    mixes = True
 
     transition: FloatArray
     state_masks: Masks
@@ -118,11 +120,6 @@ class FiniteChain(Process):
         return chain_structure.mixing(self.transition, self.stationary)
 
     @property
-    def mixes(self) -> bool:
-        """True: it is irreducible and aperiodic."""
-        return True
-
-    @property
     def start_distance(self) -> Any:
         """Total variation between the laws of the first round's state and of the limit."""
         return 0 if self.start is None else number(1 - self.stationary[self.start])
@@ -149,7 +146,7 @@ class FiniteChain(Process):
 
     def states(self) -> States:
         """Return the states with their matrix."""
-        return MatrixStates(self.transition, self.state_masks, self.initial, self.stationary)
+        return States(self.state_masks, self.initial, self.stationary, (self.transition,))
 
     def law(self) -> Law:
         """Return the states with rows that sum to one exactly."""
@@ -166,21 +163,6 @@ class FiniteChain(Process):
         law = chain_structure.exact_stationary_law(rows)
         marginals = np.array(law) @ self.state_masks.astype(np.int64).astype(object)
         return {"transition": rows, "stationary": law, "marginals": marginals}
-
-    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
-        """Draw round after round for ``replicas`` independent runs."""
-        replicas = validation.whole_number("replicas", replicas, at_least=1)
-        thresholds = _thresholds(self.transition)
-        first = _thresholds(self.initial[None])[0]
-        state = np.searchsorted(first, rng.random(replicas), side="right")
-        while True:
-            yield self.state_masks[state]
-            drawn = rng.random(replicas)
-            following = np.empty_like(state)
-            for origin in np.unique(state):
-                rows = state == origin
-                following[rows] = np.searchsorted(thresholds[origin], drawn[rows], side="right")
-            state = following
 
 
 def checked_masks(name: str, value: ArrayLike, *, shape: str, rows: int | None = None) -> Masks:
@@ -215,11 +197,3 @@ def _stochastic(transition: ArrayLike) -> FloatArray:
             f"transition must have rows that sum to 1, got {sums[wrong[0]]:.15g} for row {wrong[0]}"
         )
     return array
-
-
-def _thresholds(laws: FloatArray) -> FloatArray:
-    """Return cumulative laws that end in exactly one, at the last state that is possible."""
-    thresholds = np.cumsum(laws, axis=1)
-    last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
-    thresholds[np.arange(laws.shape[1]) >= last[:, None]] = 1.0
-    return thresholds

@@ -15,37 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from fltheory import validation
 from fltheory.participation.base import Masks
 from fltheory.participation.process import Law, Process, States
-from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _MOST_OUTCOMES = 1_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class LoopStates(ReadOnlyArrays):
-    """States that follow one another in a loop."""
-
-    masks: Masks
-    initial: FloatArray
-
-    @property
-    def limit(self) -> FloatArray | None:
-        """The uniform law if the loop begins anywhere, else none."""
-        uniform = bool((self.initial == self.initial[0]).all())
-        return self.initial if uniform else None
-
-    @property
-    def operations(self) -> int:
-        """No rounding: nothing is computed."""
-        return 0
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return the value of the state before."""
-        return np.roll(values, 1, axis=0)
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return the value of the state after."""
-        return np.roll(values, -1, axis=0)
 
 
 class Loop(Process):
@@ -71,10 +43,11 @@ class Loop(Process):
 
     def states(self) -> States:
         """Return the rounds as states that follow one another."""
-        masks = self.loop
-        if self.start is None:
-            return LoopStates(masks, np.full(len(masks), 1 / len(masks)))
-        return LoopStates(masks, np.eye(1, len(masks), self.start)[0])
+        masks, start = self.loop, self.start
+        every = np.full(len(masks), 1 / len(masks))
+        if start is None:
+            return States(masks, every, every)
+        return States(masks, np.eye(1, len(masks), start)[0], every if len(masks) == 1 else None)
 
     def law(self) -> Law:
         """Return the rounds as states that follow one another."""
@@ -126,10 +99,10 @@ class Cyclic(Loop):
             "offsets": _whole_numbers("offsets", offsets, lengths.size),
             "active": _whole_numbers("active", active, lengths.size),
         }
-        _check("periods", lengths, lengths >= 1, "at least 1")
-        _check("offsets", fields["offsets"], fields["offsets"] >= 0, "at least 0")
+        validation.good_for_each("periods", lengths, lengths >= 1, "at least 1")
+        validation.good_for_each("offsets", fields["offsets"], fields["offsets"] >= 0, "at least 0")
         fits = (fields["active"] >= 1) & (fields["active"] <= lengths)
-        _check("active", fields["active"], fits, "from 1 to the period")
+        validation.good_for_each("active", fields["active"], fits, "from 1 to the period")
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -244,11 +217,9 @@ def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator)
     ValueError
         For p outside (0, 1] or a period below 1.
     """
-    p = validation.real_array("availability", availability, shape="(N,)")
+    p = validation.one_each("availability", availability)
     period = validation.whole_number("period", period, at_least=1)
-    if p.ndim != 1 or p.size == 0:
-        raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-    _check("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
+    validation.good_for_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
     active = np.maximum(1, np.rint(period * p)).astype(np.int64)
     inactive = period - active
     offsets = active + np.where(inactive > 0, rng.integers(np.maximum(inactive, 1)), 0)
@@ -262,11 +233,5 @@ def _whole_numbers(name: str, value: ArrayLike, size: int | None) -> NDArray[np.
         array = np.full(size, float(array))
     if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    _check(name, array, array == np.rint(array), "a whole number")
+    validation.good_for_each(name, array, array == np.rint(array), "a whole number")
     return array.astype(np.int64)
-
-
-def _check(name: str, values: NDArray[np.generic], good: Masks, must_be: str) -> None:
-    bad = np.flatnonzero(~good)
-    if bad.size:
-        raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]} for client {bad[0]}")

@@ -24,46 +24,12 @@ from fltheory.participation.inclusions.independent_clients import (
 )
 from fltheory.participation.inclusions.subsets import between
 from fltheory.participation.process import Chances, ClientChains, Law, States
-from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
 _CHAINS_IN_FACTOR = 4
 _ROUNDING = 1e-15
 _MOST_STATES = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class ProductStates(ReadOnlyArrays):
-    """States of independent chains: P, the Kronecker product of their matrices, is never built.
-
-    The first chain's state is the leading digit of a state's number.
-    """
-
-    factors: tuple[FloatArray, ...]
-    masks: Masks
-    initial: FloatArray
-    limit: FloatArray
-
-    @property
-    def operations(self) -> int:
-        """Rounding errors in a number: of sums, and of the products that factors may be."""
-        return sum(len(factor) + len(factor).bit_length() for factor in self.factors)
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return ``P' values``, one chain after another."""
-        return self._moved(values, [factor.T for factor in self.factors])
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return ``P values``, one chain after another."""
-        return self._moved(values, self.factors)
-
-    def _moved(self, values: FloatArray, factors: Sequence[FloatArray]) -> FloatArray:
-        moved, before = values, 1
-        for factor in factors:
-            moved = factor @ moved.reshape(before, len(factor), -1)
-            before *= len(factor)
-        return moved.reshape(values.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +63,8 @@ class MarkovOnOff(IndependentClients):
     (0.8, 0.9)
     """
 
+    mixes = True
+
     availability: FloatArray
     correlation: FloatArray
     start: Masks | None
@@ -108,21 +76,21 @@ class MarkovOnOff(IndependentClients):
         *,
         start: ArrayLike | None = None,
     ) -> None:
-        pi = validation.real_array("availability", availability, shape="(N,)")
-        if pi.ndim != 1 or pi.size == 0:
-            raise ValueError(f"availability must have shape (N,) with N >= 1, got {pi.shape}")
+        pi = validation.one_each("availability", availability)
         nu = validation.real_array("correlation", correlation, shape=f"({pi.size},)")
         if nu.ndim == 0:
             nu = np.broadcast_to(nu, pi.shape)
         if nu.shape != pi.shape:
             raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
-        _check_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
+        validation.good_for_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
         if pi.any():
             validation.availability("availability", np.where(pi > 0, pi, 1.0))
-        _check_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
+        validation.good_for_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
         stays, comes = nu + (1 - nu) * pi, (1 - nu) * pi
         possible = (stays >= -_ROUNDING) & (comes <= 1 + _ROUNDING)
-        _check_each("correlation", nu, possible, "at least -pi/(1 - pi) and -(1 - pi)/pi")
+        validation.good_for_each(
+            "correlation", nu, possible, "at least -pi/(1 - pi) and -(1 - pi)/pi"
+        )
         fields = {"availability": pi, "correlation": nu, "start": _start(start, pi.size)}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -150,11 +118,6 @@ class MarkovOnOff(IndependentClients):
         """The chains of single clients."""
         first = self.availability if self.start is None else self.start + 0 * self.availability
         return ClientChains(first, self.stays, self.comes, self.correlation)
-
-    @property
-    def mixes(self) -> bool:
-        """True: whoever changes at all may do so in any round, or not."""
-        return True
 
     @cached_property
     def mixing(self) -> Mixing:
@@ -223,11 +186,6 @@ class MarkovOnOff(IndependentClients):
         return 2 ** int(self._moves.size)
 
     @property
-    def n_limit_states(self) -> int:
-        """2 to the clients that vary: who begins elsewhere does not come back to it."""
-        return self.n_outcomes
-
-    @property
     def n_presence_states(self) -> int:
         """Entries of ``P^t`` that a client's chance of being there sums: one, of its own chain."""
         return 1
@@ -251,7 +209,7 @@ class MarkovOnOff(IndependentClients):
         initial = limit
         if self.start is not None:
             initial = (masks == self.start).all(axis=1).astype(np.float64)
-        return ProductStates(factors, masks, initial, limit)
+        return States(masks, initial, limit, factors)
 
     def law(self) -> Law:
         """Return who of those that move is there, with each client's chain."""
@@ -315,10 +273,8 @@ def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOn
     >>> chains.comes.round(6).tolist(), (1 - chains.stays).round(6).tolist()
     ([0.05, 0.010101], [0.05, 1.0])
     """
-    p = validation.real_array("availability", availability, shape="(N,)")
-    if p.ndim != 1 or p.size == 0:
-        raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-    _check_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
+    p = validation.one_each("availability", availability)
+    validation.good_for_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
     c = validation.real_number(
         "largest_transition", largest_transition, "in (0, 1]", lambda number: 0 < number <= 1
     )
@@ -327,19 +283,13 @@ def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOn
     return MarkovOnOff(p, correlation)
 
 
-def _check_each(name: str, values: FloatArray, good: Masks, must_be: str) -> None:
-    bad = np.flatnonzero(~good)
-    if bad.size:
-        raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]:.6g} for client {bad[0]}")
-
-
 def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
     if start is None:
         return None
     array = validation.real_array("start", start, shape=f"({n_clients},)", flags=True)
     if array.shape != (n_clients,):
         raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
-    _check_each("start", array, (array == 0) | (array == 1), "0 or 1")
+    validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
     return array.astype(bool)
 
 

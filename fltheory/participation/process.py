@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,94 +62,53 @@ class Law:
         """Return the law of a chain whose states (M,) have the participants ``masks`` (M, N)."""
         return cls(lambda state: ((Fraction(1), masks[state]),), first, following, limit)
 
-    def long_run(self) -> Chances:
-        """Return each state's share of the rounds in the long run; all must be irreducible."""
-        if self.limit is not None:
-            return self.limit
-        place = {state: row for row, (state, _) in enumerate(self.first)}
-        rows: list[dict[int, Fraction]] = []
-        states = list(place)
-        for state in states:  # which grows as states are met
-            rows.append(dict(self.following(state)))
-            for ahead in rows[-1]:
-                if ahead not in place:
-                    place[ahead] = len(states)
-                    states.append(ahead)
-        dense = [[row.get(state, Fraction(0)) for state in states] for row in rows]
-        shares = chain_structure.exact_stationary_law(dense)
-        return tuple(zip(states, shares, strict=True))
 
-    def outcomes(self) -> list[tuple[Fraction, Masks]]:
-        """Return every participant set with its share of the rounds in the long run."""
-        shares: defaultdict[bytes, Fraction] = defaultdict(Fraction)
-        masks: dict[bytes, Masks] = {}
-        for state, share in self.long_run():
-            for chance, mask in self.who(state):
-                shares[mask.tobytes()] += share * chance
-                masks[mask.tobytes()] = mask
-        return [(share, masks[key]) for key, share in shares.items() if share > 0]
-
-
-class States(Protocol):
+@dataclass(frozen=True, eq=False)
+class States(ReadOnlyArrays):
     """States that say who is present, and the Markov chain on them, in floats.
 
     With P the matrix of transitions, a row for the state one comes from, an array of values ``v_i``
-    moves to ``sum_i P_ij v_i``. P is kept in the form in which that is cheapest. What is stored
-    (transitions, initial law) is taken for exact: it is the process.
+    moves to ``sum_i P_ij v_i``. What is stored is taken for exact: it is the process.
+
+    Attributes
+    ----------
+    masks : array of bool, (M, N)
+        Who is present in a state.
+    initial : array, (M,)
+        Law of the first round's state.
+    limit : array, (M,), or None
+        Law to which the state's law converges; None where it has no limit.
+    factors : tuple of arrays
+        P is their Kronecker product, which is never built: a state's number has a digit of each.
+        Without any, each state is followed by the next one, and the last by the first.
     """
 
-    @property
-    def masks(self) -> Masks:
-        """(M, N) who is present in a state."""
-        ...
-
-    @property
-    def initial(self) -> FloatArray:
-        """(M,) law of the first round's state."""
-        ...
-
-    @property
-    def limit(self) -> FloatArray | None:
-        """(M,) law to which the state's law converges; None where it has no limit."""
-        ...
+    masks: Masks
+    initial: FloatArray
+    limit: FloatArray | None
+    factors: tuple[FloatArray, ...] = ()
 
     @property
     def operations(self) -> int:
-        """Rounding errors in a number that `forward` or `backward` returns."""
-        ...
+        """Rounding errors in a number: of sums, and of the products that factors may be."""
+        return sum(len(factor) + len(factor).bit_length() for factor in self.factors)
 
     def forward(self, values: FloatArray) -> FloatArray:
         """Return ``sum_i P_ij values_i`` for every j, from (M, ...)."""
-        ...
+        return self._moved(values, 1, [factor.T for factor in self.factors])
 
     def backward(self, values: FloatArray) -> FloatArray:
         """Return ``sum_j P_ij values_j`` for every i, from (M, ...)."""
-        ...
+        return self._moved(values, -1, self.factors)
 
-
-@dataclass(frozen=True, eq=False)
-class MatrixStates(ReadOnlyArrays):
-    """States with a dense matrix of transitions."""
-
-    transition: FloatArray
-    masks: Masks
-    initial: FloatArray
-    limit: FloatArray
-
-    @property
-    def operations(self) -> int:
-        """Rounding errors in a number."""
-        return len(self.masks) + 1
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return ``P' values``."""
-        flat = values.reshape(len(values), -1)
-        return np.asarray((self.transition.T @ flat).reshape(values.shape))
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return ``P values``."""
-        flat = values.reshape(len(values), -1)
-        return np.asarray((self.transition @ flat).reshape(values.shape))
+    def _moved(self, values: FloatArray, shift: int, factors: Sequence[FloatArray]) -> FloatArray:
+        if not factors:
+            return np.roll(values, shift, axis=0)
+        moved, before = values, 1
+        for factor in factors:
+            moved = factor @ moved.reshape(before, len(factor), -1)
+            before *= len(factor)
+        return moved.reshape(values.shape)
 
 
 class ClientChains(NamedTuple):
@@ -192,6 +151,9 @@ class Process(ReadOnlyArrays):
     (False, 1, [0.5, 0.5])
     """
 
+    mixes: ClassVar[bool] = False
+    """Whether the law of its state, wherever it begins, has one limit: CA-Fed's Assumption 1."""
+
     if TYPE_CHECKING:
         # At run time it may be a field, which a property of a base would get in the way of.
         @property
@@ -202,6 +164,23 @@ class Process(ReadOnlyArrays):
     def law(self) -> Law:
         """Return the law in fractions; for few participant sets, or states."""
         raise NotImplementedError
+
+    def exact_outcomes(self) -> list[tuple[Fraction, Masks]]:
+        """Return every participant set with its share of the rounds in the long run."""
+        law, zero = self.law(), Fraction(0)
+        limit = law.limit
+        if limit is None:
+            states = range(self.n_states or 0)
+            rows = [dict(law.following(state)) for state in states]
+            dense = [[row.get(state, zero) for state in states] for row in rows]
+            limit = tuple(enumerate(chain_structure.exact_stationary_law(dense)))
+        shares: defaultdict[bytes, Fraction] = defaultdict(Fraction)
+        for state, share in limit:
+            for chance, mask in law.who(state):
+                shares[mask.tobytes()] += share * chance
+        return [
+            (share, np.frombuffer(mask, dtype=bool)) for mask, share in shares.items() if share > 0
+        ]
 
     @property
     def n_states(self) -> int | None:
@@ -216,7 +195,7 @@ class Process(ReadOnlyArrays):
     @cached_property
     def _shares(self) -> tuple[Masks, FloatArray]:
         """Participant sets, (s, N), with their shares of the rounds in the long run, (s,)."""
-        outcomes = self.law().outcomes()
+        outcomes = self.exact_outcomes()
         return np.array([mask for _, mask in outcomes]), np.array([float(p) for p, _ in outcomes])
 
     @cached_property
@@ -260,32 +239,28 @@ class Process(ReadOnlyArrays):
         masks = np.array([mask for state in range(count) for _, mask in law.who(state)])
         stationary = chain_structure.stationary_law
         limit = stationary(transition) if law.limit is None else spread(law.limit)
-        return MatrixStates(transition, masks, spread(law.first), limit)
+        return States(masks, spread(law.first), limit, (transition,))
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
-        law = self.law()
-
-        def drawn(chances: Sequence[Fraction], count: int) -> NDArray[np.intp]:
-            limits = np.cumsum([float(chance) for chance in chances])[:-1]
-            return np.searchsorted(limits, rng.random(count), side="right")
-
-        def states(chances: Chances, count: int) -> NDArray[np.intp]:
-            return np.array([state for state, _ in chances])[drawn([p for _, p in chances], count)]
-
-        now = states(law.first, replicas)
+        if self.independent:
+            (sets, first), rows = self._shares, None
+        else:
+            states = self.states()
+            sets, first = states.masks, states.initial
+            rows = _thresholds(states.backward(np.eye(len(sets))))
+        begin = _thresholds(first[None])[0]
+        state = np.searchsorted(begin, rng.random(replicas), side="right")
         while True:
-            who = np.empty((replicas, self.n_clients), dtype=bool)
-            ahead = np.empty_like(now)
-            for state in np.unique(now):
-                rows = np.flatnonzero(now == state)
-                sets = law.who(int(state))
-                which = drawn([p for p, _ in sets], rows.size)
-                who[rows] = np.array([mask for _, mask in sets])[which]
-                ahead[rows] = states(law.following(int(state)), rows.size)
-            yield who
-            now = ahead
+            yield sets[state]
+            drawn = rng.random(replicas)
+            following = np.empty_like(state)
+            for origin in np.unique(state):
+                here = state == origin
+                limits = begin if rows is None else rows[origin]
+                following[here] = np.searchsorted(limits, drawn[here], side="right")
+            state = following
 
     @property
     def period(self) -> int | None:
@@ -308,11 +283,6 @@ class Process(ReadOnlyArrays):
         drawn = self.masks(np.random.default_rng(0), 1)
         return np.concatenate([mask.copy() for mask in islice(drawn, rounds)])
 
-    @property
-    def mixes(self) -> bool:
-        """Whether its state, wherever it begins, has one limit: CA-Fed's Assumption 1."""
-        return False
-
     @cached_property
     def mixing(self) -> chain_structure.Mixing:
         """lambda_2, lambda(P), C_P and T_P of CA-Fed's equation (5)."""
@@ -326,11 +296,6 @@ class Process(ReadOnlyArrays):
         states = self.states()
         assert states.limit is not None
         return float(np.maximum(states.limit - states.initial, 0.0).sum())
-
-    @property
-    def n_limit_states(self) -> int:
-        """How many states come back for ever."""
-        return self.n_states or 0
 
     @property
     def client_chains(self) -> ClientChains | None:
@@ -356,8 +321,16 @@ class Process(ReadOnlyArrays):
         """Return fields that are probabilities, and what is known in fractions of the others."""
         if self.n_states is None or max(self.n_states, self.n_outcomes) > _MOST_IN_FRACTIONS:
             return {}
-        each = self.law().outcomes()
+        each = self.exact_outcomes()
         return {"marginals": [sum(p for p, mask in each if mask[i]) for i in range(self.n_clients)]}
+
+
+def _thresholds(laws: FloatArray) -> FloatArray:
+    """Return cumulative laws that end in exactly one, at the last state that is possible."""
+    thresholds = np.cumsum(laws, axis=1)
+    last = laws.shape[1] - 1 - (laws[:, ::-1] > 0).argmax(axis=1)
+    thresholds[np.arange(laws.shape[1]) >= last[:, None]] = 1.0
+    return thresholds
 
 
 def same_number(masks: Masks) -> int | None:
@@ -380,9 +353,6 @@ class _Stranger(Process):
             return getattr(own["process"], name)
         except AttributeError:
             return object.__getattribute__(self, name)
-
-    def __repr__(self) -> str:
-        return repr(self.process)
 
     @property
     def n_states(self) -> int | None:

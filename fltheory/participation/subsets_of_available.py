@@ -184,6 +184,8 @@ class WaitingSubset(SubsetOfAvailable):
     3.0
     """
 
+    mixes = True
+
     @cached_property
     def mean_wait(self) -> float:
         """Mean rounds from one subset's round to the next one's, to a few roundings.
@@ -214,11 +216,6 @@ class WaitingSubset(SubsetOfAvailable):
     def independent(self) -> bool:
         """Whether there is nothing to wait for."""
         return bool((self.availability == 1).all())
-
-    @property
-    def mixes(self) -> bool:
-        """True: after any subset any other may follow at once."""
-        return True
 
     @cached_property
     def marginals(self) -> FloatArray:

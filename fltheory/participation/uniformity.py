@@ -57,7 +57,7 @@ def distance_from_uniform(participation: Participation) -> Any:
         )
     uniform = Fraction(1, math.comb(n_clients, whole))
     if exact:
-        shares = [share for share, mask in process.law().outcomes() if mask.sum() == whole]
+        shares = [share for share, mask in process.exact_outcomes() if mask.sum() == whole]
         return 1 - sum(min(share, uniform) for share in shares)
     share: defaultdict[bytes, float] = defaultdict(float)
     for probability, mask in participation.outcomes():

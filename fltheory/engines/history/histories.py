@@ -149,103 +149,98 @@ class Rounds(Protocol):
         ...
 
 
-class Chances(Protocol):
-    """Who may take part next, given where a chain is, and where it may go."""
-
-    def start(self, histories: Histories) -> Histories:
-        """Return the histories, one for each state that the chain may begin in."""
-        ...
-
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return the histories (Q,) that go on, with whom (Q, N), and how probably (Q,)."""
-        ...
-
-    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return which of some states (Q,) go on (T,), to which (T,), and how probably (T,)."""
-        ...
+Following = Callable[[int], tuple[tuple[int, float], ...]]
 
 
-class GivenChances:
-    """Paths of participants that are given: a history's place is the path that it is on.
+def _stays(state: int) -> tuple[tuple[int, float], ...]:
+    return ((state, 1.0),)
 
-    Parameters
+
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """Who may take part next, given where a chain is, and where it may go.
+
+    Attributes
     ----------
-    masks : array of bool, (P, rounds, N)
+    participation : Participation
+    initial : array, (M,)
+        Law of the first round's state.
+    chances : array, (M, k)
+        Of a state's participant sets.
+    sets : callable
+        Of states (Q,) and a round from 0: their participant sets, (Q, k, N).
+    following : callable
+        The states that may follow a state, with their probabilities.
     """
 
-    def __init__(self, masks: Masks) -> None:
-        self._masks = masks
+    participation: Participation
+    initial: FloatArray
+    chances: FloatArray
+    sets: Callable[[Rows, int], Masks]
+    following: Following = _stays
 
-    def start(self, histories: Histories) -> Histories:
-        """Return one history a path, each of probability one."""
-        count = len(self._masks)
-        return _begun(histories, np.arange(count), np.ones(count))
+    @classmethod
+    def of(cls, participation: Participation) -> Chances:
+        """Return how a process goes on: independent rounds have one state, and many sets in it.
 
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with its path's participants."""
-        count = len(place)
-        return np.arange(count), self._masks[place, index], np.ones(count)
-
-    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return every path itself."""
-        return np.arange(len(place)), place, np.ones(len(place))
-
-
-def _begun(histories: Histories, place: Rows, chances: FloatArray) -> Histories:
-    """Return the one history as one for each place, with its probability."""
-    rows = np.zeros(place.size, np.intp)
-    return Histories(
-        place,
-        {name: array[rows] for name, array in histories.known.items()},
-        histories.random,
-        histories.moments[rows] * chances[:, None, None],
-    )
-
-
-class LawChances:
-    """Participants by a process's law: independent rounds have one state, and many sets in it.
-
-    Raises
-    ------
-    NotAffineError
-        If it has too many sets or states, or neither states nor independent rounds.
-    """
-
-    def __init__(self, participation: Participation) -> None:
+        Raises
+        ------
+        NotAffineError
+            If it has too many sets or states, or neither states nor independent rounds.
+        """
         process = process_of(participation)
         count = process.n_outcomes if process.independent else process.n_states
         if count is None or count > (MOST_HISTORIES if process.independent else _MOST_STATES):
             raise TooManyHistoriesError(_too_many(participation))
-        self._participation = participation
-        self._following: Callable[[int], tuple[tuple[int, float], ...]]
         if process.independent:
-            outcomes = list(process.outcomes())
-            self._initial, self._following = np.ones(1), lambda state: ((0, 1.0),)
-            self._chances = np.array([[chance for chance, _ in outcomes]])
-            self._masks = np.array([[mask for _, mask in outcomes]])
-        else:
-            states = process.states()
-            self._initial, self._following = np.asarray(states.initial), _transitions(states)
-            self._chances, self._masks = np.ones((count, 1)), states.masks[:, None]
+            chances, masks = zip(*process.outcomes(), strict=True)
+            every = np.array(masks)[None]
+            return cls(
+                participation, np.ones(1), np.array([chances]), lambda place, index: every[place]
+            )
+        states = process.states()
+        return cls(
+            participation,
+            states.initial,
+            np.ones((count, 1)),
+            lambda place, index: states.masks[place, None],
+            _transitions(states),
+        )
+
+    @classmethod
+    def of_paths(cls, participation: Participation, masks: Masks) -> Chances:
+        """Return given paths of participants (P, rounds, N), each a state of weight one."""
+        ones = np.ones(len(masks))
+        return cls(
+            participation, ones, ones[:, None], lambda place, index: masks[place, None, index]
+        )
 
     def start(self, histories: Histories) -> Histories:
-        """Return one history for each state that the chain may begin in."""
-        place = np.flatnonzero(self._initial > 0)
-        return _begun(histories, place, self._initial[place])
+        """Return the one history as one for each state that the chain may begin in."""
+        place = np.flatnonzero(self.initial > 0)
+        rows = np.zeros(place.size, np.intp)
+        return Histories(
+            place,
+            {name: array[rows] for name, array in histories.known.items()},
+            histories.random,
+            histories.moments[rows] * self.initial[place][:, None, None],
+        )
 
     def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with each participant set of its state."""
-        masks = self._masks[place]
+        """Return the histories (Q,) that go on, with whom (Q, N), and how probably (Q,)."""
+        masks = self.sets(place, index)
         rows = np.repeat(np.arange(len(place)), masks.shape[1])
-        return rows, masks.reshape(-1, masks.shape[-1]), self._chances[place].ravel()
+        return rows, masks.reshape(-1, masks.shape[-1]), self.chances[place].ravel()
 
     def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return the states that can follow."""
+        """Return which of some states (Q,) go on (T,), to which (T,), and how probably (T,)."""
+        if self.following is _stays:
+            return np.arange(len(place)), place, np.ones(len(place))
         each: list[tuple[tuple[int, float], ...]] = []
         for state in place:
-            each.append(self._following(int(state)))
+            each.append(self.following(int(state)))
             if len(each) * len(each[-1]) > MOST_HISTORIES:
-                raise TooManyHistoriesError(_too_many(self._participation))
+                raise TooManyHistoriesError(_too_many(self.participation))
         rows = np.repeat(np.arange(len(place)), [len(following) for following in each])
         following = [pair for pairs in each for pair in pairs]
         return (
@@ -255,7 +250,7 @@ class LawChances:
         )
 
 
-def _transitions(states: States) -> Callable[[int], tuple[tuple[int, float], ...]]:
+def _transitions(states: States) -> Following:
     """Return a function from a state to those that can follow it, with their probabilities."""
     unit = np.zeros(len(states.masks))
 

@@ -14,9 +14,7 @@ from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
     Chances,
-    GivenChances,
     Histories,
-    LawChances,
     Rounds,
     TooManyHistoriesError,
     follow,
@@ -100,9 +98,12 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
 
 def _chances(setting: Setting, draws: int | None, seed: int) -> Chances:
     if draws is not None:
-        return GivenChances(drawn_paths(setting.participation, setting.rounds, draws, seed))
+        drawn = drawn_paths(setting.participation, setting.rounds, draws, seed)
+        return Chances.of_paths(setting.participation, drawn)
     known = process_of(setting.participation).known_path(setting.rounds)
-    return LawChances(setting.participation) if known is None else GivenChances(known[None])
+    if known is None:
+        return Chances.of(setting.participation)
+    return Chances.of_paths(setting.participation, known[None])
 
 
 def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int) -> Masks:

@@ -61,8 +61,8 @@ class CaFedSetting(ReadOnlyArrays):
         participation = process_of(setting.participation)
         if not participation.mixes:
             raise ValueError(
-                "participation must be MarkovOnOff, FiniteChain or another chain with a limit for "
-                f"the theorems of CA-Fed, got {setting.participation!r}"
+                "participation must be MarkovOnOff or FiniteChain, or another chain with a limit, "
+                f"for the theorems of CA-Fed, got {setting.participation!r}"
             )
         fedavg, steps, ball = _parts(setting)
         fields = {
@@ -168,7 +168,8 @@ class CaFedSetting(ReadOnlyArrays):
     @property
     def states(self) -> int:
         """M, the states of the chain."""
-        return self.participation.n_limit_states
+        chain = self.participation
+        return chain.n_outcomes if chain.client_chains is not None else chain.n_states or 0
 
     @property
     def start_distance(self) -> float:

@@ -185,7 +185,7 @@ def test_sets_of_independent_clients(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_waits_of_two_hundred_and_fifty_six_states() -> None:
-    """16 subsets of 1 and 28 of 2, each with whom of it has been seen; and 128 of 3 are too many."""
+    """16 subsets of 1 and 28 of 2, each with whom of it has been seen; 56 of 3 are too many."""
     waits = {"name": "WaitingSubset", "availability": ["1/2"] * 16, "size": 1}
     assert read(many(16, waits)).law.states == 16 * 2
     assert read(many(8, {**waits, "availability": ["1/2"] * 8, "size": 2})).law.states == 28 * 4
