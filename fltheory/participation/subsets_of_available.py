@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, compress
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -135,19 +135,24 @@ class AtMost(SubsetOfAvailable):
 
     def law(self) -> Law:
         """Return every participant set: fewer than S with whoever is there, S of a draw."""
-        p = [as_fraction(chance) for chance in self.availability]
-        everybody = np.ones(self.n_clients, dtype=bool)
-        found = []
-        for size in range(self.size + 1):
-            for mask in of_size(size, everybody):
-                there = [q for q, here in zip(p, mask, strict=True) if here]
-                others = [q for q, here in zip(p, mask, strict=True) if not here]
-                law = _number_there(others) if size == self.size else _number_there(others)[:1]
-                drawn = [Fraction(1, math.comb(size + k, size)) for k in range(len(law))]
-                chance = math.prod(there) * sum(map(operator.mul, law, drawn), Fraction(0))
-                if chance > 0:
-                    found.append((Fraction(chance), mask))
+        found = list(self._sets([as_fraction(chance) for chance in self.availability]))
         return Law(lambda state: found)
+
+    def outcomes(self) -> Iterator[tuple[float, Masks]]:
+        """Every participant set of positive probability."""
+        return self._sets(self.availability.tolist())
+
+    def _sets(self, p: Sequence[Any]) -> Iterator[tuple[Any, Masks]]:
+        """Yield every participant set of positive probability, in the numbers of ``p``."""
+        for size in range(self.size + 1):
+            for mask in of_size(size, np.ones(self.n_clients, dtype=bool)):
+                law = _number_there([q for q, here in zip(p, mask, strict=True) if not here])
+                if size < self.size:
+                    del law[1:]
+                drawn = sum(chance / math.comb(size + k, size) for k, chance in enumerate(law))
+                chance = math.prod(compress(p, mask)) * drawn
+                if chance > 0:
+                    yield chance, mask
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
@@ -303,12 +308,9 @@ class WaitingSubset(SubsetOfAvailable):
         return UniformSubset(self.n_clients, self.size)
 
 
-def _number_there(chances: list[Fraction]) -> list[Fraction]:
-    """Return the law of how many of some independent clients are there."""
-    law = [Fraction(1)]
+def _number_there(chances: Sequence[Any]) -> list[Any]:
+    """Return the law of how many of some independent clients are there, in the same numbers."""
+    law: list[Any] = [Fraction(1)]
     for p in chances:
-        law = [
-            (1 - p) * stay + p * come
-            for stay, come in zip([*law, Fraction(0)], [Fraction(0), *law], strict=True)
-        ]
+        law = [(1 - p) * stay + p * come for stay, come in zip([*law, 0], [0, *law], strict=True)]
     return law

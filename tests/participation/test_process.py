@@ -161,6 +161,8 @@ def test_laws_are_laws(kind: str, data: st.DataObject) -> None:
     for state in range(process.n_states):
         assert sum(chance for _, chance in law.following(state)) == 1
         assert sum(chance for chance, _ in law.who(state)) == 1
+        assert all(isinstance(chance, Fraction) for chance, _ in law.who(state))
+        assert all(isinstance(chance, Fraction) for _, chance in law.following(state))
     if process.independent:
         one = {(tuple(mask.tolist()),): share for share, mask in process.exact_outcomes()}
         assert rounds_of(law, 1) == one
