@@ -112,10 +112,11 @@ class AveragingRound:
         ValueError
             For what is not covered, with the reason, and for numbers that are no fractions.
         """
-        if not (participation.independent and process_of(participation).client_chains):
+        chains = process_of(participation).client_chains
+        if chains is None or not participation.independent or not chains.first.all():
             raise ValueError(
                 f"participation must be Bernoulli, got {type(participation).__name__}: clients "
-                "must be there independently of one another and of the past"
+                "must be there independently of one another and of the past, each at times"
             )
         if not isinstance(algorithm, (WeightedFedAvg, Unbiased, FedAvg)):
             raise ValueError(
