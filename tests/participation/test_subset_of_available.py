@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 import pytest
 
 from fltheory.participation import AtMost, WaitingSubset
-from fltheory.participation.independent_rounds.subset_of_available import SubsetOfAvailable
+from fltheory.participation.subsets_of_available import SubsetOfAvailable
 
 
 @pytest.mark.parametrize("kind", [AtMost, WaitingSubset])

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, independent_law
 from fltheory.participation.inclusions.correlations import (
     Inclusions,
     check_paired,
     of_uniform_subset,
 )
 from fltheory.participation.inclusions.subsets import of_size
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.participation.process import Law, Process, UniformDraw
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class UniformSubset(ReadOnlyArrays):
+class UniformSubset(Process):
     """``size`` clients a round, drawn uniformly from those not excluded.
 
     Parameters
@@ -76,11 +76,6 @@ class UniformSubset(ReadOnlyArrays):
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "excluded", tuple(sorted(excluded)))
 
-    @property
-    def independent(self) -> bool:
-        """True: every round draws afresh."""
-        return True
-
     @cached_property
     def eligible(self) -> NDArray[np.intp]:
         """Clients that may take part, in order."""
@@ -121,18 +116,26 @@ class UniformSubset(ReadOnlyArrays):
         """The number of subsets, a binomial coefficient."""
         return math.comb(self.eligible.size, self.size)
 
+    def law(self) -> Law:
+        """Return every subset, all equally likely."""
+        eligible = np.isin(np.arange(self.n_clients), self.eligible)
+        sets = [(Fraction(1, self.n_outcomes), mask) for mask in of_size(self.size, eligible)]
+        return Law(lambda state: sets)
+
     def outcomes(self) -> Iterator[tuple[float, Masks]]:
         """Every subset with its probability."""
-        probability = 1.0 / self.n_outcomes
-        eligible = np.ones(self.n_clients, dtype=bool)
-        eligible[list(self.excluded)] = False
+        eligible = np.isin(np.arange(self.n_clients), self.eligible)
         for mask in of_size(self.size, eligible):
-            yield probability, mask
+            yield 1.0 / self.n_outcomes, mask
 
-    def exact_law(self) -> ExactLaw:
-        """Return every subset, all equally likely."""
-        chance = Fraction(1, self.n_outcomes)
-        return independent_law([(chance, mask) for _, mask in self.outcomes()])
+    @property
+    def uniform_draw(self) -> UniformDraw:
+        """How many are drawn, and who is not among those they are drawn of."""
+        return UniformDraw(self.size, tuple(self.excluded))
+
+    def _numbers(self) -> Mapping[str, Any]:
+        here = np.isin(np.arange(self.n_clients), self.eligible).astype(int).astype(object)
+        return {"marginals": Fraction(self.size, self.eligible.size) * here}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw subsets for ``replicas`` independent runs, round after round.

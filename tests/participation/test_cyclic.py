@@ -11,7 +11,7 @@ from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting, exact
 from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.participation import Cyclic
-from fltheory.participation.with_memory.cyclic import fedau_cycles
+from fltheory.participation.cyclic import fedau_cycles
 from fltheory.problems import QuadraticProblem
 
 

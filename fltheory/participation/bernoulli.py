@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from math import prod
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,8 +11,12 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, independent_law
-from fltheory.participation.inclusions.independent_clients import IndependentClients, sets_present
+from fltheory.participation.inclusions.independent_clients import (
+    IndependentClients,
+    chances_of_sets,
+)
+from fltheory.participation.inclusions.subsets import between
+from fltheory.participation.process import Law
 from fltheory.validation import FloatArray
 
 
@@ -42,47 +44,23 @@ class Bernoulli(IndependentClients):
 
     def __init__(self, availability: ArrayLike) -> None:
         p = validation.availability("availability", availability)
-        if p.ndim != 1 or p.size == 0:
-            raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-        object.__setattr__(self, "availability", p)
+        object.__setattr__(self, "availability", validation.one_each("availability", p))
 
     def __repr__(self) -> str:
         return f"Bernoulli({self.n_clients} clients)"
 
-    @property
-    def independent(self) -> bool:
-        """True: every round draws afresh."""
-        return True
-
-    @property
-    def fixed_size(self) -> int | None:
-        """N if all clients always take part, else None."""
-        return self.n_clients if (self.availability == 1).all() else None
-
-    @property
-    def n_outcomes(self) -> int:
-        """How many participant sets have positive probability."""
-        return 2 ** int((self.availability < 1).sum())
-
-    def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set of positive probability."""
-        yield from sets_present(self.availability)
-
-    def exact_law(self) -> ExactLaw:
+    def law(self) -> Law:
         """Return every participant set with the product of the clients' probabilities."""
-        p = [as_fraction(chance) for chance in self.availability]
-        return independent_law([(_chance(p, mask), mask) for _, mask in self.outcomes()])
+        masks = list(between(self.availability == 1, self.availability < 1))
+        chances = chances_of_sets([as_fraction(p) for p in self.availability[self._varies]])
+        sets = [(chance, masks[number]) for number, chance in chances]
+        return Law(lambda state: sets)
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         while True:
             yield rng.random((replicas, self.n_clients)) < self.availability
-
-
-def _chance(availability: Sequence[Fraction], mask: Masks) -> Fraction:
-    chances = (p if here else 1 - p for p, here in zip(availability, mask, strict=True))
-    return prod(chances, start=Fraction(1))
 
 
 def correlated_availability(

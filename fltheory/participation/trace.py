@@ -7,7 +7,6 @@ import io
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 
@@ -17,15 +16,15 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.files.read_file import MOST_BYTES, existing_file, text_of
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.with_memory.chains import LoopStates, States, checked_masks
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.participation.chains import checked_masks
+from fltheory.participation.cyclic import Loop
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.participation.process import same_number
 from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Trace(ReadOnlyArrays):
+class Trace(Loop):
     """The rounds of a record in their order; after the last comes the first.
 
     Each run begins at a round drawn uniformly, so that its law does not change over time and
@@ -136,32 +135,15 @@ class Trace(ReadOnlyArrays):
         """(N,) share of rounds in which a client is there."""
         return np.asarray(self.recorded.mean(axis=0))
 
-    @cached_property
-    def pair_inclusions(self) -> FloatArray:
-        """(N, N) share of rounds in which two clients are there."""
-        present = self.recorded.astype(np.float64)
-        return np.asarray(present.T @ present / self.n_rounds)
-
     @property
     def fixed_size(self) -> int | None:
         """The number of participants where it is the same in every round, else None."""
-        sizes = self.recorded.sum(axis=1)
-        return int(sizes[0]) if (sizes == sizes[0]).all() else None
+        return same_number(self.recorded)
 
     @cached_property
-    def _sets(self) -> tuple[Masks, FloatArray]:
+    def _shares(self) -> tuple[Masks, FloatArray]:
         masks, counts = np.unique(self.recorded, axis=0, return_counts=True)
         return masks, counts / self.n_rounds
-
-    @property
-    def n_outcomes(self) -> int:
-        """How many participant sets were recorded."""
-        return len(self._sets[0])
-
-    def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set with its share of the rounds."""
-        for mask, share in zip(*self._sets, strict=True):
-            yield float(share), mask
 
     def as_on_off(self) -> MarkovOnOff:
         """Fit an independent two-state chain to every client, as CA-Fed's Section IV-B.
@@ -186,24 +168,10 @@ class Trace(ReadOnlyArrays):
         """One state a recorded round."""
         return self.n_rounds
 
-    def states(self) -> States:
-        """Return the rounds as states that follow one another."""
-        if self.start is None:
-            initial = np.full(self.n_rounds, 1 / self.n_rounds)
-        else:
-            initial = np.asarray(np.arange(self.n_rounds) == self.start, dtype=np.float64)
-        return LoopStates(self.recorded, initial)
-
-    def exact_law(self) -> ExactLaw:
-        """Return the rounds as states that follow one another."""
-        count, start = self.n_rounds, self.start
-        begins = range(count) if start is None else (start,)
-        chance = Fraction(1, len(begins))
-        return chain_law(
-            tuple((state, chance) for state in begins),
-            self.recorded,
-            lambda state: (((state + 1) % count, Fraction(1)),),
-        )
+    @property
+    def loop(self) -> Masks:
+        """(M, N) who takes part in each round."""
+        return self.recorded
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Play the record for ``replicas`` runs, without end."""

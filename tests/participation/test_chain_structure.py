@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Matrix, Rational
 
-from fltheory.participation.with_memory.chain_structure import (
+from fltheory.participation.chain_structure import (
     check_irreducible,
     mixing,
     period,

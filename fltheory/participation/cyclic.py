@@ -1,28 +1,67 @@
-"""Clients that are there for some rounds, away for some, and there again."""
+"""Rounds in a loop, and clients that are there for some rounds, away for some, and there again."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fltheory import validation
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.with_memory.chains import LoopStates, States
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.participation.process import Law, Process, States
 from fltheory.validation import FloatArray
 
 _MOST_OUTCOMES = 1_000_000
 
 
+class Loop(Process):
+    """Rounds in a given order, which begin again after the last.
+
+    Attributes
+    ----------
+    start : int or None
+        The round that a run begins with; None for one drawn uniformly.
+    """
+
+    start: int | None = 0
+
+    @property
+    def loop(self) -> Masks:
+        """(M, N) who takes part in each round, from round 0 until all begins again."""
+        raise NotImplementedError
+
+    @property
+    def period(self) -> int | None:
+        """The number of rounds, or None if it is left to chance where a run begins."""
+        return super().period if self.start is None else self.n_states
+
+    def states(self) -> States:
+        """Return the rounds as states that follow one another."""
+        masks, start = self.loop, self.start
+        every = np.full(len(masks), 1 / len(masks))
+        if start is None:
+            return States(masks, every, every)
+        return States(masks, np.eye(1, len(masks), start)[0], every if len(masks) == 1 else None)
+
+    def law(self) -> Law:
+        """Return the rounds as states that follow one another."""
+        masks = self.loop
+        count = len(masks)
+        limit = tuple((state, Fraction(1, count)) for state in range(count))
+        first = limit if self.start is None else ((self.start, Fraction(1)),)
+        return Law.of_states(
+            masks, first, lambda state: (((state + 1) % count, Fraction(1)),), limit
+        )
+
+
 @dataclass(frozen=True, eq=False)
-class Cyclic(ReadOnlyArrays):
+class Cyclic(Loop):
     """Client n takes part in round t (from 0) if ``(t + offset_n) mod period_n < active_n``.
 
     Nothing is random. `fedau_cycles` draws offsets as FedAU's experiments do.
@@ -60,10 +99,10 @@ class Cyclic(ReadOnlyArrays):
             "offsets": _whole_numbers("offsets", offsets, lengths.size),
             "active": _whole_numbers("active", active, lengths.size),
         }
-        _check("periods", lengths, lengths >= 1, "at least 1")
-        _check("offsets", fields["offsets"], fields["offsets"] >= 0, "at least 0")
+        validation.good_for_each("periods", lengths, lengths >= 1, "at least 1")
+        validation.good_for_each("offsets", fields["offsets"], fields["offsets"] >= 0, "at least 0")
         fits = (fields["active"] >= 1) & (fields["active"] <= lengths)
-        _check("active", fields["active"], fits, "from 1 to the period")
+        validation.good_for_each("active", fields["active"], fits, "from 1 to the period")
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -114,7 +153,7 @@ class Cyclic(ReadOnlyArrays):
         ValueError
             If there are more than a million.
         """
-        for mask in self._repetition():
+        for mask in self.loop:
             yield 1 / self.n_outcomes, mask
 
     @property
@@ -122,17 +161,15 @@ class Cyclic(ReadOnlyArrays):
         """One state a round, until all begins again."""
         return self.n_outcomes
 
-    def states(self) -> States:
-        """Return the rounds as states that follow one another, beginning with the first.
+    @property
+    def loop(self) -> Masks:
+        """(M, N) who takes part in each round, from the first until all begins again.
 
         Raises
         ------
         ValueError
             If there are more than a million.
         """
-        return LoopStates(self._repetition(), np.eye(1, self.n_outcomes)[0])
-
-    def _repetition(self) -> Masks:
         if self.n_outcomes > _MOST_OUTCOMES:
             raise ValueError(
                 f"periods must repeat within {_MOST_OUTCOMES} rounds to list them, "
@@ -140,12 +177,9 @@ class Cyclic(ReadOnlyArrays):
             )
         return np.array([self._mask(t) for t in range(self.n_outcomes)])
 
-    def exact_law(self) -> ExactLaw:
-        """Return the rounds as states that follow one another."""
-        masks = self._repetition()
-        return chain_law(
-            ((0, Fraction(1)),), masks, lambda state: (((state + 1) % len(masks), Fraction(1)),)
-        )
+    def _numbers(self) -> Mapping[str, Any]:
+        pairs = zip(self.active.tolist(), self.periods.tolist(), strict=True)
+        return {"marginals": [Fraction(active, period) for active, period in pairs]}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Yield round after round, the same for all replicas; ``rng`` is not used."""
@@ -183,11 +217,9 @@ def fedau_cycles(availability: ArrayLike, period: int, rng: np.random.Generator)
     ValueError
         For p outside (0, 1] or a period below 1.
     """
-    p = validation.real_array("availability", availability, shape="(N,)")
+    p = validation.one_each("availability", availability)
     period = validation.whole_number("period", period, at_least=1)
-    if p.ndim != 1 or p.size == 0:
-        raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-    _check("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
+    validation.good_for_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
     active = np.maximum(1, np.rint(period * p)).astype(np.int64)
     inactive = period - active
     offsets = active + np.where(inactive > 0, rng.integers(np.maximum(inactive, 1)), 0)
@@ -201,11 +233,5 @@ def _whole_numbers(name: str, value: ArrayLike, size: int | None) -> NDArray[np.
         array = np.full(size, float(array))
     if array.ndim != 1 or array.size == 0 or (size is not None and array.size != size):
         raise ValueError(f"{name} must have shape {shape}, got {array.shape}")
-    _check(name, array, array == np.rint(array), "a whole number")
+    validation.good_for_each(name, array, array == np.rint(array), "a whole number")
     return array.astype(np.int64)
-
-
-def _check(name: str, values: NDArray[np.generic], good: Masks, must_be: str) -> None:
-    bad = np.flatnonzero(~good)
-    if bad.size:
-        raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]} for client {bad[0]}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fltheory.participation import FiniteChain, MarkovOnOff, Trace
-from fltheory.participation.with_memory.chains import States
+from fltheory.participation.process import States
 
 ON_OFF = MarkovOnOff([0.3, 1.0, 0.6, 0.5], [0.8, 0.5, -0.3, 0.0])
 BEGUN = MarkovOnOff([0.3, 1.0, 0.6, 0.0], [0.8, 0.5, -0.3, 0.25], start=[1, 0, 0, 0])

@@ -9,7 +9,7 @@ from fltheory.algorithms import FedAvg, WeightedFedAvg
 from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import MarkovOnOff
-from fltheory.participation.with_memory.count_chain import count_chain
+from fltheory.participation.markov_on_off import count_chain
 from fltheory.problems import QuadraticProblem
 
 GROUPS = [[0, 2, 4], [1, 3], [5]]

@@ -10,7 +10,7 @@ import pytest
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli
-from fltheory.participation.independent_rounds.bernoulli import correlated_availability
+from fltheory.participation.bernoulli import correlated_availability
 from fltheory.problems import QuadraticProblem
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.participation import FiniteChain, MarkovOnOff
-from fltheory.participation.with_memory.chain_structure import stationary_law
-from fltheory.participation.with_memory.markov_on_off import fedau_chains
+from fltheory.participation.chain_structure import stationary_law
+from fltheory.participation.markov_on_off import fedau_chains
 
 DRAWS = 40_000
 

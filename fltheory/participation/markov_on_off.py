@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from itertools import product
-from math import prod
+from itertools import chain, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,16 +16,20 @@ from numpy.typing import ArrayLike
 from fltheory import exact_or_float, validation
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
-from fltheory.participation.exact_law import ExactLaw, chain_law
-from fltheory.participation.inclusions.independent_clients import IndependentClients, sets_present
+from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.chains import FiniteChain
+from fltheory.participation.inclusions.independent_clients import (
+    IndependentClients,
+    chances_of_sets,
+)
 from fltheory.participation.inclusions.subsets import between
-from fltheory.participation.with_memory.chain_structure import Mixing
-from fltheory.participation.with_memory.chains import FiniteChain, ProductStates, States
+from fltheory.participation.process import Chances, ClientChains, Law, States
 from fltheory.validation import ClientIndices, FloatArray
 
 _MOST_FACTORS = 10
 _CHAINS_IN_FACTOR = 4
 _ROUNDING = 1e-15
+_MOST_STATES = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +63,8 @@ class MarkovOnOff(IndependentClients):
     (0.8, 0.9)
     """
 
+    mixes = True
+
     availability: FloatArray
     correlation: FloatArray
     start: Masks | None
@@ -69,21 +76,21 @@ class MarkovOnOff(IndependentClients):
         *,
         start: ArrayLike | None = None,
     ) -> None:
-        pi = validation.real_array("availability", availability, shape="(N,)")
-        if pi.ndim != 1 or pi.size == 0:
-            raise ValueError(f"availability must have shape (N,) with N >= 1, got {pi.shape}")
+        pi = validation.one_each("availability", availability)
         nu = validation.real_array("correlation", correlation, shape=f"({pi.size},)")
         if nu.ndim == 0:
             nu = np.broadcast_to(nu, pi.shape)
         if nu.shape != pi.shape:
             raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
-        _check_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
+        validation.good_for_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
         if pi.any():
             validation.availability("availability", np.where(pi > 0, pi, 1.0))
-        _check_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
+        validation.good_for_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
         stays, comes = nu + (1 - nu) * pi, (1 - nu) * pi
         possible = (stays >= -_ROUNDING) & (comes <= 1 + _ROUNDING)
-        _check_each("correlation", nu, possible, "at least -pi/(1 - pi) and -(1 - pi)/pi")
+        validation.good_for_each(
+            "correlation", nu, possible, "at least -pi/(1 - pi) and -(1 - pi)/pi"
+        )
         fields = {"availability": pi, "correlation": nu, "start": _start(start, pi.size)}
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -107,8 +114,10 @@ class MarkovOnOff(IndependentClients):
         return self.start is None and not self.correlation[self._varies].any()
 
     @property
-    def _varies(self) -> ClientIndices:
-        return np.flatnonzero((self.availability > 0) & (self.availability < 1))
+    def client_chains(self) -> ClientChains:
+        """The chains of single clients."""
+        first = self.availability if self.start is None else self.start + 0 * self.availability
+        return ClientChains(first, self.stays, self.comes, self.correlation)
 
     @cached_property
     def mixing(self) -> Mixing:
@@ -126,18 +135,12 @@ class MarkovOnOff(IndependentClients):
         return Mixing(second, (second + 1) / 2, factor, 0)
 
     @property
-    def fixed_size(self) -> int | None:
-        """The number of participants if no client ever changes, else None."""
-        return None if self._varies.size else int(self.availability.sum())
-
-    @property
-    def n_outcomes(self) -> int:
-        """How many sets have positive stationary probability: 2 to the clients that vary."""
-        return 2 ** int(self._varies.size)
-
-    def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every set of positive stationary probability."""
-        yield from sets_present(self.availability)
+    def start_distance(self) -> Any:
+        """Total variation between the laws of the first round's state and of the limit."""
+        if self.start is None:
+            return 0
+        here = np.where(self.start, self.availability, 1 - self.availability)
+        return exact_or_float.number(1 - here.prod())
 
     def restricted_to(self, clients: Sequence[int]) -> MarkovOnOff:
         """Return the chains of some clients alone, what is left after exclusions.
@@ -164,16 +167,11 @@ class MarkovOnOff(IndependentClients):
                 f"availability must be strictly between 0 and 1 for at most {_MOST_FACTORS} "
                 f"clients to build the product of their chains, got {varies.size}"
             )
-        transition = np.ones((1, 1))
-        for stays, comes in zip(self.stays[varies], self.comes[varies], strict=True):
-            transition = np.kron(transition, [[1 - comes, comes], [1 - stays, stays]])
-        masks = np.array([mask for _, mask in self.outcomes()])
-        if self.start is None:
-            return FiniteChain(transition, masks)
-        state = np.flatnonzero((masks == self.start).all(axis=1))
-        if state.size == 0:
+        if self._moves.size > varies.size:
             raise ValueError("start must agree with the clients that are always or never there")
-        return FiniteChain(transition, masks, start=int(state[0]))
+        states = self.states()
+        begins = None if self.start is None else int(states.initial.argmax())
+        return FiniteChain(states.backward(np.eye(self.n_states)), states.masks, start=begins)
 
     @property
     def _moves(self) -> ClientIndices:
@@ -192,49 +190,49 @@ class MarkovOnOff(IndependentClients):
         """Entries of ``P^t`` that a client's chance of being there sums: one, of its own chain."""
         return 1
 
+    def _state_masks(self) -> Masks:
+        """Return who is there in each state, (M, N)."""
+        moving = np.isin(np.arange(self.n_clients), self._moves)
+        return np.array(list(between(self.availability == 1, moving)))
+
     def states(self) -> States:
         """Return the states of the clients that move, with each client's chain."""
-        moves = self._moves
-        moving = np.zeros(self.n_clients, dtype=bool)
-        moving[moves] = True
-        masks = np.array(list(between(self.availability == 1, moving)))
+        moves, masks = self._moves, self._state_masks()
         pi = self.availability[moves]
         limit = np.where(masks[:, moves], pi, 1 - pi).prod(axis=1)
         stays, comes = self.stays[moves], self.comes[moves]
-        rows = np.stack([1 - comes, comes, 1 - stays, stays], axis=-1)
-        if self.start is None:
-            initial = limit
-        else:
-            initial = (masks == self.start).all(axis=1).astype(np.float64)
-        each = rows.reshape(-1, 2, 2)
+        each = np.stack([1 - comes, comes, 1 - stays, stays], axis=-1).reshape(-1, 2, 2)
         factors = tuple(
             np.asarray(reduce(np.kron, each[i : i + _CHAINS_IN_FACTOR]))
             for i in range(0, len(each), _CHAINS_IN_FACTOR)
         )
-        return ProductStates(factors, masks, initial, limit)
+        initial = limit
+        if self.start is not None:
+            initial = (masks == self.start).all(axis=1).astype(np.float64)
+        return States(masks, initial, limit, factors)
 
-    def exact_law(self) -> ExactLaw:
-        """Return who of those that move is there, with each client's chain in fractions."""
-        moves = self._moves.tolist()
-        moving = np.zeros(self.n_clients, dtype=bool)
-        moving[moves] = True
-        masks = np.array(list(between(self.availability == 1, moving)))
-        pi = [as_fraction(self.availability[i]) for i in moves]
-        nu = [as_fraction(self.correlation[i]) for i in moves]
+    def law(self) -> Law:
+        """Return who of those that move is there, with each client's chain."""
+        moves, masks = self._moves, self._state_masks()
+        pi = [as_fraction(p) for p in self.availability[moves]]
+        nu = [as_fraction(correlation) for correlation in self.correlation[moves]]
         comes = [(1 - n) * p for n, p in zip(nu, pi, strict=True)]
         stays = [n + c for n, c in zip(nu, comes, strict=True)]
 
-        def following(state: int) -> list[tuple[int, Fraction]]:
+        def following(state: int) -> Chances:
             here = masks[state, moves]
-            there = [s if h else c for h, s, c in zip(here, stays, comes, strict=True)]
-            return list(_chances_of_sets(there))
+            return chances_of_sets(
+                [s if h else c for h, s, c in zip(here, stays, comes, strict=True)]
+            )
 
-        if self.start is None:
-            initial = list(_chances_of_sets(pi))
-        else:
+        first = limit = chances_of_sets(pi)
+        if self.start is not None:
             (state,) = np.flatnonzero((masks == self.start).all(axis=1))
-            initial = [(int(state), Fraction(1))]
-        return chain_law(initial, masks, following)
+            first = [(int(state), Fraction(1))]
+        return Law.of_states(masks, first, following, limit)
+
+    def _numbers(self) -> Mapping[str, Any]:
+        return {"availability": self.availability, "correlation": self.correlation}
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round for ``replicas`` independent runs."""
@@ -248,14 +246,6 @@ class MarkovOnOff(IndependentClients):
         while True:
             yield present
             present = rng.random(shape) < np.where(present, stays, comes)
-
-
-def _chances_of_sets(chances: Sequence[Fraction]) -> Iterator[tuple[int, Fraction]]:
-    """Yield every set that is possible, in the order of `between`, with its probability."""
-    for number, present in enumerate(product((False, True), repeat=len(chances))):
-        chance = prod((p if here else 1 - p) for p, here in zip(chances, present, strict=True))
-        if chance > 0:
-            yield number, Fraction(chance)
 
 
 def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOnOff:
@@ -283,10 +273,8 @@ def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOn
     >>> chains.comes.round(6).tolist(), (1 - chains.stays).round(6).tolist()
     ([0.05, 0.010101], [0.05, 1.0])
     """
-    p = validation.real_array("availability", availability, shape="(N,)")
-    if p.ndim != 1 or p.size == 0:
-        raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
-    _check_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
+    p = validation.one_each("availability", availability)
+    validation.good_for_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
     c = validation.real_number(
         "largest_transition", largest_transition, "in (0, 1]", lambda number: 0 < number <= 1
     )
@@ -295,17 +283,110 @@ def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOn
     return MarkovOnOff(p, correlation)
 
 
-def _check_each(name: str, values: FloatArray, good: Masks, must_be: str) -> None:
-    bad = np.flatnonzero(~good)
-    if bad.size:
-        raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]:.6g} for client {bad[0]}")
-
-
 def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
     if start is None:
         return None
     array = validation.real_array("start", start, shape=f"({n_clients},)", flags=True)
     if array.shape != (n_clients,):
         raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
-    _check_each("start", array, (array == 0) | (array == 1), "0 or 1")
+    validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
     return array.astype(bool)
+
+
+def count_chain(chains: MarkovOnOff, groups: Sequence[Sequence[int]]) -> FiniteChain:
+    """Return the chain of how many clients of each group are there.
+
+    The numbers of independent clients with the same two-state chain are a Markov chain. In a
+    state with n of a group, its first n clients are there: whatever treats the clients of a group
+    alike (equal losses, equal weights) has models of the same law as with ``chains``, and a
+    hundred clients have a few thousand states. For anything else this is another process.
+
+    Parameters
+    ----------
+    chains : MarkovOnOff
+    groups : sequence of sequences of int
+        Every client once.
+
+    Raises
+    ------
+    ValueError
+        If the groups do not hold every client once, a group's clients differ in availability or
+        correlation, one begins where a stationary chain never is, or there are more than 4,096
+        states.
+
+    Examples
+    --------
+    >>> chain = count_chain(MarkovOnOff([0.5] * 20, 0.9), [range(20)])
+    >>> chain.n_states
+    21
+    """
+    members = _partition(chains, groups)
+    numbers = [_numbers(chains, group) for group in members]
+    n_states = math.prod(len(possible) for possible in numbers)
+    if n_states > _MOST_STATES:
+        raise ValueError(
+            f"groups must make at most {_MOST_STATES} states, got {n_states} from groups of "
+            f"{[len(group) for group in members]}"
+        )
+    states = list(product(*numbers))
+    transition: FloatArray = np.ones((1, 1))
+    for group, possible in zip(members, numbers, strict=True):
+        moves = _transition(chains, group)[np.ix_(possible, possible)]
+        transition = np.asarray(np.kron(transition, moves))
+    masks = np.zeros((n_states, chains.n_clients), dtype=bool)
+    for row, state in zip(masks, states, strict=True):
+        for group, number in zip(members, state, strict=True):
+            row[group[:number]] = True
+    if chains.start is None:
+        return FiniteChain(transition, masks)
+    first = tuple(int(chains.start[group].sum()) for group in members)
+    if first not in states:
+        raise ValueError("start must agree with the clients that are always or never there")
+    return FiniteChain(transition, masks, start=states.index(first))
+
+
+def _partition(chains: MarkovOnOff, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return groups that hold every client once, each of clients with the same chain."""
+    members = [
+        [validation.whole_number("groups", client, at_least=0) for client in group]
+        for group in groups
+    ]
+    if sorted(chain.from_iterable(members)) != list(range(chains.n_clients)) or [] in members:
+        raise ValueError(
+            f"groups must hold every client from 0 to {chains.n_clients - 1} once, got {members}"
+        )
+    for group, name in product(members, ("availability", "correlation")):
+        values = getattr(chains, name)[group]
+        if (values != values[0]).any():
+            raise ValueError(
+                f"groups must have clients of the same {name}, got {values.tolist()} in {group}"
+            )
+    return members
+
+
+def _numbers(chains: MarkovOnOff, group: list[int]) -> list[int]:
+    """Return how many of a group can be there in the long run."""
+    pi = chains.availability[group[0]]
+    if pi in (0, 1):
+        return [int(pi) * len(group)]
+    return list(range(len(group) + 1))
+
+
+def _transition(chains: MarkovOnOff, group: list[int]) -> FloatArray:
+    """Return (n + 1, n + 1) transitions: those who stay, and those who come."""
+    size = len(group)
+    stays, comes = float(chains.stays[group[0]]), float(chains.comes[group[0]])
+    rows = [
+        np.convolve(_binomial(there, stays), _binomial(size - there, comes))
+        for there in range(size + 1)
+    ]
+    return np.array(rows)
+
+
+def _binomial(trials: int, chance: float) -> FloatArray:
+    from scipy.special import binom
+
+    successes = np.arange(trials + 1)
+    return np.asarray(
+        binom(trials, successes) * chance**successes * (1 - chance) ** (trials - successes)
+    )
