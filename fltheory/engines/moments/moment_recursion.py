@@ -4,28 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
-from fltheory.engines.affine.probing import Outcomes, random_affine_map
+from fltheory.engines.affine.probe import (
+    UNIT_ROUNDOFF,
+    DependentRoundsError,
+    RoundOverflowError,
+    StateFunction,
+)
+from fltheory.engines.affine.probing import MOST_SETS, Outcomes, maps_of_sets, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
 from fltheory.engines.guard import guard_affine
-from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
-from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
+from fltheory.engines.moments.moment_map import (
+    ONE_STATE,
+    MomentMap,
+    MomentRounding,
+    Moves,
+    packed,
+    propagate,
+    traces_of,
+)
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.rounds import in_float64, runs_of_rounds
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
+from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
+from fltheory.participation.with_memory.chains import Stateful
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -92,46 +106,58 @@ def exact(
         return enclosed_trajectory(setting, observe)
     if arithmetic == "rational":
         return rational_trajectory(setting, observe)
-    quadratic = affine_problem(setting.problem)
     setting = in_float64(setting)
-    setting = without_idle_projection(setting, quadratic)
+    problem = affine_problem(setting.problem)
+    setting = without_idle_projection(setting, problem)
     guard_affine(setting)
-    follow = follow_chain if runs_along_chain(setting.participation) else _follow_model
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return follow(setting, quadratic, observe)
+            return _followed(setting, problem, observe)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
 
 
-def _follow_model(
+def _followed(
     setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable]
 ) -> Trajectory:
-    """Follow the moments of the model alone: rounds are independent."""
-    first = in_round(setting.algorithm, 1)
+    first, who = in_round(setting.algorithm, 1), participants_of(setting.participation)
     layout = StateLayout.of(first, problem)
-
-    outcomes = Outcomes(setting.participation)
+    plain = dict(standard_forms(problem))
+    forms = {name: layout.form(form) for name, form in plain.items()}
+    forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
     def step_of(algorithm: Algorithm, checked: bool) -> MomentMap:
-        return MomentMap(
-            round_law(
-                algorithm,
-                problem,
-                setting.participation,
-                layout,
-                checked=checked,
-                outcomes=outcomes,
-            )
-        )
+        return moment_map(algorithm, problem, who, layout, checked=checked)
 
-    forms = dict(standard_forms(problem))
-    forms |= {item.name: item.form(problem, setting.participation) for item in observe}
-    forms = {name: layout.form(form) for name, form in forms.items()}
-    start = layout.start(first, problem, setting.x0)
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
-    history = _run(steps, start, setting.rounds, list(forms.values()))
-    return _trajectory(history, forms, problem.x_star_error)
+    start = layout.start(first, problem, setting.x0)
+    alone = packed(np.outer(start, start), start, np.ones(()))
+    history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
+    size = float(np.linalg.norm(start))
+    error = 2 * UNIT_ROUNDOFF * size
+    # Times the law of the first state, where there are some, it is rounded once more.
+    again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
+    bounds = propagate(
+        history.roundings,
+        history.traces,
+        history.weights,
+        (2 * size * error + error**2 + 4 * again * size) * who.initial,
+        (error + again) * who.initial,
+    )
+    by_state = {} if np.ndim(who.initial) == 0 else {"totals": bounds.totals}
+    errors = {
+        name: form.error(
+            history.traces,
+            bounds.second,
+            bounds.first,
+            problem.x_star_error,
+            weights=history.weights,
+            weight_error=bounds.weights,
+            **by_state,
+        )
+        for name, form in forms.items()
+    }
+    return exact_trajectory(history.values, errors, history.diverged_at)
 
 
 def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
@@ -155,33 +181,155 @@ def affine_problem(problem: Problem) -> QuadraticProblem:
     return problem
 
 
-def round_law(
+# --- the law of a round --------------------------------------------------------------------------
+
+
+class Participants(Protocol):
+    """Who takes part, as far as the recursion of the moments asks."""
+
+    @property
+    def states(self) -> Moves:
+        """How the states move that moments are kept apart by."""
+        ...
+
+    @property
+    def initial(self) -> FloatArray:
+        """Probabilities of the first round's states, () or (states,)."""
+        ...
+
+    @property
+    def limit(self) -> FloatArray | None:
+        """Probabilities of states in the limit; None where they have none."""
+        ...
+
+    def law(
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray, checked: bool
+    ) -> RandomAffineMap:
+        """Return the law of a function of vectors, measured from the origin, for every state."""
+        ...
+
+    def form(
+        self, item: Observable, problem: QuadraticProblem, layout: StateLayout
+    ) -> QuadraticForm:
+        """Return an observable's quadratic form, for every state."""
+        ...
+
+
+class _Independent:
+    """Participants that are drawn afresh every round."""
+
+    states, initial, limit = ONE_STATE, np.ones(()), np.ones(())
+
+    def __init__(self, participation: Participation) -> None:
+        self._participation = participation
+        self._outcomes = Outcomes(participation)
+
+    def law(
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray, checked: bool
+    ) -> RandomAffineMap:
+        """Return the law over all participant sets."""
+        return random_affine_map(
+            function,
+            problem,
+            self._participation,
+            origin,
+            origin,
+            checked=checked,
+            outcomes=self._outcomes,
+        )
+
+    def form(
+        self, item: Observable, problem: QuadraticProblem, layout: StateLayout
+    ) -> QuadraticForm:
+        """Return the form over all participant sets."""
+        return layout.form(item.form(problem, self._participation))
+
+
+class _AlongChain:
+    """Participants that follow a chain: a state has one set, and each set is read once."""
+
+    def __init__(self, participation: Stateful) -> None:
+        if participation.n_states > MOST_SETS:
+            raise DependentRoundsError(
+                "participation must be independent over rounds, or have at most "
+                f"{MOST_SETS} states, for exact moments, got {participation!r} with "
+                f"{participation.n_states}: use engines.monte_carlo, or engines.paths with drawn "
+                "paths"
+            )
+        self.states = participation.states()
+        self.initial, self.limit = self.states.initial, self.states.limit
+        self._masks, which = np.unique(self.states.masks, axis=0, return_inverse=True)
+        self._of_state = which.ravel()
+
+    def law(
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray, checked: bool
+    ) -> RandomAffineMap:
+        """Return the one map of each state's set."""
+        maps = maps_of_sets(function, problem, self._masks, origin, origin, checked=checked)
+        slopes, offsets = maps.slopes[self._of_state], maps.offsets[self._of_state]
+        return RandomAffineMap(
+            slopes,
+            offsets,
+            slopes[None],
+            offsets[None],
+            maps.noises[self._of_state],
+            maps.slope_error,
+            maps.offset_error,
+            maps.noise_error,
+        )
+
+    def form(
+        self, item: Observable, problem: QuadraticProblem, layout: StateLayout
+    ) -> QuadraticForm:
+        """Return the form of each state, as if its set took part for certain."""
+        certain = [FiniteChain([[1.0]], mask[None]) for mask in self._masks]
+        each = [layout.form(item.form(problem, participation)) for participation in certain]
+        return QuadraticForm.by_state([each[index] for index in self._of_state])
+
+
+def participants_of(participation: Participation) -> Participants:
+    """Return who takes part, with the states of a chain unless rounds are independent.
+
+    Raises
+    ------
+    DependentRoundsError
+        If the chain has more states than can be followed.
+    """
+    if not participation.independent and isinstance(participation, Stateful):
+        return _AlongChain(participation)
+    return _Independent(participation)
+
+
+def moment_map(
     algorithm: Algorithm,
     problem: QuadraticProblem,
-    participation: Participation,
+    who: Participants,
     layout: StateLayout,
     *,
     checked: bool = True,
-    outcomes: Outcomes | None = None,
-) -> RandomAffineMap:
-    """Return the law of one round as a random affine map of the state's offset."""
-    origin, known = layout.origin, outcomes or Outcomes(participation)
+) -> MomentMap:
+    """Return one round's map of the moments of the state's offset."""
+    laws = [
+        (p, who.law(layout.function(algorithm, branch), problem, layout.origin, checked))
+        for branch, p in algorithm.branches
+        if p > 0
+    ]
+    return MomentMap(mixture(laws), who.states)
 
-    def law_of(branch: str) -> RandomAffineMap:
-        function = layout.function(algorithm, branch)
-        return random_affine_map(
-            function, problem, participation, origin, origin, checked=checked, outcomes=known
-        )
 
-    return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
+# --- following the moments -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _History:
-    """Forms' expectations and ``E||s||^2`` before and after every round; each round's rounding."""
+    """What a run has been: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    values: FloatArray
+    The latter two are by states where there are any; each round's rounding stands beside them.
+    """
+
+    values: Mapping[str, FloatArray]
     traces: FloatArray
+    weights: FloatArray
     roundings: Sequence[tuple[MomentRounding, int]]
     diverged_at: int | None
 
@@ -190,21 +338,35 @@ def _run(
     steps: Iterator[tuple[MomentMap, int]],
     start: FloatArray,
     rounds: int,
-    forms: Sequence[QuadraticForm],
+    forms: Mapping[str, QuadraticForm],
 ) -> _History:
-    n = start.size
-    readout = np.stack(
-        [np.concatenate([form.matrix.ravel(), 2 * form.vector, [form.constant]]) for form in forms]
-        + [np.concatenate([np.eye(n).ravel(), np.zeros(n + 1)])]
-    )
     taken: list[tuple[MomentRounding, int]] = []
-    blocks = _moment_blocks(steps, start, rounds, taken)
-    values = np.concatenate([block @ readout.T for block in blocks])
-    broken = ~(np.abs(values).max(axis=1) < OVERFLOW)
+    values, traces, weights = [], [], []
+    for block in _moment_blocks(steps, start, rounds, taken):
+        values.append(_expectations(block, list(forms.values())))
+        traces.append(traces_of(block, next(iter(forms.values())).vector.size))
+        weights.append(block[..., -1].copy())
+    every, trace = np.concatenate(values).T.copy(), np.concatenate(traces)
+    sizes = np.vstack([np.abs(every), trace if trace.ndim == 1 else trace.sum(axis=1)])
+    broken = ~(sizes.max(axis=0) < OVERFLOW)
     diverged_at = int(np.argmax(broken)) if broken.any() else None
     if diverged_at is not None:
-        values[diverged_at:] = np.inf
-    return _History(values[:, :-1], np.maximum(values[:, -1], 0.0), taken, diverged_at)
+        every[:, diverged_at:] = trace[diverged_at:] = np.inf
+    named = dict(zip(forms, every, strict=True))
+    return _History(named, trace, np.concatenate(weights), taken, diverged_at)
+
+
+def _expectations(block: FloatArray, forms: Sequence[QuadraticForm]) -> FloatArray:
+    """Return what forms are on average on the moments of some rounds, (rounds, forms)."""
+    total = block if block.ndim == 2 else block.sum(axis=1)
+    rows = [form.row for form in forms]
+    made = np.empty((len(block), len(forms)))
+    shared = [place for place, row in enumerate(rows) if row.ndim == 1]
+    made[:, shared] = total @ np.stack([rows[place] for place in shared], axis=1)
+    for place, row in enumerate(rows):
+        if row.ndim > 1:
+            made[:, place] = np.einsum("rsq,sq->r", block, row)
+    return made
 
 
 def _moment_blocks(
@@ -213,15 +375,14 @@ def _moment_blocks(
     rounds: int,
     taken: list[tuple[MomentRounding, int]],
 ) -> Iterator[FloatArray]:
-    """Yield ``[M flattened, m, 1]`` of successive rounds in blocks of bounded size.
+    """Yield ``[M flattened, m, w]`` of successive rounds in blocks of bounded size.
 
     The roundings of the steps are added to ``taken`` as they are made.
     """
-    n = start.size
-    at_once = max(1, _NUMBERS_AT_ONCE // (n * n + n + 1))
-    moments = np.concatenate([np.outer(start, start).ravel(), start, [1.0]])
-    # All that a step leaves as it is, is the last entry.
-    block = np.ones((min(at_once, rounds + 1), moments.size))
+    at_once = max(1, _NUMBERS_AT_ONCE // start.size)
+    moments = start
+    # All that a step of one state leaves as it is, is the last entry.
+    block = np.ones((min(at_once, rounds + 1), *start.shape))
     block[0], filled, before = moments, 1, 0
     for advance, count in _advances(steps, rounds, taken):
         done = 0
@@ -229,7 +390,7 @@ def _moment_blocks(
             if filled == len(block):
                 yield block
                 moments, before = block[-1], before + filled
-                block, filled = np.ones((min(at_once, rounds + 1 - before), moments.size)), 0
+                block, filled = np.ones((min(at_once, rounds + 1 - before), *start.shape)), 0
             rows = block[filled : filled + count - done]
             advance(block[filled - 1] if filled else moments, rows)
             filled, done = filled + len(rows), done + len(rows)
@@ -265,11 +426,13 @@ def _advance(step: MomentMap) -> Advance:
     The whole map as a matrix takes ``(n^2 + n + 1)^2`` products a round, r factors ``4 r n^3`` and
     a dozen calls, which weigh as much as some 40,000 products.
     """
+    if step.states is not ONE_STATE:
+        return _mapped_advance(step)
     n, factors = step.size, len(step.law.moving[0])
     dense = (n * n + n + 1) ** 2
     if all(part.still for part in step.law.parts) and 40_000 + 4 * factors * n**3 < dense:
         return _stacked_advance(step)
-    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _factored_advance(step)
+    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _mapped_advance(step)
 
 
 def _stacked_advance(step: MomentMap) -> Advance:
@@ -352,32 +515,9 @@ def _dense_advance(step: MomentMap) -> Advance:
     return advance
 
 
-def _factored_advance(step: MomentMap) -> Advance:
-    n = step.size
-
+def _mapped_advance(step: MomentMap) -> Advance:
     def advance(moments: FloatArray, rows: FloatArray) -> None:
         for image in rows:
-            second, first = step(moments[: n * n].reshape(n, n), moments[n * n : -1])
-            image[: n * n], image[n * n : -1] = second.ravel(), first
-            moments = image
+            image[:] = moments = step(moments)
 
     return advance
-
-
-def _trajectory(
-    history: _History, forms: Mapping[str, QuadraticForm], x_star_error: float
-) -> Trajectory:
-    initial_size = float(np.sqrt(history.traces[0]))
-    initial_error = 2 * UNIT_ROUNDOFF * initial_size
-    second_error, first_error = propagate(
-        history.roundings,
-        history.traces,
-        2 * initial_size * initial_error + initial_error**2,
-        initial_error,
-    )
-    values = dict(zip(forms, np.ascontiguousarray(history.values.T), strict=True))
-    errors = {
-        name: form.error(history.traces, second_error, first_error, x_star_error)
-        for name, form in forms.items()
-    }
-    return exact_trajectory(values, errors, history.diverged_at)

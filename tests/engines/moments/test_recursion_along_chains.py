@@ -31,8 +31,6 @@ from fltheory.algorithms.contract import in_round
 from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.history.jump_linear import StateForms
-from fltheory.engines.history.jump_map import MomentErrors, Moments
 from fltheory.engines.observables import (
     ParticipantExcessLoss,
     ParticipantGradientSum,
@@ -386,7 +384,14 @@ def test_error_of_a_form_by_hand() -> None:
     .1 (3 (2 x 2 + .1/4) + 2 x 5/4).
     """
     form = QuadraticForm(np.array([[3.0]]), np.array([5.0]), -7.0, relative_error=0.01)
-    moments = Moments(np.array([0.25]), np.array([[1.0]]), np.array([[[16.0]]]))
-    errors = MomentErrors(np.array([0.5]), np.array([0.2]), np.array([0.3]))
-    found = StateForms.of([form]).error(moments, errors, 0.1)
-    assert found == pytest.approx(2.9 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
+    sizes = [np.array([[value]]) for value in (16.0, 0.3, 0.2)]
+    weight, wrong = np.array([[0.25]]), np.array([[0.5]])
+
+    def found(second: float, first: float) -> float:
+        totals = np.array([second]), np.array([first])
+        by_state = QuadraticForm.by_state([form])
+        return by_state.error(*sizes, 0.1, weights=weight, weight_error=wrong, totals=totals)[0]
+
+    assert found(np.inf, np.inf) == pytest.approx(2.9 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
+    # The sums over states have another bound, 3 x .1 + 2 x 5 x .1, which counts where it is less.
+    assert found(0.1, 0.1) == pytest.approx(1.3 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
