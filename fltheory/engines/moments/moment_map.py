@@ -157,7 +157,22 @@ class MomentMap:
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
             moved=UNIT_ROUNDOFF * self.states.operations,
             noise=noise,
-            step=self,
+            size=n,
+            states=self.states,
+        )
+
+    def growth(self, second_error: float, first_error: float) -> SteadyGrowth | ErrorGrowth:
+        """Return the growth of the errors' sums over states, over rounds of this one map."""
+        steady = self.rounding.growth(second_error, first_error)
+        if steady.second_gain <= 1:
+            return steady
+        turned, backward = self.law.mean_slope.swapaxes(-1, -2), self.states.backward
+        return ErrorGrowth(
+            gains(self.dual, self.identity),
+            gains(lambda matrices: turned @ backward(matrices), self.identity),
+            steady.coupling,
+            second_error,
+            first_error,
         )
 
     def _norms(self) -> tuple[Numbers, Numbers]:
@@ -199,8 +214,7 @@ class MomentRounding:
     The error of ``M`` is measured in the nuclear norm, in which ``M -> E[A M A']`` grows a
     symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. Summed
     over states it is that of all ``M_i`` in the blocks of one matrix. ``moved`` is what the
-    chain's move adds, relatively, ``noise`` the trace of the noise, and ``step`` the map behind
-    the constants, whose errors grow by single rounds where it is left out.
+    chain's move adds, relatively, and ``noise`` the trace of the noise.
     """
 
     second_gain: Numbers
@@ -216,22 +230,15 @@ class MomentRounding:
     unit: float
     moved: float = 0.0
     noise: Numbers = 0.0
-    step: MomentMap | None = None
+    size: int = 1
+    states: Moves = ONE_STATE
 
-    def growth(
-        self, second_error: float, first_error: float, rounds: int
-    ) -> SteadyGrowth | ErrorGrowth:
-        """Return the growth of the errors' sums over states, over some rounds of this one map."""
-        second_gain, coupling = float(np.max(self.second_gain)), float(np.max(self.coupling))
-        step = self.step
-        if rounds == 1 or second_gain <= 1 or step is None:
-            first_gain = float(np.max(self.first_gain))
-            return SteadyGrowth(second_gain, first_gain, coupling, second_error, first_error)
-        turned, backward = step.law.mean_slope.swapaxes(-1, -2), step.states.backward
-        return ErrorGrowth(
-            gains(step.dual, step.identity),
-            gains(lambda matrices: turned @ backward(matrices), step.identity),
-            coupling,
+    def growth(self, second_error: float, first_error: float) -> SteadyGrowth:
+        """Return the growth of the errors' sums over states, by a factor a round."""
+        return SteadyGrowth(
+            float(np.max(self.second_gain)),
+            float(np.max(self.first_gain)),
+            float(np.max(self.coupling)),
             second_error,
             first_error,
         )
@@ -265,9 +272,9 @@ class MomentRounding:
             + perturbed**2
         )
         first_new = self.unit * (self.first_size * size + self.offset_size * root) + perturbed
-        if self.moved and self.step is not None:
+        if self.moved:
             spread = image**2 + self.noise * weights
-            second_new = second_new + self.moved * np.sqrt(self.step.size) * spread
+            second_new = second_new + self.moved * np.sqrt(self.size) * spread
             first_new = first_new + self.moved * image
         return (
             np.asarray(second_new + self.inflow_work * weight_errors),
@@ -285,8 +292,7 @@ class MomentRounding:
         errors : array, (3, more than rounds, states)
             Of M, m and w, in the first row those before these rounds.
         """
-        assert self.step is not None
-        forward, count = self.step.states.forward, len(traces)
+        forward, count = self.states.forward, len(traces)
         second, first, weight = errors
         for index in range(count):
             weight[index + 1] = forward(weight[index] + self.moved * weights[index])
@@ -319,8 +325,12 @@ class MomentErrors:
     totals: tuple[FloatArray, FloatArray]
 
 
+RunOfRounds: TypeAlias = tuple[MomentRounding, MomentMap | None, int]
+"""The rounding of some rounds that are alike, their map where there are several, and how many."""
+
+
 def propagate(
-    roundings: Sequence[tuple[MomentRounding, int]],
+    rounds: Sequence[RunOfRounds],
     traces: FloatArray,
     weights: FloatArray,
     second_error: FloatArray,
@@ -330,8 +340,8 @@ def propagate(
 
     Parameters
     ----------
-    roundings : sequence of (MomentRounding, int)
-        Of successive rounds, and for how many it serves; after the last the bounds are infinite.
+    rounds : sequence of RunOfRounds
+        Successive ones; after the last the bounds are infinite.
     traces, weights : arrays, (rounds + 1,) or (rounds + 1, states)
         ``E||s_r||^2`` and probabilities.
     second_error, first_error : float or array (states,)
@@ -344,18 +354,18 @@ def propagate(
     done = 0
     if not one_state:
         # The first state is often known, and one of little growth: its round's end is a new start.
-        parts = [((one, 1), (one, count - 1)) for one, count in roundings]
-        roundings = [part for both in parts for part in both if part[1] > 0]
-    for rounding, count in roundings:
-        rounds, ahead = slice(done, done + count), slice(done + 1, done + count + 1)
+        halves = [((rounding, None, 1), (rounding, step, n - 1)) for rounding, step, n in rounds]
+        rounds = [half for both in halves for half in both if half[2] > 0]
+    for rounding, step, count in rounds:
+        now, ahead = slice(done, done + count), slice(done + 1, done + count + 1)
         begun = totals[:, done]
         if one_state:
-            sums = rounding.of_one_round(traces[rounds])
+            sums = rounding.of_one_round(traces[now])
         else:
             begun = np.minimum(begun, errors[:2, done].sum(axis=-1))
-            fresh = rounding.of_states(traces[rounds], weights[rounds], errors[:, done:])
+            fresh = rounding.of_states(traces[now], weights[now], errors[:, done:])
             sums = fresh[0].sum(axis=-1), fresh[1].sum(axis=-1)
-        growth = rounding.growth(float(begun[0]), float(begun[1]), count)
+        growth = (step or rounding).growth(float(begun[0]), float(begun[1]))
         totals[:, ahead] = growth.add_all(*sums)
         if one_state:
             errors[:2, ahead] = totals[:, ahead]

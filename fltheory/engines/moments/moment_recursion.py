@@ -27,8 +27,8 @@ from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import (
     ONE_STATE,
     MomentMap,
-    MomentRounding,
     Moves,
+    RunOfRounds,
     packed,
     propagate,
     traces_of,
@@ -138,7 +138,7 @@ def _followed(
     # Times the law of the first state, where there are some, it is rounded once more.
     again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
     bounds = propagate(
-        history.roundings,
+        history.taken,
         history.traces,
         history.weights,
         (2 * size * error + error**2 + 4 * again * size) * who.initial,
@@ -324,13 +324,13 @@ def moment_map(
 class _History:
     """What a run has been: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    The latter two are by states where there are any; each round's rounding stands beside them.
+    The latter two are by states where there are any; the rounds' rounding stands beside them.
     """
 
     values: Mapping[str, FloatArray]
     traces: FloatArray
     weights: FloatArray
-    roundings: Sequence[tuple[MomentRounding, int]]
+    taken: Sequence[RunOfRounds]
     diverged_at: int | None
 
 
@@ -340,7 +340,7 @@ def _run(
     rounds: int,
     forms: Mapping[str, QuadraticForm],
 ) -> _History:
-    taken: list[tuple[MomentRounding, int]] = []
+    taken: list[RunOfRounds] = []
     values, traces, weights = [], [], []
     for block in _moment_blocks(steps, start, rounds, taken):
         values.append(_expectations(block, list(forms.values())))
@@ -373,7 +373,7 @@ def _moment_blocks(
     steps: Iterator[tuple[MomentMap, int]],
     start: FloatArray,
     rounds: int,
-    taken: list[tuple[MomentRounding, int]],
+    taken: list[RunOfRounds],
 ) -> Iterator[FloatArray]:
     """Yield ``[M flattened, m, w]`` of successive rounds in blocks of bounded size.
 
@@ -398,7 +398,7 @@ def _moment_blocks(
 
 
 def _advances(
-    steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[tuple[MomentRounding, int]]
+    steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[RunOfRounds]
 ) -> Iterator[tuple[Advance, int]]:
     """Yield how successive rounds move the moments, and how many do so alike.
 
@@ -411,7 +411,8 @@ def _advances(
         except RoundOverflowError:
             yield _to_infinity, rounds - done
             return
-        taken.append((step.rounding, count))
+        # A map may be large: it is kept only where its errors grow over rounds.
+        taken.append((step.rounding, step if count > 1 else None, count))
         yield _advance(step), count
         done += count
 

@@ -117,9 +117,9 @@ def test_error_propagation_dominates_a_perturbed_recursion(off: tuple[float, flo
         first_gaps.append(np.linalg.norm(other_first - first))
         second, first = averaged(maps, second, first)
         other_second, other_first = averaged(maps, other_second, other_first)
-    roundings = [(step.rounding, len(traces) - 1)]
+    rounds = [(step.rounding, step, len(traces) - 1)]
     one = np.ones(len(traces))
-    bounds = propagate(roundings, np.array(traces), one, second_gaps[0], first_gaps[0])
+    bounds = propagate(rounds, np.array(traces), one, second_gaps[0], first_gaps[0])
     assert (np.array(second_gaps) <= bounds.second * (1 + 1e-9)).all()
     assert (np.array(first_gaps) <= bounds.first * (1 + 1e-9)).all()
     assert bounds.second[0] == second_gaps[0]
