@@ -21,7 +21,7 @@ import numpy as np
 
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
-from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth, gains
+from fltheory.engines.moments.error_growth import gains, grown_errors, steady_errors
 from fltheory.validation import FloatArray
 
 
@@ -161,19 +161,19 @@ class MomentMap:
             states=self.states,
         )
 
-    def growth(self, second_error: float, first_error: float) -> SteadyGrowth | ErrorGrowth:
-        """Return the growth of the errors' sums over states, over rounds of this one map."""
-        steady = self.rounding.growth(second_error, first_error)
-        if steady.second_gain <= 1:
-            return steady
+    def errors_after(
+        self, begun: tuple[float, float], fresh: tuple[FloatArray, FloatArray]
+    ) -> tuple[list[float], list[float]]:
+        """Bound sums over states of errors of M and m over rounds of this one map."""
+        rounding = self.rounding
+        if np.max(rounding.second_gain) <= 1:
+            return rounding.errors_after(begun, fresh)
         turned, backward = self.law.mean_slope.swapaxes(-1, -2), self.states.backward
-        return ErrorGrowth(
+        growth = (
             gains(self.dual, self.identity),
             gains(lambda matrices: turned @ backward(matrices), self.identity),
-            steady.coupling,
-            second_error,
-            first_error,
         )
+        return grown_errors(growth, float(np.max(rounding.coupling)), begun, fresh)
 
     def _norms(self) -> tuple[Numbers, Numbers]:
         """Return the spectral norms of ``E[A'A]`` and of E A."""
@@ -233,15 +233,12 @@ class MomentRounding:
     size: int = 1
     states: Moves = ONE_STATE
 
-    def growth(self, second_error: float, first_error: float) -> SteadyGrowth:
-        """Return the growth of the errors' sums over states, by a factor a round."""
-        return SteadyGrowth(
-            float(np.max(self.second_gain)),
-            float(np.max(self.first_gain)),
-            float(np.max(self.coupling)),
-            second_error,
-            first_error,
-        )
+    def errors_after(
+        self, begun: tuple[float, float], fresh: tuple[FloatArray, FloatArray]
+    ) -> tuple[list[float], list[float]]:
+        """Bound sums over states of errors of M and m, each round growing them by a factor."""
+        growth = float(np.max(self.second_gain)), float(np.max(self.first_gain))
+        return steady_errors(growth, float(np.max(self.coupling)), begun, fresh)
 
     @property
     def coupling(self) -> Numbers:
@@ -365,8 +362,7 @@ def propagate(
             begun = np.minimum(begun, errors[:2, done].sum(axis=-1))
             fresh = rounding.of_states(traces[now], weights[now], errors[:, done:])
             sums = fresh[0].sum(axis=-1), fresh[1].sum(axis=-1)
-        growth = (step or rounding).growth(float(begun[0]), float(begun[1]))
-        totals[:, ahead] = growth.add_all(*sums)
+        totals[:, ahead] = (step or rounding).errors_after((begun[0], begun[1]), sums)
         if one_state:
             errors[:2, ahead] = totals[:, ahead]
         done += count
