@@ -15,35 +15,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.moments.error_growth import gains, grown_errors, steady_errors
+from fltheory.participation.with_memory.chains import States
 from fltheory.validation import FloatArray
 
 
-class Moves(Protocol):
-    """How values that are kept apart by states move from round to round, as `States` do."""
-
-    @property
-    def operations(self) -> int:
-        """Rounding errors in a number that `forward` or `backward` returns."""
-        ...
-
-    def forward(self, values: FloatArray) -> FloatArray:
-        """Return ``sum_i P_ij values_i`` for every j."""
-        ...
-
-    def backward(self, values: FloatArray) -> FloatArray:
-        """Return ``sum_j P_ij values_j`` for every i."""
-        ...
-
-
 class _OneState:
-    """The one state of independent rounds."""
+    """The one state of independent rounds: what is kept apart by states stays as it is."""
 
     operations = 0
 
@@ -54,6 +38,7 @@ class _OneState:
     backward = forward
 
 
+Moves: TypeAlias = States | _OneState
 ONE_STATE = _OneState()
 
 

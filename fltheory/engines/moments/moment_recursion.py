@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import (
     ONE_STATE,
     MomentMap,
-    Moves,
     RunOfRounds,
     packed,
     propagate,
@@ -36,7 +35,7 @@ from fltheory.engines.moments.moment_map import (
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.rounds import in_float64, runs_of_rounds
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
+from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
 from fltheory.participation.with_memory.chains import Stateful
@@ -157,7 +156,8 @@ def _followed(
         )
         for name, form in forms.items()
     }
-    return exact_trajectory(history.values, errors, history.diverged_at)
+    traces = history.traces if np.ndim(who.initial) == 0 else history.traces.sum(axis=1)
+    return exact_trajectory(history.values, errors, traces)
 
 
 def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
@@ -168,7 +168,7 @@ def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
     for name, sample in zip(FIELDS, start, strict=True):
         values[name][0] = sample[0]
         errors[name][0] = 64 * UNIT_ROUNDOFF * setting.problem.dim * abs(sample[0])
-    return exact_trajectory(values, errors, diverged_at=1)
+    return exact_trajectory(values, errors)
 
 
 def affine_problem(problem: Problem) -> QuadraticProblem:
@@ -182,37 +182,6 @@ def affine_problem(problem: Problem) -> QuadraticProblem:
 
 
 # --- the law of a round --------------------------------------------------------------------------
-
-
-class Participants(Protocol):
-    """Who takes part, as far as the recursion of the moments asks."""
-
-    @property
-    def states(self) -> Moves:
-        """How the states move that moments are kept apart by."""
-        ...
-
-    @property
-    def initial(self) -> FloatArray:
-        """Probabilities of the first round's states, () or (states,)."""
-        ...
-
-    @property
-    def limit(self) -> FloatArray | None:
-        """Probabilities of states in the limit; None where they have none."""
-        ...
-
-    def law(
-        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray, checked: bool
-    ) -> RandomAffineMap:
-        """Return the law of a function of vectors, measured from the origin, for every state."""
-        ...
-
-    def form(
-        self, item: Observable, problem: QuadraticProblem, layout: StateLayout
-    ) -> QuadraticForm:
-        """Return an observable's quadratic form, for every state."""
-        ...
 
 
 class _Independent:
@@ -287,6 +256,10 @@ class _AlongChain:
         return QuadraticForm.by_state([each[index] for index in self._of_state])
 
 
+Participants: TypeAlias = _Independent | _AlongChain
+"""Who takes part: laws of rounds, forms of observables, and the states that moments go by."""
+
+
 def participants_of(participation: Participation) -> Participants:
     """Return who takes part, with the states of a chain unless rounds are independent.
 
@@ -331,7 +304,6 @@ class _History:
     traces: FloatArray
     weights: FloatArray
     taken: Sequence[RunOfRounds]
-    diverged_at: int | None
 
 
 def _run(
@@ -346,14 +318,8 @@ def _run(
         values.append(_expectations(block, list(forms.values())))
         traces.append(traces_of(block, next(iter(forms.values())).vector.size))
         weights.append(block[..., -1].copy())
-    every, trace = np.concatenate(values).T.copy(), np.concatenate(traces)
-    sizes = np.vstack([np.abs(every), trace if trace.ndim == 1 else trace.sum(axis=1)])
-    broken = ~(sizes.max(axis=0) < OVERFLOW)
-    diverged_at = int(np.argmax(broken)) if broken.any() else None
-    if diverged_at is not None:
-        every[:, diverged_at:] = trace[diverged_at:] = np.inf
-    named = dict(zip(forms, every, strict=True))
-    return _History(named, trace, np.concatenate(weights), taken, diverged_at)
+    named = dict(zip(forms, np.concatenate(values).T.copy(), strict=True))
+    return _History(named, np.concatenate(traces), np.concatenate(weights), taken)
 
 
 def _expectations(block: FloatArray, forms: Sequence[QuadraticForm]) -> FloatArray:
