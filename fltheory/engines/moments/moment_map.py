@@ -22,7 +22,7 @@ import numpy as np
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.moments.error_growth import gains, grown_errors, steady_errors
-from fltheory.participation.with_memory.chains import States
+from fltheory.participation.process import States
 from fltheory.validation import FloatArray
 
 

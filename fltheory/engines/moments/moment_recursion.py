@@ -38,7 +38,7 @@ from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
-from fltheory.participation.with_memory.chains import Stateful
+from fltheory.participation.process import Process, process_of
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -125,8 +125,8 @@ def _followed(
     forms = {name: layout.form(form) for name, form in plain.items()}
     forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
-    def step_of(algorithm: Algorithm, checked: bool) -> MomentMap:
-        return moment_map(algorithm, problem, who, layout, checked=checked)
+    def step_of(algorithm: Algorithm) -> MomentMap:
+        return moment_map(algorithm, problem, who, layout)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)
@@ -194,17 +194,11 @@ class _Independent:
         self._outcomes = Outcomes(participation)
 
     def law(
-        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray, checked: bool
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray
     ) -> RandomAffineMap:
         """Return the law over all participant sets."""
         return random_affine_map(
-            function,
-            problem,
-            self._participation,
-            origin,
-            origin,
-            checked=checked,
-            outcomes=self._outcomes,
+            function, problem, self._participation, origin, origin, outcomes=self._outcomes
         )
 
     def form(
@@ -217,24 +211,23 @@ class _Independent:
 class _AlongChain:
     """Participants that follow a chain: a state has one set, and each set is read once."""
 
-    def __init__(self, participation: Stateful) -> None:
-        if participation.n_states > MOST_SETS:
+    def __init__(self, process: Process, n_states: int) -> None:
+        if n_states > MOST_SETS:
             raise DependentRoundsError(
                 "participation must be independent over rounds, or have at most "
-                f"{MOST_SETS} states, for exact moments, got {participation!r} with "
-                f"{participation.n_states}: use engines.monte_carlo, or engines.paths with drawn "
-                "paths"
+                f"{MOST_SETS} states, for exact moments, got {process!r} with {n_states}: "
+                "use engines.monte_carlo, or engines.paths with drawn paths"
             )
-        self.states = participation.states()
+        self.states = process.states()
         self.initial, self.limit = self.states.initial, self.states.limit
         self._masks, which = np.unique(self.states.masks, axis=0, return_inverse=True)
         self._of_state = which.ravel()
 
     def law(
-        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray, checked: bool
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray
     ) -> RandomAffineMap:
         """Return the one map of each state's set."""
-        maps = maps_of_sets(function, problem, self._masks, origin, origin, checked=checked)
+        maps = maps_of_sets(function, problem, self._masks, origin, origin)
         slopes, offsets = maps.slopes[self._of_state], maps.offsets[self._of_state]
         return RandomAffineMap(
             slopes,
@@ -268,9 +261,10 @@ def participants_of(participation: Participation) -> Participants:
     DependentRoundsError
         If the chain has more states than can be followed.
     """
-    if not participation.independent and isinstance(participation, Stateful):
-        return _AlongChain(participation)
-    return _Independent(participation)
+    process = process_of(participation)
+    if participation.independent or process.n_states is None:
+        return _Independent(participation)
+    return _AlongChain(process, process.n_states)
 
 
 def moment_map(
@@ -278,12 +272,10 @@ def moment_map(
     problem: QuadraticProblem,
     who: Participants,
     layout: StateLayout,
-    *,
-    checked: bool = True,
 ) -> MomentMap:
     """Return one round's map of the moments of the state's offset."""
     laws = [
-        (p, who.law(layout.function(algorithm, branch), problem, layout.origin, checked))
+        (p, who.law(layout.function(algorithm, branch), problem, layout.origin))
         for branch, p in algorithm.branches
         if p > 0
     ]

@@ -13,6 +13,7 @@ from fltheory.engines.moments.moment_map import (
     parted,
     propagate,
 )
+from fltheory.participation.process import States
 
 SIZE = 3
 
@@ -165,3 +166,42 @@ def test_constants_of_the_rounding_are_those_of_the_maps() -> None:
     assert found.cross_work == pytest.approx(sum(2 * p * a * b for p, a, b in sizes))
     assert found.inflow_work == pytest.approx(square + np.trace(law.noise))
     assert found.unit == pytest.approx(2.0**-53 * (9 + 6 + 3 + 8) * np.sqrt(3))
+
+
+def test_errors_after_a_round_along_a_chain_by_hand() -> None:
+    """Two states, with moments of sizes 4 and 2 and weights 1/4 and 1, that are off by 1/2 and 1/4.
+
+    The image's sizes are 2 x 4 + 1/2 and 3 x 2 + 2. To M the round adds 10/2 and 20/4 for the
+    weights, and for moving 2 hundredths of 8.5^2 + 1/4 and 8^2 + 2; to m 1/2 twice, and a hundredth
+    of 8.5/2 and 8. With what the errors before it grow to, M's are 4 + 4 x 3 and 9 x 2 + 12 x 4
+    more, m's 2 x 3 and 3 x 4. Then the chain moves them.
+    """
+    transition = np.array([[0.5, 0.5], [0.25, 0.75]])
+    masks, law = np.eye(2, dtype=bool), np.array([0.25, 1.0])
+    zero = np.zeros(2)
+    rounding = MomentRounding(
+        second_gain=np.array([4.0, 9.0]),
+        offset_size=np.array([1.0, 2.0]),
+        first_gain=np.array([2.0, 3.0]),
+        first_size=zero,
+        slope_work=zero,
+        cross_work=zero,
+        inflow_work=np.array([10.0, 20.0]),
+        slope_error=0.0,
+        offset_error=0.0,
+        noise_error=0.0,
+        unit=0.0,
+        moved=0.01,
+        noise=np.array([1.0, 2.0]),
+        size=4,
+        states=States(masks, law, law, (transition,)),
+    )
+    errors = np.zeros((3, 2, 2))
+    errors[:, 0] = [1.0, 2.0], [3.0, 4.0], [0.5, 0.25]
+    fresh = rounding.of_states(np.array([[16.0, 4.0]]), law[None], errors)
+    np.testing.assert_allclose(fresh[0], [[5 + 1.45, 5 + 1.32]], rtol=1e-13)
+    np.testing.assert_allclose(fresh[1], [[0.5 + 0.0425, 0.5 + 0.08]], rtol=1e-13)
+    second, first = np.array([16 + 6.45, 66 + 6.32]), np.array([6 + 0.5425, 12 + 0.58])
+    weights = np.array([0.5 + 0.0025, 0.25 + 0.01])
+    for found, before in zip(errors[:, 1], (second, first, weights), strict=True):
+        np.testing.assert_allclose(found, before @ transition, rtol=1e-13)

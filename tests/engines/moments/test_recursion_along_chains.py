@@ -31,6 +31,7 @@ from fltheory.algorithms.contract import in_round
 from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.moments import moment_recursion
 from fltheory.engines.observables import (
     ParticipantExcessLoss,
     ParticipantGradientSum,
@@ -338,6 +339,26 @@ def test_monte_carlo_agrees(algorithm: Any, participation: Any) -> None:
     for name in NAMES:
         slack = quantile * sampled.standard_error[name] + 1e-12 * np.abs(truth[name])
         assert (np.abs(sampled[name] - truth[name]) <= slack).all()
+
+
+def test_maps_of_rounds_that_differ_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map of many states is large: only one that serves several rounds stays till the end."""
+    kept: list[tuple[bool, int]] = []
+    honest = moment_recursion.propagate
+
+    def noted(rounds, *arguments):
+        kept.extend((step is not None, count) for _, step, count in rounds)
+        return honest(rounds, *arguments)
+
+    monkeypatch.setattr(moment_recursion, "propagate", noted)
+    chain = CHAINS["from the stationary law"]
+    for algorithm, expected in (
+        (Scheduled(FedAvg(LR, STEPS), Harmonic(1.0)), [(False, 1)] * 5),
+        (FedAvg(LR, STEPS), [(True, 5)]),
+    ):
+        exact(Setting(algorithm, random_problem(5, 3, 2), chain, 5, [2.0, -1.5]))
+        assert kept == expected
+        kept.clear()
 
 
 # --- divergence and refusals -----------------------------------------------------------------
