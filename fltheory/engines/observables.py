@@ -41,13 +41,33 @@ ExactSets: TypeAlias = Sequence[tuple[Fraction, Masks]]
 class QuadraticForm(ReadOnlyArrays):
     """``s' matrix s + 2 vector's + constant`` in the offset ``s = x - x*``.
 
-    ``relative_error`` bounds the rounding in its own coefficients.
+    ``relative_error`` bounds the rounding in its own coefficients. Where it depends on the state
+    of a chain, all four have an axis of states first.
     """
 
     matrix: FloatArray
     vector: FloatArray
-    constant: float
-    relative_error: float = 0.0
+    constant: float | FloatArray
+    relative_error: float | FloatArray = 0.0
+
+    @classmethod
+    def by_state(cls, forms: Sequence[QuadraticForm]) -> QuadraticForm:
+        """Return the form of all states, one given for each."""
+        return cls(
+            np.stack([form.matrix for form in forms]),
+            np.stack([form.vector for form in forms]),
+            np.array([form.constant for form in forms]),
+            np.array([form.relative_error for form in forms]),
+        )
+
+    @property
+    def row(self) -> FloatArray:
+        """What moments ``(M, m, w)``, one after another, are multiplied by; (..., n^2 + n + 1)."""
+        *states, n = self.vector.shape
+        constant = np.reshape(self.constant, (*states, 1))
+        return np.concatenate(
+            [self.matrix.reshape(*states, n * n), 2 * self.vector, constant], axis=-1
+        )
 
     def error(
         self,
@@ -55,30 +75,41 @@ class QuadraticForm(ReadOnlyArrays):
         second_error: FloatArray,
         first_error: FloatArray,
         origin_error: float,
+        *,
+        weights: float | FloatArray = 1.0,
+        weight_error: float | FloatArray = 0.0,
+        totals: tuple[FloatArray, FloatArray] | None = None,
     ) -> FloatArray:
         """Bound the rounding error of its expectation, to first order.
 
         Parameters
         ----------
         traces : array
-            ``E||s||^2``.
+            ``E||s||^2``; by states, ``E||s||^2 1{state}`` (..., states).
         second_error, first_error : arrays
             Errors of ``E[s s']`` (nuclear norm) and of ``E s``.
         origin_error : float
             Error of x* itself.
+        weights, weight_error : arrays
+            Probabilities of states, and their errors.
+        totals : pair of arrays
+            By states: other bounds on the sums over states of the two errors.
         """
-        n = self.vector.size
-        curvature, slope = float(np.linalg.norm(self.matrix)), float(np.linalg.norm(self.vector))
-        distance = np.sqrt(traces)
-        size = curvature * traces + 2 * slope * distance + abs(self.constant)
-        readout = 8 * (n * n + n + 1) * UNIT_ROUNDOFF + self.relative_error
-        shifted = curvature * (2 * distance + origin_error) + 2 * slope
-        return np.asarray(
-            curvature * second_error
-            + 2 * slope * first_error
-            + readout * size
-            + shifted * origin_error
-        )
+        n = self.vector.shape[-1]
+        curvature = np.sqrt((self.matrix**2).sum(axis=(-2, -1)))
+        slope, level = np.sqrt((self.vector**2).sum(axis=-1)), np.abs(self.constant)
+        distance = np.sqrt(traces * weights)
+        size = curvature * traces + 2 * slope * distance + level * weights
+        states = 1 if totals is None else np.shape(weights)[-1]
+        readout = 8 * (n * n + n + states) * UNIT_ROUNDOFF + self.relative_error
+        shifted = curvature * (2 * distance + origin_error * weights) + 2 * slope * weights
+        own = readout * size + shifted * origin_error + level * weight_error
+        of_moments = curvature * second_error + 2 * slope * first_error
+        if totals is None:
+            return np.asarray(of_moments + own)
+        second, first = totals
+        together = np.max(curvature) * second + 2 * np.max(slope) * first
+        return np.asarray(np.minimum(of_moments.sum(axis=-1), together) + own.sum(axis=-1))
 
 
 @dataclass(frozen=True)

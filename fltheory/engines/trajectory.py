@@ -107,11 +107,26 @@ def round_arrays(values: Mapping[str, FloatArray]) -> RoundArrays:
 
 
 def exact_trajectory(
-    values: Mapping[str, FloatArray], errors: Mapping[str, FloatArray], diverged_at: int | None
+    values: Mapping[str, FloatArray],
+    errors: Mapping[str, FloatArray] | None,
+    sizes: FloatArray | None = None,
 ) -> Trajectory:
-    """Return a trajectory of computed numbers and the bounds on their rounding errors."""
-    # What overflowed on the way to a bound (zero times infinity) is infinite.
-    finite = {
-        name: np.nan_to_num(error, nan=np.inf, posinf=np.inf) for name, error in errors.items()
-    }
-    return Trajectory.of(values, rounding_error=finite, diverged_at=diverged_at)
+    """Return a trajectory of computed numbers and the bounds on their rounding errors, if any.
+
+    From the first round on in which a number, or one of the ``sizes`` (rounds + 1,), exceeds the
+    range of floats, all are infinite.
+    """
+    every = [*values.values(), *([] if sizes is None else [sizes])]
+    broken = ~(np.abs(every).max(axis=0) < OVERFLOW)
+    diverged_at = int(np.argmax(broken)) if broken.any() else None
+    beyond = np.arange(len(broken)) >= (len(broken) if diverged_at is None else diverged_at)
+
+    def dated(arrays: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+        # What overflowed on the way to a bound (zero times infinity) is infinite, too.
+        return {name: np.where(beyond | np.isnan(a), np.inf, a) for name, a in arrays.items()}
+
+    return Trajectory.of(
+        dated(values),
+        rounding_error=None if errors is None else dated(errors),
+        diverged_at=diverged_at,
+    )

@@ -28,6 +28,9 @@ class MapErrors(TypedDict):
 class RandomAffineMap:
     """First two moments of ``s -> A s + b + noise`` with random A, b independent of s.
 
+    Where who takes part follows a chain there is one map a state: arrays then have an axis of
+    states, after that of the factors, and neither ``rows`` nor ``sums``.
+
     Attributes
     ----------
     mean_slope, mean_offset : arrays, (k, n) and (k,)
@@ -66,35 +69,33 @@ class RandomAffineMap:
     @property
     def size(self) -> int:
         """k, the size of the image."""
-        return int(self.mean_offset.size)
+        return int(self.mean_offset.shape[-1])
 
     @cached_property
     def moving(self) -> tuple[FloatArray, FloatArray]:
         """The factors whose slope is not zero."""
-        moves = self.slopes.any(axis=(1, 2))
+        moves = self.slopes.any(axis=tuple(range(1, self.slopes.ndim)))
         return self.slopes[moves], self.offsets[moves]
 
     @cached_property
     def _transposed(self) -> FloatArray:
-        return np.ascontiguousarray(self.moving[0].transpose(0, 2, 1))
+        return np.ascontiguousarray(self.moving[0].swapaxes(-1, -2))
 
     def spread(self, second: FloatArray) -> FloatArray:
         """Return ``E[A M A']`` for ``M`` of shape (n, n)."""
-        slopes, _ = self.moving
-        image = np.tensordot(slopes @ second, slopes, axes=([0, 2], [0, 2]))
+        image = _congruence(self.moving[0], second)
         return np.asarray(sum((part.spread(second) for part in self.parts), image))
 
     def dual(self, matrix: FloatArray) -> FloatArray:
         """Return ``E[A' X A]`` for ``X`` of shape (k, k)."""
-        slopes = self._transposed
-        image = np.tensordot(slopes @ matrix, slopes, axes=([0, 2], [0, 2]))
+        image = _congruence(self._transposed, matrix)
         return np.asarray(sum((part.dual(matrix) for part in self.parts), image))
 
     def cross(self, first: FloatArray) -> FloatArray:
         """Return ``E[A m b' + b m' A']`` for ``m`` of shape (n,)."""
         slopes, offsets = self.moving
-        half = (slopes @ first).T @ offsets
-        image = half + half.T
+        half = _products((slopes @ first[..., None])[..., 0], offsets)
+        image = half + half.swapaxes(-1, -2)
         return np.asarray(sum((part.cross(first) for part in self.parts), image))
 
     @cached_property
@@ -111,7 +112,7 @@ class RandomAffineMap:
     @cached_property
     def inflow(self) -> FloatArray:
         """(k, k) ``E[b b'] + cov(noise)``."""
-        image = np.asarray(self.offsets.T @ self.offsets + self.noise)
+        image = _products(self.offsets, self.offsets) + self.noise
         return np.asarray(sum((part.inflow for part in self.parts), image))
 
     @cached_property
@@ -133,19 +134,35 @@ class RandomAffineMap:
         return np.asarray(sum((part.pulled_offset for part in self.parts), image))
 
     @property
-    def offset_square(self) -> float:
+    def offset_square(self) -> FloatArray:
         """``E ||b||^2``."""
         of_parts = sum(float(np.trace(part.inflow)) for part in self.parts)
-        return float((self.offsets**2).sum()) + of_parts
+        return np.asarray((self.offsets**2).sum(axis=(0, -1)) + of_parts)
 
     @cached_property
     def spread_tensor(self) -> FloatArray:
         """(k, k, n, n) E with ``E[A M A']_(ab) = sum_cd E_(abcd) M_(cd)``."""
         slopes, _ = self.moving
-        k, n = self.mean_slope.shape
-        flat = slopes.reshape(-1, k * n)
-        image = (flat.T @ flat).reshape(k, n, k, n).transpose(0, 2, 1, 3)
+        *states, k, n = self.mean_slope.shape
+        flat = np.moveaxis(slopes.reshape(len(slopes), *states, k * n), 0, -2)
+        image = (flat.swapaxes(-1, -2) @ flat).reshape(*states, k, n, k, n).swapaxes(-3, -2)
         return np.asarray(sum((part.spread_tensor for part in self.parts), image))
+
+
+def _congruence(factors: FloatArray, middle: FloatArray) -> FloatArray:
+    """Return ``sum_j F_j X F_j'``."""
+    if factors.ndim == 3:
+        return np.tensordot(factors @ middle, factors, axes=([0, 2], [0, 2]))
+    image = np.zeros((*factors.shape[1:-1], factors.shape[-2]))
+    for factor in factors:
+        image += factor @ middle @ factor.swapaxes(-1, -2)
+    return image
+
+
+def _products(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return ``sum_j l_j r_j'``."""
+    columns = np.moveaxis(left, 0, -1)
+    return np.asarray(columns @ np.moveaxis(right, 0, -2))
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,10 +35,9 @@ from fltheory.engines.affine.numbers import (
     identity_of,
     with_parameters,
 )
-from fltheory.engines.affine.probe import noise_covariance
 from fltheory.engines.affine.projection import without_idle_projection
-from fltheory.engines.affine.state_layout import joined, split
-from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
+from fltheory.engines.affine.state_layout import read_round
+from fltheory.engines.affine.symbolic.clients import ClientNumbers
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
 from fltheory.engines.enclosure.exact_setting import exact_setting
 from fltheory.engines.guard import guard_affine, guard_in_fractions
@@ -431,45 +430,25 @@ class ExactRun:
     ) -> Iterator[tuple[_Row, _Image]]:
         """Yield a branch of a round from each history with each of its participant sets."""
         drawn = [(row, chance, mask) for row in rows for chance, mask in self._law.who(row.place)]
-        masks = np.array([mask for _, _, mask in drawn])
-        count = len(masks)
         width = sum(int(np.prod(shape)) for shape in self._shapes.values())
-        self._work.read(count, self._problem.n_clients, width)
-        origin = self._origin(width)
-        space = Space(self._reading, width)
-        identity = entries(self._reading, np.eye(width, dtype=np.int64))
-        vectors = np.concatenate([origin[:, None], identity], axis=1)
-        state: dict[str, Any] = {
-            name: AffineArray(
-                space, np.concatenate([row.known[name] for row, _, _ in drawn])[..., None]
-            )
-            for name in rows[0].known
-        }
-        state |= split(AffineArray(space, np.tile(vectors, (count, 1, 1))), self._shapes)
-        after = algorithm.round(state, FormClients(self._numbers, space), masks, branch)
-        lifted = {name: space.forms(array) for name, array in after.items()}
-        widened = [n for n in lifted if n not in self._random and not lifted[n].is_constant]
-        if widened:
-            raise _WidenedError((*self._random, *sorted(widened)))
+        self._work.read(len(drawn), self._problem.n_clients, width)
+        made = read_round(
+            algorithm,
+            branch,
+            self._numbers,
+            np.array([mask for _, _, mask in drawn]),
+            {n: np.concatenate([row.known[n] for row, _, _ in drawn]) for n in rows[0].known},
+            self._shapes,
+            self._origin(width),
+        )
+        if made.widened:
+            raise _WidenedError((*self._random, *made.widened))
         if rows[0].known and self._reading is not RATIONAL:
             raise _CountingError
-        image = joined(lifted, self._random)
-        slopes, noises = image.linear(width), noise_covariance(image)
-        offsets = image.constant - origin
-        known = {name: array.constant for name, array in lifted.items() if name not in self._random}
-        for place, (row, chance, _) in enumerate(drawn):
-            own = {name: array[place : place + 1] for name, array in known.items()}
-            yield (
-                row,
-                _Image(
-                    slopes[place],
-                    offsets[place],
-                    noises[place],
-                    own,
-                    _counts(own),
-                    chance * share,
-                ),
-            )
+        maps = zip(drawn, made.slopes, made.offsets, made.noises, strict=True)
+        for place, ((row, chance, _), slope, offset, noise) in enumerate(maps):
+            own = {name: array[place : place + 1] for name, array in made.known.items()}
+            yield row, _Image(slope, offset, noise, own, _counts(own), chance * share)
 
     def _forms(self, row: _Row) -> Any:
         """Return each quantity's quadratic form in (s, 1) on a history, a row of a matrix each."""

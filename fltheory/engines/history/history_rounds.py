@@ -19,10 +19,9 @@ import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State, in_round
 from fltheory.engines.affine.numbers import FLOAT64
-from fltheory.engines.affine.probe import CHECK_TOLERANCE, UNIT_ROUNDOFF, noise_covariance
-from fltheory.engines.affine.state_layout import joined, split
-from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, Space
+from fltheory.engines.affine.probe import CHECK_TOLERANCE, UNIT_ROUNDOFF
+from fltheory.engines.affine.state_layout import joined, read_round, split
+from fltheory.engines.affine.symbolic.clients import ClientNumbers
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import analytic_clients
@@ -136,7 +135,11 @@ class AffineRounds:
         if rounds == 1 or 2 * len(coming.going.rows) > most:
             return [coming], []
         far = self._far_state(coming.random)
-        planned, real, rows = [coming], [self._real_round(coming, far)], len(coming.going.rows)
+        planned, real, rows = (
+            [coming],
+            [_real_round(coming, self._real_clients, far)],
+            len(coming.going.rows),
+        )
         keys = {coming.key}
         while len(planned) < rounds:
             latest = planned[-1]
@@ -148,7 +151,7 @@ class AffineRounds:
                 break
             keys.add(key)
             planned.append(following)
-            real.append(self._real_round(following, far))
+            real.append(_real_round(following, self._real_clients, far))
         return planned, real
 
     def _far_state(self, random: tuple[str, ...]) -> dict[str, FloatArray]:
@@ -158,26 +161,6 @@ class AffineRounds:
         scale = max(float(np.abs(start).max()), float(np.abs(origin).max()), self._reach, 1.0)
         far = origin + scale * np.random.default_rng(0).uniform(-1.0, 1.0, origin.size)
         return split(far[None], {name: np.shape(self._start[name])[1:] for name in random})
-
-    def _real_round(self, coming: ComingRound, far: State) -> _RealRound:
-        """Run a round on real clients without noise, from far states of what is random."""
-        going, random = coming.going, coming.random
-        count = len(going.rows)
-        moved = np.empty((count, self._origin(random).size))
-        known: dict[str, FloatArray] = {}
-        for branch, name in enumerate(going.branches):
-            places = np.flatnonzero(going.drawn == branch) if len(going.branches) > 1 else _EVERY
-            rows = going.rows[places]
-            state = {key: array[rows] for key, array in coming.known.items()}
-            state |= {key: np.repeat(array, len(rows), axis=0) for key, array in far.items()}
-            with np.errstate(all="ignore"):
-                after = coming.algorithm.round(state, self._real_clients, going.masks[places], name)
-            moved[places] = joined(after, random)
-            for key, array in after.items():
-                if key not in random:
-                    made = np.empty((count, *np.shape(array)[1:]), np.asarray(array).dtype)
-                    known.setdefault(key, made)[places] = array
-        return _RealRound(known, moved)
 
     @cached_property
     def _real_clients(self) -> QuadraticClients:
@@ -229,39 +212,21 @@ class AffineRounds:
 
     def _forms_image(self, batch: _Batch, branch: str, chosen: Rows) -> Image:
         random, rows = batch.random, batch.going.rows[chosen]
-        masks = batch.going.masks[chosen]
-        origin = self._origin(random)
-        n = origin.size
-        space = Space(FLOAT64, n)
-        vectors = np.tile(np.concatenate([origin[:, None], np.eye(n)], axis=1), (len(rows), 1, 1))
-        shapes = {name: np.shape(self._start[name])[1:] for name in random}
-        state: dict[str, Any] = {
-            name: space.constants(array[rows]) for name, array in batch.known.items()
-        }
-        state |= split(AffineArray(space, vectors), shapes)
-        clients = FormClients(self._numbers, space)
-        after = batch.algorithm.round(state, clients, masks, branch)
-        lifted = {name: space.forms(array) for name, array in after.items()}
-        widened = [n for n in lifted if n not in random and not lifted[n].is_constant]
-        image = space.namespace.concat(
-            [lifted[name].reshape(len(rows), -1) for name in random], axis=1
+        origin, n = self._origin(random), self._origin(random).size
+        made = read_round(
+            batch.algorithm,
+            branch,
+            self._numbers,
+            batch.going.masks[chosen],
+            {name: array[rows] for name, array in batch.known.items()},
+            {name: np.shape(self._start[name])[1:] for name in random},
+            origin,
         )
         maps = np.zeros((len(rows), n + 1, n + 1))
-        maps[:, :n, :n] = image.linear(n)
-        maps[:, :n, n] = image.constant - origin
-        maps[:, n, n] = 1.0
-        noises = noise_covariance(image)
-        return Image(
-            random=(*random, *sorted(widened)),
-            known={
-                name: np.broadcast_to(array.constant, (len(rows), *array.shape[1:]))
-                for name, array in lifted.items()
-                if name not in random and name not in widened
-            },
-            maps=maps,
-            noises=noises,
-            errors=self._errors(maps, origin),
-        )
+        maps[:, :n, :n], maps[:, :n, n], maps[:, n, n] = made.slopes, made.offsets, 1.0
+        names = (*random, *made.widened)
+        known = {name: array for name, array in made.known.items() if name not in names}
+        return Image(names, known, maps, made.noises, self._errors(maps, origin))
 
     def _errors(self, maps: FloatArray, origin: FloatArray) -> FloatArray:
         """Bound what sums over clients, powers and inputs have lost in each map.
@@ -309,18 +274,7 @@ class KnownRounds:
 
     def image(self, coming: ComingRound) -> Image:
         """Return what a round makes of the histories that go on."""
-        going = coming.going
-        known: dict[str, FloatArray] = {}
-        for branch, name in enumerate(going.branches):
-            places = np.flatnonzero(going.drawn == branch)
-            rows = going.rows[places]
-            state: State = {key: array[rows] for key, array in coming.known.items()}
-            with np.errstate(over="ignore", invalid="ignore"):
-                after = coming.algorithm.round(state, self._clients, going.masks[places], name)
-            for key, array in after.items():
-                made = np.empty((len(going.rows), *np.shape(array)[1:]), np.asarray(array).dtype)
-                known.setdefault(key, made)[places] = array
-        count = len(going.rows)
+        known, count = _real_round(coming, self._clients, {}).known, len(coming.going.rows)
         return Image(
             (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 3))
         )
@@ -339,6 +293,24 @@ class _RealRound:
 
     known: Mapping[str, FloatArray]
     moved: FloatArray
+
+
+def _real_round(coming: ComingRound, clients: Any, far: State) -> _RealRound:
+    """Run a round on real clients without noise, from given states (1, ...) of what is random."""
+    going, after = coming.going, dict[str, Any]()
+    for branch, name in enumerate(going.branches):
+        places = np.flatnonzero(going.drawn == branch) if len(going.branches) > 1 else _EVERY
+        rows = going.rows[places]
+        state = {key: array[rows] for key, array in coming.known.items()}
+        state |= {key: np.repeat(array, len(rows), axis=0) for key, array in far.items()}
+        with np.errstate(all="ignore"):
+            made = coming.algorithm.round(state, clients, going.masks[places], name)
+        for key, array in made.items():
+            if key not in after:
+                after[key] = np.empty((len(going.rows), *np.shape(array)[1:]), array.dtype)
+            after[key][places] = array
+    moved = joined(after, far) if far else np.empty((len(going.rows), 0))
+    return _RealRound({key: array for key, array in after.items() if key not in far}, moved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
 from fltheory.engines.observables import standard_forms, standard_samples
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
+from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -144,10 +144,10 @@ def _moments(
         trace = np.maximum(total[:, list(forms).index("squared_distance")], 0.0)
         standard = standard_forms(problem).values()
         nothing = np.zeros_like(bound)
-        errors = np.stack(
-            [f.error(trace, bound, nothing, problem.x_star_error) for f in standard], axis=1
+        errors = [f.error(trace, bound, nothing, problem.x_star_error) for f in standard]
+        return exact_trajectory(
+            dict(zip(forms, total.T, strict=True)), dict(zip(forms, errors, strict=True))
         )
-    return _finished(total, list(forms), errors)
 
 
 def _expected(histories: Histories, forms: Mapping[str, FloatArray], dim: int) -> FloatArray:
@@ -166,7 +166,7 @@ def _runs(setting: Setting, rounds: Rounds, chances: Chances, draws: int | None)
     each = np.stack(values, axis=1)
     if draws is not None:
         return _sampled(each, list(FIELDS))
-    return _finished(each[0], list(FIELDS), None)
+    return exact_trajectory(dict(zip(FIELDS, each[0].T, strict=True)), None)
 
 
 def _by_path(shares: FloatArray, histories: Histories, draws: int | None) -> FloatArray:
@@ -190,18 +190,4 @@ def _sampled(each: FloatArray, names: list[str]) -> Trajectory:
         standard_error=dict(zip(names, error.T, strict=True)),
         replicas=len(each),
         diverged_at=diverged_at,
-    )
-
-
-def _finished(values: FloatArray, names: list[str], errors: FloatArray | None) -> Trajectory:
-    broken = ~(np.abs(values).max(axis=1) < OVERFLOW)
-    diverged_at = int(np.argmax(broken)) if broken.any() else None
-    if diverged_at is not None:
-        values[diverged_at:] = np.inf
-    bounds = None
-    if errors is not None:
-        errors = np.nan_to_num(errors, nan=np.inf, posinf=np.inf)
-        bounds = dict(zip(names, errors.T, strict=True))
-    return Trajectory.of(
-        dict(zip(names, values.T, strict=True)), rounding_error=bounds, diverged_at=diverged_at
     )

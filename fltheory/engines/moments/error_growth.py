@@ -8,7 +8,6 @@ nothing: a round may stretch the state in directions that the next ones shrink.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import cast
 
@@ -33,30 +32,28 @@ def gains(dual: Callable[[FloatArray], FloatArray], identity: FloatArray) -> Ite
         matrices = dual(matrices)
 
 
-@dataclass
-class SteadyGrowth:
-    """Bounds on the errors of M and m, each round growing them by one factor."""
+def steady_errors(
+    growth: tuple[float, float],
+    coupling: float,
+    begun: tuple[float, float],
+    fresh: tuple[FloatArray, FloatArray],
+) -> tuple[list[float], list[float]]:
+    """Return bounds on the errors of M and m after each of some rounds that grow them by a factor.
 
-    second_gain: float
-    first_gain: float
-    coupling: float
-    second: float
-    first: float
-
-    def add(self, fresh_second: float, fresh_first: float) -> None:
-        """Go on by a round that adds fresh errors."""
-        self.second = self.second_gain * self.second + self.coupling * self.first + fresh_second
-        self.first = self.first_gain * self.first + fresh_first
-
-    def add_all(
-        self, fresh_second: FloatArray, fresh_first: FloatArray
-    ) -> tuple[list[float], list[float]]:
-        """Go on by several rounds; return the bounds on the errors after each."""
-        first = _accumulated(self.first_gain, fresh_first, self.first)
-        pushes = self.coupling * np.array([self.first, *first[:-1]])
-        second = _accumulated(self.second_gain, pushes + fresh_second, self.second)
-        self.second, self.first = second[-1], first[-1]
-        return second, first
+    Parameters
+    ----------
+    growth : pair of float
+        Of errors of M and of m in one round.
+    coupling : float
+        How much an error of m adds to the next error of M.
+    begun : pair of float
+        Errors to begin with.
+    fresh : pair of arrays
+        What each round adds.
+    """
+    first = _accumulated(growth[1], fresh[1], begun[1])
+    pushes = coupling * np.array([begun[1], *first[:-1]])
+    return _accumulated(growth[0], pushes + fresh[0], begun[0]), first
 
 
 def _accumulated(gain: float, added: FloatArray, held: float) -> list[float]:
@@ -71,96 +68,36 @@ def _accumulated(gain: float, added: FloatArray, held: float) -> list[float]:
     return cast(list[float], dtbsv(1, diagonals, right, lower=1, diag=1).tolist())
 
 
-class ErrorGrowth:
-    """Bounds on the errors of M and m, round after round.
+def grown_errors(
+    growth: tuple[Iterator[float], Iterator[float]],
+    coupling: float,
+    begun: tuple[float, float],
+    fresh: tuple[FloatArray, FloatArray],
+) -> tuple[list[float], list[float]]:
+    """Return the same where growth over 0, 1, 2, ... rounds is known.
 
     Each round's fresh errors are multiplied by the growth over the rounds since; where that has
     fallen to a half, all errors so far are taken together as a new beginning.
-
-    Parameters
-    ----------
-    second_gains, first_gains : iterators of float
-        Growth of errors of M and of m over 0, 1, 2, ... rounds.
-    coupling : float
-        How much an error of m adds to the next error of M.
-    second, first : float
-        Errors to begin with.
     """
+    known = [next(growth[0])], [next(growth[1])]
+    rounds = 0
+    while rounds < min(len(fresh[0]), _LONGEST):
+        rounds += 1
+        for held, source in zip(known, growth, strict=True):
+            held.append(next(source))
+        if max(held[rounds] for held in known) <= _FORGOTTEN:
+            break
+    second, first = [begun[0]], [begun[1]]
+    for begin in range(0, len(fresh[0]), rounds):
+        part = slice(begin, begin + rounds)
+        firsts = _grown(known[1], first[-1], fresh[1][part])
+        pushed = coupling * np.array([first[-1], *firsts[:-1]])
+        second += _grown(known[0], second[-1], fresh[0][part] + pushed)
+        first += firsts
+    return second[1:], first[1:]
 
-    def __init__(
-        self,
-        second_gains: Iterator[float],
-        first_gains: Iterator[float],
-        coupling: float,
-        second: float,
-        first: float,
-    ) -> None:
-        self._source = second_gains, first_gains
-        self._coupling = coupling
-        self._gains: tuple[list[float], list[float]] = ([next(second_gains)], [next(first_gains)])
-        self.second, self.first = second, first
-        self._restart()
 
-    def _restart(self) -> None:
-        self._begun = self.second, self.first
-        self._fresh: tuple[list[float], list[float]] = ([], [])
-
-    def add(self, fresh_second: float, fresh_first: float) -> None:
-        """Go on by a round that adds fresh errors."""
-        self._fresh[0].append(fresh_second + self._coupling * self.first)
-        self._fresh[1].append(fresh_first)
-        rounds = len(self._fresh[0])
-        self._know(rounds)
-        self.second, self.first = (
-            gain[rounds] * begun + float(np.dot(gain[rounds - 1 :: -1], fresh))
-            for gain, begun, fresh in zip(self._gains, self._begun, self._fresh, strict=True)
-        )
-        if self._forgotten(rounds):
-            self._restart()
-
-    def add_all(
-        self, fresh_second: FloatArray, fresh_first: FloatArray
-    ) -> tuple[list[float], list[float]]:
-        """Go on by several rounds; return the bounds on the errors after each."""
-        second: list[float] = []
-        first: list[float] = []
-        while len(first) < len(fresh_first):
-            held = len(self._fresh[0])
-            last = self._last(held + len(fresh_first) - len(first))
-            rounds = slice(len(first), len(first) + last - held)
-            before = self.first
-            firsts = self._after(1, fresh_first[rounds])
-            pushed = self._coupling * np.array([before, *firsts[:-1]])
-            second += self._after(0, fresh_second[rounds] + pushed)
-            first += firsts
-            self.second, self.first = second[-1], first[-1]
-            if self._forgotten(last):
-                self._restart()
-        return second, first
-
-    def _after(self, which: int, fresh: FloatArray) -> list[float]:
-        """Hold what some rounds add to the errors of M (0) or m (1); return those after each."""
-        held = self._fresh[which]
-        known = len(held)
-        held.extend(fresh.tolist())
-        gain = np.array(self._gains[which][: len(held) + 1])
-        grown = np.convolve(gain[:-1], held)[known : len(held)]
-        return (gain[known + 1 :] * self._begun[which] + grown).tolist()
-
-    def _last(self, wanted: int) -> int:
-        """Return the round, counted from the beginning, up to which nothing is forgotten."""
-        for rounds in range(len(self._fresh[0]) + 1, wanted):
-            self._know(rounds)
-            if self._forgotten(rounds):
-                return rounds
-        self._know(wanted)
-        return wanted
-
-    def _know(self, rounds: int) -> None:
-        """Work out the growth over so many rounds."""
-        while len(self._gains[0]) <= rounds:
-            for held, source in zip(self._gains, self._source, strict=True):
-                held.append(next(source))
-
-    def _forgotten(self, rounds: int) -> bool:
-        return rounds >= _LONGEST or max(gain[rounds] for gain in self._gains) <= _FORGOTTEN
+def _grown(growth: list[float], begun: float, fresh: FloatArray) -> list[float]:
+    gain = np.array(growth[: len(fresh) + 1])
+    grown = np.convolve(gain[:-1], fresh)[: len(fresh)]
+    return cast(list[float], (gain[1:] * begun + grown).tolist())

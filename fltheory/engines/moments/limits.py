@@ -4,26 +4,59 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 
 from fltheory.algorithms.contract import Schedule
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.affine.probe import RoundOverflowError
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.guard import guard_affine
-from fltheory.engines.history.jump_limits import limit_along_chain
-from fltheory.engines.history.jump_linear import runs_along_chain
-from fltheory.engines.moments.moment_map import MomentMap
-from fltheory.engines.moments.moment_recursion import affine_problem, round_law
-from fltheory.engines.moments.stationary_limit import StationaryLimit, limit_of, no_limit
-from fltheory.engines.observables import QuadraticForm, standard_forms
+from fltheory.engines.moments.moment_map import MomentMap, packed, parted, traces_of
+from fltheory.engines.moments.moment_recursion import affine_problem, moment_map, participants_of
+from fltheory.engines.observables import standard_forms
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-_LARGEST_DIRECT_STATE = 40
+_LARGEST_DIRECT_SYSTEM = 1600
 _KRYLOV_TOLERANCE = 1e-13
+_WORST_DWELL_RESIDUAL = 0.5
+
+Image = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class StationaryLimit(ReadOnlyArrays):
+    """Limits of a trajectory's expected errors.
+
+    Attributes
+    ----------
+    converges : bool
+        Whether the second moments have a limit that does not depend on the initial model.
+        If not, every error is infinite.
+    squared_distance, squared_gradient, excess_loss : float
+        Limits of ``E||x_r - x*||^2``, ``E||grad F(x_r)||^2`` and ``E F(x_r) - F*``.
+    mean : array, (d,)
+        Limit of ``E x_r``.
+    bias : float
+        ``||lim E x_r - x*||``.
+    rounding_error : mapping of str to float
+        Bounds, to first order, on the rounding errors of the three errors and the bias. They
+        grow without limit as a round contracts less and less.
+    """
+
+    converges: bool
+    squared_distance: float
+    squared_gradient: float
+    excess_loss: float
+    mean: FloatArray
+    bias: float
+    rounding_error: Mapping[str, float]
 
 
 @checks_kinds
@@ -47,8 +80,8 @@ def stationary(setting: Setting) -> StationaryLimit:
         For step sizes that depend on the round, or a record played from a given round, which
         goes round for ever.
     ArithmeticError
-        If the iterative solver for large dimensions does not converge, or a chain's solution
-        is too inexact to tell whether there is a limit.
+        If the iterative solver for large dimensions does not converge, or its solution is too
+        inexact to tell whether there is a limit.
 
     Examples
     --------
@@ -61,122 +94,218 @@ def stationary(setting: Setting) -> StationaryLimit:
     0.333333333333
     """
     setting = in_float64(setting)
-    algorithm, problem = setting.algorithm, setting.problem
-    participation = setting.participation
+    algorithm = setting.algorithm
     if isinstance(algorithm, Schedule):
         raise ValueError(
             "algorithm must be the same in every round to have a stationary limit, "
             f"got {algorithm!r}: follow engines.exact instead"
         )
-    quadratic = affine_problem(problem)
+    problem = affine_problem(setting.problem)
     guard_affine(setting)
-    layout = StateLayout.of(algorithm, quadratic)
-    if runs_along_chain(participation):
-        return limit_along_chain(algorithm, quadratic, participation.states(), layout)
+    layout, who = StateLayout.of(algorithm, problem), participants_of(setting.participation)
+    if who.limit is None:
+        raise ValueError(
+            "participation must have a law that converges to have a stationary limit, got a "
+            "record played from a given round: leave out its start, or follow engines.exact"
+        )
     try:
-        step = MomentMap(round_law(algorithm, quadratic, participation, layout))
+        step = moment_map(algorithm, problem, who, layout)
     except RoundOverflowError:
-        return no_limit(problem.dim)
-    solver = _DirectSolver(step) if step.size <= _LARGEST_DIRECT_STATE else _KrylovSolver(step)
-    dwell = solver.dwell()
-    if not _positive_definite(dwell):
-        return no_limit(problem.dim)
-    resolvent = np.asarray(np.linalg.inv(np.eye(step.size) - step.law.mean_slope), np.float64)
-    first = resolvent @ step.law.mean_offset
-    second = solver.solve(step.law.cross(first) + step.law.inflow)
-    forms = {name: layout.form(form) for name, form in standard_forms(quadratic).items()}
-    errors = _rounding_error(step, second, dwell, resolvent, forms, quadratic.x_star_error)
-    return limit_of(quadratic, forms, first, second, errors)
+        return _no_limit(problem.dim)
+    found = _fixed_point(_Equations(step), who.limit)
+    if found is None:
+        return _no_limit(problem.dim)
+    moments, second_error, first_error = found
+    limits, errors = {}, {"bias": first_error + problem.x_star_error}
+    for name, plain in standard_forms(problem).items():
+        form = layout.form(plain)
+        limits[name] = float(moments @ form.row)
+        errors[name] = float(
+            form.error(
+                traces_of(moments, step.size),
+                np.asarray(second_error),
+                np.asarray(first_error),
+                problem.x_star_error,
+            )
+        )
+    offset = parted(moments, step.size)[1][: problem.dim]
+    return StationaryLimit(
+        converges=True,
+        mean=problem.x_star + offset,
+        bias=float(np.linalg.norm(offset)),
+        rounding_error=errors,
+        **limits,
+    )
 
 
-def _rounding_error(
-    step: MomentMap,
-    second: FloatArray,
-    dwell: FloatArray,
-    resolvent: FloatArray,
-    forms: Mapping[str, QuadraticForm],
-    x_star_error: float,
-) -> dict[str, float]:
-    """Bound the limits' errors: one round's rounding, summed over all rounds to come.
+def _no_limit(dim: int) -> StationaryLimit:
+    """Return what stands for a run whose second moments do not converge."""
+    infinite = float("inf")
+    return StationaryLimit(
+        converges=False,
+        squared_distance=infinite,
+        squared_gradient=infinite,
+        excess_loss=infinite,
+        mean=np.full(dim, infinite),
+        bias=infinite,
+        rounding_error={},
+    )
 
-    What one round puts wrong in M adds at most ``tr(dwell M)`` in all, as ``dwell`` is the
-    sum of the dual map's powers on the identity.
+
+def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, float, float] | None:
+    """Return the limit of the moments, and bounds on the errors of M and m; None without one.
+
+    Moments of several states are added up, ``law`` being the limit of their probabilities.
+    Whatever is wrong with them, residuals of the solver and a round's rounding, is what one
+    round gets wrong, summed over all rounds to come.
     """
-    trace = np.array([max(float(np.trace(second)), 0.0)])
-    fresh_second, fresh_first = step.rounding.of_one_round(trace)
-    first_error = float(np.linalg.norm(resolvent, 2)) * fresh_first
-    fresh_second = fresh_second + step.rounding.coupling * first_error
-    second_error = float(np.linalg.norm(dwell, 2)) * fresh_second
-    errors = {
-        name: float(form.error(trace, second_error, first_error, x_star_error)[0])
-        for name, form in forms.items()
-    }
-    return errors | {"bias": float(first_error[0]) + x_star_error}
+    step = equations.step
+    n, states = step.size, step.states
+    dwell = equations.dwell()
+    if dwell is None:
+        return None
+    still = np.zeros_like(step.law.noise)
+    first = equations.first(states.forward(step.law.mean_offset * law[..., None]))
+    second = equations.second(parted(step(packed(still, first, law)), n)[0])
+    limit = packed(0.5 * (second + second.swapaxes(-1, -2)), first, law)
+    gap_second, gap_first, _ = parted(step(limit) - limit, n)
+    fresh_second, fresh_first = step.rounding.of_one_round(traces_of(limit, n), law)
+    second_wrong = float(np.sum(np.linalg.norm(gap_second, "nuc", axis=(-2, -1)) + fresh_second))
+    first_wrong = float(np.sum(np.linalg.norm(gap_first, axis=-1) + fresh_first))
+    first_error = equations.dwell_of_first(dwell) * first_wrong
+    second_error = dwell * (second_wrong + float(np.max(step.rounding.coupling)) * first_error)
+    return limit.reshape(-1, n * n + n + 1).sum(axis=0), second_error, first_error
 
 
-class _DirectSolver:
-    """Solves ``M - E[A M A'] = right`` by elimination.
-
-    Where something in the state never decays the solutions are infinite, which says so.
-    """
+class _Equations:
+    """The fixed-point equations of a round's map, by elimination or, where it is large, GMRES."""
 
     def __init__(self, step: MomentMap) -> None:
+        self.step = step
+
+    def first(self, right: FloatArray) -> FloatArray:
+        """Return m with ``m - E[A] m = right``, moved by the chain."""
+        if self._resolvent is not None:
+            return (self._resolvent @ right.ravel()).reshape(right.shape)
+        return self._iterated(lambda first: self.step.states.forward(self.step.mean(first)), right)
+
+    def second(self, right: FloatArray) -> FloatArray:
+        """Return M with ``M - E[A M A'] = right``."""
+        return self._solved(self.step.spread, right, transposed=0)
+
+    def dwell(self) -> float | None:
+        """Bound what a matrix in M now adds up to over all rounds to come, by its trace.
+
+        None where the second moments do not converge.
+
+        Let X solve ``X_i - E[A_i' (sum_j P_ij X_j) A_i] = I - R_i`` with ``||R_i|| <= r < 1``,
+        however it was found. If all X_i are positive definite, the moments converge, and
+        X / (1 - r) bounds the sum of the dual map's powers on the identity; if they converge,
+        that sum applied to I - R > 0 is X, which is positive definite. So the residual certifies
+        either answer. What contracts by less than rounding has none: there X is not positive
+        definite, whatever its residual, or it is refused.
+        """
+        step, n = self.step, self.step.size
+        solution = self._solved(step.dual, step.identity, transposed=1)
+        if not np.isfinite(solution).all():
+            return None
+        solution = 0.5 * (solution + solution.swapaxes(-1, -2))
+        eigenvalues = np.linalg.eigvalsh(solution)
+        if float(eigenvalues.min()) <= 0:
+            return None
+        norm = float(eigenvalues.max())
+        residual = step.identity - solution + step.dual(solution)
+        operations = 2 * n + step.states.operations + len(step.law.slopes) + 2
+        gain = 1 + float(np.max(step.rounding.slope_work))
+        rest = float(np.linalg.norm(residual, 2, axis=(-2, -1)).max())
+        rest += UNIT_ROUNDOFF * operations * np.sqrt(n) * gain * norm
+        if not rest <= _WORST_DWELL_RESIDUAL:
+            raise ArithmeticError(
+                "the stationary second moments could not be solved for well enough to tell "
+                f"whether they exist (a residual of {rest:.1e}): follow engines.exact instead"
+            )
+        return norm / (1 - rest)
+
+    def dwell_of_first(self, dwell: float) -> float:
+        """Bound the same for m, in the sum over states of its norms.
+
+        That is the largest of the resolvent's columns of blocks. Where it is too large to be had:
+        with k for ``dwell`` the traces of second moments fall by 1 - 1/k a round, from k times the
+        first; the roots of these numbers add up to at most 2 k^(3/2). Where norms alone contract,
+        numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` are a closer bound.
+        """
+        n = self.step.size
+        if self._resolvent is not None:
+            blocks = self._resolvent.reshape(-1, n, len(self._resolvent) // n, n)
+            return float(np.linalg.norm(blocks, 2, axis=(1, 3)).sum(axis=0).max())
+        always = float(2 * dwell**1.5)
+        gain, backward = self.step.rounding.first_gain, self.step.states.backward
+
+        def image(y: FloatArray) -> FloatArray:
+            return np.asarray(gain * backward(y))
+
+        try:
+            y = self._iterated(image, np.ones(np.shape(gain)))
+        except ArithmeticError:
+            return always
+        least = float((y - image(y)).min())
+        usable = least > _WORST_DWELL_RESIDUAL and float(y.min()) > 0
+        return min(always, float(y.max()) / least) if usable else always
+
+    @cached_property
+    def _resolvent(self) -> FloatArray | None:
+        """The inverse of ``m -> m - E[A] m`` on all states' m; None where it is large."""
+        if self.step.law.mean_offset.size > _LARGEST_DIRECT_SYSTEM:
+            return None
+        mean = self._on_all_states(self.step.law.mean_slope)
+        return np.asarray(np.linalg.inv(np.eye(len(mean)) - mean), np.float64)
+
+    def _on_all_states(self, blocks: FloatArray) -> FloatArray:
+        """Return the matrix of a round that moves each state's values by a block of its own."""
+        if blocks.ndim == 2:
+            return blocks
+        count, size = blocks.shape[:2]
+        whole = np.zeros((count, size, count, size))
+        whole[np.arange(count), :, np.arange(count)] = blocks
+        return self.step.states.forward(whole).reshape(count * size, count * size)
+
+    @cached_property
+    def _factors(self) -> Any:
+        """Those of ``M -> M - E[A M A']`` on flattened M, by elimination.
+
+        Where something in the state never decays solutions are infinite, which says so.
+        """
         from scipy.linalg import LinAlgWarning, lu_factor
 
-        self._size = step.size
+        spread = self._on_all_states(self.step.spread_matrix)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)
-            self._factors = lu_factor(np.eye(step.size**2) - step.spread_matrix)
+            return lu_factor(np.eye(len(spread)) - spread)
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def _solved(self, image: Image, right: FloatArray, *, transposed: Literal[0, 1]) -> FloatArray:
+        """Return X with ``X - image(X) = right`` for `MomentMap.spread`, or its adjoint."""
         from scipy.linalg import lu_solve
 
-        return np.asarray(lu_solve(self._factors, right.ravel()).reshape(self._size, self._size))
+        if right.size > _LARGEST_DIRECT_SYSTEM:
+            return self._iterated(image, right)
+        flat = lu_solve(self._factors, right.ravel(), trans=transposed)
+        return np.asarray(flat.reshape(right.shape))
 
-    def dwell(self) -> FloatArray:
-        """Return X with ``X - E[A' X A] = I``."""
-        from scipy.linalg import lu_solve
-
-        right = np.eye(self._size).ravel()
-        dual = lu_solve(self._factors, right, trans=1)
-        return np.asarray(dual.reshape(self._size, self._size))
-
-
-class _KrylovSolver:
-    """Solves the same by GMRES, for states too large for elimination."""
-
-    def __init__(self, step: MomentMap) -> None:
-        self._law = step.law
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        return self._solve(self._law.spread, right)
-
-    def dwell(self) -> FloatArray:
-        """Return X with ``X - E[A' X A] = I``."""
-        return self._solve(self._law.dual, np.eye(self._law.size))
-
-    def _solve(self, spread: Callable[[FloatArray], FloatArray], right: FloatArray) -> FloatArray:
+    def _iterated(self, image: Image, right: FloatArray) -> FloatArray:
+        """Return x with ``x - image(x) = right``."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
-        n = right.shape[0]
-
         def apply(flat: FloatArray) -> FloatArray:
-            matrix = flat.reshape(n, n)
-            return np.asarray((matrix - spread(matrix)).ravel())
+            return np.asarray(flat - image(flat.reshape(right.shape)).ravel())
 
-        operator = LinearOperator((n * n, n * n), matvec=apply, dtype=np.float64)
+        operator = LinearOperator((right.size, right.size), matvec=apply, dtype=np.float64)
         solution, status = gmres(
             operator, right.ravel(), rtol=_KRYLOV_TOLERANCE, restart=50, maxiter=200
         )
         if status != 0:
             raise ArithmeticError(
                 "the stationary second moments could not be solved for to a relative residual "
-                f"of {_KRYLOV_TOLERANCE:g} (state of size {n}): follow engines.exact instead"
+                f"of {_KRYLOV_TOLERANCE:g} (state of size {self.step.size}): follow "
+                "engines.exact instead"
             )
-        return np.asarray(solution.reshape(n, n))
-
-
-def _positive_definite(matrix: FloatArray) -> bool:
-    if not np.isfinite(matrix).all():
-        return False
-    return bool(np.linalg.eigvalsh(0.5 * (matrix + matrix.T)).min() > 0)
+        return np.asarray(solution.reshape(right.shape))

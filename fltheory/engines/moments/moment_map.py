@@ -1,7 +1,13 @@
-"""The recursion of the first two moments of an affine random recursion.
+"""One round of the first two moments of an affine random recursion, and its rounding.
 
 With ``s' = A s + b + noise``, ``m = E s`` and ``M = E[s s']``:
 ``m' = E[A] m + E[b]`` and ``M' = E[A M A'] + E[A m b' + b m' A'] + E[b b'] + cov(noise)``.
+
+Where participants follow a chain, moments are kept apart by the state of the coming round:
+``m_i = E[s 1{i}]``, ``M_i = E[s s' 1{i}]`` and its probability ``w_i``, which takes the place of
+1. A round moves each by the map of its state, and the chain then moves all three alike: a Markov
+jump linear system (Costa, Fragoso and Marques, Discrete-Time Markov Jump Linear Systems, 2005).
+Independent rounds are a chain of one state, whose arrays go without an axis of states.
 """
 
 from __future__ import annotations
@@ -15,40 +21,84 @@ import numpy as np
 
 from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
-from fltheory.engines.moments.error_growth import ErrorGrowth, SteadyGrowth, gains
+from fltheory.engines.moments.error_growth import gains, grown_errors, steady_errors
+from fltheory.participation.process import States
 from fltheory.validation import FloatArray
+
+
+class _OneState:
+    """The one state of independent rounds: what is kept apart by states stays as it is."""
+
+    operations = 0
+
+    def forward(self, values: FloatArray) -> FloatArray:
+        """Return the values."""
+        return values
+
+    backward = forward
+
+
+Moves: TypeAlias = States | _OneState
+ONE_STATE = _OneState()
 
 
 @dataclass(frozen=True, eq=False)
 class MomentMap:
-    """One round's map of ``(M, m)``, for states of size n.
+    """One round's map of the moments, for states of size n.
 
     Attributes
     ----------
     law : RandomAffineMap
         From states to states.
+    states : Moves
+        Of the chain of participants.
     """
 
     law: RandomAffineMap
+    states: Moves = ONE_STATE
 
     @property
     def size(self) -> int:
         """n, the size of the state."""
         return self.law.size
 
-    def __call__(self, second: FloatArray, first: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the next round's ``(M, m)``."""
-        image = self.law.spread(second) + self.law.cross(first) + self.law.inflow
-        return image, self.law.mean_slope @ first + self.law.mean_offset
+    def __call__(self, moments: FloatArray) -> FloatArray:
+        """Return the next round's ``[M flattened, m, w]``, (..., n^2 + n + 1)."""
+        law, n = self.law, self.size
+        second, first, weights = parted(moments, n)
+        image = np.empty_like(moments)
+        spread = law.spread(second) + law.cross(first) + law.inflow * weights[..., None, None]
+        image[..., : n * n] = spread.reshape(*moments.shape[:-1], n * n)
+        image[..., n * n : -1] = self.mean(first) + law.mean_offset * weights[..., None]
+        image[..., -1] = weights
+        return self.states.forward(image)
+
+    def mean(self, first: FloatArray) -> FloatArray:
+        """Return what the mean slopes alone make of m, before the chain moves."""
+        return np.asarray((self.law.mean_slope @ first[..., None])[..., 0])
+
+    def spread(self, second: FloatArray) -> FloatArray:
+        """Return what the slopes alone make of M."""
+        return self.states.forward(self.law.spread(second))
+
+    def dual(self, matrices: FloatArray) -> FloatArray:
+        """Return the adjoint of `spread`: ``E[A_i' (sum_j P_ij X_j) A_i]``."""
+        return self.law.dual(self.states.backward(matrices))
+
+    @cached_property
+    def identity(self) -> FloatArray:
+        """(..., n, n) the identity of every state."""
+        return np.broadcast_to(np.eye(self.size), self.law.noise.shape)
 
     @cached_property
     def spread_matrix(self) -> FloatArray:
-        """(n^2, n^2) matrix of ``M -> E[A M A']`` on flattened M."""
-        return self.law.spread_tensor.reshape(self.size**2, self.size**2)
+        """(..., n^2, n^2) matrices of ``M -> E[A M A']`` on flattened M, before the chain moves."""
+        tensor, square = self.law.spread_tensor, self.size**2
+        return tensor.reshape(*tensor.shape[:-4], square, square)
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """The whole map as a matrix on ``[M flattened, m, 1]``."""
+        """The whole map of one state as a matrix on ``[M flattened, m, 1]``."""
         n = self.size
         whole = np.zeros((n * n + n + 1, n * n + n + 1))
         whole[: n * n, : n * n] = self.spread_matrix
@@ -61,16 +111,16 @@ class MomentMap:
 
     @cached_property
     def rounding(self) -> MomentRounding:
-        """Constants of the recursion of the rounding error."""
+        """Constants of the recursion of the rounding error, one for each state."""
         law, n = self.law, self.size
         slopes, offsets = law.moving
-        # Both in one call: scheduled algorithms need them every round, and calls cost time there.
-        norms = np.linalg.svd(np.stack([law.gram, law.mean_slope]), compute_uv=False)[:, 0]
-        slope_norms = np.sqrt((slopes**2).sum(axis=(1, 2)))
-        offset_norms = np.sqrt((offsets**2).sum(axis=1))
-        slope_work = float((slope_norms**2).sum())
-        cross_work = float(2 * slope_norms @ offset_norms)
-        inflow_work = float((law.offsets**2).sum() + np.trace(law.noise))
+        second_gain, first_gain = self._norms()
+        slope_norms = np.sqrt((slopes**2).sum(axis=(-2, -1)))
+        offset_norms = np.sqrt((offsets**2).sum(axis=-1))
+        noise = np.trace(law.noise, axis1=-2, axis2=-1)
+        slope_work = (slope_norms**2).sum(axis=0)
+        cross_work = 2 * (slope_norms * offset_norms).sum(axis=0)
+        inflow_work = (law.offsets**2).sum(axis=(0, -1)) + noise
         operations = float(n * n + 2 * n + law.offsets.shape[0] + 8)
         for part in law.parts:
             of_slopes, of_both, of_offsets = part.works
@@ -79,10 +129,10 @@ class MomentMap:
             inflow_work += of_offsets
             operations += part.operations
         return MomentRounding(
-            second_gain=float(norms[0]),
-            offset_size=float(np.sqrt(law.offset_square)),
-            first_gain=float(norms[1]),
-            first_size=float(np.linalg.norm(law.mean_slope)),
+            second_gain=second_gain,
+            offset_size=np.sqrt(law.offset_square),
+            first_gain=first_gain,
+            first_size=np.sqrt((law.mean_slope**2).sum(axis=(-2, -1))),
             slope_work=slope_work,
             cross_work=cross_work,
             inflow_work=inflow_work,
@@ -90,8 +140,53 @@ class MomentMap:
             offset_error=law.offset_error,
             noise_error=law.noise_error,
             unit=UNIT_ROUNDOFF * operations * np.sqrt(n),
-            law=law,
+            moved=UNIT_ROUNDOFF * self.states.operations,
+            noise=noise,
+            size=n,
+            states=self.states,
         )
+
+    def errors_after(
+        self, begun: tuple[float, float], fresh: tuple[FloatArray, FloatArray]
+    ) -> tuple[list[float], list[float]]:
+        """Bound sums over states of errors of M and m over rounds of this one map."""
+        rounding = self.rounding
+        if np.max(rounding.second_gain) <= 1:
+            return rounding.errors_after(begun, fresh)
+        turned, backward = self.law.mean_slope.swapaxes(-1, -2), self.states.backward
+        growth = (
+            gains(self.dual, self.identity),
+            gains(lambda matrices: turned @ backward(matrices), self.identity),
+        )
+        return grown_errors(growth, float(np.max(rounding.coupling)), begun, fresh)
+
+    def _norms(self) -> tuple[Numbers, Numbers]:
+        """Return the spectral norms of ``E[A'A]`` and of E A."""
+        law = self.law
+        if len(law.slopes) == 1 and not law.parts:
+            # The one slope is the mean, and a singular value the root of an eigenvalue.
+            largest = np.maximum(np.linalg.eigvalsh(law.gram)[..., -1], 0.0)
+            return largest, np.sqrt(largest)
+        # Both in one call: scheduled algorithms need them every round, and calls cost time there.
+        both = np.linalg.svd(np.stack([law.gram, law.mean_slope]), compute_uv=False)[..., 0]
+        return both[0], both[1]
+
+
+def parted(moments: FloatArray, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return M (..., n, n), m (..., n) and w (...) of moments (..., n^2 + n + 1), as views."""
+    second = moments[..., : n * n].reshape(*moments.shape[:-1], n, n)
+    return second, moments[..., n * n : -1], moments[..., -1]
+
+
+def packed(second: FloatArray, first: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return moments (..., n^2 + n + 1) of M (..., n, n), m (..., n) and w (...)."""
+    flat = second.reshape(*first.shape[:-1], -1)
+    return np.concatenate([flat, first, np.asarray(weights)[..., None]], axis=-1)
+
+
+def traces_of(moments: FloatArray, n: int) -> FloatArray:
+    """Return ``E||s||^2`` of moments, by states where they are kept apart."""
+    return np.maximum(moments[..., : n * n : n + 1].sum(axis=-1), 0.0)
 
 
 Numbers: TypeAlias = float | FloatArray
@@ -99,12 +194,12 @@ Numbers: TypeAlias = float | FloatArray
 
 @dataclass(frozen=True, eq=False)
 class MomentRounding:
-    """A first-order bound on the moment recursion's rounding error.
+    """A first-order bound on the moment recursion's rounding error, state by state.
 
     The error of ``M`` is measured in the nuclear norm, in which ``M -> E[A M A']`` grows a
-    symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. For
-    moments kept apart by the state of a chain, the constants are arrays (states,), and ``law``,
-    the map behind them, is left out.
+    symmetric matrix at most by ``||E[A'A]||``: for every ``M >= 0`` its trace grows so. Summed
+    over states it is that of all ``M_i`` in the blocks of one matrix. ``moved`` is what the
+    chain's move adds, relatively, and ``noise`` the trace of the noise.
     """
 
     second_gain: Numbers
@@ -118,33 +213,17 @@ class MomentRounding:
     offset_error: float
     noise_error: float
     unit: float
-    law: RandomAffineMap | None = None
+    moved: float = 0.0
+    noise: Numbers = 0.0
+    size: int = 1
+    states: Moves = ONE_STATE
 
-    def one_round(self, second_error: float, first_error: float) -> SteadyGrowth:
-        """Return the growth of the errors, or of their sums over states, by a factor a round."""
-        return SteadyGrowth(
-            float(np.max(self.second_gain)),
-            float(np.max(self.first_gain)),
-            float(np.max(self.coupling)),
-            second_error,
-            first_error,
-        )
-
-    def growth(
-        self, second_error: float, first_error: float, rounds: int
-    ) -> SteadyGrowth | ErrorGrowth:
-        """Return the errors' growth over some rounds of this one map, without states."""
-        steady = self.one_round(second_error, first_error)
-        if rounds == 1 or steady.second_gain <= 1 or self.law is None:
-            return steady
-        identity, mean = np.eye(self.law.size), self.law.mean_slope
-        return ErrorGrowth(
-            gains(self.law.dual, identity),
-            gains(lambda matrix: np.asarray(mean.T @ matrix), identity),
-            steady.coupling,
-            second_error,
-            first_error,
-        )
+    def errors_after(
+        self, begun: tuple[float, float], fresh: tuple[FloatArray, FloatArray]
+    ) -> tuple[list[float], list[float]]:
+        """Bound sums over states of errors of M and m, each round growing them by a factor."""
+        growth = float(np.max(self.second_gain)), float(np.max(self.first_gain))
+        return steady_errors(growth, float(np.max(self.coupling)), begun, fresh)
 
     @property
     def coupling(self) -> Numbers:
@@ -152,7 +231,7 @@ class MomentRounding:
         return 2 * np.sqrt(self.second_gain) * self.offset_size
 
     def of_one_round(
-        self, traces: Numbers, weights: Numbers = 1.0
+        self, traces: Numbers, weights: Numbers = 1.0, weight_errors: Numbers = 0.0
     ) -> tuple[FloatArray, FloatArray]:
         """Return what one round adds to the errors of M and of m.
 
@@ -160,8 +239,8 @@ class MomentRounding:
         ----------
         traces : float or array
             ``E||s||^2``, or ``E||s||^2 1{state}``.
-        weights : float or array
-            The state's probability.
+        weights, weight_errors : float or array
+            The state's probability, and its error.
         """
         size, root = np.sqrt(traces), np.sqrt(weights)
         perturbed = self.slope_error * size + self.offset_error * root
@@ -175,33 +254,101 @@ class MomentRounding:
             + perturbed**2
         )
         first_new = self.unit * (self.first_size * size + self.offset_size * root) + perturbed
-        return np.asarray(second_new), np.asarray(first_new * root)
+        if self.moved:
+            spread = image**2 + self.noise * weights
+            second_new = second_new + self.moved * np.sqrt(self.size) * spread
+            first_new = first_new + self.moved * image
+        return (
+            np.asarray(second_new + self.inflow_work * weight_errors),
+            np.asarray(first_new * root + self.offset_size * weight_errors),
+        )
+
+    def of_states(
+        self, traces: FloatArray, weights: FloatArray, errors: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return what some rounds add, (rounds, states), and put the errors after each in place.
+
+        Parameters
+        ----------
+        traces, weights : arrays, (rounds, states)
+        errors : array, (3, more than rounds, states)
+            Of M, m and w, in the first row those before these rounds.
+        """
+        forward, count = self.states.forward, len(traces)
+        second, first, weight = errors
+        for index in range(count):
+            weight[index + 1] = forward(weight[index] + self.moved * weights[index])
+        fresh = self.of_one_round(traces, weights, weight[:count])
+        for index, (fresh_second, fresh_first) in enumerate(zip(*fresh, strict=True)):
+            grown = self.second_gain * second[index] + self.coupling * first[index]
+            after = np.stack(
+                [grown + fresh_second, self.first_gain * first[index] + fresh_first], axis=1
+            )
+            second[index + 1], first[index + 1] = forward(after).T
+        return fresh
+
+
+@dataclass(frozen=True, eq=False)
+class MomentErrors:
+    """Bounds on rounding errors before the first round and after each, by states if there are any.
+
+    Attributes
+    ----------
+    second, first, weights : arrays
+        Of M (nuclear norm), m and w. The chain, whose transitions are not negative, carries
+        these bounds as it carries the moments.
+    totals : pair of arrays, (rounds + 1,)
+        Bounds on the sums over states of the first two, in another way; the same without states.
+    """
+
+    second: FloatArray
+    first: FloatArray
+    weights: FloatArray
+    totals: tuple[FloatArray, FloatArray]
+
+
+RunOfRounds: TypeAlias = tuple[MomentRounding, MomentMap | None, int]
+"""The rounding of some rounds that are alike, their map where there are several, and how many."""
 
 
 def propagate(
-    roundings: Sequence[tuple[MomentRounding, int]],
+    rounds: Sequence[RunOfRounds],
     traces: FloatArray,
-    second_error: float,
-    first_error: float,
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds for the errors of M and of m before the first round and after each.
+    weights: FloatArray,
+    second_error: FloatArray,
+    first_error: FloatArray,
+) -> MomentErrors:
+    """Return bounds for the errors of the moments before the first round and after each.
 
     Parameters
     ----------
-    roundings : sequence of (MomentRounding, int)
-        Of successive rounds, and for how many it serves; after the last the bounds are infinite.
-    traces : array, (rounds + 1,)
-        ``E||s_r||^2``.
-    second_error, first_error : float
+    rounds : sequence of RunOfRounds
+        Successive ones; after the last the bounds are infinite.
+    traces, weights : arrays, (rounds + 1,) or (rounds + 1, states)
+        ``E||s_r||^2`` and probabilities.
+    second_error, first_error : float or array (states,)
         Errors of M and m at round zero.
     """
-    second, first = [second_error], [first_error]
-    for rounding, count in roundings:
-        before = traces[len(first) - 1 : len(first) - 1 + count]
-        growth = rounding.growth(second[-1], first[-1], count)
-        grown = growth.add_all(*rounding.of_one_round(before))
-        second += grown[0]
-        first += grown[1]
-    second += [np.inf] * (traces.size - len(second))
-    first += [np.inf] * (traces.size - len(first))
-    return np.array(second), np.array(first)
+    one_state = traces.ndim == 1
+    errors, totals = np.full((3, *traces.shape), np.inf), np.full((2, len(traces)), np.inf)
+    errors[0, 0], errors[1, 0], errors[2] = second_error, first_error, 0.0
+    totals[:, 0] = np.sum(second_error), np.sum(first_error)
+    done = 0
+    if not one_state:
+        # The first state is often known, and one of little growth: its round's end is a new start.
+        halves = [((rounding, None, 1), (rounding, step, n - 1)) for rounding, step, n in rounds]
+        rounds = [half for both in halves for half in both if half[2] > 0]
+    for rounding, step, count in rounds:
+        now, ahead = slice(done, done + count), slice(done + 1, done + count + 1)
+        begun = totals[:, done]
+        if one_state:
+            sums = rounding.of_one_round(traces[now])
+        else:
+            begun = np.minimum(begun, errors[:2, done].sum(axis=-1))
+            fresh = rounding.of_states(traces[now], weights[now], errors[:, done:])
+            sums = fresh[0].sum(axis=-1), fresh[1].sum(axis=-1)
+        totals[:, ahead] = (step or rounding).errors_after((begun[0], begun[1]), sums)
+        if one_state:
+            errors[:2, ahead] = totals[:, ahead]
+        done += count
+    return MomentErrors(errors[0], errors[1], errors[2], (totals[0], totals[1]))

@@ -11,21 +11,34 @@ import numpy as np
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.argument_kinds import checks_kinds
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF, RoundOverflowError
-from fltheory.engines.affine.probing import Outcomes, random_affine_map
+from fltheory.engines.affine.probe import (
+    UNIT_ROUNDOFF,
+    DependentRoundsError,
+    RoundOverflowError,
+    StateFunction,
+)
+from fltheory.engines.affine.probing import MOST_SETS, Outcomes, maps_of_sets, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.enclosed import enclosed_trajectory, rational_trajectory
 from fltheory.engines.guard import guard_affine
-from fltheory.engines.history.jump_linear import follow_chain, runs_along_chain
-from fltheory.engines.moments.moment_map import MomentMap, MomentRounding, propagate
+from fltheory.engines.moments.moment_map import (
+    ONE_STATE,
+    MomentMap,
+    RunOfRounds,
+    packed,
+    propagate,
+    traces_of,
+)
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
 from fltheory.engines.rounds import in_float64, runs_of_rounds
 from fltheory.engines.setting import Setting
-from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory, exact_trajectory
+from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
+from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
+from fltheory.participation.process import Process, process_of
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
@@ -92,45 +105,59 @@ def exact(
         return enclosed_trajectory(setting, observe)
     if arithmetic == "rational":
         return rational_trajectory(setting, observe)
-    quadratic = affine_problem(setting.problem)
     setting = in_float64(setting)
-    setting = without_idle_projection(setting, quadratic)
+    problem = affine_problem(setting.problem)
+    setting = without_idle_projection(setting, problem)
     guard_affine(setting)
-    follow = follow_chain if runs_along_chain(setting.participation) else _follow_model
     try:
         with np.errstate(over="ignore", invalid="ignore"):
-            return follow(setting, quadratic, observe)
+            return _followed(setting, problem, observe)
     except RoundOverflowError:
         return _diverged_at_once(setting, [item.name for item in observe])
 
 
-def _follow_model(
+def _followed(
     setting: Setting, problem: QuadraticProblem, observe: Sequence[Observable]
 ) -> Trajectory:
-    """Follow the moments of the model alone: rounds are independent."""
-    first = in_round(setting.algorithm, 1)
+    first, who = in_round(setting.algorithm, 1), participants_of(setting.participation)
     layout = StateLayout.of(first, problem)
-
-    outcomes = Outcomes(setting.participation)
+    plain = dict(standard_forms(problem))
+    forms = {name: layout.form(form) for name, form in plain.items()}
+    forms |= {item.name: who.form(item, problem, layout) for item in observe}
 
     def step_of(algorithm: Algorithm) -> MomentMap:
-        return MomentMap(
-            round_law(
-                algorithm,
-                problem,
-                setting.participation,
-                layout,
-                outcomes=outcomes,
-            )
-        )
+        return moment_map(algorithm, problem, who, layout)
 
-    forms = dict(standard_forms(problem))
-    forms |= {item.name: item.form(problem, setting.participation) for item in observe}
-    forms = {name: layout.form(form) for name, form in forms.items()}
-    start = layout.start(first, problem, setting.x0)
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
-    history = _run(steps, start, setting.rounds, list(forms.values()))
-    return _trajectory(history, forms, problem.x_star_error)
+    start = layout.start(first, problem, setting.x0)
+    alone = packed(np.outer(start, start), start, np.ones(()))
+    history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
+    size = float(np.linalg.norm(start))
+    error = 2 * UNIT_ROUNDOFF * size
+    # Times the law of the first state, where there are some, it is rounded once more.
+    again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
+    bounds = propagate(
+        history.taken,
+        history.traces,
+        history.weights,
+        (2 * size * error + error**2 + 4 * again * size) * who.initial,
+        (error + again) * who.initial,
+    )
+    by_state = {} if np.ndim(who.initial) == 0 else {"totals": bounds.totals}
+    errors = {
+        name: form.error(
+            history.traces,
+            bounds.second,
+            bounds.first,
+            problem.x_star_error,
+            weights=history.weights,
+            weight_error=bounds.weights,
+            **by_state,
+        )
+        for name, form in forms.items()
+    }
+    traces = history.traces if np.ndim(who.initial) == 0 else history.traces.sum(axis=1)
+    return exact_trajectory(history.values, errors, traces)
 
 
 def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
@@ -141,7 +168,7 @@ def _diverged_at_once(setting: Setting, observed: Sequence[str]) -> Trajectory:
     for name, sample in zip(FIELDS, start, strict=True):
         values[name][0] = sample[0]
         errors[name][0] = 64 * UNIT_ROUNDOFF * setting.problem.dim * abs(sample[0])
-    return exact_trajectory(values, errors, diverged_at=1)
+    return exact_trajectory(values, errors)
 
 
 def affine_problem(problem: Problem) -> QuadraticProblem:
@@ -154,70 +181,166 @@ def affine_problem(problem: Problem) -> QuadraticProblem:
     return problem
 
 
-def round_law(
+# --- the law of a round --------------------------------------------------------------------------
+
+
+class _Independent:
+    """Participants that are drawn afresh every round."""
+
+    states, initial, limit = ONE_STATE, np.ones(()), np.ones(())
+
+    def __init__(self, participation: Participation) -> None:
+        self._participation = participation
+        self._outcomes = Outcomes(participation)
+
+    def law(
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray
+    ) -> RandomAffineMap:
+        """Return the law over all participant sets."""
+        return random_affine_map(
+            function, problem, self._participation, origin, origin, outcomes=self._outcomes
+        )
+
+    def form(
+        self, item: Observable, problem: QuadraticProblem, layout: StateLayout
+    ) -> QuadraticForm:
+        """Return the form over all participant sets."""
+        return layout.form(item.form(problem, self._participation))
+
+
+class _AlongChain:
+    """Participants that follow a chain: a state has one set, and each set is read once."""
+
+    def __init__(self, process: Process, n_states: int) -> None:
+        if n_states > MOST_SETS:
+            raise DependentRoundsError(
+                "participation must be independent over rounds, or have at most "
+                f"{MOST_SETS} states, for exact moments, got {process!r} with {n_states}: "
+                "use engines.monte_carlo, or engines.paths with drawn paths"
+            )
+        self.states = process.states()
+        self.initial, self.limit = self.states.initial, self.states.limit
+        self._masks, which = np.unique(self.states.masks, axis=0, return_inverse=True)
+        self._of_state = which.ravel()
+
+    def law(
+        self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray
+    ) -> RandomAffineMap:
+        """Return the one map of each state's set."""
+        maps = maps_of_sets(function, problem, self._masks, origin, origin)
+        slopes, offsets = maps.slopes[self._of_state], maps.offsets[self._of_state]
+        return RandomAffineMap(
+            slopes,
+            offsets,
+            slopes[None],
+            offsets[None],
+            maps.noises[self._of_state],
+            maps.slope_error,
+            maps.offset_error,
+            maps.noise_error,
+        )
+
+    def form(
+        self, item: Observable, problem: QuadraticProblem, layout: StateLayout
+    ) -> QuadraticForm:
+        """Return the form of each state, as if its set took part for certain."""
+        certain = [FiniteChain([[1.0]], mask[None]) for mask in self._masks]
+        each = [layout.form(item.form(problem, participation)) for participation in certain]
+        return QuadraticForm.by_state([each[index] for index in self._of_state])
+
+
+Participants: TypeAlias = _Independent | _AlongChain
+"""Who takes part: laws of rounds, forms of observables, and the states that moments go by."""
+
+
+def participants_of(participation: Participation) -> Participants:
+    """Return who takes part, with the states of a chain unless rounds are independent.
+
+    Raises
+    ------
+    DependentRoundsError
+        If the chain has more states than can be followed.
+    """
+    process = process_of(participation)
+    if participation.independent or process.n_states is None:
+        return _Independent(participation)
+    return _AlongChain(process, process.n_states)
+
+
+def moment_map(
     algorithm: Algorithm,
     problem: QuadraticProblem,
-    participation: Participation,
+    who: Participants,
     layout: StateLayout,
-    *,
-    outcomes: Outcomes | None = None,
-) -> RandomAffineMap:
-    """Return the law of one round as a random affine map of the state's offset."""
-    origin, known = layout.origin, outcomes or Outcomes(participation)
+) -> MomentMap:
+    """Return one round's map of the moments of the state's offset."""
+    laws = [
+        (p, who.law(layout.function(algorithm, branch), problem, layout.origin))
+        for branch, p in algorithm.branches
+        if p > 0
+    ]
+    return MomentMap(mixture(laws), who.states)
 
-    def law_of(branch: str) -> RandomAffineMap:
-        function = layout.function(algorithm, branch)
-        return random_affine_map(function, problem, participation, origin, origin, outcomes=known)
 
-    return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
+# --- following the moments -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class _History:
-    """Forms' expectations and ``E||s||^2`` before and after every round; each round's rounding."""
+    """What a run has been: expectations, ``E||s||^2`` and probabilities before and after rounds.
 
-    values: FloatArray
+    The latter two are by states where there are any; the rounds' rounding stands beside them.
+    """
+
+    values: Mapping[str, FloatArray]
     traces: FloatArray
-    roundings: Sequence[tuple[MomentRounding, int]]
-    diverged_at: int | None
+    weights: FloatArray
+    taken: Sequence[RunOfRounds]
 
 
 def _run(
     steps: Iterator[tuple[MomentMap, int]],
     start: FloatArray,
     rounds: int,
-    forms: Sequence[QuadraticForm],
+    forms: Mapping[str, QuadraticForm],
 ) -> _History:
-    n = start.size
-    readout = np.stack(
-        [np.concatenate([form.matrix.ravel(), 2 * form.vector, [form.constant]]) for form in forms]
-        + [np.concatenate([np.eye(n).ravel(), np.zeros(n + 1)])]
-    )
-    taken: list[tuple[MomentRounding, int]] = []
-    blocks = _moment_blocks(steps, start, rounds, taken)
-    values = np.concatenate([block @ readout.T for block in blocks])
-    broken = ~(np.abs(values).max(axis=1) < OVERFLOW)
-    diverged_at = int(np.argmax(broken)) if broken.any() else None
-    if diverged_at is not None:
-        values[diverged_at:] = np.inf
-    return _History(values[:, :-1], np.maximum(values[:, -1], 0.0), taken, diverged_at)
+    taken: list[RunOfRounds] = []
+    values, traces, weights = [], [], []
+    for block in _moment_blocks(steps, start, rounds, taken):
+        values.append(_expectations(block, list(forms.values())))
+        traces.append(traces_of(block, next(iter(forms.values())).vector.size))
+        weights.append(block[..., -1].copy())
+    named = dict(zip(forms, np.concatenate(values).T.copy(), strict=True))
+    return _History(named, np.concatenate(traces), np.concatenate(weights), taken)
+
+
+def _expectations(block: FloatArray, forms: Sequence[QuadraticForm]) -> FloatArray:
+    """Return what forms are on average on the moments of some rounds, (rounds, forms)."""
+    total = block if block.ndim == 2 else block.sum(axis=1)
+    rows = [form.row for form in forms]
+    made = np.empty((len(block), len(forms)))
+    shared = [place for place, row in enumerate(rows) if row.ndim == 1]
+    made[:, shared] = total @ np.stack([rows[place] for place in shared], axis=1)
+    for place, row in enumerate(rows):
+        if row.ndim > 1:
+            made[:, place] = np.einsum("rsq,sq->r", block, row)
+    return made
 
 
 def _moment_blocks(
     steps: Iterator[tuple[MomentMap, int]],
     start: FloatArray,
     rounds: int,
-    taken: list[tuple[MomentRounding, int]],
+    taken: list[RunOfRounds],
 ) -> Iterator[FloatArray]:
-    """Yield ``[M flattened, m, 1]`` of successive rounds in blocks of bounded size.
+    """Yield ``[M flattened, m, w]`` of successive rounds in blocks of bounded size.
 
     The roundings of the steps are added to ``taken`` as they are made.
     """
-    n = start.size
-    at_once = max(1, _NUMBERS_AT_ONCE // (n * n + n + 1))
-    moments = np.concatenate([np.outer(start, start).ravel(), start, [1.0]])
-    # All that a step leaves as it is, is the last entry.
-    block = np.ones((min(at_once, rounds + 1), moments.size))
+    at_once = max(1, _NUMBERS_AT_ONCE // start.size)
+    moments = start
+    # All that a step of one state leaves as it is, is the last entry.
+    block = np.ones((min(at_once, rounds + 1), *start.shape))
     block[0], filled, before = moments, 1, 0
     for advance, count in _advances(steps, rounds, taken):
         done = 0
@@ -225,7 +348,7 @@ def _moment_blocks(
             if filled == len(block):
                 yield block
                 moments, before = block[-1], before + filled
-                block, filled = np.ones((min(at_once, rounds + 1 - before), moments.size)), 0
+                block, filled = np.ones((min(at_once, rounds + 1 - before), *start.shape)), 0
             rows = block[filled : filled + count - done]
             advance(block[filled - 1] if filled else moments, rows)
             filled, done = filled + len(rows), done + len(rows)
@@ -233,7 +356,7 @@ def _moment_blocks(
 
 
 def _advances(
-    steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[tuple[MomentRounding, int]]
+    steps: Iterator[tuple[MomentMap, int]], rounds: int, taken: list[RunOfRounds]
 ) -> Iterator[tuple[Advance, int]]:
     """Yield how successive rounds move the moments, and how many do so alike.
 
@@ -246,7 +369,8 @@ def _advances(
         except RoundOverflowError:
             yield _to_infinity, rounds - done
             return
-        taken.append((step.rounding, count))
+        # A map may be large: it is kept only where its errors grow over rounds.
+        taken.append((step.rounding, step if count > 1 else None, count))
         yield _advance(step), count
         done += count
 
@@ -261,11 +385,13 @@ def _advance(step: MomentMap) -> Advance:
     The whole map as a matrix takes ``(n^2 + n + 1)^2`` products a round, r factors ``4 r n^3`` and
     a dozen calls, which weigh as much as some 40,000 products.
     """
+    if step.states is not ONE_STATE:
+        return _mapped_advance(step)
     n, factors = step.size, len(step.law.moving[0])
     dense = (n * n + n + 1) ** 2
     if all(part.still for part in step.law.parts) and 40_000 + 4 * factors * n**3 < dense:
         return _stacked_advance(step)
-    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _factored_advance(step)
+    return _dense_advance(step) if n <= _LARGEST_DENSE_STATE else _mapped_advance(step)
 
 
 def _stacked_advance(step: MomentMap) -> Advance:
@@ -348,32 +474,9 @@ def _dense_advance(step: MomentMap) -> Advance:
     return advance
 
 
-def _factored_advance(step: MomentMap) -> Advance:
-    n = step.size
-
+def _mapped_advance(step: MomentMap) -> Advance:
     def advance(moments: FloatArray, rows: FloatArray) -> None:
         for image in rows:
-            second, first = step(moments[: n * n].reshape(n, n), moments[n * n : -1])
-            image[: n * n], image[n * n : -1] = second.ravel(), first
-            moments = image
+            image[:] = moments = step(moments)
 
     return advance
-
-
-def _trajectory(
-    history: _History, forms: Mapping[str, QuadraticForm], x_star_error: float
-) -> Trajectory:
-    initial_size = float(np.sqrt(history.traces[0]))
-    initial_error = 2 * UNIT_ROUNDOFF * initial_size
-    second_error, first_error = propagate(
-        history.roundings,
-        history.traces,
-        2 * initial_size * initial_error + initial_error**2,
-        initial_error,
-    )
-    values = dict(zip(forms, np.ascontiguousarray(history.values.T), strict=True))
-    errors = {
-        name: form.error(history.traces, second_error, first_error, x_star_error)
-        for name, form in forms.items()
-    }
-    return exact_trajectory(values, errors, history.diverged_at)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fltheory.engines.affine import correlated_rows, random_affine_map
 from fltheory.engines.affine.correlated_rows import CorrelatedRows
 from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap, mixture
-from fltheory.engines.moments.moment_map import MomentMap
+from fltheory.engines.moments.moment_map import MomentMap, packed
 
 SIZE, MAPS = 6, 5
 NO_ERRORS = {"slope_error": 0.0, "offset_error": 0.0, "noise_error": 0.0}
@@ -78,7 +78,9 @@ def test_rows_and_factors_are_two_forms_of_one_law(monkeypatch: pytest.MonkeyPat
     assert by_factors.rows is None
     rng = np.random.default_rng(0)
     root, first = rng.standard_normal((SIZE, SIZE)), rng.standard_normal(SIZE)
-    found, expected = (MomentMap(one)(root @ root.T, first) for one in (by_rows, by_factors))
+    found, expected = (
+        MomentMap(one)(packed(root @ root.T, first, np.ones(()))) for one in (by_rows, by_factors)
+    )
     for left, right in zip(found, expected, strict=True):
         np.testing.assert_allclose(left, right, rtol=1e-11, atol=1e-11)
     for name in ("gram", "inflow", "pulled_offset", "offset_square", "spread_tensor"):

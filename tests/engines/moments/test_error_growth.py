@@ -15,10 +15,10 @@ from fltheory.engines import Setting, exact
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.error_growth import (
     _FEW,
-    ErrorGrowth,
-    SteadyGrowth,
     _accumulated,
     gains,
+    grown_errors,
+    steady_errors,
 )
 from fltheory.participation import Bernoulli, FiniteChain, MarkovOnOff, Participation, UniformSubset
 from fltheory.problems import QuadraticProblem
@@ -127,48 +127,45 @@ def test_gains_are_norms_of_powers() -> None:
 
 
 def test_errors_add_up_with_their_growth_since() -> None:
-    """Gains 1, 3, 2, ..., of m 1 only: 2 + 3 + 4 = 9 after two rounds of fresh 1 and 4."""
-    second, first = iter([1.0, 3.0, 2.0, 0.4, 0.1]), iter([1.0, 0.0, 0.0, 0.0, 0.0])
-    growth = ErrorGrowth(second, first, coupling=0.0, second=1.0, first=0.0)
-    growth.add(1.0, 0.0)
-    assert growth.second == 3 * 1 + 1
-    growth.add(4.0, 0.0)
-    assert growth.second == 2 * 1 + 3 * 1 + 4
-    growth.add(0.0, 0.0)
-    assert growth.second == pytest.approx(0.4 + 2 * 1 + 3 * 4)
-    growth.add(0.0, 0.0)
-    assert growth.second == pytest.approx(3 * 14.4)
+    """Gains 1, 3, 2, .4: 2 + 3 + 4 = 9 after two rounds of fresh 1 and 4; then all is forgotten."""
+    growth = iter([1.0, 3.0, 2.0, 0.4, 0.1]), iter([1.0, 0.0, 0.0, 0.0, 0.0])
+    fresh = np.array([1.0, 4.0, 0.0, 0.0]), np.zeros(4)
+    second, first = grown_errors(growth, 0.0, (1.0, 0.0), fresh)
+    expected = [3 * 1 + 1, 2 * 1 + 3 * 1 + 4, 0.4 + 2 * 1 + 3 * 4, 3 * 14.4]
+    assert second == pytest.approx(expected)
+    assert first == [0.0] * 4
 
 
 def test_steady_growth_is_the_plain_recursion() -> None:
-    growth = SteadyGrowth(0.5, 0.25, 2.0, second=1.0, first=4.0)
-    growth.add(3.0, 1.0)
-    assert (growth.second, growth.first) == (0.5 + 8 + 3, 1 + 1)
+    fresh = np.array([3.0, 0.0]), np.array([1.0, 0.5])
+    second, first = steady_errors((0.5, 0.25), 2.0, (1.0, 4.0), fresh)
+    assert (second[0], first[0]) == (0.5 + 8 + 3, 1 + 1)
+    assert (second[1], first[1]) == (0.5 * 11.5 + 2 * 2, 0.25 * 2 + 0.5)
 
 
-@pytest.mark.parametrize("steady", [True, False])
-def test_many_rounds_at_once_are_rounds_one_by_one(steady: bool) -> None:
-    """In several parts, with errors forgotten every three rounds or so."""
+@pytest.mark.parametrize("rounds", [1, 2, 3, 4, 40])
+def test_errors_of_m_push_those_of_the_next_m(rounds: int) -> None:
+    """Term by term, all errors being taken together every three rounds, when .4 is reached."""
     rng = np.random.default_rng(0)
-    fresh = rng.uniform(0, 1, (2, 40))
-
-    def made() -> SteadyGrowth | ErrorGrowth:
-        if steady:
-            return SteadyGrowth(1.1, 0.9, 0.3, second=1.0, first=2.0)
-        gain = [1.0, 1.5, 0.8, 0.4, 0.2]
-        return ErrorGrowth(iter(gain), iter(gain[1:] + gain[:1]), 0.3, second=1.0, first=2.0)
-
-    one_by_one, at_once = made(), made()
-    expected = []
-    for second, first in fresh.T:
-        one_by_one.add(float(second), float(first))
-        expected.append((one_by_one.second, one_by_one.first))
-    found = [at_once.add_all(*fresh[:, part]) for part in (slice(0, 1), slice(1, 8), slice(8, 40))]
-    seconds = [value for part in found for value in part[0]]
-    firsts = [value for part in found for value in part[1]]
-    np.testing.assert_allclose(seconds, [pair[0] for pair in expected], rtol=1e-13)
-    np.testing.assert_allclose(firsts, [pair[1] for pair in expected], rtol=1e-13)
-    assert (at_once.second, at_once.first) == (seconds[-1], firsts[-1])
+    fresh, coupling = rng.uniform(0, 1, (2, rounds)), 0.3
+    gain = [1.0, 1.5, 0.8, 0.4], [1.0, 0.7, 0.6, 0.5]
+    found = grown_errors((iter(gain[0]), iter(gain[1])), coupling, (1.0, 2.0), tuple(fresh))
+    begun, since = [1.0, 2.0], 0
+    added: list[list[float]] = [[], []]
+    now = list(begun)
+    for index in range(rounds):
+        push = fresh[0, index] + coupling * now[1]
+        added[0].append(push)
+        added[1].append(fresh[1, index])
+        since += 1
+        now = [
+            gain[k][since] * begun[k]
+            + sum(gain[k][since - 1 - j] * added[k][j] for j in range(since))
+            for k in (0, 1)
+        ]
+        assert [found[0][index], found[1][index]] == pytest.approx(now, rel=1e-13)
+        if since == 3:
+            begun, since, added = now, 0, [[], []]
 
 
 def test_memory_is_measured_in_powers_of_two_and_the_model_as_it_is() -> None:

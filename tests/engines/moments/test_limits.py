@@ -15,7 +15,7 @@ from fltheory.algorithms import FedAR, FedAvg, Safari
 from fltheory.engines import Setting, exact, paths, stationary
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments import limits
-from fltheory.engines.moments.stationary_limit import StationaryLimit
+from fltheory.engines.moments.limits import StationaryLimit
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
 
@@ -34,7 +34,7 @@ SETTINGS = {
 def solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with elimination and with the iterative solver for large states."""
     if request.param == "Krylov":
-        monkeypatch.setattr(limits, "_LARGEST_DIRECT_STATE", 0)
+        monkeypatch.setattr(limits, "_LARGEST_DIRECT_SYSTEM", 0)
     return request.param
 
 
@@ -172,7 +172,8 @@ def test_converges_exactly_where_the_mean_square_factor_is_below_one(
 
 def test_large_states_are_solved_iteratively(monkeypatch: pytest.MonkeyPatch) -> None:
     """45 coordinates that decouple: each is a stationary AR(1) of its own."""
-    monkeypatch.setattr(limits, "_DirectSolver", lambda step: pytest.fail("elimination"))
+    refuse = property(lambda equations: pytest.fail("elimination"))
+    monkeypatch.setattr(limits._Equations, "_factors", refuse)
     h, step, sigma = np.geomspace(1.0, 0.3, 45), 0.5, 0.9
     optima = np.random.default_rng(0).standard_normal((5, 45))
     problem = QuadraticProblem(np.diag(h), optima, sigma=sigma)
@@ -185,7 +186,7 @@ def test_large_states_are_solved_iteratively(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_iterative_solver_says_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "_LARGEST_DIRECT_STATE", 0)
+    monkeypatch.setattr(limits, "_LARGEST_DIRECT_SYSTEM", 0)
     monkeypatch.setattr("scipy.sparse.linalg.gmres", lambda _, right, **options: (right, 200))
     with pytest.raises(ArithmeticError, match=r"state of size 2.*follow engines\.exact"):
         stationary(

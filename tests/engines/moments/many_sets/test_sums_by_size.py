@@ -77,10 +77,12 @@ def test_few_rows_a_client_are_kept_with_many_clients(
 ) -> None:
     """48 entries of state, of which a client's part in a round touches those of two vectors."""
     from fltheory.engines.affine.state_layout import StateLayout
-    from fltheory.engines.moments.moment_recursion import round_law
+    from fltheory.engines.moments.moment_recursion import moment_map, participants_of
 
     problem = random_problem(1, 15, 3)
-    law = round_law(algorithm, problem, who, StateLayout.of(algorithm, problem))
+    law = moment_map(
+        algorithm, problem, participants_of(who), StateLayout.of(algorithm, problem)
+    ).law
     assert law.rows is not None
     assert law.rows.count <= 3 * 3 * 15
     assert law.slopes.shape[0] == 1

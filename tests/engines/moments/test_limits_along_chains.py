@@ -11,8 +11,8 @@ from oracles import RawQuadratics, convert, random_problem, solve
 
 from fltheory.algorithms import FedAvg, Safari, WeightedFedAvg
 from fltheory.engines import Setting, exact, stationary
-from fltheory.engines.history import jump_limits
-from fltheory.engines.moments.stationary_limit import StationaryLimit
+from fltheory.engines.moments import limits
+from fltheory.engines.moments.limits import StationaryLimit
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import FiniteChain, MarkovOnOff, Trace
 from fltheory.problems import QuadraticProblem
@@ -27,7 +27,7 @@ CHAIN = FiniteChain(
 def _solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a test with elimination and with the iterative solver for large systems."""
     if request.param == "Krylov":
-        monkeypatch.setattr(jump_limits, "_LARGEST_DIRECT_SYSTEM", 0)
+        monkeypatch.setattr(limits, "_LARGEST_DIRECT_SYSTEM", 0)
 
 
 def rational_limit(

@@ -31,8 +31,7 @@ from fltheory.algorithms.contract import in_round
 from fltheory.engines import Setting, exact, monte_carlo
 from fltheory.engines.affine.probe import DependentRoundsError
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.history.jump_linear import StateForms
-from fltheory.engines.history.jump_map import MomentErrors, Moments
+from fltheory.engines.moments import moment_recursion
 from fltheory.engines.observables import (
     ParticipantExcessLoss,
     ParticipantGradientSum,
@@ -342,6 +341,26 @@ def test_monte_carlo_agrees(algorithm: Any, participation: Any) -> None:
         assert (np.abs(sampled[name] - truth[name]) <= slack).all()
 
 
+def test_maps_of_rounds_that_differ_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A map of many states is large: only one that serves several rounds stays till the end."""
+    kept: list[tuple[bool, int]] = []
+    honest = moment_recursion.propagate
+
+    def noted(rounds, *arguments):
+        kept.extend((step is not None, count) for _, step, count in rounds)
+        return honest(rounds, *arguments)
+
+    monkeypatch.setattr(moment_recursion, "propagate", noted)
+    chain = CHAINS["from the stationary law"]
+    for algorithm, expected in (
+        (Scheduled(FedAvg(LR, STEPS), Harmonic(1.0)), [(False, 1)] * 5),
+        (FedAvg(LR, STEPS), [(True, 5)]),
+    ):
+        exact(Setting(algorithm, random_problem(5, 3, 2), chain, 5, [2.0, -1.5]))
+        assert kept == expected
+        kept.clear()
+
+
 # --- divergence and refusals -----------------------------------------------------------------
 
 
@@ -386,7 +405,14 @@ def test_error_of_a_form_by_hand() -> None:
     .1 (3 (2 x 2 + .1/4) + 2 x 5/4).
     """
     form = QuadraticForm(np.array([[3.0]]), np.array([5.0]), -7.0, relative_error=0.01)
-    moments = Moments(np.array([0.25]), np.array([[1.0]]), np.array([[[16.0]]]))
-    errors = MomentErrors(np.array([0.5]), np.array([0.2]), np.array([0.3]))
-    found = StateForms.of([form]).error(moments, errors, 0.1)
-    assert found == pytest.approx(2.9 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
+    sizes = [np.array([[value]]) for value in (16.0, 0.3, 0.2)]
+    weight, wrong = np.array([[0.25]]), np.array([[0.5]])
+
+    def found(second: float, first: float) -> float:
+        totals = np.array([second]), np.array([first])
+        by_state = QuadraticForm.by_state([form])
+        return by_state.error(*sizes, 0.1, weights=weight, weight_error=wrong, totals=totals)[0]
+
+    assert found(np.inf, np.inf) == pytest.approx(2.9 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
+    # The sums over states have another bound, 3 x .1 + 2 x 5 x .1, which counts where it is less.
+    assert found(0.1, 0.1) == pytest.approx(1.3 + 3.5 + 0.6975 + 1.4575, rel=1e-13)
