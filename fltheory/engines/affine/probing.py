@@ -18,7 +18,6 @@ from fltheory.engines.affine.probe import (
     CHECK_TOLERANCE,
     DependentRoundsError,
     Probe,
-    SetMaps,
     StateFunction,
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
@@ -178,30 +177,16 @@ def _check_clients_one_by_one(participation: Participation) -> None:
         )
 
 
-def maps_of_sets(
-    function: StateFunction,
-    problem: QuadraticProblem,
-    masks: Masks,
-    origin: FloatArray,
-    image_origin: FloatArray,
-) -> SetMaps:
-    """Find the affine map that ``function`` is on each of some participant sets (s, N).
-
-    Arguments and errors are those of `random_affine_map`.
-    """
-    probe = Probe(function, problem, origin, image_origin)
-    maps = probe.maps(masks)
-    return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
-
-
 def _by_enumeration(probe: Probe, outcomes: Outcomes) -> RandomAffineMap:
-    probabilities, masks, roots = outcomes.probabilities, outcomes.masks, outcomes.roots
-    maps = probe.maps(masks)
+    probabilities, roots = outcomes.probabilities, outcomes.roots
+    maps = probe.bounded_maps(outcomes.masks)
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,
         slopes=roots[:, None, None] * maps.slopes,
         offsets=roots[:, None] * maps.offsets,
         noise=np.einsum("s,skl->kl", probabilities, maps.noises),
-        **probe.rounding(maps, participants=1.0),
+        slope_error=maps.slope_error,
+        offset_error=maps.offset_error,
+        noise_error=maps.noise_error,
     )

@@ -232,14 +232,9 @@ def run_on_symbols(
     while True:
         clients = clients_with_room(room)
         space = clients.space
-        states = np.full((1, origin.size, 1 + origin.size), space.zero)
-        states[0, :, 0] = origin
-        states[0, :, 1:][np.diag_indices(origin.size)] = space.arithmetic.entry(1)
         try:
             with nothing_refused(), np.errstate(all="ignore"):
-                return space.forms(
-                    function(AffineArray(space, states), clients, space.mask)
-                ), clients
+                return space.forms(function(space.variables(origin), clients, space.mask)), clients
         except NotAffineError:
             raise
         except NoRoomError:

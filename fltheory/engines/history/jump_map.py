@@ -15,8 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from fltheory.algorithms.contract import Algorithm
-from fltheory.engines.affine.probe import UNIT_ROUNDOFF
-from fltheory.engines.affine.probing import maps_of_sets
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF, Probe
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.error_growth import ErrorGrowth, gains
 from fltheory.engines.moments.moment_map import MomentRounding
@@ -207,13 +206,7 @@ def jump_map(
     chances = [(name, chance) for name, chance in algorithm.branches if chance > 0]
     origin = layout.origin
     laws = [
-        maps_of_sets(
-            layout.function(algorithm, name),
-            problem,
-            sets.masks,
-            origin,
-            origin,
-        )
+        Probe(layout.function(algorithm, name), problem, origin, origin).bounded_maps(sets.masks)
         for name, _ in chances
     ]
     slopes = np.stack([law.slopes for law in laws])[:, sets.of_state]
