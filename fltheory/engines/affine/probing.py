@@ -22,7 +22,7 @@ from fltheory.engines.affine.probe import (
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.moments.many_sets.client_sums import law_of_sums
+from fltheory.engines.moments.client_sums import law_of_sums
 from fltheory.participation.base import Masks, Participation, SizedInclusions
 from fltheory.participation.inclusions.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem
