@@ -20,7 +20,7 @@ from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.error_growth import ErrorGrowth, gains
 from fltheory.engines.moments.moment_map import MomentRounding
 from fltheory.participation.base import Masks
-from fltheory.participation.with_memory.chains import States
+from fltheory.participation.process import States
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
