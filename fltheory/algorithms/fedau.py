@@ -79,14 +79,18 @@ class FedAU(Algorithm):
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model, and for each client omega, ended intervals and the open one's age."""
+        """Return the model and each client's omega, its ended intervals, their rounds, and since.
+
+        Rounds are added up, and no mean is made of the last one: histories of the same counts then
+        have the same omega to the last bit, and the same future.
+        """
         xp = array_namespace(x0)
         none = xp.zeros((x0.shape[0], n_clients), dtype=x0.dtype, device=x0.device)
-        return {"x": x0, "omega": none + 1, "intervals": none, "lasted": none}
+        return {"x": x0, "omega": none + 1, "intervals": none, "ended": none, "lasted": none}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
-        x, omega, intervals = state["x"], state["omega"], state["intervals"]
+        x, omega = state["x"], state["omega"]
         xp = array_namespace(x)
         weights = omega * xp.astype(who, x.dtype) / clients.n_clients
         update = clients.summed_local_sgd(
@@ -94,10 +98,11 @@ class FedAU(Algorithm):
         )
         lasted = state["lasted"] + 1
         ends = who | (lasted == self.cutoff)
-        mean = (intervals * omega + lasted) / (intervals + 1)
+        intervals, ended = state["intervals"] + 1, state["ended"] + lasted
         return {
             "x": x + self.server_lr * update,
-            "omega": xp.where(ends, mean, omega),
-            "intervals": intervals + xp.astype(ends, x.dtype),
+            "omega": xp.where(ends, ended / intervals, omega),
+            "intervals": xp.where(ends, intervals, state["intervals"]),
+            "ended": xp.where(ends, ended, state["ended"]),
             "lasted": xp.where(ends, xp.zeros_like(lasted), lasted),
         }
