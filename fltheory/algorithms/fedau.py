@@ -90,19 +90,27 @@ class FedAU(Algorithm):
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
-        x, omega = state["x"], state["omega"]
+        x = state["x"]
         xp = array_namespace(x)
-        weights = omega * xp.astype(who, x.dtype) / clients.n_clients
+        weights = state["omega"] * xp.astype(who, x.dtype) / clients.n_clients
         update = clients.summed_local_sgd(
             x, who, weights, steps=self.local_steps, lr=self.client_lr
         )
-        lasted = state["lasted"] + 1
+        return {"x": x + self.server_lr * update, **self.counted(state, who)}
+
+    def counted(self, counts: State, who: Array) -> State:
+        """Return omega and what it is made of after one more round, with ``who`` present."""
+        xp = array_namespace(counts["omega"])
+        lasted = counts["lasted"] + 1
         ends = who | (lasted == self.cutoff)
-        intervals, ended = state["intervals"] + 1, state["ended"] + lasted
+        intervals, ended = counts["intervals"] + 1, counts["ended"] + lasted
         return {
-            "x": x + self.server_lr * update,
-            "omega": xp.where(ends, ended / intervals, omega),
-            "intervals": xp.where(ends, intervals, state["intervals"]),
-            "ended": xp.where(ends, ended, state["ended"]),
+            "omega": xp.where(ends, ended / intervals, counts["omega"]),
+            "intervals": xp.where(ends, intervals, counts["intervals"]),
+            "ended": xp.where(ends, ended, counts["ended"]),
             "lasted": xp.where(ends, xp.zeros_like(lasted), lasted),
         }
+
+    def weights_if_present(self, counts: State, n_clients: int) -> Array:
+        """Return the weight of an update in the round after these counts."""
+        return self.server_lr * counts["omega"] / n_clients

@@ -16,7 +16,7 @@ from fltheory.validation import FloatArray
 
 
 class IndependentClients(ReadOnlyArrays):
-    """What is alike of processes in whose every round clients are there independently.
+    """What is alike of processes whose clients come and go independently of one another.
 
     Attributes
     ----------
@@ -34,6 +34,21 @@ class IndependentClients(ReadOnlyArrays):
     @property
     def marginals(self) -> FloatArray:
         """(N,) probability that a client takes part."""
+        return self.availability
+
+    @property
+    def begins(self) -> FloatArray:
+        """(N,) probability that a client is there in the first round."""
+        return self.availability
+
+    @property
+    def stays(self) -> FloatArray:
+        """(N,) probability that a client that is there is so in the next round."""
+        return self.availability
+
+    @property
+    def comes(self) -> FloatArray:
+        """(N,) probability that a client that is not there is so in the next round."""
         return self.availability
 
     @cached_property

@@ -92,6 +92,11 @@ class MarkovOnOff(IndependentClients):
         return f"MarkovOnOff({self.n_clients} clients)"
 
     @property
+    def begins(self) -> FloatArray:
+        """(N,) probability that a client is there in the first round."""
+        return self.availability if self.start is None else np.asarray(self.start, np.float64)
+
+    @property
     def stays(self) -> FloatArray:
         """(N,) probability that a client that is there is so in the next round."""
         return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
