@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
 
@@ -30,6 +31,7 @@ SETTINGS = {
     "a server's factor": Setting(FedAU(0.9, 1, server_lr=1.8), PAIR, COIN, 5, [1.0]),
     "chains": Setting(FedAU(1.5, 2), PAIR, CHAIN, 5, [3.0]),
     "chains with a start": Setting(FedAU(1.5, 2), PAIR, LATER, 5, [3.0]),
+    "long steps": Setting(FedAU(2.1, 2, server_lr=1.5), PAIR, CHAIN, 5, [0.1]),
     "two numbers": Setting(FedAU(1.4, 3), WIDE, RARE, 5, [3.0, -2.0]),
 }
 
@@ -129,6 +131,37 @@ def test_the_chance_of_a_large_weight_is_what_counts() -> None:
     expected = [0, 0, 0, 0, growth**2 / 16]
     assert found.added(0.0, 1.0).tolist() == pytest.approx(expected, rel=1e-6, abs=1e-8)
     assert found.added(0.0, 2.0)[-1] == pytest.approx(4 * expected[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 2.0])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_what_is_added_is_the_bound_of_each_path_and_its_chance(name: str, sigma: float) -> None:
+    """``(slope (||x_0 - x*|| + sum w (push + 2 noise)) + level)^2 prod f^2``, summed over paths."""
+    setting = SETTINGS[name]
+    problem, lr, steps = (
+        setting.problem, setting.algorithm.client_lr, setting.algorithm.local_steps,
+    )  # fmt: skip
+    found = rare_weights(replace(setting, problem=replace(problem, sigma=sigma)))
+    assert found is not None
+    kept = np.array(
+        [np.linalg.matrix_power(np.eye(len(a)) - lr * a, steps) for a in problem.hessians]
+    )
+    pulls = np.eye(problem.dim) - kept
+    least, largest = (ends(np.linalg.eigvalsh(pulls), 1) for ends in (np.min, np.max))
+    away = problem.optima - problem.x_star
+    push = np.linalg.norm(np.einsum("iab,ib->ia", pulls, away), axis=1)
+    left = np.abs(1 - lr * np.linalg.eigvalsh(problem.hessians)).max()
+    noise = sigma * lr * sum(left**k for k in range(steps))
+    limit = most_moderate(setting, lr)
+    expected = np.zeros(setting.rounds + 1)
+    for chance, far, weights in every_run(name):
+        over = np.maximum(largest * (weights - limit), 0.0)
+        growth = (1 + weights * np.maximum(-least, 0.0) + over).prod(axis=1).cumprod()
+        moved = (weights * (push + 2 * noise)).sum(axis=1).cumsum()
+        distance = np.linalg.norm(far[0]) + moved
+        rare = np.maximum.accumulate((weights > limit).any(axis=1))
+        expected[1:] += chance * rare * (growth * (0.7 * distance + 2.0)) ** 2
+    assert found.added(0.7, 2.0) == pytest.approx(expected, rel=1e-6, abs=1e-5)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
