@@ -105,7 +105,6 @@ def mean_within(
         above, below = np.maximum(mean - floor, 0.0), np.maximum(ceiling - mean, 0.0)
     lower = floor + least_mean(above, standard_error, count, half)
     upper = ceiling - least_mean(below, standard_error, count, half)
-    # A mean outside its range refutes the range; nothing is known then.
-    wrong = (mean < floor) | (mean > ceiling)
-    lower = np.where(np.isfinite(floor) & ~wrong, lower, -np.inf)
-    return lower, np.where(np.isfinite(ceiling) & ~wrong, upper, np.inf)
+    # A mean outside its range refutes that end of it: nothing is known there then.
+    lower = np.where(np.isfinite(floor) & (mean >= floor), lower, -np.inf)
+    return lower, np.where(np.isfinite(ceiling) & (mean <= ceiling), upper, np.inf)

@@ -10,7 +10,7 @@ fixed before anything is drawn; the one taken leaves the least open.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,24 +77,20 @@ def ranges(
     for item in observe:
         envelope = item.envelope(setting.problem) if isinstance(item, HasEnvelope) else None
         shapes[item.name] = [] if envelope is None else [envelope]
-    far, rare = reach(setting), rare_weights(setting)
-    found = {}
-    for name, envelopes in shapes.items():
-        made = [
-            _under(far, shape, setting.problem.dim, left_open, given_path) for shape in envelopes
-        ]
-        made += (
-            []
-            if rare is None
-            else [
-                _under(rare.typical, shape, setting.problem.dim, left_open, given_path).with_beyond(
-                    rare.added(shape.slope, shape.level + shape.noise + shape.spread)
-                )
-                for shape in envelopes
-            ]
-        )
-        found[name] = _least_open(made, left_open) if made else Range.unknown(setting.rounds)
-    return found
+    far, rare, dim = reach(setting), rare_weights(setting), setting.problem.dim
+
+    def under(shape: Envelope) -> Iterator[Range]:
+        yield _under(far, shape, dim, left_open, given_path)
+        if rare is not None:
+            others = rare.added(shape.slope, shape.level + shape.noise + shape.spread)
+            yield _under(rare.typical, shape, dim, left_open, given_path).with_beyond(others)
+
+    return {
+        name: _least_open([made for shape in envelopes for made in under(shape)], left_open)
+        if envelopes
+        else Range.unknown(setting.rounds)
+        for name, envelopes in shapes.items()
+    }
 
 
 def _standard(setting: Setting) -> dict[str, list[Envelope]]:
@@ -114,12 +110,15 @@ def _standard(setting: Setting) -> dict[str, list[Envelope]]:
 def _least_open(made: Sequence[Range], left_open: float) -> Range:
     """Return what leaves least open in every round: this share of the ceiling, and all beyond."""
     ceilings, beyond = (
-        np.array([getattr(one, name) for one in made]) for name in ("ceiling", "beyond")
+        np.nan_to_num([getattr(one, name) for one in made], nan=np.inf, posinf=np.inf)
+        for name in ("ceiling", "beyond")
     )
     which = (left_open * ceilings + beyond).argmin(axis=0), np.arange(ceilings.shape[1])
     return Range(made[0].floor, ceilings[which], beyond[which])
 
 
+# Beyond the range of floats nothing is known: `_least_open` makes that infinite.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _under(far: Reach, shape: Envelope, dim: int, left_open: float, given_path: bool) -> Range:
     """Bound V where ``||x - x*||`` is at most a number plus noise.
 
@@ -139,6 +138,5 @@ def _under(far: Reach, shape: Envelope, dim: int, left_open: float, given_path: 
     exceeded = left_open * _OF_THE_CEILING
     reserve = math.sqrt(2 * math.log(1 / exceeded)) * spread
     top = mean + reserve
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tail = exceeded * (top**2 + 2 * spread**2 + 2 * mean * spread**2 / reserve)
+    tail = exceeded * (top**2 + 2 * spread**2 + 2 * mean * spread**2 / reserve)
     return Range(zero, top**2, np.where(spread > 0, tail, 0.0))

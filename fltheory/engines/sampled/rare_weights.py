@@ -75,6 +75,7 @@ class RareWeights:
 
 
 @cached_by_content(32)
+@np.errstate(over="ignore", invalid="ignore")
 def rare_weights(setting: Setting) -> RareWeights | None:
     """Return what runs with large weights add; None where how rare they are is not known.
 
@@ -164,19 +165,18 @@ class _Clients:
         excess = pulls.largest * weights - 2 * shares
         growth = 1 + weights * np.maximum(-pulls.least, 0.0) + np.maximum(excess, 0.0)
         step = weights * (pulls.push + 2 * sigma * pulls.noise)
-        with np.errstate(over="ignore", invalid="ignore"):
-            chance, once, twice = np.moveaxis(self._going(self.coming), 2, 0)
-            here = (
-                np.stack(
-                    [
-                        chance,
-                        once + step[:, None] * chance,
-                        twice + 2 * step[:, None] * once + step[:, None] ** 2 * chance,
-                    ],
-                    axis=2,
-                )
-                * growth[:, None, None] ** 2
+        chance, once, twice = np.moveaxis(self._going(self.coming), 2, 0)
+        here = (
+            np.stack(
+                [
+                    chance,
+                    once + step[:, None] * chance,
+                    twice + 2 * step[:, None] * once + step[:, None] ** 2 * chance,
+                ],
+                axis=2,
             )
+            * growth[:, None, None] ** 2
+        )
         # What is within the shares is so for certain: the limit itself is where runs are typical.
         here[:, 1] *= (excess <= 0)[:, None]
         away = self._going(1 - self.coming)

@@ -101,6 +101,8 @@ def _unknown(start: float, rounds: int) -> Reach:
     return _never_nearer([start] + [math.inf] * rounds, np.zeros(rounds + 1))
 
 
+# Bounds may leave the range of floats: they are infinite then.
+@np.errstate(over="ignore", invalid="ignore")
 def followed(
     algorithm: Algorithm | Schedule,
     problem: Problem,
@@ -135,8 +137,7 @@ def followed(
             after.append(now.after(bounds, known[key], problem, split))
         now = _worst(after)
         history.append(now.offset)
-    with np.errstate(invalid="ignore"):
-        columns = np.nan_to_num(np.array(history).T, nan=math.inf, posinf=math.inf)
+    columns = np.nan_to_num(np.array(history).T, nan=math.inf, posinf=math.inf)
     far, noise, spread = np.maximum.accumulate(columns, axis=1) * (1 + _ROUNDING)
     return Reach(far, noise, spread)
 

@@ -86,8 +86,10 @@ def most_moderate(setting: Setting, lr: float) -> np.ndarray:
     """2 beta_i / lambda_i, lambda_i being the largest of 1 - (1 - lr a)^K over curvatures a."""
     curvatures = np.linalg.eigvalsh(setting.problem.hessians)
     moves = (1 - (1 - lr * curvatures) ** setting.algorithm.local_steps).max(axis=1)
-    usual = moves / np.maximum(setting.participation.availability, 1 / setting.rounds)
-    return 2 * usual / usual.sum() / moves
+    usual = np.maximum(moves, 0) / np.maximum(
+        setting.participation.availability, 1 / setting.rounds
+    )
+    return np.where(moves > 0, 2 * usual / usual.sum() / np.abs(moves), np.inf)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -155,7 +157,7 @@ def test_what_is_added_is_the_bound_of_each_path_and_its_chance(name: str, sigma
     limit = most_moderate(setting, lr)
     expected = np.zeros(setting.rounds + 1)
     for chance, far, weights in every_run(name):
-        over = np.maximum(largest * (weights - limit), 0.0)
+        over = np.where(weights > limit, largest * (weights - limit), 0.0)
         growth = (1 + weights * np.maximum(-least, 0.0) + over).prod(axis=1).cumprod()
         moved = (weights * (push + 2 * noise)).sum(axis=1).cumsum()
         distance = np.linalg.norm(far[0]) + moved
