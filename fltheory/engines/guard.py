@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -85,6 +86,9 @@ _BATCH = 512
 _SEED = 0x6775617264
 _FACTORS = np.array([0.0, 1.0, -1.0, 2.0])
 _NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
+
+
+_GENERATORS = RLock()
 
 
 class RoundRefusedError(ValueError):
@@ -295,8 +299,12 @@ def _as_before(algorithm: Algorithm | Schedule) -> Iterator[None]:
 
 @contextmanager
 def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Iterator[None]:
-    """Have an algorithm's own generators begin at a seed, and put them back afterwards."""
-    with _as_before(algorithm):
+    """Have an algorithm's own generators begin at a seed, and put them back afterwards.
+
+    One thread at a time: some generators are everybody's, and one that another thread moves would
+    look as if the round had moved it.
+    """
+    with _GENERATORS, _as_before(algorithm):
         generators = _generators(algorithm).values()
         for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
             seed_again(generator, child)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from fltheory.engines.guard import (
     _RealRounds,
     _Seen,
     guard_affine,
+    guarded,
 )
 from fltheory.engines.sampled.reach import reach
 from fltheory.evidence.truths import Sampling, truth
@@ -176,3 +178,36 @@ def test_maps_are_guarded_once_for_what_is_the_same(monkeypatch: pytest.MonkeyPa
         problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
         exact(Setting(FedAvg(lr, 1), problem, UniformSubset(2, 1), 3, [1.0]))
     assert len(runs) == 2
+
+
+class DrawsGlobally(FedAvg):
+    """A step that NumPy's global generator decides."""
+
+    def round(self, state, clients, who, branch):
+        after = super().round(state, clients, who, branch)
+        return {"x": after["x"] + np.random.standard_normal(after["x"].shape)}  # noqa: NPY002
+
+
+def test_threads_do_not_take_each_others_draws_for_their_rounds() -> None:
+    """Pure and drawing rounds are looked at and sampled in turn by four threads at once."""
+    found: list[tuple[bool, str]] = []
+    runs: list[float] = []
+
+    def look(thread: int) -> None:
+        for count in range(12):
+            draws = (thread + count) % 2 == 0
+            algorithm = DrawsGlobally(0.5, 1) if draws else FedAvg(0.5, 1)
+            start = 1.0 + thread + 4 * count
+            setting = Setting(algorithm, PROBLEM, UniformSubset(2, 1), 3, [start])
+            found.append((draws, guarded(setting).draws_from))
+            if draws:
+                same = Setting(algorithm, PROBLEM, UniformSubset(2, 1), 3, [1.0])
+                runs.append(float(monte_carlo(same, 20, 7).squared_distance[-1]))
+
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(look, range(4)))
+    assert {drawn for draws, drawn in found if draws} == {"NumPy's global generator"}
+    assert {drawn for draws, drawn in found if not draws} == {""}
+    assert len(set(runs)) == 1
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
