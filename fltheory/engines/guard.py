@@ -429,7 +429,9 @@ class _RealRounds:
         rng = np.random.default_rng(1)
         many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
-        few = np.unique(drawn, axis=0)[:_ALONE]
+        # As `np.unique` of rows would, which takes as long as all rounds together.
+        sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
+        few = np.frombuffer(b"".join(sets), dtype=bool).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
