@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
-from fltheory.algorithms import FedAvg, Harmonic, Scheduled
+from fltheory.algorithms import FedAvg, Harmonic, Safari, Scheduled
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine import probe
 from fltheory.engines.affine.symbolic.forms import NotAffineError
@@ -42,7 +42,7 @@ def test_replicas_share_draws_up_to_a_factor() -> None:
 
 
 class TwoFaced(FedAvg):
-    """FedAvg on forms; on numbers it does something else, in one of three ways."""
+    """FedAvg on forms; on numbers it does something else, in one of four ways."""
 
     what: str = ""
 
@@ -52,18 +52,21 @@ class TwoFaced(FedAvg):
             return after
         if self.what == "far":
             return {"x": np.clip(after["x"], -100.0, 100.0)}
+        if self.what == "stops":
+            return {"x": np.where(np.abs(state["x"]) < 1e-4, state["x"], after["x"])}
         if self.what == "shifted":
             return {"x": after["x"] + 1e-3}
         again = super().round(state, clients, who, branch)
         return {"x": after["x"] + 0.1 * np.abs(after["x"] - again["x"])}
 
 
-@pytest.mark.parametrize("what", ["far", "shifted", "noisy"])
+@pytest.mark.parametrize("what", ["far", "stops", "shifted", "noisy"])
 @pytest.mark.parametrize("chain", [False, True])
 def test_what_forms_do_not_show_is_found(what: str, chain: bool) -> None:
-    """A clip beyond 100, a shift, and a round that is not affine in its noise.
+    """A clip beyond 100, a stop close to x*, a shift, and a round that is not affine in its noise.
 
-    Fails if far states, plain values, or noise and its opposite are not compared.
+    Fails if states far away, those close to x*, plain values, or noise and its opposite are not
+    compared.
     """
     algorithm = TwoFaced(0.5, 1)
     object.__setattr__(algorithm, "what", what)
@@ -178,6 +181,23 @@ def test_maps_are_guarded_once_for_what_is_the_same(monkeypatch: pytest.MonkeyPa
         problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
         exact(Setting(FedAvg(lr, 1), problem, UniformSubset(2, 1), 3, [1.0]))
     assert len(runs) == 2
+
+
+@dataclass(frozen=True)
+class OneOddRound:
+    """Round 80 of 100, which is not among those that are run, has a branch too few."""
+
+    def at(self, t):
+        algorithm = Safari(0.5, 0.1, 0.1, 1)
+        if t == 80:
+            object.__setattr__(algorithm, "q", 1.5)
+        return algorithm
+
+
+def test_branches_of_every_round_are_checked() -> None:
+    setting = Setting(OneOddRound(), PROBLEM, UniformSubset(2, 1), 100, [1.0])
+    with pytest.raises(ValueError, match=r"sum to 1, got .* in round 80"):
+        guarded(setting)
 
 
 class DrawsGlobally(FedAvg):
