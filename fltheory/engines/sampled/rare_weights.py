@@ -33,7 +33,7 @@ from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.guard import guarded
 from fltheory.engines.sampled.reach import Reach, followed, speaks_of_its_round
 from fltheory.engines.setting import Setting
-from fltheory.participation.inclusions.independent_clients import IndependentClients
+from fltheory.participation.process import ClientChains, process_of
 from fltheory.problems.gradient_split import HasGradientSplit
 from fltheory.validation import FloatArray
 
@@ -90,10 +90,11 @@ def rare_weights(setting: Setting) -> RareWeights | None:
     >>> float(found.typical.distance[-1].round(6)), bool(found.added(1.0, 0.0)[-1] < 1e-3)
     (3.0, True)
     """
-    algorithm, problem, who = setting.algorithm, setting.problem, setting.participation
+    algorithm, problem = setting.algorithm, setting.problem
+    chains = process_of(setting.participation).client_chains
     if isinstance(algorithm, AveragedIterate):
         algorithm = algorithm.algorithm
-    if not isinstance(problem, HasGradientSplit) or not isinstance(who, IndependentClients):
+    if not isinstance(problem, HasGradientSplit) or chains is None:
         return None
     if not np.isfinite(problem.gradient_split.rest) or guarded(setting).draws_from:
         return None
@@ -105,8 +106,8 @@ def rare_weights(setting: Setting) -> RareWeights | None:
         (bounds,) = of_round.update_bounds(problem.n_clients, r).values()
         pulls = Pulls.of(problem.gradient_split, bounds.steps, bounds.lr)
         if now is None:
-            shares = _shares(pulls, who, setting.rounds)
-            now = _Clients.before_the_first(of_round, who)
+            shares = _shares(pulls, setting.participation.marginals, setting.rounds)
+            now = _Clients.before_the_first(of_round, chains)
             squares.append(now.squares)
         if len(now.held) * problem.n_clients > _MOST // setting.rounds:
             return None
@@ -117,9 +118,9 @@ def rare_weights(setting: Setting) -> RareWeights | None:
     return RareWeights(far, start, np.array(squares))
 
 
-def _shares(pulls: Pulls, who: IndependentClients, rounds: int) -> FloatArray:
+def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:
     """Return betas: any are right; these are in proportion to what a client usually moves."""
-    usual = np.maximum(pulls.largest, 0.0) / np.maximum(who.availability, 1 / rounds)
+    usual = np.maximum(pulls.largest, 0.0) / np.maximum(marginals, 1 / rounds)
     total = float(usual.sum())
     return usual / total if total > 0 else np.full(usual.shape, 1 / usual.size)
 
@@ -139,17 +140,17 @@ class _Clients:
         Chances of being there next, of those who were not there and of those who were.
     """
 
-    who: IndependentClients
+    chains: ClientChains
     counts: State
     held: FloatArray
     coming: FloatArray
 
     @classmethod
-    def before_the_first(cls, algorithm: Algorithm, who: IndependentClients) -> _Clients:
+    def before_the_first(cls, algorithm: Algorithm, chains: ClientChains) -> _Clients:
         counts = {n: a for n, a in algorithm.init(np.zeros((1, 1)), 1).items() if n != "x"}
-        held = np.zeros((1, 2, 2, 3, who.n_clients))
+        held = np.zeros((1, 2, 2, 3, chains.first.size))
         held[:, 0, :, 0] = 1.0
-        return cls(who, counts, held, np.stack([who.begins, who.begins]))
+        return cls(chains, counts, held, np.stack([chains.first, chains.first]))
 
     @property
     def squares(self) -> FloatArray:
@@ -160,7 +161,7 @@ class _Clients:
         self, algorithm: CountedWeights, pulls: Pulls, shares: FloatArray, sigma: float
     ) -> _Clients:
         """Return the clients after one more round."""
-        n = self.who.n_clients
+        n = self.chains.first.size
         weights = np.broadcast_to(algorithm.weights_if_present(self.counts, n), (len(self.held), n))
         excess = pulls.largest * weights - 2 * shares
         growth = 1 + weights * np.maximum(-pulls.least, 0.0) + np.maximum(excess, 0.0)
@@ -194,7 +195,8 @@ class _Clients:
         held = np.add.reduceat(split.reshape(-1, *self.held.shape[1:])[order], first)
         kept = rows[first]
         counts = {name: kept[:, [column]] for column, name in enumerate(names)}
-        return _Clients(self.who, counts, held, np.stack([self.who.comes, self.who.stays]))
+        going = np.stack([self.chains.comes, self.chains.stays])
+        return _Clients(self.chains, counts, held, going)
 
     def _going(self, chances: FloatArray) -> FloatArray:
         """Return what goes on by chances (2, N), wherever it was in the last round."""
