@@ -27,8 +27,6 @@ _REPLICAS_PER_PATH = 4
 # second, measured on runs without memory and with one.
 _COMPARED_ROUNDS = 2
 _COMPARED_NUMBERS = 200_000
-# Of the error probability; the rest is for noise that takes a run beyond its ceiling.
-_FOR_INTERVALS = 0.5
 
 
 class DisagreementError(ArithmeticError):
@@ -92,6 +90,12 @@ class Truth:
     sampling: Sampling | None
     ranges: Mapping[str, Range] | None = None
 
+    @property
+    def left_open(self) -> float:
+        """The share of its range that an interval is wide where all draws agree."""
+        nothing = np.zeros(1)
+        return float(self._around(nothing, nothing, nothing, nothing + 1)[1][0])
+
     def interval(self, field: str) -> tuple[FloatArray, FloatArray]:
         """Return both ends of one field's intervals at every round."""
         values = self.trajectory[field]
@@ -123,17 +127,24 @@ class Truth:
         return (self.trajectory.rounds + 1) * (len(FIELDS) + len(self.trajectory.observed))
 
     def _within(self, limits: Range, field: str) -> tuple[FloatArray, FloatArray]:
-        assert self.sampling is not None
         assert self.trajectory.standard_error is not None
-        lower, upper = mean_within(
-            self.trajectory[field],
-            self.trajectory.standard_error[field],
-            self.sampling.replicas,
-            floor=limits.floor,
-            ceiling=limits.ceiling,
-            error_probability=_FOR_INTERVALS * self.sampling.error_probability / self._n_intervals,
-        )
+        errors = self.trajectory.standard_error[field]
+        lower, upper = self._around(self.trajectory[field], errors, limits.floor, limits.ceiling)
         return lower, upper + limits.beyond
+
+    def _around(
+        self, mean: FloatArray, errors: FloatArray, floor: FloatArray, ceiling: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        assert self.sampling is not None
+        each = self.sampling.error_probability / self._n_intervals
+        return mean_within(
+            mean,
+            errors,
+            self.sampling.replicas,
+            floor=floor,
+            ceiling=ceiling,
+            error_probability=each,
+        )
 
     def evidence(
         self, error: float, scope: str = "", ends: tuple[float, float] | None = None
@@ -230,10 +241,9 @@ def _sampled(
     given_path: bool,
 ) -> Truth:
     """Attach what is known of the range of each quantity, whatever a run is like."""
-    events = sampling.replicas * (setting.rounds + 1) * (1 + len(observe))
-    exceeded = (1 - _FOR_INTERVALS) * sampling.error_probability / events
-    limits = ranges(in_float64(setting), observe, exceeded=exceeded, given_path=given_path)
-    return Truth(run, Grade.STATISTICAL, sampling, limits)
+    found = Truth(run, Grade.STATISTICAL, sampling)
+    limits = ranges(in_float64(setting), observe, left_open=found.left_open, given_path=given_path)
+    return replace(found, ranges=limits)
 
 
 @cached_by_content(32)
