@@ -23,16 +23,8 @@ from fltheory.validation import FloatArray
 
 # About what a path costs, in runs: benchmarks/rao_blackwell.py.
 _REPLICAS_PER_PATH = 4
-# Rounds that are computed by two routes, and in how many numbers at most: a few hundredths of a
-# second, measured on runs without memory and with one.
-_COMPARED_ROUNDS = 2
-_COMPARED_NUMBERS = 200_000
 # Of the error probability; the rest is for noise that takes a run beyond its ceiling.
 _FOR_INTERVALS = 0.5
-
-
-class DisagreementError(ArithmeticError):
-    """Two routes to the same truth differ; the message has both numbers."""
 
 
 @dataclass(frozen=True)
@@ -157,10 +149,6 @@ def truth(
     are the run itself, and runs are drawn. The last truths are kept, as readings of a theorem,
     and mutants, share them.
 
-    The first rounds of what `exact` computes are computed by `paths` as well, where the histories
-    are few enough: a recursion over moments and one over histories have only the rounds' maps in
-    common, and those are compared with real rounds.
-
     Parameters
     ----------
     setting : Setting
@@ -173,11 +161,6 @@ def truth(
     -------
     Truth
         A trajectory, and an interval around each of its numbers.
-
-    Raises
-    ------
-    DisagreementError
-        If the two routes differ by more than both may be off; the message has both numbers.
 
     Examples
     --------
@@ -242,7 +225,10 @@ def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory |
 
     Where both engines do, and the first has no bound on its rounding, the second is taken.
     """
-    trajectory = _by_moments(setting, observe)
+    try:
+        trajectory = exact(setting, observe=observe)
+    except NotAffineError:
+        trajectory = None
     if observe or (trajectory is not None and not _has_no_bound(trajectory)):
         return trajectory
     try:
@@ -251,44 +237,6 @@ def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory |
         return trajectory
     # Runs that are followed one by one are any functions: nothing bounds their rounding.
     return trajectory if followed.rounding_error is None else followed
-
-
-def _by_moments(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
-    try:
-        trajectory = exact(setting, observe=observe)
-    except NotAffineError:
-        return None
-    _compare_beginnings(setting, trajectory)
-    return trajectory
-
-
-def _compare_beginnings(setting: Setting, computed: Trajectory) -> None:
-    """Compute the first rounds history by history, too, where that takes no more than a moment.
-
-    Raises
-    ------
-    DisagreementError
-        If a number differs by more than both may be off.
-    """
-    n_clients, dim = setting.problem.n_clients, setting.problem.dim
-    if 2**n_clients * (n_clients * dim) ** 2 > _COMPARED_NUMBERS:
-        return
-    try:
-        followed = paths(replace(setting, rounds=min(_COMPARED_ROUNDS, setting.rounds)))
-    except NotAffineError:
-        return
-    if followed.rounding_error is None:
-        return
-    assert computed.rounding_error is not None
-    for field in FIELDS:
-        for index, (one, other) in enumerate(zip(computed[field], followed[field], strict=False)):
-            errors = computed.rounding_error[field][index], followed.rounding_error[field][index]
-            # Written so that infinities, beyond the range of floats, agree with each other.
-            if one != other and not abs(one - other) <= sum(errors):
-                raise DisagreementError(
-                    f"{field} after round {index} is {one!r} +- {errors[0]:.2g} by moments, and "
-                    f"{other!r} +- {errors[1]:.2g} by histories: one of the two routes is wrong"
-                )
 
 
 def _has_no_bound(trajectory: Trajectory) -> bool:

@@ -20,7 +20,7 @@ from fltheory.engines.enclosure.enclosed import (
     Work,
     enclosed_trajectory,
 )
-from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
+from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.participation import UniformSubset
@@ -108,10 +108,15 @@ def test_rotated_clients_are_enclosed_too() -> None:
     assert 0 < sides.bound_error < 1e-12 * sides.bound
 
 
-def test_truths_that_disagree_are_an_error_with_both_numbers() -> None:
-    sides = EnclosedSides(1.0, 1e-3, 2.0, 0.0, True, ())
-    with pytest.raises(ArithmeticError, match=r"1\.0 to within 0\.001.*1\.1 to within 1e-06"):
-        check_agreement("t", sides, 1.1, 1e-6)
+def test_what_is_enclosed_is_not_worked_out_in_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_floats(*_: object) -> None:
+        raise AssertionError("the truth is known, and better")
+
+    monkeypatch.setattr("fltheory.claims.along_run.truth", in_floats)
+    assert check(THEOREM, _setting()).evidence.grade is Grade.EXACT
+    order = theorems.get("fedau/1")
+    setting = order.regimes["equal weights"].setting
+    assert order.verdict(setting, Sampling()).evidence.grade is Grade.EXACT
 
 
 def test_work_is_limited() -> None:
@@ -164,7 +169,7 @@ def test_a_constant_that_was_rounded_costs_no_run(monkeypatch: pytest.MonkeyPatc
     def run(*_: object) -> None:
         raise AssertionError("no run can be enclosed beside a rounded bound")
 
-    monkeypatch.setattr("fltheory.evidence.enclosed_check.affordable_trajectory", run)
+    monkeypatch.setattr("fltheory.evidence.enclosed_check.enclosed_run", run)
 
     def rounded(setting: Setting) -> dict[sp.Symbol, Any]:
         return {**safari_constants(setting), eta_s: float(setting.algorithm.assist_lr) * 0.5}
