@@ -43,9 +43,14 @@ from fltheory.evidence.evaluation import (
     evaluate,
     theorem_values,
 )
-from fltheory.evidence.exact_beginnings import exact_beginning
-from fltheory.evidence.shorter_runs import beginning, shorter
-from fltheory.evidence.truths import Sampling, Truth, truth
+from fltheory.evidence.truths import (
+    Sampling,
+    Truth,
+    beginning,
+    exact_beginning,
+    shorter,
+    truth,
+)
 from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of

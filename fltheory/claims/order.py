@@ -366,11 +366,7 @@ def _enclosed(
         raise NotEnclosedError(
             f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
         )
-    # The shortest run first, as what cannot be enclosed at all is soonest told there, and then from
-    # the longest on: where that costs too much, none between them was enclosed in vain.
-    ends_first = sorted(range(len(settings)), key=lambda place: -place if place else -math.inf)
-    found = {place: theorem.enclosed(settings[place], _WORK_A_VALUE) for place in ends_first}
-    sides = [found[place] for place in range(len(settings))]
+    sides = [theorem.enclosed(one, _WORK_A_VALUE) for one in settings]
     orders = [enclosed_on(theorem, one, axis.order) for one in settings]
     slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:

@@ -29,11 +29,13 @@ from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import OVERFLOW, Trajectory
 from fltheory.evidence.enclosed_values import (
     Evaluation,
+    Intervals,
     UndefinedError,
     Value,
     ball,
     exact_value,
     half_width,
+    intervals_of,
     margin,
     middle,
     relation_holds,
@@ -44,7 +46,6 @@ from fltheory.evidence.evaluation import (
     constants_of,
     theorem_values,
 )
-from fltheory.evidence.float_intervals import Intervals, intervals_of
 from fltheory.evidence.verdict import HypothesisCheck
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import (

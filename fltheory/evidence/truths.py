@@ -16,7 +16,7 @@ from fltheory.engines.guard import guarded
 from fltheory.engines.observables import Observable
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges
-from fltheory.engines.trajectory import FIELDS, Trajectory
+from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory
 from fltheory.evidence.intervals import mean_within
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.validation import FloatArray
@@ -254,3 +254,45 @@ def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:
         return over_drawn_paths(setting, drawn)
     except NotAffineError:
         return None
+
+
+def beginning(truth: Truth, rounds: int) -> Truth:
+    """Return the truth of a run's first rounds."""
+    limits = truth.ranges
+    if limits is not None:
+        limits = {name: each.cut(rounds) for name, each in limits.items()}
+    return replace(truth, trajectory=shorter(truth.trajectory, rounds), ranges=limits)
+
+
+def shorter(run: Trajectory, rounds: int) -> Trajectory:
+    """Return rounds 0 to ``rounds`` of a trajectory."""
+    return Trajectory.of(
+        _cut(run, rounds),
+        standard_error=None if run.standard_error is None else _cut(run.standard_error, rounds),
+        rounding_error=None if run.rounding_error is None else _cut(run.rounding_error, rounds),
+        replicas=run.replicas,
+        diverged_at=run.diverged_at,
+    )
+
+
+def _cut(arrays: RoundArrays, rounds: int) -> dict[str, FloatArray]:
+    return {name: arrays[name][: rounds + 1] for name in (*FIELDS, *arrays.observed)}
+
+
+def exact_beginning(setting: Setting) -> Trajectory | None:
+    """Return the longest beginning of a run whose histories can be followed, None if there is none.
+
+    It is a few rounds, or as many as there are where nothing is random.
+    """
+    found: Trajectory | None = None
+    step = 1
+    # Double the rounds for as long as that works, and then add one by one.
+    while step:
+        rounds = min((found.rounds if found else 0) + step, setting.rounds)
+        try:
+            found = paths(replace(setting, rounds=rounds))
+        except NotAffineError:
+            step //= 2
+        else:
+            step = 2 * step if rounds < setting.rounds else 0
+    return found

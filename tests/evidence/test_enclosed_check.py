@@ -147,6 +147,35 @@ def test_what_would_go_beyond_the_limit_is_refused_at_once(
     assert enclosed_trajectory(few, (), Work(limit)).rounds == 20
 
 
+def test_histories_that_become_too_many_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FedAU's counts of three clients: 8, 64, 343, ... histories, for 100 rounds."""
+    applied = []
+    after = ExactRun._after
+    monkeypatch.setattr(
+        ExactRun, "_after", lambda *given: applied.append(given[2]) or after(*given)
+    )
+    setting = theorems.get("fedau/2-option-2", "derived").regimes["noisy gradients"].setting
+    with pytest.raises(NotEnclosedError, match="costs more than 2e\\+06 units"):
+        enclosed_trajectory(setting, (), Work(2e6))
+    assert len(applied) == 3
+    assert enclosed_trajectory(replace(setting, rounds=3), (), Work(2e6)).rounds == 3
+
+
+def test_what_a_function_refuses_of_exact_numbers_is_asked_in_floats() -> None:
+    def constants(setting: Setting) -> dict[sp.Symbol, Any]:
+        if not isinstance(setting.algorithm.client_lr, float) or setting.rounds == 4:
+            raise ValueError(
+                f"client_lr must be one we speak of, got {setting.algorithm.client_lr}"
+            )
+        return safari_constants(setting)
+
+    picky = replace(THEOREM, constants=constants)
+    evidence = check(picky, _setting()).evidence
+    assert (evidence.grade, "we speak of" in evidence.why_not_exact) == (Grade.FLOAT64, True)
+    with pytest.raises(ValueError, match=r"we speak of, got 0\.1$"):
+        check(picky, _setting(rounds=4))
+
+
 @pytest.mark.parametrize(("bound", "below"), [(10**290, False), (10**300, False), (10**400, True)])
 def test_what_overflows_is_above_moderate_bounds(bound: int, below: bool | None) -> None:
     """A step of 100 multiplies squares by 99^2 a round: 99^200 is between 1e399 and 1e400."""
