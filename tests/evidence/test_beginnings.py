@@ -1,4 +1,4 @@
-"""The beginning of a run is the shorter run; it may have an exact truth where the whole has none."""
+"""The beginning of a run: the shorter run, and what may be exact where the whole is sampled."""
 
 from __future__ import annotations
 
