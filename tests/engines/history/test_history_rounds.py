@@ -39,7 +39,7 @@ def test_rounds_of_their_own_step_sizes_foretell_nothing(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         history_rounds.AffineRounds, "_real_round", lambda *of: run.append(1) or honest(*of)
     )
-    harmonic = Scheduled(FedAR(0.1, 1), client_lr=Harmonic(1.0, 10.0))
+    harmonic = Scheduled(FedAR(0.1, 1), Harmonic(1.0, offset=10.0))
     paths(Setting(harmonic, PROBLEM, Cyclic([2, 1], [0, 0]), 50, [3.0]))
     assert not run
     paths(Setting(FedAR(0.1, 1), PROBLEM, Cyclic([2, 1], [0, 0]), 50, [3.0]))
