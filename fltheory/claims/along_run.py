@@ -28,19 +28,30 @@ from fltheory.claims.shared.curve_samples import (
 from fltheory.claims.statement import Inequality, of_runs
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS
-from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_along
+from fltheory.evidence.enclosed_check import (
+    AFFORDABLE,
+    EnclosedSides,
+    enclosed_along,
+    enclosed_run,
+)
 from fltheory.evidence.evaluation import (
     check_hypothesis,
     constants_of,
     evaluate,
     theorem_values,
 )
-from fltheory.evidence.exact_beginnings import exact_beginning
-from fltheory.evidence.shorter_runs import beginning, shorter
-from fltheory.evidence.truths import Sampling, Truth, truth
-from fltheory.evidence.verdict import Verdict
+from fltheory.evidence.truths import (
+    Sampling,
+    Truth,
+    beginning,
+    exact_beginning,
+    shorter,
+    truth,
+)
+from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis
@@ -307,7 +318,10 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Bound
     are equally far apart on a logarithmic scale. Those for which the quantity is over no rounds
     at all, or of which the theorem does not speak, are left out.
     """
-    run = truth(setting, theorem.observe(setting), sampling)
+    try:
+        run = Truth(enclosed_run(theorem, setting), Grade.EXACT, None)
+    except NotEnclosedError:
+        run = truth(setting, theorem.observe(setting), sampling)
     comparisons: dict[int, Comparison] = {}
     for rounds in _rounds_between(1, setting.rounds):
         first = beginning(run, rounds)

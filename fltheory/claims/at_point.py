@@ -119,10 +119,7 @@ class PointClaim(Inequality):
         self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
         """Follow both sides over a parameter."""
-        judged = [
-            self.compared(one, drawing.sampling).or_enclosed(self.id, self.enclosed, one)
-            for one in settings
-        ]
+        judged = [self.best_compared(one, drawing.sampling) for one in settings]
         drawn = self.drawn_in(settings, drawing.draws, drawing.sampling.seed)
         shown = parts_of(self, settings, drawing.parts)
         name = drawing.variable or ""

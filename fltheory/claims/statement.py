@@ -26,6 +26,7 @@ from fltheory.claims.shared.named_numbers import check_quantities
 from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides
 from fltheory.evidence.evaluation import (
     check_point_hypothesis,
@@ -307,6 +308,13 @@ class Inequality(Basis):
     ) -> Comparison:
         """Evaluate both sides, the hypotheses, and further ones, on a setting."""
 
+    def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
+        """Compare both sides: enclosed where that is affordable, else in floats or on a sample."""
+        try:
+            return Comparison.of_enclosed(self.enclosed(setting))
+        except NotEnclosedError as error:
+            return self.compared(setting, sampling).said_not_exact(str(error))
+
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
         """Return both sides enclosed; NotEnclosedError says what in them is not.
@@ -348,7 +356,7 @@ class Inequality(Basis):
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
         """Compare both sides, enclosed where that is affordable."""
         setting = of_runs(self, setting)
-        comparison = self.compared(setting, sampling).or_enclosed(self.id, self.enclosed, setting)
+        comparison = self.best_compared(setting, sampling)
         return Verdict(
             theorem=self.id,
             reading=self.reading,

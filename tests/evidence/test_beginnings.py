@@ -1,14 +1,44 @@
-"""How far histories of a run can be followed."""
+"""The beginning of a run: the shorter run, and what may be exact where the whole is sampled."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from fltheory import theorems
 from fltheory.algorithms import FedAU, FedAvg
-from fltheory.engines import Setting, exact, paths
-from fltheory.evidence.exact_beginnings import exact_beginning
+from fltheory.engines import Setting, exact, monte_carlo, paths
+from fltheory.engines.trajectory import FIELDS
+from fltheory.evidence.truths import Sampling, beginning, exact_beginning, shorter, truth
 from fltheory.participation import Bernoulli, Cyclic, UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
+
+SETTING = theorems.get("sa-fl/5").regimes["i.i.d."].setting
+PARTS = (SETTING.algorithm, SETTING.problem, SETTING.participation)
+
+
+def test_a_cut_run_has_the_numbers_of_a_shorter_one() -> None:
+    cut, run = (
+        shorter(exact(Setting(*PARTS, 9, SETTING.x0)), 4),
+        exact(Setting(*PARTS, 4, SETTING.x0)),
+    )
+    for field in FIELDS:
+        np.testing.assert_array_equal(cut[field], run[field])
+        assert cut.rounding_error[field].shape == (5,)
+
+
+def test_sampled_errors_and_the_sample_size_stay() -> None:
+    run = monte_carlo(Setting(*PARTS, 9, SETTING.x0), replicas=8, seed=0)
+    cut = shorter(run, 4)
+    assert cut.replicas == 8
+    np.testing.assert_array_equal(
+        cut.standard_error.excess_loss, run.standard_error.excess_loss[:5]
+    )
+
+
+def test_a_truths_grade_stays() -> None:
+    found = truth(SETTING, (), Sampling())
+    first = beginning(found, 3)
+    assert (first.grade, first.sampling, first.trajectory.rounds) == (found.grade, None, 3)
 
 
 def test_histories_are_followed_where_gradients_are_noisy() -> None:
