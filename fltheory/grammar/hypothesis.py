@@ -21,6 +21,9 @@ class Hypothesis:
     condition : sympy relation
     source : str
         Where the paper states it.
+    stated : str
+        How a paper would say it, where ``condition`` is a number by which it is evaluated; a
+        corrected statement has it in the condition's place.
     is_known : bool
         False where the text at hand lacks what it takes to evaluate it: it is then left open, and
         no verdict rests on it. The condition says what it is about.
@@ -42,6 +45,7 @@ class Hypothesis:
     condition: sp.core.relational.Relational
     source: str
     is_known: bool = True
+    stated: str = ""
 
     @property
     def relation(self) -> str:

@@ -64,6 +64,7 @@ class Weight(StrEnum):
     'gap'
     """
 
+    WORDING = "wording: an informal sentence that is true as it is meant, and not to the letter"
     MISPRINT = "misprint: the paper's own argument has it right"
     MISSING_HYPOTHESIS = "missing hypothesis: the argument uses what the statement does not ask for"
     GAP = "gap: a step of the argument fails"

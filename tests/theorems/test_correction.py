@@ -62,9 +62,9 @@ def test_what_has_no_correction_is_refused(identifier: str, message: str) -> Non
 def test_a_changed_left_side_is_marked() -> None:
     """Theorem 4's sum over r = 0 .. R-1 in place of 1 .. R is its second change; Theorem 5's stays.
 
-    In Lemma 1 the left side is all that changes, by its one change.
+    In (3) and (4) the left side is all that changes, by its one change.
     """
-    for identifier, mark in (("sa-fl/4", "2"), ("sa-fl/5", ""), ("pac/lemma-1", "1")):
+    for identifier, mark in (("sa-fl/4", "2"), ("sa-fl/5", ""), ("pac/1-sum", "1")):
         found = correction(identifier)
         (assertion,) = found.corrected.assertions
         assert found.marks(left_part(assertion)) == mark

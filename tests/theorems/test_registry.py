@@ -49,7 +49,7 @@ READINGS = {
     "pac/1-sum": ("printed", "derived"),
     "pac/1-conditional": ("printed", "tight"),
     "pac/example": ("printed", "derived"),
-    "pac/lemma-1": ("printed", "derived"),
+    "pac/lemma-1": ("printed", "derived", "any constant"),
     "pac/2": ("printed", "uniform in Q", "derived"),
     "pac/remark-2": ("printed",),
     "pac/lemma-2": ("printed", "derived"),
