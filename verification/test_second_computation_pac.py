@@ -75,7 +75,7 @@ def test_lemma_1(m: int, delta: Fraction, above_A: Fraction) -> None:
 
 @pytest.mark.parametrize("m", [100, 10_000, 1_000_000])
 def test_lemma_1_with_any_constant(m: int) -> None:
-    """No one of m points is in [1/2, 1/2 + u) with probability (1 - u)^m: at least delta = e^(-m/2).
+    """No one of m points is in [1/2, 1/2 + u) with probability (1 - u)^m, above delta = e^(-m/2).
 
     So the quantile is at least u = 1 - e^(-1/2), rounded down here, and A as printed falls.
     """

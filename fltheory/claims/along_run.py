@@ -43,7 +43,7 @@ from fltheory.evidence.truths import Sampling, Truth, truth
 from fltheory.evidence.verdict import Verdict
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
@@ -189,6 +189,7 @@ class Theorem(Inequality):
             round_symbols=partial(validation.tuple_of, kind=RoundSymbol),
             regimes=regimes_of(Regime),
         )
+        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
 
     def compared(
         self,

@@ -70,7 +70,7 @@ def _theorem_4(
     price_in_bound: bool = False,
 ) -> Theorem:
     """Return Theorem 4 with eta_s to a power in the condition on q, or without that condition."""
-    smooth, dissimilarity, _, coupling, few = printed.hypotheses
+    smooth, dissimilarity, _, coupling, few = (h for h in printed.hypotheses if not h.is_sign)
     if price_in_bound:
         return replace(
             printed,
@@ -98,7 +98,7 @@ def _theorem_5(
     noise: int = 2,
 ) -> Theorem:
     """Return Theorem 5 with its condition on q for these gains, or without that condition."""
-    *others, coupling, few = THEOREM_5.hypotheses
+    *others, coupling, few = (h for h in THEOREM_5.hypotheses if not h.is_sign)
     steps = () if step is None else (step,)
     bound = as_printed(lambda: bound_5(noise))
     if price_in_bound:
