@@ -89,6 +89,9 @@ class Theorem(Inequality):
         For a repaired reading: the changes that make it.
     units : mapping
         The unit of each symbol; none where units are not to be checked.
+    tightest : callable, optional
+        Where a paper leaves constants open, as `constants` give them: values of the symbols with
+        which the bound is least. What holds has to hold with them, too.
     quantities : mapping
         Which number of a setting each symbol is, as a formula in those below, which the checker of
         certificates works out itself: ``{D: "sqrt(excess_loss)"}``.
@@ -112,7 +115,7 @@ class Theorem(Inequality):
     - participation: ``participants`` (expected in a round), ``least_availability`` and
       ``largest_availability`` (a client's probability to take part), ``distance_from_uniform``,
       ``has_memory`` (1 if rounds depend on the past, else 0), ``dependence``, and of chains
-      ``chain_states``, ``chain_rate``, ``chain_factor``, ``chain_onset``;
+      ``chain_states``, ``chain_rate``, ``chain_factor``, ``cited_chain_factor``, ``chain_onset``;
     - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
       ``mean_squared_weight``, and of the biased objective ``biased_squared_distance``,
       ``biased_Gamma``, ``chi_square``, ``total_variation``, ``tightest_excess``,
@@ -122,7 +125,8 @@ class Theorem(Inequality):
       ``mean_weight_error``, ``mean_absence``, ``mean_squared_absence``,
       ``mean_lasting_absence``, ``harmonic_sum``; and ``chance_of_absence``;
     - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
-      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``, ``run_square_sum``,
+      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``,
+      ``cited_delayed_square_sum``, ``cited_delayed_log_sum``, ``run_square_sum``,
       ``run_unmixed_sum``, ``run_delay_sum``;
     - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
       ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
@@ -178,6 +182,7 @@ class Theorem(Inequality):
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
+    tightest: Callable[[Setting], Mapping[sp.Symbol, float]] | None = None
     family: Family | None = None
     search_space: SearchSpace | None = None
 

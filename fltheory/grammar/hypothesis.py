@@ -128,5 +128,7 @@ def _denominators(formula: sp.Basic) -> Iterator[sp.Expr]:
 
 def _is_positive_by(condition: sp.core.relational.Relational, below: sp.Expr) -> bool:
     """Tell whether ``0 <= x <= n/below`` with n > 0 says so itself."""
-    above, denominator = sp.fraction(condition.gts if hasattr(condition, "gts") else sp.S.Zero)
+    if not isinstance(condition, sp.Le | sp.Lt | sp.Ge | sp.Gt):
+        return False
+    above, denominator = sp.fraction(condition.gts)
     return bool(denominator == below and above.is_positive and condition.lts.is_nonnegative)

@@ -40,7 +40,7 @@ READINGS = {
     "fedar/maximum-inactivity": ("printed",),
     "fedar/number-of-clients": ("printed",),
     "fedar/weight": ("printed",),
-    "fedar/assumption-7": ("printed", "derived"),
+    "fedar/assumption-7": ("printed", "bounded absence", "derived"),
     "pac/1": TIGHT,
     "pac/1-equivalence": ("printed", "same data", "derived"),
     "pac/1-guessing": ("printed", "derived"),

@@ -21,7 +21,7 @@ from fltheory.decimals import normalised
 from fltheory.participation.base import Masks
 from fltheory.participation.exact_law import ExactLaw, chain_law
 from fltheory.participation.with_memory import chain_structure
-from fltheory.participation.with_memory.chain_structure import Mixing
+from fltheory.participation.with_memory.chain_structure import CitedFactor, Mixing
 from fltheory.read_only import ReadOnlyArrays, read_only
 from fltheory.validation import FloatArray
 
@@ -251,6 +251,11 @@ class FiniteChain(ReadOnlyArrays):
     def mixing(self) -> Mixing:
         """lambda_2, lambda(P), C_P and T_P of equation (5)."""
         return chain_structure.mixing(self.transition, self.stationary)
+
+    @cached_property
+    def cited_factor(self) -> CitedFactor:
+        """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
+        return chain_structure.cited_factor(self.transition, self.stationary)
 
     @cached_property
     def marginals(self) -> FloatArray:

@@ -88,15 +88,30 @@ def meanings_in_use(
     formulas += (h.condition for h in conditions if not (as_stated and h.stated))
     used = set().union(*(formula.free_symbols for formula in formulas))
     evaluated = set().union(*(h.condition.free_symbols for h in conditions)) - used
+    left_out = {str(symbol) for symbol in evaluated} if as_stated else set()
     # Left sides, conditions in words and readings have symbols as well.
     texts = (statement.note, *(h.stated for h in conditions), *(a.left for a in assertions))
-    words = set(re.findall(r"\w+", " ".join(texts)))
+    words = _names_in(" ".join(texts)) | {str(symbol) for symbol in used}
+    if as_stated:
+        # What stands in a meaning has to be told, too.
+        for _ in basis.meanings:
+            words |= {
+                name
+                for symbol, meaning in basis.meanings.items()
+                if str(symbol) in words - left_out
+                for name in _names_in(meaning)
+            }
     for item in basis.round_symbols:
         yield item.symbol, item.meaning
     for symbol, meaning in basis.meanings.items():
-        stands = symbol in used or symbol.name in words - set(map(str, evaluated))
-        if stands and symbol not in basis.definitions:
+        if symbol.name in words - left_out and symbol not in basis.definitions:
             yield symbol, meaning
+
+
+def _names_in(text: str) -> set[str]:
+    """Return the names in a text, those with a client's index without it as well."""
+    names = set(re.findall(r"\w+", text))
+    return names | {re.sub(r"_[hijk]$", "", name) for name in names}
 
 
 def _assertions(statement: Statement, fits: Fits) -> Iterator[str]:
