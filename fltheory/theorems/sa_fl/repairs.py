@@ -200,7 +200,7 @@ _NOISE_5 = Mend(
     "4 q eta_c sigma^2/(mu m) in place of 2 q eta_c sigma^2/(mu m) in the bound",
     "(61), the cited lemma's factor 2",
     {"noise": 4},
-    Weight.MISSING_HYPOTHESIS,
+    Weight.GAP,
 )
 _PRICE_5 = Mend(
     "a term 4 q sigma_G^2/mu^2 in the bound in place of the condition on q, which has 1/(L+mu) "

@@ -366,6 +366,7 @@ def bound_5(noise: int = 2) -> sp.Expr:
 
 
 _BOUND_5 = as_printed(bound_5)
+_BOUND_5_DERIVED = as_printed(lambda: bound_5(4))
 _SERVER_STEP_5 = Hypothesis("small server step", sp.Le(eta_s, 2 / (L + mu)), "Theorem 5")
 STEP_DRIFT_5 = Hypothesis(
     "small client step", as_printed(lambda: sp.Le(eta_c, 1 / (8 * L * K))), "local drift, (75)"
@@ -423,6 +424,7 @@ THEOREM_5 = Theorem(
 THEOREM_5_DERIVED = replace(
     THEOREM_5,
     reading="derived",
+    bound=_BOUND_5_DERIVED,
     hypotheses=(
         _SMOOTH,
         _STRONGLY_CONVEX,
@@ -433,14 +435,15 @@ THEOREM_5_DERIVED = replace(
         Hypothesis("few clients' rounds", _Q_CONDITION_81, "(81), from (78) and (80)"),
     ),
     derivation=proof_5.derived(
-        _BOUND_5, _Q_CONDITION_81, _SERVER_STEP_5.condition, STEP_DRIFT_5.condition
+        _BOUND_5_DERIVED, _Q_CONDITION_81, _SERVER_STEP_5.condition, STEP_DRIFT_5.condition
     ),
     note=(
         "What the proof gives. The drift bound in (75) needs eta_c <= 1/(8LK), which the "
         "statement leaves out. From (80) to (81), 4 q eta_c^2 K^2 is 16 q etabar^2/mu^2, not 4 q "
         "etabar^2/mu^2, and (L+mu)/(2 L mu) * 2/(L+mu) is 1/(L mu), not 1/(L+mu), which also has "
         "the wrong unit. (61) separates mean and variance without the factor 2 that the lemma it "
-        "relies on has; for quadratic clients with additive noise the step is valid as it stands."
+        "relies on has, so that the noise counts twice: 4 q eta_c sigma^2/(mu m). For quadratic "
+        "clients with additive noise the step is valid as printed."
     ),
 )
 
