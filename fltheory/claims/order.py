@@ -303,11 +303,15 @@ class RateClaim(Statement):
         return self.judged(readings), curve
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return the conditions of its own, in the theorem's symbols."""
+        """Return the conditions of its own, in the theorem's symbols.
+
+        Not those that stand for an order of a step size, whose constant has the unit.
+        """
         return self.theorem.units, [
             (f"hypothesis '{hypothesis.name}'", hypothesis.condition)
             for axis in self.axes
             for hypothesis in axis.hypotheses
+            if not hypothesis.stated
         ]
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:

@@ -385,7 +385,11 @@ class Inequality(Basis):
         bound = sp.Le(quantity, self.bound, evaluate=False) if known else self.bound
         return units, (
             ("bound", bound),
-            *((f"hypothesis '{item.name}'", item.condition) for item in self.hypotheses),
+            *(
+                (f"hypothesis '{item.name}'", item.condition)
+                for item in self.hypotheses
+                if not item.is_sign  # its formula is a part of another one's
+            ),
             *(
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
                 for symbol, expression in self.definitions.items()

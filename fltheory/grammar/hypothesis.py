@@ -79,7 +79,7 @@ class Hypothesis:
 
 
 def with_signs(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
-    """Return hypotheses, each followed by what makes its denominators positive.
+    """Return hypotheses, each after what makes its denominators positive.
 
     Who divides means a positive number, whether a paper says so or not: a condition that is met
     only since a denominator is negative is met by accident. What symbols' own signs tell, or the
@@ -90,10 +90,10 @@ def with_signs(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
     >>> x, y, z = sp.symbols("x y z", positive=True)
     >>> small = Hypothesis("small", sp.Le(x, 1 / (1 + z / (1 - y))), "(1)")
     >>> [each.text for each in with_signs([small])]
-    ['x <= 1/(z/(1 - y) + 1)', '1 - y > 0']
+    ['1 - y > 0', 'x <= 1/(z/(1 - y) + 1)']
     """
     return tuple(
-        each for given in hypotheses if not given.is_sign for each in (given, *_signs(given))
+        each for given in hypotheses if not given.is_sign for each in (*_signs(given), given)
     )
 
 

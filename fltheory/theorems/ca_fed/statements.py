@@ -368,6 +368,7 @@ THEOREM_2_ANY_FACTOR = replace(
     constants=convergence_constants,
     tightest=None,
     quantities=QUANTITIES,
+    derivation=None,
     note=(
         "More than is printed: with any C_P and T_P that satisfy (5), and not those of [14] alone. "
         "Smaller ones are known, sum_k max(pi_k, 1 - pi_k) and 0 for independent clients, with "
