@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 BASELINE := verification/baseline.csv
 EXTRAS := dev,docs
 
-.PHONY: verify findings test lint docs wheel notebooks soundness clean
+.PHONY: verify findings test lint docs wheel notebooks soundness rocq clean
 
 verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
@@ -31,6 +31,9 @@ soundness: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "soundness or hypothesis" --hypothesis-profile soundness --numprocesses auto --dist worksteal
 	$(BIN)/python benchmarks/soundness.py --seconds 300
 	$(BIN)/python benchmarks/forged_certificates.py --count 25000
+
+rocq: $(VENV)/.installed
+	$(BIN)/python rocq/check.py $(PROOF)
 
 notebooks: $(VENV)/.installed
 	$(BIN)/python notebooks/run.py

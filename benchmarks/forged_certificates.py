@@ -51,7 +51,7 @@ ILLEGAL: tuple[Any, ...] = (
 NAMES = (
     "FedAvg", "FedAU", "FedVarp", "Scaffold", "Safari", "Mifa", "Fedavg", "CAFed", "Scheduled",
     "UniformSubset", "Bernoulli", "MarkovOnOff", "Cyclic", "Constant", "Harmonic", "", "FedProx",
-    "FedNova", "F3ast", "LocalSgd",
+    "FedNova", "F3ast", "LocalSgd", "WaitingSubset",
 )  # fmt: skip
 
 
@@ -140,12 +140,16 @@ def drawn_method(rng: Rng, n: int) -> Document:
 
 def drawn_participation(rng: Rng, n: int) -> Document:
     """Draw who takes part."""
-    name = rng.choice(("UniformSubset", "Bernoulli", "MarkovOnOff", "FiniteChain", "Cyclic"))
+    name = rng.choice(
+        ("UniformSubset", "Bernoulli", "MarkovOnOff", "FiniteChain", "Cyclic", "WaitingSubset")
+    )
     if name == "UniformSubset":
         excluded = rng.sample(range(n), rng.randint(0, n - 1))
         return {"name": name, "size": rng.randint(1, n - len(excluded)), "excluded": excluded}
-    if name == "Bernoulli":
-        return {"name": name, "availability": [rng.choice(("1/2", "1/3", "1")) for _ in range(n)]}
+    if name in ("Bernoulli", "WaitingSubset"):
+        size = {} if name == "Bernoulli" else {"size": rng.randint(1, n)}
+        availability = [rng.choice(("1/2", "1/3", "1")) for _ in range(n)]
+        return {"name": name, "availability": availability, **size}
     if name == "MarkovOnOff":
         return {
             "name": name,

@@ -199,6 +199,27 @@ def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatAr
     return array
 
 
+def one_each(name: str, value: ArrayLike) -> FloatArray:
+    """Return numbers, one a client, as a read-only array (N,).
+
+    Raises
+    ------
+    ValueError
+        For another shape, or for nobody.
+    """
+    array = real_array(name, value, shape="(N,)")
+    if array.ndim != 1 or array.size == 0:
+        raise ValueError(f"{name} must have shape (N,) with N >= 1, got {array.shape}")
+    return array
+
+
+def good_for_each(name: str, values: Any, good: Any, must_be: str) -> None:
+    """Raise ValueError, naming the first client, unless its number is ``good`` for each client."""
+    bad = np.flatnonzero(~good)
+    if bad.size:
+        raise ValueError(f"{name} must be {must_be}, got {values[bad[0]]:.6g} for client {bad[0]}")
+
+
 def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
     """Raise ValueError unless ``value`` is among ``choices``, of the same type too."""
     if not any(type(value) is type(choice) and value == choice for choice in choices):

@@ -12,7 +12,7 @@ import numpy as np
 from fltheory.advice.orthogonal_clients import OrthogonalClients
 from fltheory.logs import AvailabilityLog, fit_on_off
 from fltheory.participation.base import Masks
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
 from fltheory.weights.deployment import Training

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from array_api_compat import array_namespace
 
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray, shown
 
 Array: TypeAlias = Any

@@ -22,7 +22,7 @@ from fltheory.algorithms.shared.inactivity_weights import (
 from fltheory.algorithms.shared.memory import blank, renewed
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 # Beyond so many rounds of absence psi is taken to be constant.

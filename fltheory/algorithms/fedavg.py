@@ -12,7 +12,7 @@ from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
 from fltheory.participation.inclusions.mean_shares import mean_shares
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

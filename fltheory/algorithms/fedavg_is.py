@@ -11,7 +11,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.client_constants import on_backend
 from fltheory.algorithms.shared.step_sizes import checked_steps
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 
@@ -57,9 +57,9 @@ class FedAvgIS(Algorithm):
     server_lr: float = 1.0
 
     def __post_init__(self) -> None:
-        p = validation.availability("availability", self.availability)
-        if p.ndim != 1 or p.size == 0:
-            raise ValueError(f"availability must have shape (N,) with N >= 1, got {p.shape}")
+        p = validation.one_each(
+            "availability", validation.availability("availability", self.availability)
+        )
         object.__setattr__(self, "availability", tuple(p.tolist()))
         checked_steps(self.client_lr, self.local_steps, self.server_lr)
 

@@ -10,7 +10,7 @@ from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
 from fltheory.algorithms.shared.memory import anybody, blank, renewed
 from fltheory.algorithms.shared.step_sizes import checked_steps
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Moves, State
 from fltheory.algorithms.shared.memory import blank, renewed
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 STARTS = ("wait", "zero")

@@ -14,7 +14,7 @@ from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Mov
 from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
 from fltheory.algorithms.shared.memory import blank, renewed
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 OPTIONS = (1, 2)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from fltheory.algorithms.contract import Array, Moves
 from fltheory.algorithms.shared.inverse_availability import InverseAvailability
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

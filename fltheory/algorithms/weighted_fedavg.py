@@ -14,7 +14,7 @@ from fltheory.algorithms.contract import CLIENTS, Algorithm, Array, Clients, Mov
 from fltheory.algorithms.shared.client_constants import checked_weights, on_backend
 from fltheory.algorithms.shared.step_sizes import checked_steps
 from fltheory.algorithms.shared.update_bounds import UpdateBounds
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 

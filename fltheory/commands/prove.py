@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import WRITTEN, PrintedReading, TheoremId
+from fltheory.commands.shared.options import WRITTEN, PrintedReading, Rocq, TheoremId
 from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.selection import the_id
-from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.commands.shared.written_files import check_places, tell_written, write_theorem
 from fltheory.long_work.progress import shown_progress
 
 
@@ -68,6 +68,7 @@ def command(
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
     ] = None,
+    rocq: Rocq = None,
 ) -> None:
     """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
     from fltheory import theorems as registry
@@ -76,6 +77,7 @@ def command(
     from fltheory.worst_case.audits.theorem_form import form_of
 
     check_places(".json", out=out)
+    check_places(".v", rocq=rocq)
     statement = registry.get(the_id(theorem), reading)
     form = form_of(statement)
     # Without noise, a floor of noise alone would be left out of the proof.
@@ -100,5 +102,9 @@ def command(
         print(f"check it again: {next_command('certify', out)}")
     elif out is not None:
         print(f"nothing written to {out}: nothing was proved")
-    elif certificate is not None:
+    elif certificate is not None and rocq is None:
         print("--out FILE writes the certificate; fltheory certify FILE checks it")
+    if certificate is not None:
+        write_theorem(certificate, rocq)
+    elif rocq is not None:
+        print(f"nothing written to {rocq}: nothing was proved")

@@ -16,7 +16,7 @@ from fltheory.derivations.derivation import (
     Substitution,
 )
 from fltheory.derivations.exact_points import holds_at, rational_points, value_at
-from fltheory.derivations.nonnegativity import manifestly_nonnegative
+from fltheory.derivations.nonnegativity import factored, manifestly_nonnegative
 from fltheory.long_work.progress import Progress
 
 _POINTS = 5000
@@ -66,7 +66,7 @@ def _check_equal(step: Step, claim: Equal) -> StepResult:
     difference = left - right
     if _is_zero(difference):
         return StepResult(step, StepOutcome.FOLLOWS)
-    shown = sp.factor(difference)
+    shown = factored(difference)
     domain = [_replaced(relation, claim.under) for relation in claim.domain]
     symbols = left.free_symbols.union(*(item.free_symbols for item in (right, *domain)))
     for point in rational_points(symbols, _POINTS, _SEED):

@@ -38,22 +38,19 @@ def in_float64(setting: Setting) -> Setting:
 
 
 def runs_of_rounds(
-    algorithm: Algorithm | Schedule, make: Callable[[Algorithm, bool], T], rounds: int
+    algorithm: Algorithm | Schedule, make: Callable[[Algorithm], T], rounds: int
 ) -> Iterator[tuple[T, int]]:
     """Return an iterator over runs of like rounds: what ``make`` returns, and how many they are.
 
-    Without a schedule there is one run, made at once. ``make`` is told whether to check on
-    numbers what it reads: in rounds 1, 2, 4, 8 and so on. Each round is read on forms, which
-    refuse what is not affine. The check guards against a fault of forms themselves, which no step
-    size brings about.
+    Without a schedule there is one run, made at once.
     """
     if isinstance(algorithm, Schedule):
         return _scheduled(algorithm, make, rounds)
-    return iter([(make(algorithm, True), rounds)])
+    return iter([(make(algorithm), rounds)])
 
 
 def _scheduled(
-    schedule: Schedule, make: Callable[[Algorithm, bool], T], rounds: int
+    schedule: Schedule, make: Callable[[Algorithm], T], rounds: int
 ) -> Iterator[tuple[T, int]]:
     begun, now = 1, schedule.at(1)
     held = content(now)
@@ -61,6 +58,6 @@ def _scheduled(
         after = schedule.at(index) if index <= rounds else None
         # By what they hold: a class may call objects equal that are not.
         if after is None or content(after) != held:
-            yield make(now, begun & (begun - 1) == 0), index - begun
+            yield make(now), index - begun
             if after is not None:
                 begun, now, held = index, after, content(after)

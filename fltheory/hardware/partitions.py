@@ -139,7 +139,7 @@ def dirichlet(
     Shares are drawn anew, a hundred times at most, while a client has no image at all.
 
     `class_shares` of the outcome is what
-    `correlated_availability` of `fltheory.participation.independent_rounds.bernoulli` asks for.
+    `correlated_availability` of `fltheory.participation.bernoulli` asks for.
 
     Raises
     ------

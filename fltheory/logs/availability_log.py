@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.participation.base import Masks
-from fltheory.participation.with_memory.chains import checked_masks
+from fltheory.participation.chains import checked_masks
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

@@ -21,7 +21,7 @@ from scipy.spatial.distance import squareform
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.participation.base import Masks
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 DRAWS = 199

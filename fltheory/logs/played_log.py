@@ -12,14 +12,14 @@ from fltheory import validation
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
 from fltheory.participation.base import Masks
-from fltheory.read_only import ReadOnlyArrays
+from fltheory.participation.process import Process
 from fltheory.validation import FloatArray
 
 _BLOCK = 1024  # rounds that are a matrix in memory at once
 
 
 @dataclass(frozen=True, eq=False)
-class PlayedLog(ReadOnlyArrays):
+class PlayedLog(Process):
     """The rounds of a log in their order; nothing of them is random.
 
     Unlike a `Trace` it may have clients that are never there, has an end, and is no matrix in
@@ -69,6 +69,11 @@ class PlayedLog(ReadOnlyArrays):
         return bool(np.isin(self.marginals, (0, 1)).all())
 
     @property
+    def n_states(self) -> None:
+        """None: it may come to an end."""
+        return None
+
+    @property
     def n_clients(self) -> int:
         """N, all clients, also those never there."""
         return self.log.n_clients
@@ -100,19 +105,9 @@ class PlayedLog(ReadOnlyArrays):
         return int(sizes[0]) if (sizes == sizes[0]).all() else None
 
     @cached_property
-    def _sets(self) -> tuple[Masks, FloatArray]:
+    def _shares(self) -> tuple[Masks, FloatArray]:
         masks, counts = np.unique(self.log.present(), axis=0, return_counts=True)
         return masks, counts / self.log.n_rounds
-
-    @property
-    def n_outcomes(self) -> int:
-        """How many participant sets were recorded."""
-        return len(self._sets[0])
-
-    def outcomes(self) -> Iterator[tuple[float, Masks]]:
-        """Every participant set with its share of the log's rounds."""
-        for mask, share in zip(*self._sets, strict=True):
-            yield float(share), mask
 
     def masks(self, rng: np.random.Generator | None, replicas: int) -> Iterator[Masks]:
         """Play the rounds, the same in every run; nothing is drawn."""

@@ -13,7 +13,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.logs.availability_log import AvailabilityLog, Rounds
 from fltheory.participation.base import Participation
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.validation import FloatArray
 
 _NEARLY_ONE = 1 - 1e-9

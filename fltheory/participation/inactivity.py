@@ -10,9 +10,7 @@ from numpy.typing import ArrayLike
 from fltheory import validation
 from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.independent_rounds.bernoulli import Bernoulli
-from fltheory.participation.known_path import known_path
-from fltheory.participation.with_memory.markov_on_off import MarkovOnOff
+from fltheory.participation.process import process_of
 from fltheory.validation import FloatArray
 
 
@@ -54,15 +52,22 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
 
     Examples
     --------
+    >>> from fltheory.participation import Bernoulli
     >>> chance_of_longer_absence(Bernoulli([0.5]), 1, 3)  # 001, 000 and 100 have two absences
     0.375
     """
     rounds = validation.whole_number("rounds", rounds, at_least=1)
     allowed = _checked_limits(limits, rounds)
-    masks = known_path(participation, rounds)
+    process = process_of(participation)
+    masks, chains = process.known_path(rounds), process.client_chains
     if masks is not None:
         return int((inactive_rounds(masks) > allowed[:, None]).any())
-    come, stay, first = _on_off(participation)
+    if chains is None:
+        raise ValueError(
+            "participation must be Bernoulli, MarkovOnOff or known beforehand for chances of "
+            f"absences, got {participation!r}"
+        )
+    first, stay, come, _ = chains
     longest = int(min(allowed.max(), rounds))
     if is_exact(come):
         each = list(zip(come, stay, first, strict=True))
@@ -113,18 +118,3 @@ def _checked_limits(limits: ArrayLike, rounds: int) -> FloatArray:
     if not (array >= 0).all():
         raise ValueError(f"limits must be at least 0, got {array.min():g}")
     return np.broadcast_to(array, (rounds,))
-
-
-def _on_off(participation: Participation) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the chances to come, to stay, and to be there at first, each (N,)."""
-    if isinstance(participation, Bernoulli):
-        p = participation.availability
-        return p, p, p
-    if isinstance(participation, MarkovOnOff):
-        start, p = participation.start, participation.comes
-        first = participation.marginals if start is None else start * (p / p)
-        return participation.comes, participation.stays, first
-    raise ValueError(
-        "participation must be Bernoulli, MarkovOnOff or known beforehand for chances of "
-        f"absences, got {participation!r}"
-    )

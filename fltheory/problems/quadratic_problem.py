@@ -126,27 +126,6 @@ class QuadraticProblem(ReadOnlyArrays):
         values, vectors = self.eigenbasis
         return from_eigenbasis(1.0 / values, vectors)
 
-    def clients_at_zero(self, clients: slice) -> QuadraticProblem:
-        """Return some of the clients with optima zero, each with a Hessian of its own.
-
-        Of a shared Hessian there is one such client. The server has no noise. What the Hessians
-        have been decomposed into serves again.
-        """
-        d = self.dim
-        hessians = self.hessians.reshape(-1, d, d)[clients]
-        other = object.__new__(QuadraticProblem)
-        fields = {
-            "hessians": hessians,
-            "optima": np.zeros((len(hessians), d)),
-            "sigma": self.sigma,
-            "server_sigma": 0.0,
-            "target_weights": None,
-        }
-        values, vectors = self.eigenbasis
-        basis = values.reshape(-1, d)[clients], vectors.reshape(-1, d, d)[clients]
-        other.__setstate__({**fields, "eigenbasis": basis})
-        return other
-
     @cached_property
     def L(self) -> float:
         """Smoothness: the largest eigenvalue of any client's Hessian."""

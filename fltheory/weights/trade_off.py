@@ -61,9 +61,7 @@ class TradeOff(ReadOnlyArrays):
         bias: float,
         total: float = 1.0,
     ) -> None:
-        pi = validation.real_array("availability", availability, shape="(N,)")
-        if pi.ndim != 1 or pi.size == 0:
-            raise ValueError(f"availability must have shape (N,) with N >= 1, got {pi.shape}")
+        pi = validation.one_each("availability", availability)
         alpha = _one_per_client("target_weights", target_weights, pi.size)
         fields = {
             "target_weights": alpha,

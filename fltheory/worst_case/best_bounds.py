@@ -15,8 +15,8 @@ from fltheory import validation
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.argument_kinds import checks_kinds
-from fltheory.participation import Bernoulli
 from fltheory.participation.base import Participation
+from fltheory.participation.process import process_of
 from fltheory.worst_case.methods.averaging import (
     AveragingBound,
     averaging_certificate,
@@ -135,7 +135,8 @@ def best_bound(
     if (decrease if measure == "distance" else rate) is not None:
         raise ValueError(f"{other} must not be given for a bound on the {measure}")
     remembers = isinstance(algorithm, FedVarp | Scaffold | Mifa)
-    if measure == "descent" and (remembers or isinstance(participation, Bernoulli)):
+    alone = participation.independent and process_of(participation).client_chains is not None
+    if measure == "descent" and (remembers or alone):
         raise ValueError(
             "client_class must be a ClientClass for a method with memory or weighted averaging, of "
             f"which the distance to x* is bounded, not the descent of F; got {client_class!r}"
@@ -144,7 +145,7 @@ def best_bound(
         return lyapunov_bound_of(
             MemoryRound.of(algorithm, participation), _convex(client_class), speed
         )
-    if isinstance(participation, Bernoulli):
+    if alone:
         averaged = AveragingRound.of(algorithm, participation, target_weights)
         if best_weights:
             averaged = least_floor_weights(averaged, _convex(client_class)).round

@@ -19,6 +19,8 @@ from fltheory.grammar.assertion import Relation
 from fltheory.learnability import FederatedSystem
 from fltheory.theorems import Hypothesis
 from fltheory.verify import Outcome, Sampling, check, check_regimes
+from fltheory.verify.baseline import Baseline
+from tests.fewer_regimes import with_regimes
 
 x, n = sp.symbols("x n", positive=True)
 SYSTEM = FederatedSystem(3, 2, 1)
@@ -246,11 +248,15 @@ def test_settings_of_another_kind_are_refused() -> None:
         ("pac/1", ""),
     ],
 )
-def test_what_is_in_float64_says_why(identifier: str, reason: str) -> None:
-    cells = check_regimes([theorems.get(identifier)])
-    said = {
-        one.verdict.evidence.why_not_exact
-        for one in cells
-        if one.verdict.evidence.grade is not Grade.STATISTICAL
+def test_what_is_in_float64_says_why(
+    identifier: str, reason: str, recorded_verdicts: Baseline
+) -> None:
+    statement = theorems.get(identifier)
+    unsampled = {
+        name: regime
+        for name, regime in statement.regimes.items()
+        if recorded_verdicts[identifier, "printed", name].evidence != "statistical"
     }
+    cells = check_regimes([with_regimes(statement, unsampled)])
+    said = {one.verdict.evidence.why_not_exact for one in cells}
     assert said == {reason}

@@ -7,10 +7,11 @@ that they are written as.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product, takewhile
 from typing import Any
 
 ONE = Fraction(1)
@@ -273,6 +274,26 @@ def one_of(n: int) -> Law:
     def following(past: tuple[tuple[int, ...], ...]) -> Iterator[tuple[Fraction, tuple[int, ...]]]:
         for i in range(n):
             yield Fraction(1, n), (i,)
+
+    return following
+
+
+def waiting(p: list[Fraction], size: int) -> Law:
+    """A subset of some size, once each of it has been seen: within k rounds with G_C(k).
+
+    After k rounds of waiting it is C with ``(G_C(k + 1) - G_C(k)) / sum_C (1 - G_C(k))``.
+    """
+    subsets = list(combinations(range(len(p)), size))
+
+    def within(subset: tuple[int, ...], k: int) -> Fraction:
+        return math.prod((1 - (1 - p[i]) ** k for i in subset), start=ONE)
+
+    def following(past: tuple[tuple[int, ...], ...]) -> Iterator[tuple[Fraction, tuple[int, ...]]]:
+        k = len(list(takewhile(lambda who: not who, reversed(past))))
+        still = sum(1 - within(subset, k) for subset in subsets)
+        found = [(within(each, k + 1) - within(each, k), each) for each in subsets]
+        yield from ((chance / still, each) for chance, each in found)
+        yield 1 - sum(chance for chance, _ in found) / still, ()
 
     return following
 

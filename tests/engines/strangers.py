@@ -117,7 +117,7 @@ class PlainTruth:
     within: np.ndarray
 
 
-def plain_truth(make: Callable[[], Any], where: str, right: str, replicas: int = 400) -> PlainTruth:
+def plain_truth(make: Callable[[], Any], where: str, right: str, replicas: int = 100) -> PlainTruth:
     """Return the truth of real rounds, one run at a time, each by a fresh object.
 
     Every path of participants has its probability, and noise of a plain round, of which only the

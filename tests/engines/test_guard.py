@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
-from fltheory.algorithms import FedAvg, Harmonic, Scheduled
+from fltheory.algorithms import FedAvg, FedVarp, Harmonic, Mifa, Safari, Scaffold, Scheduled
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.affine import probe
-from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.affine.symbolic.clients import FormClients
+from fltheory.engines.affine.symbolic.forms import AffineArray, Namespace, NotAffineError
 from fltheory.engines.guard import (
     RandomRoundError,
     SharedDraws,
@@ -70,17 +71,39 @@ def test_what_forms_do_not_show_is_found(what: str, chain: bool) -> None:
         exact(Setting(algorithm, PROBLEM, who, 4, [1.0]))
 
 
-def test_maps_that_are_wrong_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Slopes a millionth too steep, in every set alike."""
-    honest = probe.Probe.maps
+def _steeper(made: Any) -> Any:
+    """Return forms whose slopes are a millionth too steep, and the rest as it is."""
+    if not isinstance(made, AffineArray):
+        return made
+    values = made.values.copy()
+    values[..., 1:] *= 1 + 1e-6
+    return AffineArray(made.space, values)
 
-    def wrong(self, masks):
-        maps = honest(self, masks)
-        return probe.SetMaps((1 + 1e-6) * maps.slopes, maps.offsets, maps.noises)
 
-    monkeypatch.setattr(probe.Probe, "maps", wrong)
-    with pytest.raises(NotAffineError):
-        exact(Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(2, 1), 4, [1.0]))
+@pytest.mark.parametrize("chain", [False, True])
+@pytest.mark.parametrize(
+    ("where", "name", "algorithm"),
+    [
+        (FormClients, "_summed", FedAvg(0.5, 1)),
+        (FormClients, "_moved", FedVarp(0.5, 1)),
+        (FormClients, "_each", Scaffold(0.5, 1)),
+        (Namespace, "where", Mifa(0.5, 1, start="zero")),
+        (Namespace, "mean", Mifa(0.5, 1, start="zero")),
+        (Namespace, "matmul", FedVarp(0.5, 1)),
+        (AffineArray, "__add__", FedAvg(0.5, 1)),
+        (AffineArray, "__rmul__", Safari(0.5, 0.5, 0.5, 1)),
+        (AffineArray, "__truediv__", FedVarp(0.5, 1)),
+    ],
+)
+def test_forms_that_are_wrong_are_found(
+    where: type, name: str, algorithm: Any, chain: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In every set alike; in whatever makes the maps that engines read."""
+    honest = getattr(where, name)
+    monkeypatch.setattr(where, name, lambda *given, **more: _steeper(honest(*given, **more)))
+    who = MarkovOnOff([0.5, 0.5], 0.3) if chain else UniformSubset(2, 1)
+    with pytest.raises(NotAffineError, match="misses what was read off it"):
+        exact(Setting(algorithm, PROBLEM, who, 4, [1.0]))
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 3, 9, 10, 400])

@@ -11,33 +11,28 @@ import pytest
 from fltheory.algorithms import Constant, FedAvg, Harmonic, Scheduled
 from fltheory.algorithms.contract import Algorithm, State
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.affine.probe import Probe
 from fltheory.engines.rounds import runs_of_rounds
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
-from fltheory.participation.base import Masks, Participation
 from fltheory.problems import QuadraticProblem
-from fltheory.validation import FloatArray
 
 PARTICIPATION = [Bernoulli([0.5, 0.5]), MarkovOnOff([0.5, 0.5], [0.5, 0.5])]
 
 
-def described(algorithm: Algorithm, checked: bool) -> tuple[float, bool]:
+def described(algorithm: Algorithm) -> float:
     assert isinstance(algorithm, FedAvg)
-    return algorithm.client_lr, checked
+    return algorithm.client_lr
 
 
-def test_what_changes_is_made_anew_and_checked_in_rounds_that_are_powers_of_two() -> None:
+def test_what_changes_is_made_anew() -> None:
     schedule = Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0))
     found = list(runs_of_rounds(schedule, described, 9))
     assert [count for _, count in found] == [1] * 9
-    made = [each for each, _ in found]
-    assert [size for size, _ in made] == pytest.approx([1 / (1 + r) for r in range(1, 10)])
-    assert [index for index, (_, checked) in enumerate(made, 1) if checked] == [1, 2, 4, 8]
+    assert [size for size, _ in found] == pytest.approx([1 / (1 + r) for r in range(1, 10)])
 
 
 @pytest.mark.parametrize("algorithm", [FedAvg(0.5, 1), Scheduled(FedAvg(0.5, 1), Constant(0.5))])
-def test_what_stays_is_made_once_and_checked(algorithm: FedAvg | Scheduled) -> None:
-    assert list(runs_of_rounds(algorithm, described, 5)) == [((0.5, True), 5)]
+def test_what_stays_is_made_once(algorithm: FedAvg | Scheduled) -> None:
+    assert list(runs_of_rounds(algorithm, described, 5)) == [(0.5, 5)]
 
 
 @dataclass(frozen=True)
@@ -52,34 +47,9 @@ class HalvedAfter:
 
 @pytest.mark.parametrize("length", [1, 3, 4, 7])
 def test_rounds_of_a_kind_are_counted(length: int) -> None:
-    """The second kind begins in round 4, a power of two, and is checked."""
     found = list(runs_of_rounds(HalvedAfter(3), described, length))
-    expected = [((0.5, True), min(length, 3)), ((0.25, True), length - 3)]
+    expected = [(0.5, min(length, 3)), (0.25, length - 3)]
     assert found == [run for run in expected if run[1] > 0]
-
-
-@pytest.mark.parametrize("participation", PARTICIPATION, ids=repr)
-def test_maps_are_compared_with_rounds_on_numbers_in_the_rounds_that_are_checked(
-    participation: Participation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compare, least = Probe.check, []
-
-    def noted(
-        probe: Probe,
-        masks: Masks,
-        slopes: FloatArray,
-        offsets: FloatArray,
-        rng: np.random.Generator,
-    ) -> None:
-        least.append(float(slopes.min()))
-        compare(probe, masks, slopes, offsets, rng)
-
-    monkeypatch.setattr(Probe, "check", noted)
-    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
-    algorithm = Scheduled(FedAvg(0.5, 1), Harmonic(1.0, offset=1.0))
-    exact(Setting(algorithm, problem, participation, rounds=9, x0=[3.0]))
-    # With one client there, a round of step eta takes x - c to (1 - eta) (x - c).
-    assert least == pytest.approx([1 - 1 / (1 + index) for index in (1, 2, 4, 8)])
 
 
 class FromTwiceAsFar(FedAvg):

@@ -36,7 +36,7 @@ from fltheory.theorems import BoundedQuantity, Hypothesis, RoundRange, Theorem
 from fltheory.verify import check
 from tests.drawn import a_tenth
 
-REPLICAS = 400
+REPLICAS = 100
 PACKAGE = Path(fltheory.__file__).parent
 CASES = a_tenth((name, engine) for name in KINDS for engine in ENGINES)
 

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fltheory.hardware import partitions
-from fltheory.participation.independent_rounds.bernoulli import correlated_availability
+from fltheory.participation.bernoulli import correlated_availability
 
 SEEDS = st.integers(0, 2**32 - 1)
 CLASS_SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=7)

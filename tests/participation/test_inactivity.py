@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.engines.affine.numbers import Balls
-from fltheory.engines.enclosure.exact_setting import exact_participation
+from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.participation.inactivity import chance_of_longer_absence, inactive_rounds
 
@@ -114,7 +114,7 @@ def test_exact_chances_hold_every_path(tenths: int, nu: int, limits: list[int]) 
     come, stay = (1 - correlation) * p, correlation + (1 - correlation) * p
     both = 1 - (1 - enumerated(p, come, stay, limits)) ** 2
     with Balls(128).in_use():
-        twin = exact_participation(MarkovOnOff([tenths / 10] * 2, nu / 100))
+        twin = MarkovOnOff([tenths / 10] * 2, nu / 100).in_numbers(exact_numbers)
         chance = chance_of_longer_absence(twin, limits, len(limits))
     with Balls(1000).in_use():
         assert chance.value.contains(fmpq(both.numerator, both.denominator))

@@ -6,23 +6,22 @@ import numpy as np
 import pytest
 
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Trace, UniformSubset
-from fltheory.participation.known_path import known_path
 
 RECORD = [[1, 0], [0, 1], [1, 1]]
 
 
 def test_paths_are_those_that_are_drawn() -> None:
-    path = known_path(Trace(RECORD, start=1), 5)
+    path = Trace(RECORD, start=1).known_path(5)
     assert path is not None
     assert path.astype(int).tolist() == [[0, 1], [1, 1], [1, 0], [0, 1], [1, 1]]
-    cycle = known_path(Cyclic([1, 3], [0, 2]), 4)
+    cycle = Cyclic([1, 3], [0, 2]).known_path(4)
     assert cycle is not None
     assert cycle.astype(int).tolist() == [[1, 0], [1, 1], [1, 0], [1, 0]]
 
 
 @pytest.mark.parametrize("everybody", [UniformSubset(3, 3), Bernoulli([1.0, 1.0, 1.0])])
 def test_everybody_always_is_known(everybody) -> None:
-    assert np.array_equal(known_path(everybody, 2), np.ones((2, 3), dtype=bool))
+    assert np.array_equal(everybody.known_path(2), np.ones((2, 3), dtype=bool))
 
 
 @pytest.mark.parametrize(
@@ -31,9 +30,9 @@ def test_everybody_always_is_known(everybody) -> None:
     ids=repr,
 )
 def test_chance_is_not(participation) -> None:
-    assert known_path(participation, 3) is None
+    assert participation.known_path(3) is None
 
 
 def test_rounds_are_checked() -> None:
     with pytest.raises(ValueError, match="rounds must be a whole number of at least 1"):
-        known_path(UniformSubset(2, 2), 0)
+        UniformSubset(2, 2).known_path(0)

@@ -250,22 +250,3 @@ def test_bad_input_is_named(changed: dict[str, object], message: str) -> None:
 def test_ball_of_another_dimension(mixed_hessians: QuadraticProblem) -> None:
     with pytest.raises(ValueError, match=r"ball must have a centre of shape \(2,\), got \(3,\)"):
         mixed_hessians.sigma_G_on(Ball([0.0, 0.0, 0.0], 1.0))
-
-
-@pytest.mark.parametrize("shared", [True, False])
-def test_clients_at_zero_have_the_hessians_and_what_is_known_of_them(shared: bool) -> None:
-    each = np.array(
-        [[[2.0, 0.5], [0.5, 1.0]], [[1.0, 0.0], [0.0, 3.0]], [[1.5, 0.25], [0.25, 2.0]]]
-    )
-    hessians = each[0] if shared else each
-    problem = QuadraticProblem(hessians, np.arange(6.0).reshape(3, 2), sigma=0.5, server_sigma=1.0)
-    few = problem.clients_at_zero(slice(0, 2))
-    expected = QuadraticProblem(each[:1] if shared else each[:2], np.zeros((1 if shared else 2, 2)))
-    np.testing.assert_array_equal(few.hessians, expected.hessians)
-    np.testing.assert_array_equal(few.optima, expected.optima)
-    np.testing.assert_array_equal(few.x_star, np.zeros(2))
-    assert (few.sigma, few.server_sigma, few.L) == (0.5, 0.0, expected.L)
-    for found, known in zip(few.eigenbasis, expected.eigenbasis, strict=True):
-        np.testing.assert_allclose(found, known, rtol=1e-15)
-        assert not found.flags.writeable
-    assert not few.hessians.flags.writeable

@@ -59,7 +59,7 @@ def test_what_the_search_misses_may_fall_to_a_regime() -> None:
 
 
 def test_in_parallel_and_resumed_it_judges_the_same() -> None:
-    plan = Plan(budget=60, every=60)
+    plan = Plan(budget=60, every=90)
     chosen = keys(mutated_theorems(), plan)
     calls: list[tuple[int, int, str]] = []
     alone = list(judge_all(chosen, plan, processes=1, progress=lambda *call: calls.append(call)))

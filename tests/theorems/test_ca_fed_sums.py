@@ -14,7 +14,7 @@ from scipy.special import polygamma, zeta
 from fltheory.algorithms import Constant, Harmonic
 from fltheory.engines.affine.numbers import Balls, with_parameters
 from fltheory.engines.enclosure.exact_setting import WIDENING, NoExactTwinError
-from fltheory.participation.with_memory.chain_structure import Mixing
+from fltheory.participation.chain_structure import Mixing
 from fltheory.theorems.ca_fed.sums import (
     endless_squares,
     endless_sums,

@@ -146,12 +146,39 @@ def paths(  # noqa: C901
                                start=begin[states[0]])  # fmt: skip
             if chance:
                 yield chance, [tuple(p["sets"][s]) for s in states]
+    elif p["name"] == "WaitingSubset":
+        yield from _waits(numbers(p["availability"]), p["size"], rounds)
     else:
         rows_ = list(zip(p["periods"], p["offsets"], p["active"], strict=True))
         yield F(1), [
             tuple(i for i, (period, offset, active) in enumerate(rows_)
                   if (t + offset) % period < active) for t in range(rounds)
         ]  # fmt: skip
+
+
+def _waits(p: list[F], size: int, rounds: int) -> Iterator[tuple[F, list[tuple[int, ...]]]]:
+    """Yield every path of a subset that is waited for: whom is drawn, and who is there when."""
+    draws = list(combinations(range(len(p)), size))
+    for drawn in product(draws, repeat=rounds):
+        for there in product(list(_subsets(p)), repeat=rounds):
+            upcoming, path = iter(drawn), []
+            missing = set(waited_for := next(upcoming))
+            for _, here in there:
+                missing -= set(here)
+                path.append(() if missing else waited_for)
+                if not missing:
+                    missing = set(waited_for := next(upcoming, ()))
+            yield math.prod((c for c, _ in there), start=F(1, len(draws) ** rounds)), path
+
+
+def _mean_wait(p: list[F], size: int) -> F:
+    """Return the mean over subsets of 1/p - ... + ...: the largest of geometric times."""
+    return sum(
+        F((-1) ** (k + 1) * math.comb(len(p) - k, size - k), math.comb(len(p), size))
+        / (1 - math.prod((1 - p[i] for i in some), start=F(1)))
+        for k in range(1, size + 1)
+        for some in combinations(range(len(p)), k)
+    )
 
 
 def _subsets(chances: list[F]) -> Iterator[tuple[F, tuple[int, ...]]]:
@@ -527,6 +554,8 @@ def availability(world: World) -> list[F]:
                 for i in range(n)]  # fmt: skip
     if p["name"] == "Cyclic":
         return [F(a, b) for a, b in zip(p["active"], p["periods"], strict=True)]
+    if p["name"] == "WaitingSubset":
+        return [F(p["size"], n) / _mean_wait(numbers(p["availability"]), p["size"])] * n
     return list(numbers(p["availability"]))
 
 
@@ -743,6 +772,7 @@ def _is_participation(p: Any, n: int) -> bool:
         "UniformSubset": {"size", "excluded"}, "Bernoulli": {"availability"},
         "MarkovOnOff": {"availability", "correlation", "start"},
         "FiniteChain": {"transition", "sets", "start"}, "Cyclic": {"periods", "offsets", "active"},
+        "WaitingSubset": {"availability", "size"},
     }  # fmt: skip
     if set(p) != {"name", *kinds[p["name"]]}:
         return False
@@ -753,6 +783,9 @@ def _is_participation(p: Any, n: int) -> bool:
         return distinct and whole and is_count(p["size"]) and p["size"] <= len(pool)
     if p["name"] == "Bernoulli":
         return _are_probabilities(p["availability"], n, above=True)
+    if p["name"] == "WaitingSubset":
+        legal = _are_probabilities(p["availability"], n, above=True)
+        return legal and is_count(p["size"]) and p["size"] <= n
     if p["name"] == "Cyclic":
         return (
             all(isinstance(each, list) and len(each) == n

@@ -62,6 +62,7 @@ PARTICIPATION: dict[str, Any] = {
         "name": "FiniteChain", "transition": [["1/2", "1/2", "0"], ["0", "1/3", "2/3"],
         ["1", "0", "0"]], "sets": [[0], [0, 1], [2]], "start": None,
     },
+    "waiting": {"name": "WaitingSubset", "availability": ["1/2", "1/3", "1"], "size": 2},
     "cycles": {"name": "Cyclic", "periods": [1, 2, 3], "offsets": [0, 1, 1], "active": [1, 1, 2]},
 }  # fmt: skip
 

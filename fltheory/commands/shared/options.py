@@ -37,6 +37,11 @@ UPDATED = FileUse(reads=True, writes=True)
 TheoremId: TypeAlias = Annotated[
     str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
 ]
+Rocq: TypeAlias = Annotated[
+    Path | None,
+    WRITTEN,
+    typer.Option(help="Where to write the proof as a theorem that Rocq (Coq) checks (.v)."),
+]
 TheoremIds: TypeAlias = Annotated[
     list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -16,6 +17,7 @@ from fltheory.files.own_input import Result, results_apart
 
 if TYPE_CHECKING:
     from fltheory.long_work.progress import Progress
+    from fltheory.worst_case.proof.proof_file import ProofFile
 
 
 _OUTPUT = Path("/dev/stdout")
@@ -107,6 +109,19 @@ def tell_written(path: Path | None) -> None:
         print(f"written to {path}, {path.parent} is a new folder")
     else:
         print(f"written to {path}")
+
+
+def write_theorem(proof: ProofFile, rocq: Path | None) -> None:
+    """Write a proof as a theorem for Rocq, if it was asked for, and say how to check it."""
+    if rocq is None:
+        return
+    from fltheory.files.whole_file import write_whole
+
+    write_whole(rocq, proof.rocq_theorem())
+    tell_written(rocq)
+    print(
+        f"check it, in a checkout of fltheory with Rocq: make rocq PROOF={shlex.quote(str(rocq))}"
+    )
 
 
 def check_page(page: Path, text: str, made_from: str) -> None:

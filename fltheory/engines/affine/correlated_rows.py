@@ -50,14 +50,12 @@ class CorrelatedRows:
         slopes: FloatArray,
         offsets: FloatArray,
         covariance: FloatArray,
-        negligible: tuple[float, float],
     ) -> CorrelatedRows:
-        """Keep the rows of some maps (f, k, n) and (f, k) that are more than negligible.
+        """Keep the rows of some maps (f, k, n) and (f, k) that are not zero.
 
-        ``covariance`` (f, f) is that of the maps' coefficients; ``negligible`` a size of
-        entries of slopes and of offsets.
+        ``covariance`` (f, f) is that of the maps' coefficients.
         """
-        kept = (np.abs(slopes) > negligible[0]).any(axis=2) | (np.abs(offsets) > negligible[1])
+        kept = slopes.any(axis=2) | (offsets != 0)
         targets, maps = np.nonzero(kept.T)
         return cls(
             size=slopes.shape[1],

@@ -14,14 +14,12 @@ import numpy as np
 
 from fltheory.engines.affine.numbers import FLOAT64, Entries
 from fltheory.engines.affine.random_affine_map import MapErrors
+from fltheory.engines.affine.reading import Reading, reading_of
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
-from fltheory.engines.affine.symbolic.presences import check_one_by_one
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.validation import FloatArray
+from fltheory.validation import ClientIndices, FloatArray
 
 StateFunction = Callable[[Any, Any, Masks], Any]
 
@@ -81,17 +79,17 @@ class Probe:
         *,
         numbers: ClientNumbers | None = None,
     ) -> None:
-        self._function = function
-        self._numbers = numbers or ClientNumbers(problem, FLOAT64)
-        self._origin = origin
-        self._image_origin = image_origin
-        reach = max(float(np.abs(problem.optima).max()), float(np.abs(origin).max()), 1.0)
-        self._step = 2.0 ** np.ceil(np.log2(reach))
-        self._reach = float(np.linalg.norm(problem.optima - problem.x_star, axis=1).max())
+        self.function = function
+        self.problem = problem
+        self.origin = origin
+        self.image_origin = image_origin
+        self.numbers = numbers or ClientNumbers(problem, FLOAT64)
+        farthest = max(float(problem.optima.max()), -float(problem.optima.min()))
+        self.step = 2.0 ** np.ceil(np.log2(max(farthest, float(np.abs(origin).max()), 1.0)))
 
     def maps(self, masks: Masks) -> SetMaps:
         """Return the affine map of each participant set in ``masks`` (s, N)."""
-        at_once = max(1, _NUMBERS_AT_ONCE // (self._origin.size + 1) // masks.shape[1])
+        at_once = max(1, _NUMBERS_AT_ONCE // (self.origin.size + 1) // masks.shape[1])
         parts = [self._maps(masks[i : i + at_once]) for i in range(0, len(masks), at_once)]
         if len(parts) == 1:
             return parts[0]
@@ -102,26 +100,22 @@ class Probe:
         )
 
     def _maps(self, masks: Masks) -> SetMaps:
-        n = self._origin.size
+        n = self.origin.size
         space = Space(FLOAT64, n)
         states = np.empty((len(masks), n, n + 1))
-        states[..., 0], states[..., 1:] = self._origin, np.eye(n)
+        states[..., 0], states[..., 1:] = self.origin, np.eye(n)
         forms = AffineArray(space, states)
         with np.errstate(over="ignore", invalid="ignore"):
-            image = space.forms(self._function(forms, FormClients(self._numbers, space), masks))
+            image = space.forms(self.function(forms, FormClients(self.numbers, space), masks))
         return SetMaps(
             slopes=_in_order(_finite(image.linear(n))),
-            offsets=_in_order(_finite(image.constant) - self._image_origin),
+            offsets=_in_order(_finite(image.constant) - self.image_origin),
             noises=_in_order(_finite(noise_covariance(image))),
         )
 
-    def check_one_by_one(self, size: int) -> None:
-        """Raise NotAffineError unless a round adds up what each of ``size`` participants does."""
-        check_one_by_one(self._function, self._numbers.problem, self._origin, size)
-
-    def noises(self, masks: Masks) -> FloatArray:
-        """Return the covariance (s, k, k) of each set's noise."""
-        return self.maps(masks).noises
+    def reading(self, numbers: ClientIndices) -> Reading:
+        """Return the map in who takes part, given how many may, read off symbols."""
+        return reading_of(self.function, self.numbers, (self.origin, self.image_origin), numbers)
 
     def rounding(self, maps: SetMaps, participants: float) -> MapErrors:
         """Bound what has been lost in reading the maps: powers, sums, and probing itself.
@@ -132,42 +126,32 @@ class Probe:
         operations = 64.0 * (maps.slopes.shape[2] + participants)
         slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
         offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max())
-        offset += float(np.linalg.norm(self._image_origin))
+        offset += float(np.linalg.norm(self.image_origin))
         trace = float(np.trace(maps.noises, axis1=1, axis2=2).max())
         growth = UNIT_ROUNDOFF * operations * spread
-        of_powers = 4 * spread * max(slope, 1.0) * self._numbers.slope_rounding
+        reach = float(np.linalg.norm(self.problem.optima - self.problem.x_star, axis=1).max())
+        of_powers = 4 * spread * max(slope, 1.0) * self.numbers.slope_rounding
         return {
             "slope_error": growth * max(slope, 1.0) + of_powers,
-            "offset_error": growth * offset + of_powers * self._reach,
-            "noise_error": (growth + 8 * self._numbers.power_rounding) * trace,
+            "offset_error": growth * offset + of_powers * reach,
+            "noise_error": (growth + 8 * self.numbers.power_rounding) * trace,
         }
-
-    def negligible(self, maps: SetMaps) -> tuple[float, float]:
-        """Return sizes of entries of differences of slopes, and of offsets, that are rounding."""
-        slope = max(1.0, float(np.abs(maps.slopes).max()))
-        offset = float(np.abs(maps.offsets).max() + np.abs(self._image_origin).max())
-        return 256 * UNIT_ROUNDOFF * slope, 256 * UNIT_ROUNDOFF * offset
 
     def check(
         self, masks: Masks, slopes: FloatArray, offsets: FloatArray, rng: np.random.Generator
     ) -> None:
-        """Raise NotAffineError unless the predicted maps match real rounds at states all about.
+        """Raise NotAffineError unless the predicted maps match real rounds, one of each set.
 
-        Each set is run from states near, at the problem's scale, and far, and from those opposite.
+        Rounds from near, far and opposite states are the guard's.
         """
         if len(masks) == 0:
             return
-        scales = self._step * np.array([1.0, -1.0, 2.0**-10, 2.0**10])
-        moves = rng.standard_normal((len(masks), 1, self._origin.size)) * scales[:, None]
-        clients = QuadraticClients(self._numbers.problem, Silence())
-        every = np.repeat(masks, scales.size, axis=0)
+        moves = self.step * rng.standard_normal((len(masks), self.origin.size))
         with np.errstate(over="ignore", invalid="ignore"):
-            images = self._function(
-                self._origin + moves.reshape(len(every), -1), clients, every
-            ).reshape(len(masks), scales.size, -1)
-        expected = offsets[:, None] + moves @ slopes.swapaxes(1, 2)
-        found = _finite(images) - self._image_origin
-        size = abs(scales)[None, :, None] + self._step + np.abs(found).max(axis=2, keepdims=True)
+            images = self.function(self.origin + moves, self.numbers.silent_clients, masks)
+        expected = offsets + (slopes @ moves[:, :, None])[:, :, 0]
+        found = _finite(images) - self.image_origin
+        size = self.step + np.abs(found).max(axis=1, keepdims=True)
         mismatch = float((np.abs(found - expected) / size).max())
         if not mismatch <= CHECK_TOLERANCE:
             raise NotAffineError(

@@ -14,12 +14,16 @@ from functools import cached_property
 
 import numpy as np
 
-from fltheory.engines.affine.probe import DependentRoundsError, Probe, SetMaps, StateFunction
+from fltheory.engines.affine.probe import (
+    CHECK_TOLERANCE,
+    DependentRoundsError,
+    Probe,
+    SetMaps,
+    StateFunction,
+)
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments.many_sets.client_sums import law_of_sums
-from fltheory.engines.moments.many_sets.sums_by_size import by_size
-from fltheory.engines.moments.many_sets.swaps import by_swaps
 from fltheory.participation.base import Masks, Participation, SizedInclusions
 from fltheory.participation.inclusions.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -29,6 +33,7 @@ _ENUMERATION_LIMIT = 64
 _MOST_ENUMERATED_CLIENTS = 32
 _MOST_READ_CLIENTS = 10_000
 MOST_SETS = 4096
+_CHECKED_SETS = 8
 
 
 def random_affine_map(
@@ -38,7 +43,6 @@ def random_affine_map(
     origin: FloatArray,
     image_origin: FloatArray,
     *,
-    checked: bool = True,
     outcomes: Outcomes | None = None,
 ) -> RandomAffineMap:
     """Find the law of ``function`` around ``origin`` up to second moments.
@@ -51,9 +55,6 @@ def random_affine_map(
         Where it runs, and who takes part.
     origin, image_origin : arrays, (n,) and (k,)
         States are measured from ``origin``, images from ``image_origin``.
-    checked : bool, default True
-        Whether maps read off all sets are compared with rounds on numbers; those read off a few
-        always are.
     outcomes : Outcomes, optional
         Of the participation, where several rounds share them.
 
@@ -76,14 +77,14 @@ def random_affine_map(
         )
     outcomes = outcomes or Outcomes(participation)
     # Counting the outcomes of thousands of clients takes numbers of thousands of digits.
+    probe = Probe(function, problem, origin, image_origin)
     crowd = participation.n_clients > _MOST_ENUMERATED_CLIENTS
     if crowd or outcomes.count > _ENUMERATION_LIMIT:
-        law = law_of_sums(function, problem, participation, origin, image_origin)
+        law = law_of_sums(probe, participation)
         if law is not None:
             return law
         _check_clients_one_by_one(participation)
-    probe = Probe(function, problem, origin, image_origin)
-    return _by_sets(probe, participation, outcomes, checked)
+    return _by_sets(probe, participation, outcomes)
 
 
 class Outcomes:
@@ -124,38 +125,47 @@ class Outcomes:
         return np.asarray(np.sqrt(self.probabilities))
 
 
-def _by_sets(
-    probe: Probe, participation: Participation, outcomes: Outcomes, checked: bool
-) -> RandomAffineMap:
+def _by_sets(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
     """Read the law off the maps of some participant sets, or of all where they are few."""
     few = outcomes.count <= MOST_SETS
     if outcomes.count > _ENUMERATION_LIMIT:
         try:
-            return _by_some_sets(probe, participation, outcomes)
+            return _by_symbols(probe, participation, outcomes)
         except NotAffineError:
             if not few:
                 raise
-    return _by_enumeration(probe, outcomes, checked)
+    return _by_enumeration(probe, outcomes)
 
 
-def _by_some_sets(
-    probe: Probe, participation: Participation, outcomes: Outcomes
-) -> RandomAffineMap:
-    """Read the law off a few sets, of a round that adds up what each participant does."""
+def _by_symbols(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
+    """Read the law off one run on symbols, of a round that adds up what each participant does."""
     size, n_clients = participation.fixed_size, participation.n_clients
-    if size is not None:
-        probe.check_one_by_one(size)
-        return by_swaps(probe, participation, size)
-    if isinstance(participation, SizedInclusions):
-        for some in {min(3, n_clients), (n_clients + 1) // 2}:
-            probe.check_one_by_one(some)
-        return by_size(probe, participation)
-    raise NotAffineError(
-        f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
-        f"or known chances of pairs by their number, for exact moments, got "
-        f"{counted(outcomes.count)} outcomes of varying size: use "
-        "engines.monte_carlo, or engines.paths with drawn paths"
-    )
+    if size is None and not isinstance(participation, SizedInclusions):
+        raise NotAffineError(
+            f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
+            f"or known chances of pairs by their number, for exact moments, got "
+            f"{counted(outcomes.count)} outcomes of varying size: use "
+            "engines.monte_carlo"
+        )
+    reading = probe.reading(np.arange(n_clients + 1) if size is None else np.array([size]))
+    rng = np.random.default_rng(0)
+    masks = next(participation.masks(rng, _CHECKED_SETS))
+    slopes, offsets, noises = (np.stack(each) for each in zip(*map(reading.of, masks), strict=True))
+    probe.check(masks, slopes, offsets, rng)
+    maps = probe.maps(masks)
+    _check_noises(maps.noises, noises)
+    several = float(participation.marginals.sum())
+    return reading.law(participation, probe.rounding(maps, participants=several))
+
+
+def _check_noises(found: FloatArray, predicted: FloatArray) -> None:
+    """Raise NotAffineError unless the covariances of drawn sets' noises are as predicted."""
+    scale = float(np.abs(found).max(initial=0.0))
+    if not np.abs(found - predicted).max(initial=0.0) <= CHECK_TOLERANCE * scale:
+        raise NotAffineError(
+            "the noise of a round must be a sum over its participants for exact moments with "
+            "this many participant sets: use engines.monte_carlo"
+        )
 
 
 def _check_clients_one_by_one(participation: Participation) -> None:
@@ -174,8 +184,6 @@ def maps_of_sets(
     masks: Masks,
     origin: FloatArray,
     image_origin: FloatArray,
-    *,
-    checked: bool = True,
 ) -> SetMaps:
     """Find the affine map that ``function`` is on each of some participant sets (s, N).
 
@@ -183,16 +191,12 @@ def maps_of_sets(
     """
     probe = Probe(function, problem, origin, image_origin)
     maps = probe.maps(masks)
-    if checked:
-        probe.check(masks, maps.slopes, maps.offsets, np.random.default_rng(0))
     return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
 
 
-def _by_enumeration(probe: Probe, outcomes: Outcomes, checked: bool) -> RandomAffineMap:
+def _by_enumeration(probe: Probe, outcomes: Outcomes) -> RandomAffineMap:
     probabilities, masks, roots = outcomes.probabilities, outcomes.masks, outcomes.roots
     maps = probe.maps(masks)
-    if checked:
-        probe.check(masks, maps.slopes, maps.offsets, np.random.default_rng(0))
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,

@@ -158,14 +158,14 @@ class Effects:
         D.
     covariance : array, (f, f)
         Of z.
-    negligible : tuple of float
-        Entries of slopes and of offsets as small as this are rounding errors of their reading.
+    balanced : bool
+        Whether the z always add up to zero, so that what all D have alike does not count.
     """
 
     slopes: FloatArray
     offsets: FloatArray
     covariance: FloatArray
-    negligible: tuple[float, float]
+    balanced: bool
 
     def law(
         self,
@@ -178,19 +178,20 @@ class Effects:
         n = mean_slope.shape[1]
         mean = mean_slope[None], mean_offset[None]
         if n > LARGEST_DENSE_STATE:
-            rows = CorrelatedRows.of(self.slopes, self.offsets, self.covariance, self.negligible)
+            rows = CorrelatedRows.of(self.slopes, self.offsets, self.covariance)
             if rows.count * (n + rows.count) < 2 * len(self.offsets) * n * n:
                 return RandomAffineMap(mean_slope, mean_offset, *mean, noise, **errors, rows=rows)
         variances, directions = np.linalg.eigh(self.covariance)
         loadings = (directions * np.sqrt(np.maximum(variances, 0.0))).T
-        still = np.abs(self.slopes).max(axis=(1, 2)) <= self.negligible[0]
-        moving = np.where(still[:, None, None], 0.0, self.slopes)
-        slopes = np.einsum("jf,fkn->jkn", loadings, moving, optimize=True)
+        alike = self.slopes[:1], self.offsets[:1]
+        apart = self.slopes - alike[0] if self.balanced else self.slopes
+        offsets = self.offsets - alike[1] if self.balanced else self.offsets
+        slopes = np.einsum("jf,fkn->jkn", loadings, apart, optimize=True)
         return RandomAffineMap(
             mean_slope,
             mean_offset,
             np.concatenate([mean[0], slopes]),
-            np.concatenate([mean[1], loadings @ self.offsets]),
+            np.concatenate([mean[1], loadings @ offsets]),
             noise,
             **errors,
         )

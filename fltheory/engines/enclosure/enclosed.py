@@ -46,8 +46,8 @@ from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Participation
-from fltheory.participation.exact_law import ExactLaw, ExactlyKnown
 from fltheory.participation.inclusions.subsets import counted
+from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -175,26 +175,27 @@ class ExactRun:
         work: Work | None = None,
     ) -> None:
         self._work = Work() if work is None else work
-        problem, participation = setting.problem, setting.participation
+        problem, participation = setting.problem, process_of(setting.participation)
         if not isinstance(problem, QuadraticProblem):
             raise NotEnclosedError(
                 f"problem must be a QuadraticProblem to be enclosed, got {type(problem).__name__}"
             )
-        if not isinstance(participation, ExactlyKnown):
+        if participation.n_states is None:
             raise NotEnclosedError(
                 f"participation must know its law in fractions, got {participation!r}"
             )
-        if participation.independent and participation.n_outcomes > _MOST_SETS:
+        count = participation.n_outcomes if participation.independent else participation.n_states
+        if count > _MOST_SETS and participation.period is None:
             raise NotEnclosedError(
-                f"participation must have at most {_MOST_SETS} outcomes for a run to be enclosed, "
-                f"got {counted(participation.n_outcomes)}: use arithmetic='float64'"
+                f"participation must have at most {_MOST_SETS} outcomes or states for a run to be "
+                f"enclosed, got {counted(count)}: use arithmetic='float64'"
             )
         self._setting = without_idle_projection(setting, problem, exact_setting)
         guard_affine(self._setting)
         guard_in_fractions(self._setting)
         self._problem = problem
         self._arithmetic = arithmetic
-        self._law: ExactLaw = participation.exact_law()
+        self._law = participation.law()
         self._observe = observe
         self._read_with(arithmetic)
 
@@ -306,7 +307,7 @@ class ExactRun:
         square = column * column.transpose()
         return {
             self._row(place, counts, known): square * self._number(chance)
-            for place, chance in self._law.initial
+            for place, chance in self._law.first
         }
 
     def _row(self, place: int, counts: _Counts, known: Mapping[str, Entries]) -> _Row:
@@ -376,7 +377,7 @@ class ExactRun:
         """Return what histories become, read off together: a round takes any number of states."""
         number, algorithm, fractional = self._round(index)
         new = [row for row in rows if (number, row) not in self._continued]
-        for some in _batches(new, lambda row: len(self._law.sets(row.place))):
+        for some in _batches(new, lambda row: len(self._law.who(row.place))):
             images: dict[_Row, list[_Image]] = {row: [] for row in some}
             for branch, share in _branches(fractional):
                 for row, image in self._images(some, algorithm, branch, share):
@@ -429,7 +430,7 @@ class ExactRun:
         self, rows: Sequence[_Row], algorithm: Algorithm, branch: str, share: Fraction
     ) -> Iterator[tuple[_Row, _Image]]:
         """Yield a branch of a round from each history with each of its participant sets."""
-        drawn = [(row, chance, mask) for row in rows for chance, mask in self._law.sets(row.place)]
+        drawn = [(row, chance, mask) for row in rows for chance, mask in self._law.who(row.place)]
         masks = np.array([mask for _, _, mask in drawn])
         count = len(masks)
         width = sum(int(np.prod(shape)) for shape in self._shapes.values())
@@ -482,7 +483,7 @@ class ExactRun:
             form[:dim, :dim] = block
             made.append(form.ravel())
         for item in self._observe:
-            own = item.exact_form(self._numbers, self.x_star, self._law.sets(row.place))
+            own = item.exact_form(self._numbers, self.x_star, self._law.who(row.place))
             form = np.full((size, size), zero)
             places = np.append(np.arange(dim), size - 1)
             form[np.ix_(places, places)] = own

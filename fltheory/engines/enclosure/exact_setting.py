@@ -7,10 +7,9 @@ are decided, and refuse to be mixed with floats.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -34,9 +33,7 @@ from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.enclosure.suprema import largest_weighted_square
 from fltheory.engines.setting import Setting
 from fltheory.exact_or_float import largest_norm, solve
-from fltheory.participation import Bernoulli, Cyclic, FiniteChain, MarkovOnOff, UniformSubset
-from fltheory.participation.base import Participation
-from fltheory.participation.with_memory.chain_structure import exact_stationary_law
+from fltheory.participation.process import process_of
 from fltheory.problems.ball import Ball
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices
@@ -72,6 +69,16 @@ class WideningNumber(ExactNumber):
         """Return the number, which is real."""
         return self
 
+    @property
+    def p(self) -> Any:
+        """The numerator of a fraction; a ball has none."""
+        return self.value.p
+
+    @property
+    def q(self) -> Any:
+        """The denominator of a fraction; a ball has none."""
+        return self.value.q
+
 
 def widening_root(value: Any) -> Any:
     """Return the square root of a fraction or ball, as a fraction where it is one."""
@@ -105,16 +112,15 @@ WIDENING = Widening()
 
 
 def exact_numbers(values: Any) -> Entries:
-    """Return an array of the decimals that an array of floats was written as."""
+    """Return an array of fractions, or of the decimals that an array of floats was written as."""
     given = np.asarray(values)
-    made = np.empty(given.shape, dtype=object)
-    for index in np.ndindex(given.shape):
-        made[index] = WIDENING.parameter(given[index].item())
-    return made
+    made = np.empty(given.size, dtype=object)
+    made[:] = [WIDENING.parameter(value) for value in given.ravel().tolist()]
+    return made.reshape(given.shape)
 
 
 def _weights(given: Any, count: int) -> Entries:
-    return _wide(normalised([1] * count if given is None else list(given)))
+    return exact_numbers(normalised([1] * count if given is None else list(given)))
 
 
 class ExactProblem(QuadraticProblem):
@@ -323,53 +329,10 @@ def _largest(values: list[Any]) -> Any:
     return result
 
 
-def exact_participation(participation: Participation) -> Participation:
-    """Return participation with its probabilities in exact numbers, as far as that is known.
-
-    Of other kinds than those below the probabilities stay floats, which statements then refuse.
-    """
-    twin = copy(participation)
-    for name in [name for name in vars(twin) if isinstance(_of_class(twin, name), cached_property)]:
-        # What was cached from floats must not be met in exact numbers.
-        del twin.__dict__[name]
-    if isinstance(participation, Bernoulli):
-        _set(twin, availability=exact_numbers(participation.availability))
-    elif isinstance(participation, MarkovOnOff):
-        _set(
-            twin,
-            availability=exact_numbers(participation.availability),
-            correlation=exact_numbers(participation.correlation),
-        )
-    elif isinstance(participation, FiniteChain):
-        rows = [normalised(row) for row in participation.transition]
-        law = _wide(exact_stationary_law(rows))
-        matrix = np.stack([_wide(row) for row in rows])
-        _set(twin, transition=matrix, stationary=law)
-        _set(twin, marginals=law @ participation.state_masks.astype(np.int64))
-    elif isinstance(participation, UniformSubset):
-        share = Fraction(participation.size, len(participation.eligible))
-        here = np.isin(np.arange(participation.n_clients), participation.eligible)
-        _set(twin, marginals=_wide([share * int(each) for each in here]))
-    elif isinstance(participation, Cyclic):
-        pairs = zip(participation.active.tolist(), participation.periods.tolist(), strict=True)
-        _set(twin, marginals=_wide([Fraction(active, period) for active, period in pairs]))
-    return twin
-
-
-def _of_class(thing: Any, name: str) -> Any:
-    return getattr(type(thing), name, None)
-
-
 def _set(thing: Any, **values: Any) -> None:
     """Set fields, and cached properties, of a frozen object."""
     for name, value in values.items():
         thing.__dict__[name] = value
-
-
-def _wide(fractions: Sequence[Fraction]) -> Entries:
-    made = np.empty(len(fractions), dtype=object)
-    made[:] = [WideningNumber(fmpq(each.numerator, each.denominator)) for each in fractions]
-    return made
 
 
 def exact_setting(setting: Setting) -> Setting:
@@ -390,7 +353,7 @@ def exact_setting(setting: Setting) -> Setting:
     fields = {
         "algorithm": with_parameters(setting.algorithm, WIDENING),
         "problem": ExactProblem(problem),
-        "participation": exact_participation(setting.participation),
+        "participation": process_of(setting.participation).in_numbers(exact_numbers),
         "rounds": setting.rounds,
         "x0": exact_numbers(setting.x0),
     }

@@ -28,9 +28,9 @@ from fltheory.engines.affine.numbers import Entries, raw_number
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
 from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cutoff, weight_error
 from fltheory.exact_or_float import is_exact
-from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.with_memory.chains import checked_masks
+from fltheory.participation.chains import checked_masks
+from fltheory.participation.process import ClientChains, process_of
 from fltheory.validation import FloatArray
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -44,7 +44,7 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
 
     Parameters
     ----------
-    participation : Bernoulli, MarkovOnOff or Cyclic
+    participation : Bernoulli, MarkovOnOff, or one without chance such as Cyclic
         p_n is its marginal.
     cutoff : int or math.inf
         K, the longest interval.
@@ -62,38 +62,37 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
 
     Examples
     --------
+    >>> from fltheory.participation import Cyclic
     >>> weight_error_under(Cyclic([2], [0]), 5, 4).values.tolist()
     [[0.25, 0.25, 0.25, 0.0625]]
     """
     rounds = validation.whole_number("rounds", rounds, at_least=1)
     longest = checked_cutoff(cutoff)
-    if is_exact(participation.marginals):
-        return _enclosed(participation, longest, rounds)
-    if isinstance(participation, Bernoulli):
-        return weight_error(participation.availability, longest, rounds)
-    if isinstance(participation, Cyclic):
-        return _cyclic(participation, longest, rounds)
-    if isinstance(participation, MarkovOnOff):
-        clients = range(participation.n_clients)
-        curves = [_of_client(participation, n, longest, rounds) for n in clients]
-        values, errors = (np.array(part) for part in zip(*curves, strict=True))
-        return WeightError(values, errors)
-    raise ValueError(
-        "participation must be Bernoulli, MarkovOnOff or Cyclic for exact weight errors, "
-        f"got {participation!r}"
-    )
+    p, process = participation.marginals, process_of(participation)
+    chains = process.client_chains
+    if chains is None and process.period is None:
+        raise ValueError(
+            "participation must be Bernoulli, MarkovOnOff or Cyclic for exact weight errors, "
+            f"got {participation!r}"
+        )
+    if chains is None:
+        scaled = p[:, None] * cyclic_weights(participation, longest, rounds)
+        if is_exact(p):
+            return WeightError((scaled - 1) ** 2, np.zeros(scaled.shape))
+        rounding = 8 * _EPS * np.arange(1.0, rounds + 1) * scaled
+        errors = rounding * (2 * np.abs(scaled - 1) + rounding) + _EPS
+        return WeightError((scaled - 1) ** 2, errors)
+    if is_exact(p):
+        return _enclosed(p, chains, longest, rounds)
+    if process.n_states == 1 and p.all():
+        return weight_error(p, longest, rounds)
+    curves = [_of_client(*each, longest, rounds) for each in zip(p, *chains[:3], strict=True)]
+    values, errors = (np.array(part) for part in zip(*curves, strict=True))
+    return WeightError(values, errors)
 
 
-def _enclosed(participation: Participation, cutoff: float, rounds: int) -> WeightError:
-    if isinstance(participation, Cyclic):
-        scaled = participation.marginals[:, None] * cyclic_weights(participation, cutoff, rounds)
-        return WeightError((scaled - 1) ** 2, np.zeros(scaled.shape))
-    p: Any = participation.marginals
-    first, stays, comes = p, p, p
-    if isinstance(participation, MarkovOnOff):
-        stays, comes = participation.stays, participation.comes
-        if participation.start is not None:
-            first = participation.start * (p / p)
+def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -> WeightError:
+    first, stays, comes, _ = chains
     known: dict[tuple[Any, ...], Entries] = {}
     rows = []
     for numbers in zip(first, stays, comes, p, strict=True):
@@ -136,15 +135,13 @@ class _Presence:
 
 
 def _of_client(
-    chains: MarkovOnOff, client: int, cutoff: float, rounds: int
+    p: float, first: float, stays: float, comes: float, cutoff: float, rounds: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return errors and their bounds for one client.
 
     Without a cut-off nothing is subtracted, so that rounding is in proportion to the result.
     """
-    p = float(chains.availability[client])
-    first = p if chains.start is None else float(chains.start[client])
-    presence = _Presence(first, float(chains.stays[client]), float(chains.comes[client]))
+    presence = _Presence(float(first), float(stays), float(comes))
     values = _averages(presence, cutoff, rounds, lambda omega: (p * omega - 1) ** 2)
     largest = max((p - 1) ** 2, (p * min(cutoff, rounds) - 1) ** 2)
     rounding = 16 * _EPS * np.arange(1.0, rounds + 1)
@@ -262,7 +259,7 @@ def _recorded(masks: Masks, longest: float, ones: Any) -> Any:
     return weights
 
 
-def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
+def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatArray:
     """Return omega_t of every client, (n_clients, rounds), under participation without chance.
 
     In the numbers that the cycles' marginals are in.
@@ -274,6 +271,7 @@ def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
 
     Examples
     --------
+    >>> from fltheory.participation import Cyclic
     >>> cyclic_weights(Cyclic([3], [0]), 5, 5).tolist()
     [[1.0, 1.0, 1.0, 1.0, 2.0]]
     """
@@ -281,9 +279,3 @@ def cyclic_weights(cycles: Cyclic, cutoff: float, rounds: int) -> FloatArray:
     masks = islice(cycles.masks(np.random.default_rng(0), 1), rounds)
     ones = cycles.marginals / cycles.marginals
     return _recorded(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
-
-
-def _cyclic(cycles: Cyclic, cutoff: float, rounds: int) -> WeightError:
-    scaled = cycles.marginals[:, None] * cyclic_weights(cycles, cutoff, rounds)
-    rounding = 8 * _EPS * np.arange(1.0, rounds + 1) * scaled
-    return WeightError((scaled - 1) ** 2, rounding * (2 * np.abs(scaled - 1) + rounding) + _EPS)

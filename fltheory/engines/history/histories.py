@@ -30,7 +30,7 @@ from fltheory.engines.affine.state_layout import joined
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.with_memory.chains import Stateful, States
+from fltheory.participation.process import States, process_of
 from fltheory.validation import FloatArray
 
 MOST_HISTORIES = 50_000
@@ -149,112 +149,98 @@ class Rounds(Protocol):
         ...
 
 
-class Chances(Protocol):
-    """Who may take part next, given where a chain is, and where it may go."""
-
-    def start(self, histories: Histories) -> Histories:
-        """Return the histories, one for each state that the chain may begin in."""
-        ...
-
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return the histories (Q,) that go on, with whom (Q, N), and how probably (Q,)."""
-        ...
-
-    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return which of some states (Q,) go on (T,), to which (T,), and how probably (T,)."""
-        ...
+Following = Callable[[int], tuple[tuple[int, float], ...]]
 
 
-class _Unmoved:
-    """A chain that stays in its state."""
-
-    def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return every state itself."""
-        return np.arange(len(place)), place, np.ones(len(place))
+def _stays(state: int) -> tuple[tuple[int, float], ...]:
+    return ((state, 1.0),)
 
 
-class IndependentChances(_Unmoved):
-    """Every round draws afresh."""
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """Who may take part next, given where a chain is, and where it may go.
 
-    def __init__(self, participation: Participation) -> None:
-        if participation.n_outcomes > MOST_HISTORIES:
-            raise TooManyHistoriesError(_too_many(participation))
-        outcomes = list(participation.outcomes())
-        self._chances = np.array([chance for chance, _ in outcomes])
-        self._masks = np.array([mask for _, mask in outcomes])
-
-    def start(self, histories: Histories) -> Histories:
-        """Return the histories as they are."""
-        return histories
-
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with every participant set."""
-        count = len(place)
-        rows = np.repeat(np.arange(count), len(self._chances))
-        return rows, np.tile(self._masks, (count, 1)), np.tile(self._chances, count)
-
-
-class GivenChances(_Unmoved):
-    """Paths of participants that are given: a history's place is the path that it is on.
-
-    Parameters
+    Attributes
     ----------
-    masks : array of bool, (P, rounds, N)
+    participation : Participation
+    initial : array, (M,)
+        Law of the first round's state.
+    chances : array, (M, k)
+        Of a state's participant sets.
+    sets : callable
+        Of states (Q,) and a round from 0: their participant sets, (Q, k, N).
+    following : callable
+        The states that may follow a state, with their probabilities.
     """
 
-    def __init__(self, masks: Masks) -> None:
-        self._masks = masks
+    participation: Participation
+    initial: FloatArray
+    chances: FloatArray
+    sets: Callable[[Rows, int], Masks]
+    following: Following = _stays
 
-    def start(self, histories: Histories) -> Histories:
-        """Return one history a path, each of probability one."""
-        rows = np.zeros(len(self._masks), np.intp)
-        return Histories(
-            np.arange(len(self._masks)),
-            {name: array[rows] for name, array in histories.known.items()},
-            histories.random,
-            histories.moments[rows],
+    @classmethod
+    def of(cls, participation: Participation) -> Chances:
+        """Return how a process goes on: independent rounds have one state, and many sets in it.
+
+        Raises
+        ------
+        NotAffineError
+            If it has too many sets or states, or neither states nor independent rounds.
+        """
+        process = process_of(participation)
+        count = process.n_outcomes if process.independent else process.n_states
+        if count is None or count > (MOST_HISTORIES if process.independent else _MOST_STATES):
+            raise TooManyHistoriesError(_too_many(participation))
+        if process.independent:
+            chances, masks = zip(*process.outcomes(), strict=True)
+            every = np.array(masks)[None]
+            return cls(
+                participation, np.ones(1), np.array([chances]), lambda place, index: every[place]
+            )
+        states = process.states()
+        return cls(
+            participation,
+            states.initial,
+            np.ones((count, 1)),
+            lambda place, index: states.masks[place, None],
+            _transitions(states),
         )
 
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with its path's participants."""
-        count = len(place)
-        return np.arange(count), self._masks[place, index], np.ones(count)
-
-
-class ChainChances:
-    """Participants that follow a chain."""
-
-    def __init__(self, participation: Stateful) -> None:
-        if participation.n_states > _MOST_STATES:
-            raise TooManyHistoriesError(_too_many(participation))
-        self._participation = participation
-        self._states = participation.states()
-        self._following = _transitions(self._states)
+    @classmethod
+    def of_paths(cls, participation: Participation, masks: Masks) -> Chances:
+        """Return given paths of participants (P, rounds, N), each a state of weight one."""
+        ones = np.ones(len(masks))
+        return cls(
+            participation, ones, ones[:, None], lambda place, index: masks[place, None, index]
+        )
 
     def start(self, histories: Histories) -> Histories:
-        """Return one history for each state that the chain may begin in."""
-        law = np.asarray(self._states.initial)
-        place = np.flatnonzero(law > 0)
+        """Return the one history as one for each state that the chain may begin in."""
+        place = np.flatnonzero(self.initial > 0)
         rows = np.zeros(place.size, np.intp)
         return Histories(
             place,
             {name: array[rows] for name, array in histories.known.items()},
             histories.random,
-            histories.moments[rows] * law[place][:, None, None],
+            histories.moments[rows] * self.initial[place][:, None, None],
         )
 
     def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return every history with the participants of its state."""
-        count = len(place)
-        return np.arange(count), self._states.masks[place], np.ones(count)
+        """Return the histories (Q,) that go on, with whom (Q, N), and how probably (Q,)."""
+        masks = self.sets(place, index)
+        rows = np.repeat(np.arange(len(place)), masks.shape[1])
+        return rows, masks.reshape(-1, masks.shape[-1]), self.chances[place].ravel()
 
     def places(self, place: Rows) -> tuple[Rows, Rows, FloatArray]:
-        """Return the states that can follow."""
+        """Return which of some states (Q,) go on (T,), to which (T,), and how probably (T,)."""
+        if self.following is _stays:
+            return np.arange(len(place)), place, np.ones(len(place))
         each: list[tuple[tuple[int, float], ...]] = []
         for state in place:
-            each.append(self._following(int(state)))
+            each.append(self.following(int(state)))
             if len(each) * len(each[-1]) > MOST_HISTORIES:
-                raise TooManyHistoriesError(_too_many(self._participation))
+                raise TooManyHistoriesError(_too_many(self.participation))
         rows = np.repeat(np.arange(len(place)), [len(following) for following in each])
         following = [pair for pairs in each for pair in pairs]
         return (
@@ -264,7 +250,7 @@ class ChainChances:
         )
 
 
-def _transitions(states: States) -> Callable[[int], tuple[tuple[int, float], ...]]:
+def _transitions(states: States) -> Following:
     """Return a function from a state to those that can follow it, with their probabilities."""
     unit = np.zeros(len(states.masks))
 
@@ -276,21 +262,6 @@ def _transitions(states: States) -> Callable[[int], tuple[tuple[int, float], ...
         return tuple((int(j), float(reached[j])) for j in np.flatnonzero(reached > 0))
 
     return following
-
-
-def chances_of(participation: Participation) -> Chances:
-    """Return how a participation process goes on.
-
-    Raises
-    ------
-    NotAffineError
-        If it has too many states, or neither states nor independent rounds.
-    """
-    if participation.independent:
-        return IndependentChances(participation)
-    if isinstance(participation, Stateful):
-        return ChainChances(participation)
-    raise TooManyHistoriesError(_too_many(participation))
 
 
 def _too_many(participation: Any) -> str:

@@ -12,7 +12,7 @@ from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.history.jump_map import DistinctSets, JumpMap, MomentErrors, Moments, jump_map
 from fltheory.engines.moments.stationary_limit import StationaryLimit, limit_of, no_limit
 from fltheory.engines.observables import standard_forms
-from fltheory.participation.with_memory.chains import States
+from fltheory.participation.process import States
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 

@@ -21,12 +21,12 @@ from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import OVERFLOW, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
-from fltheory.participation.with_memory.chains import Stateful
+from fltheory.participation.process import Process, process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
 
-def runs_along_chain(participation: Participation) -> TypeGuard[Stateful]:
+def runs_along_chain(participation: Participation) -> TypeGuard[Process]:
     """Say whether exact moments must be kept apart by a chain's state.
 
     Raises
@@ -34,12 +34,13 @@ def runs_along_chain(participation: Participation) -> TypeGuard[Stateful]:
     DependentRoundsError
         If the chain has more states than can be followed.
     """
-    if participation.independent or not isinstance(participation, Stateful):
+    n_states = process_of(participation).n_states
+    if participation.independent or n_states is None:
         return False
-    if participation.n_states > MOST_SETS:
+    if n_states > MOST_SETS:
         raise DependentRoundsError(
             f"participation must be independent over rounds, or have at most {MOST_SETS} states, "
-            f"for exact moments, got {participation!r} with {participation.n_states}: "
+            f"for exact moments, got {participation!r} with {n_states}: "
             "use engines.monte_carlo, or engines.paths with drawn paths"
         )
     return True
@@ -57,14 +58,13 @@ def follow_chain(
     RoundOverflowError
         If an observable, or an algorithm without schedule, exceeds the range of float64.
     """
-    assert isinstance(setting.participation, Stateful)
-    states = setting.participation.states()
+    states = process_of(setting.participation).states()
     sets = DistinctSets.of(states)
     first = in_round(setting.algorithm, 1)
     layout = StateLayout.of(first, problem)
 
-    def step_of(algorithm: Algorithm, checked: bool) -> JumpMap:
-        return jump_map(algorithm, problem, layout, states, sets, checked=checked)
+    def step_of(algorithm: Algorithm) -> JumpMap:
+        return jump_map(algorithm, problem, layout, states, sets)
 
     steps = runs_of_rounds(setting.algorithm, step_of, setting.rounds)
     start = layout.start(first, problem, setting.x0)

@@ -21,7 +21,7 @@ from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.moments.error_growth import ErrorGrowth, gains
 from fltheory.engines.moments.moment_map import MomentRounding
 from fltheory.participation.base import Masks
-from fltheory.participation.with_memory.chains import States
+from fltheory.participation.process import States
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
@@ -202,8 +202,6 @@ def jump_map(
     layout: StateLayout,
     states: States,
     sets: DistinctSets,
-    *,
-    checked: bool = True,
 ) -> JumpMap:
     """Read the maps of every branch and participant set off the algorithm's own round."""
     chances = [(name, chance) for name, chance in algorithm.branches if chance > 0]
@@ -215,7 +213,6 @@ def jump_map(
             sets.masks,
             origin,
             origin,
-            checked=checked,
         )
         for name, _ in chances
     ]

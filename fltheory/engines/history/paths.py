@@ -14,11 +14,9 @@ from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guard_affine, guard_certain
 from fltheory.engines.history.histories import (
     Chances,
-    GivenChances,
     Histories,
     Rounds,
     TooManyHistoriesError,
-    chances_of,
     follow,
     rounding_of,
 )
@@ -28,7 +26,7 @@ from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.engines.trajectory import FIELDS, OVERFLOW, Trajectory
 from fltheory.participation.base import Masks, Participation
-from fltheory.participation.known_path import known_path
+from fltheory.participation.process import process_of
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -100,9 +98,12 @@ def paths(setting: Setting, *, draws: int | None = None, seed: int = 0) -> Traje
 
 def _chances(setting: Setting, draws: int | None, seed: int) -> Chances:
     if draws is not None:
-        return GivenChances(drawn_paths(setting.participation, setting.rounds, draws, seed))
-    known = known_path(setting.participation, setting.rounds)
-    return chances_of(setting.participation) if known is None else GivenChances(known[None])
+        drawn = drawn_paths(setting.participation, setting.rounds, draws, seed)
+        return Chances.of_paths(setting.participation, drawn)
+    known = process_of(setting.participation).known_path(setting.rounds)
+    if known is None:
+        return Chances.of(setting.participation)
+    return Chances.of_paths(setting.participation, known[None])
 
 
 def drawn_paths(participation: Participation, rounds: int, draws: int, seed: int) -> Masks:

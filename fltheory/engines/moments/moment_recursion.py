@@ -113,14 +113,13 @@ def _follow_model(
 
     outcomes = Outcomes(setting.participation)
 
-    def step_of(algorithm: Algorithm, checked: bool) -> MomentMap:
+    def step_of(algorithm: Algorithm) -> MomentMap:
         return MomentMap(
             round_law(
                 algorithm,
                 problem,
                 setting.participation,
                 layout,
-                checked=checked,
                 outcomes=outcomes,
             )
         )
@@ -161,7 +160,6 @@ def round_law(
     participation: Participation,
     layout: StateLayout,
     *,
-    checked: bool = True,
     outcomes: Outcomes | None = None,
 ) -> RandomAffineMap:
     """Return the law of one round as a random affine map of the state's offset."""
@@ -169,9 +167,7 @@ def round_law(
 
     def law_of(branch: str) -> RandomAffineMap:
         function = layout.function(algorithm, branch)
-        return random_affine_map(
-            function, problem, participation, origin, origin, checked=checked, outcomes=known
-        )
+        return random_affine_map(function, problem, participation, origin, origin, outcomes=known)
 
     return mixture([(p, law_of(branch)) for branch, p in algorithm.branches if p > 0])
 

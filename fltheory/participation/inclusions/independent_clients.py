@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,11 +13,11 @@ from fltheory.participation.base import Masks
 from fltheory.participation.inclusions.correlations import Inclusions, check_paired, of_available
 from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.participation.inclusions.subsets import between
-from fltheory.read_only import ReadOnlyArrays
-from fltheory.validation import FloatArray
+from fltheory.participation.process import ClientChains, Process
+from fltheory.validation import ClientIndices, FloatArray
 
 
-class IndependentClients(ReadOnlyArrays):
+class IndependentClients(Process):
     """What is alike of processes in whose every round clients are there independently.
 
     Attributes
@@ -42,6 +44,30 @@ class IndependentClients(ReadOnlyArrays):
         check_paired(self.n_clients)
         return pairs_present(self.availability)
 
+    @property
+    def client_chains(self) -> ClientChains:
+        """The chains of single clients: they do not depend on the past."""
+        p = self.availability
+        return ClientChains(p, p, p, 0 * p)
+
+    @property
+    def _varies(self) -> ClientIndices:
+        return np.flatnonzero((self.availability > 0) & (self.availability < 1))
+
+    @property
+    def fixed_size(self) -> int | None:
+        """The number of participants if no client ever changes, else None."""
+        return None if self._varies.size else int(np.count_nonzero(self.availability))
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many sets have positive probability: 2 to the clients that vary."""
+        return 2 ** int(self._varies.size)
+
+    def outcomes(self) -> Iterator[tuple[float, Masks]]:
+        """Every set of positive probability, in the long run."""
+        yield from sets_present(self.availability)
+
     def inclusions(self, weight: FloatArray) -> Inclusions:
         """Return the moments of ``1{i takes part} weight[|S|]``, for ``weight`` (N + 1,)."""
         return of_available(self.availability, weight)
@@ -49,6 +75,9 @@ class IndependentClients(ReadOnlyArrays):
     def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
         """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
         return weighted_pairs(self.availability, weight, weight)
+
+    def _numbers(self) -> Mapping[str, Any]:
+        return {"availability": self.availability}
 
 
 def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
@@ -60,22 +89,27 @@ def sets_present(availability: FloatArray) -> Iterator[tuple[float, Masks]]:
         yield chance if p.dtype == object else float(chance), mask
 
 
+def chances_of_sets(chances: Sequence[Fraction]) -> list[tuple[int, Fraction]]:
+    """Return every set that is possible, by its number in the order of `between`, and how probable.
+
+    For clients who are there independently, each with its chance.
+    """
+    found = [(0, Fraction(1))]
+    for p in chances:
+        found = [
+            (2 * number + there, chance * q)
+            for number, chance in found
+            for there, q in enumerate((1 - p, p))
+            if q > 0
+        ]
+    return found
+
+
 def pairs_present(availability: FloatArray) -> FloatArray:
     """Return the chances (N, N) that two clients are there together."""
     together = np.outer(availability, availability)
     np.fill_diagonal(together, availability)
     return together
-
-
-def law_of_number(availability: FloatArray) -> FloatArray:
-    """Return the law of how many clients are there, (rows, N + 1), for each row (rows, N)."""
-    rows, n_clients = availability.shape
-    law = np.zeros((rows, n_clients + 1))
-    law[:, 0] = 1.0
-    for p in availability.T[:, :, None]:
-        law[:, 1:] = (1 - p) * law[:, 1:] + p * law[:, :-1]
-        law[:, :1] *= 1 - p
-    return law
 
 
 def weighted_pairs(

@@ -16,7 +16,7 @@ import numpy as np
 from fltheory import validation
 from fltheory.algorithms import Mifa
 from fltheory.engines import Setting
-from fltheory.engines.history.histories import chances_of, follow
+from fltheory.engines.history.histories import Chances, follow
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.long_work.progress import Progress
 from fltheory.participation import Trace
@@ -134,7 +134,7 @@ def last_round(plan: StalePlan, staleness: int) -> tuple[FloatArray, FloatArray]
     x0 = problem.x_star + plan.distance / np.sqrt(plan.dim)
     setting = Setting(algorithm, problem, Trace(present, start=0), plan.rounds, x0)
     rounds = AffineRounds(setting, problem)
-    *_, (last, _) = follow(setting, rounds, chances_of(setting.participation))
+    *_, (last, _) = follow(setting, rounds, Chances.of(setting.participation))
     # Moments of the model's offset from x* and of everybody's updates, in this order.
     second, offset = last.moments[0, :-1, :-1], last.moments[0, :-1, -1]
     back = _before_the_step(plan)

@@ -18,7 +18,7 @@ from fltheory.algorithms import (
 )
 from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, largest_norm, number, solve
-from fltheory.participation import FiniteChain, MarkovOnOff
+from fltheory.participation.process import Process, process_of
 from fltheory.problems import Ball, QuadraticProblem
 from fltheory.problems.ball import quadratic_maximiser
 from fltheory.problems.weighted_objective import WeightedObjective
@@ -50,7 +50,7 @@ class CaFedSetting(ReadOnlyArrays):
     steps: Harmonic | Constant
     ball: Ball
     problem: QuadraticProblem
-    participation: MarkovOnOff | FiniteChain
+    participation: Process
 
     def __init__(self, setting: Setting) -> None:
         if not isinstance(setting.problem, QuadraticProblem):
@@ -58,10 +58,11 @@ class CaFedSetting(ReadOnlyArrays):
                 "problem must be a QuadraticProblem for the theorems of CA-Fed, "
                 f"got {type(setting.problem).__name__}"
             )
-        if not isinstance(setting.participation, MarkovOnOff | FiniteChain):
+        participation = process_of(setting.participation)
+        if not participation.mixes:
             raise ValueError(
-                "participation must be MarkovOnOff or FiniteChain for the theorems of CA-Fed, "
-                f"got {setting.participation!r}"
+                "participation must be MarkovOnOff or FiniteChain, or another chain with a limit, "
+                f"for the theorems of CA-Fed, got {setting.participation!r}"
             )
         fedavg, steps, ball = _parts(setting)
         fields = {
@@ -71,7 +72,7 @@ class CaFedSetting(ReadOnlyArrays):
             "steps": steps,
             "ball": ball,
             "problem": setting.problem,
-            "participation": setting.participation,
+            "participation": participation,
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -168,17 +169,12 @@ class CaFedSetting(ReadOnlyArrays):
     def states(self) -> int:
         """M, the states of the chain."""
         chain = self.participation
-        return chain.n_states if isinstance(chain, FiniteChain) else chain.n_outcomes
+        return chain.n_outcomes if chain.client_chains is not None else chain.n_states or 0
 
-    @cached_property
+    @property
     def start_distance(self) -> float:
         """Total variation between the first round's law, a state if any is given, and the limit."""
-        chain = self.participation
-        if chain.start is None:
-            return 0
-        if isinstance(chain, FiniteChain):
-            return number(1 - chain.stationary[chain.start])
-        return number(1 - np.where(chain.start, self.pi, 1 - self.pi).prod())
+        return self.participation.start_distance
 
     @cached_property
     def largest_gradient(self) -> float:

@@ -34,7 +34,7 @@ from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LOSS
-from fltheory.participation.with_memory.chain_structure import Mixing
+from fltheory.participation.chain_structure import Mixing
 from fltheory.theorems.ca_fed import regimes
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.ca_fed.sums import (

@@ -103,8 +103,8 @@ MEANINGS_OF_CONVERGENCE = {
     S_2T: "sum over t = 1 .. T of eta_t^2",
     V_T: "sum of eta_t C_P lambda(P)^J_t over t = 1 .. T where J_t < t - 1",
     J_T: (
-        "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the least whole number j with 2 C_P "
-        "H t lambda(P)^j <= 1, but from T_P to t - 1"
+        "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the least whole number j with "
+        "2 C_P H t lambda(P)^j <= 1, but from T_P to t - 1"
     ),
 }
 

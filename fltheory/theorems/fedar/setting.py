@@ -17,10 +17,9 @@ from fltheory.algorithms import FedAR, Scheduled
 from fltheory.algorithms.shared.inactivity_weights import latest
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, largest, largest_norm, number
-from fltheory.participation import Cyclic, Trace
 from fltheory.participation.base import Masks
 from fltheory.participation.inactivity import inactive_rounds
-from fltheory.participation.known_path import known_path
+from fltheory.participation.process import process_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -85,18 +84,17 @@ class FedARPath(ReadOnlyArrays):
     cycle: Masks
 
     def __init__(self, setting: Setting) -> None:
-        masks = known_path(setting.participation, setting.rounds)
-        if masks is None:
+        process = process_of(setting.participation)
+        masks = process.known_path(setting.rounds)
+        if masks is None or process.period is None:
             raise ValueError(
                 "participation must be known beforehand for FedAR's claims on orders, got "
                 f"{setting.participation!r}"
             )
-        cycle = known_path(setting.participation, 2 * _period(setting))
-        assert cycle is not None
         for name, value in {
             "fedar": fedar_of(setting),
             "masks": masks,
-            "cycle": cycle,
+            "cycle": process.known_path(2 * process.period),
         }.items():
             object.__setattr__(self, name, value)
 
@@ -124,14 +122,6 @@ class FedARPath(ReadOnlyArrays):
         """Return counts as Python's integers where they will meet exact numbers, not floats."""
         exact = is_exact(self.fedar.client_lr)
         return whole.astype(np.int64).astype(object) if exact else whole
-
-
-def _period(setting: Setting) -> int:
-    """Return after how many rounds a known path begins again."""
-    participation = setting.participation
-    if isinstance(participation, Trace):
-        return participation.n_rounds
-    return participation.n_states if isinstance(participation, Cyclic) else 1
 
 
 def fedar_constants(setting: Setting) -> Mapping[sp.Symbol, Any]:

@@ -41,7 +41,7 @@ from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRan
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import LOSS, PURE
 from fltheory.participation.inactivity import chance_of_longer_absence
-from fltheory.participation.known_path import known_path
+from fltheory.participation.process import process_of
 from fltheory.theorems.fedar import regimes as regimes
 from fltheory.theorems.fedar.regimes import Instance, staggered
 from fltheory.theorems.fedar.setting import (
@@ -310,7 +310,7 @@ def _absence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         N: setting.problem.n_clients,
         T: setting.rounds,
         nu: math.nan if callable(cutoff) else cutoff,
-        chance: int(known_path(setting.participation, 1) is None),
+        chance: int(process_of(setting.participation).period is None),
     }
 
 

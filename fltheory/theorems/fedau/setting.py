@@ -13,16 +13,15 @@ from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import cyclic_weights, weight_error_under
 from fltheory.engines.fedau_weights.weight_error import WeightError
 from fltheory.exact_or_float import is_exact, largest, norm, number
-from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Trace
+from fltheory.participation import Participation, Trace
+from fltheory.participation.process import ClientChains, Process, process_of
 from fltheory.problems import LogCoshProblem, Problem, QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-_Participation = Bernoulli | MarkovOnOff | Cyclic
-
 
 @lru_cache
-def _weight_errors(participation: _Participation, cutoff: float, rounds: int) -> WeightError:
+def _weight_errors(participation: Process, cutoff: float, rounds: int) -> WeightError:
     """Keep the last ones, as several statements, and readings of them, ask for the same."""
     return weight_error_under(participation, cutoff, rounds)
 
@@ -42,21 +41,22 @@ class FedAUSetting(ReadOnlyArrays):
 
     setting: Setting
     algorithm: FedAU | WeightedFedAvg
-    participation: _Participation
+    participation: Process
 
     def __init__(self, setting: Setting) -> None:
-        algorithm, participation = setting.algorithm, setting.participation
+        algorithm, participation = setting.algorithm, process_of(setting.participation)
         if not isinstance(algorithm, FedAU | WeightedFedAvg):
             raise ValueError(
                 "algorithm must be FedAU or WeightedFedAvg for the theorems of FedAU, "
                 f"got {algorithm!r}"
             )
-        if not isinstance(participation, _Participation):
+        chains = participation.client_chains
+        if chains is None and participation.period is None:
             raise ValueError(
                 "participation must be Bernoulli, MarkovOnOff or Cyclic for the theorems of "
                 f"FedAU, got {participation!r}"
             )
-        if isinstance(participation, MarkovOnOff) and participation.start is not None:
+        if chains is not None and (chains.first != participation.marginals).any():
             raise ValueError("participation must be drawn from its stationary law, got a start")
         if participation.marginals.min() <= 0:
             raise ValueError("participation must be possible for every client, got one never there")
@@ -70,6 +70,11 @@ class FedAUSetting(ReadOnlyArrays):
         object.__setattr__(self, "setting", setting)
         object.__setattr__(self, "algorithm", algorithm)
         object.__setattr__(self, "participation", participation)
+
+    @property
+    def _chains(self) -> ClientChains | None:
+        """The chains of single clients; None where nothing is left to chance."""
+        return self.participation.client_chains
 
     @property
     def problem(self) -> Problem:
@@ -128,12 +133,10 @@ class FedAUSetting(ReadOnlyArrays):
         """
         if isinstance(self.algorithm, WeightedFedAvg):
             return self.constant_weights[:, None]
-        if isinstance(self.participation, Cyclic):
+        if self._chains is None:
             return cyclic_weights(self.participation, self.cutoff, self.rounds)
         longest = np.full(self.p.size, min(self.cutoff, max(self.rounds - 1, 1)))
-        if isinstance(self.participation, MarkovOnOff):
-            surely_back = self.participation.comes >= 1
-            longest = np.where(surely_back, np.minimum(longest, 2), longest)
+        longest = np.where(self._chains.comes >= 1, np.minimum(longest, 2), longest)
         return np.where(self.p < 1, longest, 1)[:, None]
 
     @cached_property
@@ -148,7 +151,7 @@ class FedAUSetting(ReadOnlyArrays):
         Under chance a client that is always there keeps the weight 1 while others' grow.
         """
         errors = (self.p[:, None] * self.largest_weights - 1) ** 2
-        if isinstance(self.algorithm, FedAU) and not isinstance(self.participation, Cyclic):
+        if isinstance(self.algorithm, FedAU) and self._chains is not None:
             errors = np.maximum(errors, (self.p[:, None] - 1) ** 2)
         return largest(errors.mean(axis=0))
 
@@ -168,10 +171,8 @@ class FedAUSetting(ReadOnlyArrays):
     def dependence(self) -> float:
         """The most that the past can change the probability that a client takes part."""
         swing = np.maximum(self.p, 1 - self.p) * (self.p < 1)
-        if isinstance(self.participation, Bernoulli):
-            return 0
-        if isinstance(self.participation, MarkovOnOff):
-            swing = swing * np.abs(self.participation.correlation)
+        if self._chains is not None:
+            swing = swing * np.abs(self._chains.correlation)
         return largest(swing)
 
     @property
@@ -226,12 +227,10 @@ class FedAUSetting(ReadOnlyArrays):
         return problem.with_target_weights(share / share.sum())
 
     @property
-    def participation_with_limit(self) -> Bernoulli | MarkovOnOff | Trace:
+    def participation_with_limit(self) -> Participation:
         """Participation whose law converges: cycles begin at a round drawn uniformly.
 
         Averages over that draw are averages over the rounds of the cycle's limit.
         """
-        if not isinstance(self.participation, Cyclic):
-            return self.participation
-        masks = [mask for _, mask in self.participation.outcomes()]
-        return Trace(np.array(masks))
+        masks = self.participation.known_path(self.participation.period or 1)
+        return self.participation if self._chains is not None or masks is None else Trace(masks)

@@ -596,17 +596,18 @@ class _Law:
 
 
 _ONE = Fraction(1)
-_PARTICIPATIONS: Mapping[str, Sequence[str]] = {
+PARTICIPATIONS: Mapping[str, Sequence[str]] = {
     "UniformSubset": ("size", "excluded"),
     "Bernoulli": ("availability",),
     "MarkovOnOff": ("availability", "correlation", "start"),
     "FiniteChain": ("transition", "sets", "start"),
     "Cyclic": ("periods", "offsets", "active"),
+    "WaitingSubset": ("availability", "size"),
 }
 
 
 def _law(place: str, found: Any, n: int) -> _Law:
-    raw = _named_fields(place, found, _PARTICIPATIONS)
+    raw = _named_fields(place, found, PARTICIPATIONS)
     return _LAWS[raw["name"]](place, raw, n)
 
 
@@ -738,12 +739,52 @@ def _cycles(place: str, raw: dict[str, Any], n: int) -> _Law:
     return _Law({0: _ONE}, every, lambda t: [(_ONE, present(t))], lambda t: follow[t], length)
 
 
+def _waiting(place: str, raw: dict[str, Any], n: int) -> _Law:
+    """Read a subset that is waited for: each state is who of it has not been available yet."""
+    p = _availabilities(f"{place}.availability", raw["availability"])
+    _must(f"{place}.availability", len(p) == n, f"a list of {n}", raw["availability"])
+    size = whole(f"{place}.size", raw["size"])
+    _must(f"{place}.size", 1 <= size <= n, f"from 1 to {n}", size)
+    places = math.comb(n, size) * 2**size
+    _must(f"{place}.size", places <= MOST_PLACES, f"of up to {MOST_PLACES} states", places)
+    length = places * size * max(map(bits_of, p))
+    _must(f"{place}.availability", length <= MOST_ENTRIES, "of fewer or shorter numbers", n)
+    draws = list(combinations(range(n), size))
+    share = Fraction(1, len(draws))
+
+    def after(drawn: Present, missing: Present) -> list[tuple[Any, Fraction]]:
+        """Return who of the missing may still be so after a round."""
+        away = _sets_of([1 - p[i] for i in missing])
+        return [((drawn, tuple(missing[i] for i in kept)), chance) for kept, chance in away]
+
+    fresh = [(to, share * chance) for drawn in draws for to, chance in after(drawn, drawn)]
+    if all(chance == 1 for chance in p):
+        return _alike(((drawn, share) for drawn in draws), len(draws))
+
+    def following(at: tuple[Present, Present]) -> list[tuple[Any, Fraction]]:
+        return after(*at) if at[1] else fresh
+
+    # Rounds spent in each state between two draws: who is missing can only become fewer.
+    spent: dict[Any, Fraction] = dict(fresh)
+    for at in sorted(spent, key=lambda at: -len(at[1])):
+        if at[1]:
+            ahead = dict(following(at))
+            spent[at] /= 1 - ahead.pop(at)
+            for to, chance in ahead.items():
+                spent[to] += spent[at] * chance
+    wait = _total(spent.values())
+    law = {at: rounds / wait for at, rounds in spent.items()}
+    who = {at: () if at[1] else at[0] for at in law}
+    return _Law(dict(fresh), law, lambda at: [(_ONE, who[at])], following, len(law))
+
+
 _LAWS: Mapping[str, Callable[[str, dict[str, Any], int], _Law]] = {
     "UniformSubset": _uniform,
     "Bernoulli": _independent,
     "MarkovOnOff": _on_and_off,
     "FiniteChain": _chain,
     "Cyclic": _cycles,
+    "WaitingSubset": _waiting,
 }
 
 

@@ -6,24 +6,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from fltheory import participation as processes
 from fltheory.algorithms import AdaFed, AveragedIterate, F3ast, LocalSgd, Unbiased
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.algorithms.table import class_named
 from fltheory.decimals import as_fraction, normalised
 from fltheory.engines import Setting
-from fltheory.participation import (
-    Bernoulli,
-    Cyclic,
-    FiniteChain,
-    MarkovOnOff,
-    Participation,
-    UniformSubset,
-)
+from fltheory.participation import Participation
 from fltheory.problems import Ball, QuadraticProblem
+from fltheory.verify.certificates.certificate_checker import PARTICIPATIONS
 
 Document = dict[str, Any]
 
@@ -110,29 +106,21 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
 
 
 def _participation_text(participation: Participation) -> Document:
-    given: Document = {"name": type(participation).__name__}
-    match participation:
-        case UniformSubset(size=size, excluded=excluded):
-            return {**given, "size": size, "excluded": list(excluded)}
-        case Bernoulli(availability=availability):
-            return {**given, "availability": _text(availability)}
-        case MarkovOnOff():
-            each = ("availability", "correlation")
-            return {
-                **given,
-                **{name: _text(getattr(participation, name)) for name in each},
-                "start": _whole(participation.start),
-            }
-        case FiniteChain(transition=transition, state_masks=masks, start=start):
-            sets = [np.flatnonzero(mask).tolist() for mask in masks]
-            rows = [_text(normalised(row)) for row in transition]
-            return {**given, "transition": rows, "sets": sets, "start": start}
-        case Cyclic():
-            cycle = ("periods", "offsets", "active")
-            return {**given, **{name: _whole(getattr(participation, name)) for name in cycle}}
-    raise ValueError(
-        f"participation must be known to certificates, got {type(participation).__name__}"
-    )
+    """Return the fields that the checker knows of a process, as it wants them."""
+    kind = type(participation)
+    if getattr(processes, kind.__name__, None) is not kind or kind.__name__ not in PARTICIPATIONS:
+        raise ValueError(f"participation must be known to certificates, got {kind.__name__}")
+    given: Document = {"name": kind.__name__}
+    for name in PARTICIPATIONS[kind.__name__]:
+        value = getattr(participation, name)
+        match name:
+            case "transition":
+                given[name] = [_text(normalised(row)) for row in value]
+            case "sets":
+                given[name] = [list(members) for members in value]
+            case _:
+                given[name] = _whole(value) if name in _WHOLE else _text(value)
+    return given
 
 
 def setting_from_text(document: Mapping[str, Any]) -> Setting:
@@ -176,15 +164,11 @@ def _made(document: Mapping[str, Any]) -> Any:
 
 
 def _participation(document: Mapping[str, Any], n_clients: int) -> Participation:
-    given = {name: _floats(value) for name, value in document.items() if name != "name"}
-    match document["name"]:
-        case "UniformSubset":
-            return UniformSubset(n_clients, given["size"], excluded=given["excluded"])
-        case "FiniteChain":
-            masks = [np.isin(np.arange(n_clients), clients) for clients in given["sets"]]
-            return FiniteChain(given["transition"], masks, start=given["start"])
-        case "Bernoulli":
-            return Bernoulli(given["availability"])
-        case "MarkovOnOff":
-            return MarkovOnOff(**given)
-    return Cyclic(**given)
+    given = {name: _floats(document[name]) for name in PARTICIPATIONS[document["name"]]}
+    if "sets" in given:
+        clients = np.arange(n_clients)
+        given["state_masks"] = [np.isin(clients, members) for members in given.pop("sets")]
+    kind = getattr(processes, document["name"])
+    if "n_clients" in signature(kind).parameters:
+        given["n_clients"] = n_clients
+    return kind(**given)

@@ -18,6 +18,7 @@ import numpy as np
 from fltheory.engines import Setting
 from fltheory.learnability.system import LearningSetting
 from fltheory.participation import UniformSubset
+from fltheory.participation.process import process_of
 from fltheory.validation import FloatArray
 
 _DIGITS = 3
@@ -184,11 +185,12 @@ def with_other_clients(setting: AnySetting, rng: np.random.Generator) -> AnySett
     ValueError
         If participation excludes nobody by name, or what comes out is no setting.
     """
-    participation = setting.participation if isinstance(setting, Setting) else None
-    if not isinstance(participation, UniformSubset):
+    process = process_of(setting.participation) if isinstance(setting, Setting) else None
+    if process is None or process.uniform_draw is None:
         raise ValueError(f"setting must exclude clients by name, got {setting!r}")
-    one = {int(rng.integers(participation.n_clients))}
-    other = replace(participation, excluded=tuple(sorted(one ^ set(participation.excluded))))
+    size, excluded = process.uniform_draw
+    one = {int(rng.integers(process.n_clients))}
+    other = UniformSubset(process.n_clients, size, excluded=tuple(one ^ set(excluded)))
     return cast(Setting, _rebuilt(setting, {(id(setting), "participation"): other}, {}))
 
 

@@ -19,8 +19,8 @@ from fltheory import validation
 from fltheory.algorithms import CAFed, FedAvg, Projected, Unbiased, WeightedFedAvg
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import as_fraction
-from fltheory.participation import Bernoulli
 from fltheory.participation.base import Participation
+from fltheory.participation.process import process_of
 from fltheory.worst_case.rounds.client_class import exact
 
 Averaging: TypeAlias = Literal["weights", "present"]
@@ -112,10 +112,11 @@ class AveragingRound:
         ValueError
             For what is not covered, with the reason, and for numbers that are no fractions.
         """
-        if not isinstance(participation, Bernoulli):
+        chains = process_of(participation).client_chains
+        if chains is None or not participation.independent or not chains.first.all():
             raise ValueError(
                 f"participation must be Bernoulli, got {type(participation).__name__}: clients "
-                "must be there independently of one another and of the past"
+                "must be there independently of one another and of the past, each at times"
             )
         if not isinstance(algorithm, (WeightedFedAvg, Unbiased, FedAvg)):
             raise ValueError(
@@ -123,7 +124,7 @@ class AveragingRound:
                 f"{type(algorithm).__name__}: {_why_not(algorithm)}"
             )
         n_clients = participation.n_clients
-        available = [as_fraction(p) for p in participation.availability.tolist()]
+        available = [as_fraction(p) for p in participation.marginals.tolist()]
         targets = _targets(algorithm, n_clients, target_weights)
         weights = _weights(algorithm, available, targets)
         found = Counter(zip(available, targets, weights, strict=True))

@@ -32,8 +32,8 @@ import numpy as np
 from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import as_fraction
-from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.participation.base import Participation
+from fltheory.participation.process import process_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
@@ -115,21 +115,22 @@ def _sampling(
     algorithm: FedVarp | Scaffold | Mifa, participation: Participation
 ) -> tuple[int, int, Fraction]:
     """Return N, m or 0, and the probability that a client is present."""
-    if isinstance(participation, UniformSubset):
-        if len(participation.excluded) > 0:
+    process = process_of(participation)
+    if process.uniform_draw is not None:
+        size, excluded = process.uniform_draw
+        if excluded:
             raise ValueError(
-                f"participation must exclude nobody, got {len(participation.excluded)} excluded "
+                f"participation must exclude nobody, got {len(excluded)} excluded "
                 "clients: their memory is never renewed"
             )
-        n_clients, size = participation.n_clients, participation.size
-        return n_clients, size, Fraction(size, n_clients)
+        return participation.n_clients, size, Fraction(size, participation.n_clients)
     name = type(participation).__name__
     if not participation.independent:
         raise ValueError(
             f"participation must be UniformSubset or Bernoulli, got {name}: its rounds depend on "
             "the past, and one inequality is to hold for each of them"
         )
-    if not isinstance(participation, Bernoulli):
+    if process.client_chains is None:
         raise ValueError(
             f"participation must be UniformSubset or Bernoulli, got {name}: clients must be "
             "interchangeable, drawn uniformly or present by themselves"
@@ -139,7 +140,7 @@ def _sampling(
             f"participation must be UniformSubset for {type(algorithm).__name__}, got {name}: "
             "the weights of those present would be random"
         )
-    chances = set(participation.availability.tolist())
+    chances = set(participation.marginals.tolist())
     if len(chances) > 1:
         raise ValueError(
             "participation must have one probability for all clients, got "

@@ -329,8 +329,8 @@ def _bernstein(proof: Proof, box: Box) -> list[tuple[str, Mapping[str, FractionR
     """Return the blocks at a step size, or the coefficients that hold it over a box."""
     first, last = box.client_lr
     if first == last:
-        return [("", _blocks(proof, box, first))]
-    values = [_blocks(proof, box, first + (last - first) * node) for node in NODES]
+        return [("", slack_blocks(proof, box, first))]
+    values = [slack_blocks(proof, box, first + (last - first) * node) for node in NODES]
     return [
         (f"in Bernstein coefficient {index}", _weighted(row, values))
         for index, row in enumerate(BERNSTEIN)
@@ -357,7 +357,7 @@ def _weighted(
 # ---------------------------------------------------------------- the slack, derived from the play
 
 
-def _blocks(proof: Proof, box: Box, client_lr: Fraction) -> Mapping[str, FractionRows]:
+def slack_blocks(proof: Proof, box: Box, client_lr: Fraction) -> Mapping[str, FractionRows]:
     """Return the blocks of the slack over e, at one step size."""
     bound = {
         name: sum((c * client_lr**i for i, c in enumerate(polynomial)), Fraction(0))

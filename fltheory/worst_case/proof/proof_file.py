@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from fltheory.decimals import fraction_text
 from fltheory.files.whole_file import write_whole
 
+ONE_ROUND = "proof for every client loss"
+
 
 @dataclass(frozen=True)
 class ProofFile(ABC):
@@ -59,6 +61,18 @@ class ProofFile(ABC):
         ValueError
             If a field is not what it must be.
         """
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For a kind of proof that the library does not know, or one that is too large for it.
+        """
+        raise ValueError(
+            f"a certificate must be a {ONE_ROUND!r} to be a theorem for Rocq, got {self.kind!r}"
+        )
 
     def write(self, path: Path) -> None:
         """Write it to a file, whole or not at all."""

@@ -20,6 +20,7 @@ from fltheory.worst_case.proof.proof_file import (
     heterogeneity_text,
     polynomial_text,
 )
+from fltheory.worst_case.proof.rocq_export import rocq_theorem
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClaim, AnyClass, Claim, Measure
@@ -89,6 +90,17 @@ class Certificate(ProofFile):
             f"{fraction_text(proof.excluded_share)} of them excluded, {steps}, eta_s = "
             f"{proof.assist_ratio} eta_c, q = {fraction_text(proof.q)}",
         )
+
+    def rocq_theorem(self) -> str:
+        """Return it as a theorem that Rocq checks, beside the library in the folder ``rocq``.
+
+        Raises
+        ------
+        ValueError
+            For a descent of F, an interval of steps, noise of clients' gradients, or what is too
+            large.
+        """
+        return rocq_theorem(self.proof)
 
     def covers(self, *, n_clients: int | None = None, client_lr: Any = None) -> bool:
         """Whether it holds for a number of clients, or a step size of theirs.

@@ -6,15 +6,15 @@ past, participants drawn uniformly, equal weights, and a model that is never pro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from fltheory.algorithms import FedAU, FedAvg, Projected, Safari
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.participation import UniformSubset
 from fltheory.participation.base import Participation
+from fltheory.participation.process import process_of
 from fltheory.worst_case.rounds.client_class import exact
 
 
@@ -56,16 +56,16 @@ class OneRound:
         ValueError
             For what is not covered, with the reason, and for steps that are no fractions.
         """
-        if not isinstance(participation, UniformSubset):
+        draw = process_of(participation).uniform_draw
+        if draw is None:
             raise ValueError(
                 "participation must be UniformSubset, got "
                 f"{type(participation).__name__}: {_why_not(participation)}"
             )
-        excluded: Collection[int] = participation.excluded
         return cls(
             n_clients=participation.n_clients,
-            excluded_share=Fraction(len(excluded), participation.n_clients),
-            participants=participation.size,
+            excluded_share=Fraction(len(draw.excluded), participation.n_clients),
+            participants=draw.size,
             **_steps(algorithm),
         )
 

@@ -25,7 +25,7 @@ def effects(seed: int) -> Effects:
         slopes[index, rows] = rng.standard_normal((2, SIZE))
         offsets[index, rows] = rng.standard_normal(2)
     root = rng.standard_normal((MAPS, MAPS))
-    return Effects(slopes, offsets, root @ root.T, (1e-14, 1e-14))
+    return Effects(slopes, offsets, root @ root.T, balanced=False)
 
 
 def law(seed: int, largest_dense: int, monkeypatch: pytest.MonkeyPatch) -> RandomAffineMap:
@@ -50,7 +50,7 @@ def test_rows_stand_for_the_sum_over_pairs_of_maps(seed: int, sparse: bool) -> N
 
 def _compare_with_sums(seed: int) -> None:
     parts = effects(seed)
-    rows = CorrelatedRows.of(parts.slopes, parts.offsets, parts.covariance, parts.negligible)
+    rows = CorrelatedRows.of(parts.slopes, parts.offsets, parts.covariance)
     rng = np.random.default_rng(seed)
     second, first, weight = (
         rng.standard_normal((SIZE, SIZE)),
@@ -99,17 +99,7 @@ def test_a_mixture_mixes_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(mixed.spread(second), expected, rtol=1e-12, atol=1e-12)
 
 
-def test_negligible_rows_are_left_out() -> None:
-    parts = effects(0)
-    slopes = parts.slopes.copy()
-    slopes[0, 5] = 1e-15
-    rows = CorrelatedRows.of(slopes, parts.offsets, parts.covariance, parts.negligible)
-    assert rows.count == 2 * MAPS
-
-
 def test_no_rows_at_all() -> None:
-    none = CorrelatedRows.of(
-        np.zeros((2, SIZE, SIZE)), np.zeros((2, SIZE)), np.eye(2), (1e-14, 1e-14)
-    )
+    none = CorrelatedRows.of(np.zeros((2, SIZE, SIZE)), np.zeros((2, SIZE)), np.eye(2))
     assert not none.spread(np.eye(SIZE)).any()
     assert none.work(*none.norms) == 0.0

@@ -100,22 +100,24 @@ def test_mixtures_weigh_moments_and_take_the_largest_errors() -> None:
     assert (mixed.slope_error, mixed.offset_error, mixed.noise_error) == (5e-3, 2e-3, 3e-3)
 
 
+UNBALANCED = np.array([[1.0, 0.3, 0.1], [0.3, 0.5, 0.0], [0.1, 0.0, 0.2]])
+BALANCED = np.array([[1.0, -0.4, -0.6], [-0.4, 0.9, -0.5], [-0.6, -0.5, 1.1]])
+
+
+@pytest.mark.parametrize("covariance", [UNBALANCED, BALANCED], ids=["any", "that add up to zero"])
 @pytest.mark.parametrize("dim", [3, 41])
-def test_effects_of_correlated_numbers(dim: int) -> None:
+def test_effects_of_correlated_numbers(dim: int, covariance: np.ndarray) -> None:
     """From 41 numbers on, deviations may be held by their rows: the moments are the same."""
     rng = np.random.default_rng(2)
     slopes, offsets = np.zeros((3, dim, dim)), np.zeros((3, dim))
     for f in range(2):
         slopes[f, f], offsets[f, f] = rng.standard_normal(dim), 1.0
-    slopes[2] = 1e-12  # what rounding left of nothing
     offsets[2, 2] = 2.0
-    covariance = np.array([[1.0, 0.3, 0.1], [0.3, 0.5, 0.0], [0.1, 0.0, 0.2]])
     mean_slope, mean_offset = rng.standard_normal((dim, dim)), rng.standard_normal(dim)
-    found = Effects(slopes, offsets, covariance, (1e-9, 1e-9)).law(
+    found = Effects(slopes, offsets, covariance, covariance is BALANCED).law(
         mean_slope, mean_offset, np.eye(dim), slope_error=1.0, offset_error=2.0, noise_error=3.0
     )
     assert (found.rows is not None) is (dim > 40)
-    slopes[2] = 0.0
     second, first = np.diag(np.arange(1.0, dim + 1)), np.ones(dim)
     spread = mean_slope @ second @ mean_slope.T
     inflow = np.outer(mean_offset, mean_offset) + np.eye(dim)
@@ -129,3 +131,15 @@ def test_effects_of_correlated_numbers(dim: int) -> None:
     np.testing.assert_allclose(found.inflow, inflow, atol=1e-12)
     np.testing.assert_allclose(found.cross(first), cross + cross.T, atol=1e-9)
     assert (found.slope_error, found.offset_error, found.noise_error) == (1.0, 2.0, 3.0)
+
+
+def test_what_all_have_alike_does_not_move_where_numbers_add_up_to_zero() -> None:
+    """Slopes 1/3 of three clients, of whom a fixed number comes: nothing but the mean moves."""
+    slopes, offsets = np.full((3, 1, 1), 1 / 3), np.array([[1.0], [2.0], [-1.0]])
+    for balanced in (True, False):
+        found = Effects(slopes, offsets, BALANCED, balanced).law(
+            np.eye(1), np.zeros(1), np.eye(1), slope_error=0.0, offset_error=0.0, noise_error=0.0
+        )
+        assert (len(found.moving[0]) == 1) is balanced
+        # Covariances times products of offsets, and the noise of variance 1.
+        np.testing.assert_allclose(found.inflow, [[1 + 4 * 0.9 + 1.1 - 1.6 + 1.2 + 2.0 + 1.0]])

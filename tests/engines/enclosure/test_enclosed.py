@@ -59,6 +59,8 @@ from fltheory.engines.observables import (
     ParticipantGradientSum,
 )
 from fltheory.engines.trajectory import FIELDS
+from fltheory.logs import AvailabilityLog
+from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import (
     AtMost,
     Bernoulli,
@@ -409,10 +411,22 @@ def test_overflow_says_in_which_round() -> None:
     [
         (
             Setting(
-                FedAvg(0.1, 1), random_problem(1, 2, 1), WaitingSubset([0.5, 0.5], 1), 1, [0.0]
+                FedAvg(0.1, 1),
+                random_problem(1, 2, 1),
+                PlayedLog(AvailabilityLog.from_masks([[1, 0], [1, 1]])),
+                1,
+                [0.0],
             ),
             NotAffineError,
             "participation must know its law in fractions",
+        ),
+        (
+            # 1716 subsets of six, each with any of them seen.
+            Setting(
+                FedAvg(0.1, 1), random_problem(1, 13, 1), WaitingSubset([0.5] * 13, 6), 1, [0.0]
+            ),
+            NotAffineError,
+            "at most 65536 outcomes or states for a run to be enclosed, got 109824",
         ),
         (
             Setting(
@@ -432,7 +446,7 @@ def test_overflow_says_in_which_round() -> None:
             "participation must have at most 65536 outcomes .* got 118264581564861424",
         ),
     ],
-    ids=["participation", "a float in the round", "too many sets"],
+    ids=["participation", "too many states", "a float in the round", "too many sets"],
 )
 def test_what_has_no_fractions_is_refused(given: Setting, error, message: str) -> None:
     with pytest.raises(error, match=message):

@@ -18,7 +18,7 @@ from fltheory.engines.enclosure.exact_setting import (
     ExactProblem,
     NoExactTwinError,
     WideningNumber,
-    exact_participation,
+    exact_numbers,
     exact_setting,
 )
 from fltheory.participation import Bernoulli, Cyclic, FiniteChain, MarkovOnOff, UniformSubset
@@ -129,8 +129,8 @@ def _fraction(number: WideningNumber) -> Fraction:
 def test_what_was_cached_from_floats_is_not_met_in_the_twin() -> None:
     chains = MarkovOnOff([0.3, 0.8], [0.6, 0.2])
     assert chains.mixing.factor == pytest.approx(1.5)
-    twin = exact_participation(chains).mixing
+    twin = chains.in_numbers(exact_numbers).mixing
     assert (twin.rate.value, twin.factor.value) == (fmpq(4, 5), fmpq(3, 2))
     chain = FiniteChain([[0.9, 0.1], [0.3, 0.7]], [[1], [0]])
     assert chain.marginals[0] == pytest.approx(0.75)
-    assert exact_participation(chain).marginals[0].value == fmpq(3, 4)
+    assert chain.in_numbers(exact_numbers).marginals[0].value == fmpq(3, 4)

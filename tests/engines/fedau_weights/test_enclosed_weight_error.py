@@ -9,7 +9,7 @@ import pytest
 from flint import arb, fmpq
 
 from fltheory.engines.affine.numbers import Balls
-from fltheory.engines.enclosure.exact_setting import exact_participation
+from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.engines.fedau_weights import enclosed_weight_error
 from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
@@ -38,7 +38,7 @@ def _contains(ball: arb, truth: Fraction) -> bool:
 @pytest.mark.parametrize("p", [Fraction(1, 2), Fraction(1, 5), Fraction(9, 10), Fraction(1)])
 def test_independent_rounds(p: Fraction, cutoff: float) -> None:
     with Balls(128).in_use():
-        twin = exact_participation(Bernoulli([float(p)]))
+        twin = Bernoulli([float(p)]).in_numbers(exact_numbers)
         found = weight_error_under(twin, cutoff, 9).values[0]
         _holds(found, [over_all_paths(p, cutoff, t) for t in range(9)])
 
@@ -50,14 +50,14 @@ def test_chains(nu: Fraction, cutoff: float, start: int | None) -> None:
     p = Fraction(3, 10)
     chains = MarkovOnOff([float(p)], float(nu), start=None if start is None else [start])
     with Balls(128).in_use():
-        found = weight_error_under(exact_participation(chains), cutoff, 8).values[0]
+        found = weight_error_under(chains.in_numbers(exact_numbers), cutoff, 8).values[0]
         _holds(found, [over_all_histories(p, nu, cutoff, t, start) for t in range(8)])
 
 
 def test_cycles() -> None:
     """A third of the rounds, cut off after two: fractions of the pseudo-code's own counters."""
     presence = (0, 1, 0, 0, 1, 0, 0, 1)
-    twin = exact_participation(Cyclic([3], [2]))
+    twin = Cyclic([3], [2]).in_numbers(exact_numbers)
     found = weight_error_under(twin, 2, 9).values[0]
     expected = [
         (Fraction(1, 3) * weights_of_algorithm_2(presence[:t], 2) - 1) ** 2 for t in range(9)

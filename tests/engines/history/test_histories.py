@@ -17,17 +17,15 @@ from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.history import paths as paths_module
 from fltheory.engines.history.histories import (
-    ChainChances,
-    IndependentChances,
+    Chances,
     _OwnRounding,
-    chances_of,
     follow,
     rounding_of,
 )
 from fltheory.engines.history.history_rounds import AffineRounds
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade
-from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
+from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset, WaitingSubset
 from fltheory.problems import QuadraticProblem
 from tests.drawn import a_tenth, in_turn
 from tests.engines import fraction_runs as runs
@@ -85,6 +83,16 @@ PROCESSES = {
         4,
     ),
     "cycle": (Cyclic([3, 2], [1, 0]), runs.cycle([3, 2], [1, 0]), 14),
+    "waiting": (
+        WaitingSubset([0.3, 0.8], 1),
+        runs.waiting([Fraction(3, 10), Fraction(4, 5)], 1),
+        5,
+    ),
+    "waiting for both": (
+        WaitingSubset([0.3, 0.8], 2),
+        runs.waiting([Fraction(3, 10), Fraction(4, 5)], 2),
+        6,
+    ),
 }
 
 
@@ -331,7 +339,7 @@ def test_histories_are_merged_where_they_have_the_same_future() -> None:
     """FedAvg counts nothing: two states of a chain are two histories, of 2^12 paths."""
     problem = QuadraticProblem([[1.0]], [[0.5]], sigma=0.5)
     setting = Setting(FedAvg(0.1, 1), problem, MarkovOnOff([0.4], 0.5), 12, [2.0])
-    chances = chances_of(setting.participation)
+    chances = Chances.of(setting.participation)
     for histories, _ in follow(setting, AffineRounds(setting, problem), chances):
         assert len(histories.weights) == 2
         assert histories.weights.sum() == pytest.approx(1, rel=1e-14)
@@ -339,7 +347,7 @@ def test_histories_are_merged_where_they_have_the_same_future() -> None:
 
 
 def test_transitions_are_the_chains() -> None:
-    chances = ChainChances(MarkovOnOff([0.25], 0.2))
+    chances = Chances.of(MarkovOnOff([0.25], 0.2))
     stays, comes = 0.4, 0.2
     rows, states, steps = chances.places(np.array([0, 1]))
     found = {
@@ -352,11 +360,10 @@ def test_transitions_are_the_chains() -> None:
 
 def test_independent_rounds_draw_every_set() -> None:
     participation = Bernoulli([0.3, 1.0])
-    assert isinstance(chances_of(participation), IndependentChances)
     problem = QuadraticProblem([[1.0]], [[0.0], [1.0]])
     setting = Setting(FedAvg(0.1, 1), problem, participation, 1, [2.0])
     start = AffineRounds(setting, problem).initial(("x",))
-    rows, masks, chance = chances_of(participation).going(start.place, 0)
+    rows, masks, chance = Chances.of(participation).going(start.place, 0)
     assert set(rows.tolist()) == {0}
     assert chance.sum() == pytest.approx(1, rel=1e-14)
     np.testing.assert_allclose(chance @ masks, [0.3, 1.0], rtol=1e-14)

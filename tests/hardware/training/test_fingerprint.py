@@ -57,7 +57,7 @@ def copied(tmp_path: Path) -> Callable[[str], Path]:
         ("hardware/models.py", "_GROUPS = 32", "_GROUPS = 16"),
         ("hardware/partitions.py", "_MIXING = 20", "_MIXING = 21"),
         ("hardware/training/curve.py", "100 * right", "101 * right"),
-        ("participation/independent_rounds/uniform_subset.py", "def ", "def a_"),
+        ("participation/uniform_subset.py", "def ", "def a_"),
     ],
 )
 def test_code_counts_and_words_do_not(

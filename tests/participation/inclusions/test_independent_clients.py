@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff
 from fltheory.participation.base import SizedInclusions
 from fltheory.participation.inclusions.independent_clients import (
-    law_of_number,
     pairs_present,
     sets_present,
 )
@@ -39,11 +37,6 @@ def test_weighted_inclusions_are_sums_over_sets(p: list[float], seed: int, data)
     ):
         found = participation.weighted_inclusions(given_weight)
         np.testing.assert_allclose(found, by_sets(participation, given_weight), atol=1e-12)
-
-
-def test_law_of_number_is_binomial_where_all_are_alike() -> None:
-    law = law_of_number(np.full((1, 4), 0.25))[0]
-    assert law * 256 == pytest.approx([81, 108, 54, 12, 1], rel=1e-13)
 
 
 @given(p=st.lists(st.sampled_from([0.0, 0.125, 0.5, 1.0]), min_size=1, max_size=5))

@@ -26,7 +26,15 @@ from fltheory.algorithms import (
 )
 from fltheory.engines import Setting
 from fltheory.grammar.units import PURE
-from fltheory.participation import MarkovOnOff, Trace, UniformSubset
+from fltheory.participation import (
+    Bernoulli,
+    Cyclic,
+    FiniteChain,
+    MarkovOnOff,
+    Trace,
+    UniformSubset,
+    WaitingSubset,
+)
 from fltheory.problems import LogCoshProblem, QuadraticProblem
 from fltheory.theorems import (
     BoundedQuantity,
@@ -181,7 +189,17 @@ MINE = Theorem(
 
 
 @pytest.mark.parametrize(
-    "participation", [UniformSubset(2, 1), MarkovOnOff([0.5, 0.25], [0.5, 0.0])]
+    "participation",
+    [
+        UniformSubset(2, 1),
+        MarkovOnOff([0.5, 0.25], [0.5, 0.0]),
+        MarkovOnOff([0.5, 0.25], [0.5, 0.0], start=[1, 0]),
+        Bernoulli([0.5, 1 / 3]),
+        FiniteChain([[2 / 3, 1 / 3], [0.5, 0.5]], [[1, 0], [1, 1]], start=1),
+        Cyclic([1, 2], [0, 1]),
+        WaitingSubset([0.5, 1.0], 2),
+    ],
+    ids=repr,
 )
 @pytest.mark.parametrize(
     "algorithm",
@@ -198,6 +216,8 @@ def test_a_theorem_of_ones_own_is_certified(algorithm, participation) -> None:
     document = certificate(MINE, Setting(algorithm, CLIENTS, participation, 2, [2.0]))
     assert document["statement"]["symbols"] == {"D": "sqrt(squared_distance)"}
     assert Fraction(document["truth"]) > Fraction(document["bound"]) >= 1
+    again = setting_from_text(document["setting"])
+    assert setting_text(again) == document["setting"]
 
 
 def test_what_cannot_be_certified_says_why() -> None:

@@ -184,6 +184,25 @@ def test_sets_of_independent_clients(monkeypatch: pytest.MonkeyPatch) -> None:
         read(many(10, {**each, "availability": ["1/2"] * 9 + ["0"]}))
 
 
+def test_waits_of_two_hundred_and_fifty_six_states() -> None:
+    """16 subsets of 1 and 28 of 2, each with whom of it has been seen; 56 of 3 are too many."""
+    waits = {"name": "WaitingSubset", "availability": ["1/2"] * 16, "size": 1}
+    assert read(many(16, waits)).law.states == 16 * 2
+    assert read(many(8, {**waits, "availability": ["1/2"] * 8, "size": 2})).law.states == 28 * 4
+    half = {**waits, "availability": ["1/2"] * 4 + ["1"] * 4, "size": 2}
+    assert read(many(8, half)).law.states == 6 * 4 + 16 * 2 + 6
+    with refused("setting.participation.size: must be of up to 256 states, got 448"):
+        read(many(8, {**half, "size": 3}))
+    # 5 of 5 have 32 states: (b - 1)/b with 125 bits each, times 5 and 32, are 40,000.
+    for b, legal in ((2**125 - 1, True), (2**125, False)):
+        rare = {**waits, "availability": [f"{b - 1}/{b}"] + ["1/2"] * 4, "size": 5}
+        if legal:
+            assert read(many(5, rare)).law.states == 32
+        else:
+            with refused("setting.participation.availability: must be of fewer or shorter"):
+                read(many(5, rare))
+
+
 def test_cycles_of_sixty_four_rounds() -> None:
     cycles = {"name": "Cyclic", "periods": [64, 32, 1], "offsets": [0] * 3, "active": [1] * 3}
     assert read({**setting("FedAvg"), "participation": cycles}).law.states == 64

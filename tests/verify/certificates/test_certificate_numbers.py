@@ -396,6 +396,14 @@ def test_participation_by_hand() -> None:
     cycles = setting("FedAU", "cycles")
     assert number("participants", cycles) == 1 + F(1, 2) + F(2, 3)
     assert number("dependence", cycles) == F(2, 3)
+    waiting = setting("FedAvg", "waiting")  # for 2, 3 and 2 + 3 - 3/2 rounds
+    mean_wait = (2 + 3 + F(7, 2)) / 3
+    assert number("participants", waiting) == 2 / mean_wait
+    assert number("has_memory", waiting) == 1
+    assert number("chain_states", waiting) == 4 + 2 + 2
+    nothing = {**waiting, "participation": {**waiting["participation"], "availability": ["1"] * 3}}
+    assert number("participants", nothing) == 2
+    assert number("has_memory", nothing) == 0
     alike = {"name": "FiniteChain", "transition": [["1/2", "1/2"]] * 2, "sets": [[0, 1], [2]],
              "start": None}  # fmt: skip
     assert number("has_memory", {**chain, "participation": alike}) == 0

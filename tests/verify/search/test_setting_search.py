@@ -107,7 +107,7 @@ def test_planted_faults_are_found_and_are_faults(fault: str) -> None:
 
 
 def test_a_witness_shows_every_number_and_where_it_came_from() -> None:
-    found = searched("distance left out")
+    found = searched("curvature left out")
     assert found.witness is not None
     assert "found from regime 'one client'" in found.witness.lines[0]
     assert "rounds = 1" in found.witness.lines

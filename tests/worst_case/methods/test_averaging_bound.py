@@ -108,6 +108,16 @@ def test_a_round_is_read_off_the_algorithm() -> None:
     assert present.groups[1] == group(1, "1/5", "1/2")
 
 
+def test_chains_without_correlation_are_coins() -> None:
+    """Of a client that is never there no weight makes up for its absence."""
+    method = Unbiased(EQUAL, AVAILABLE, 0.1, 2)
+    chains = MarkovOnOff(AVAILABLE, 0.0)
+    assert AveragingRound.of(method, chains) == AveragingRound.of(method, Bernoulli(AVAILABLE))
+    for other in (MarkovOnOff(AVAILABLE, 0.5), MarkovOnOff([0.0, *AVAILABLE[1:]], 0.0)):
+        with pytest.raises(ValueError, match="participation must be Bernoulli, got MarkovOnOff"):
+            AveragingRound.of(method, other)
+
+
 @pytest.mark.parametrize("heterogeneity", ["optimum", "everywhere"])
 @pytest.mark.parametrize(
     "algorithm",

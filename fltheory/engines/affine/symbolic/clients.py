@@ -135,23 +135,29 @@ class ClientNumbers:
     def _float_maps(self, steps: int, lr: Any, proximal: Any) -> LocalMaps:
         # In an eigenbasis, with expm1 and log1p, small steps lose nothing to cancellation.
         asked = steps, as_float(lr), as_float(proximal)
-        slope, noise = self._float_clients.local_parts(*asked)
+        clients = self.silent_clients
+        slope, noise = clients.local_parts(*asked)
         each = (1, *slope.shape) if self.problem.shared_hessian else slope.shape
         return LocalMaps(
             slope.reshape(each),
             noise.reshape(each),
-            lambda: self._float_clients.push(*asked).reshape(each),
+            lambda: clients.push(*asked).reshape(each),
         )
 
-    def gradient_noise(self, steps: int, lr: Any) -> Entries:
-        """Return the covariance of what noise does to the exact gradients along the way.
+    def gradient_maps(self, steps: int, lr: Any) -> LocalMaps:
+        """Return what becomes of the sum of the exact gradients along the way.
 
-        A disturbance moves the gradient seen j steps later: ``sigma^2/d sum_{j<K} (I - A^j)^2``.
+        A disturbance moves the gradient seen j steps later, which gives noise of covariance
+        ``sigma^2/d sum_{j<K} (I - A^j)^2``.
         """
+        maps = self.local_maps(steps, lr)
+        rate = self._entry(lr) if self.arithmetic.exact else as_float(lr)
+        noise = maps.noise if self.problem.sigma == 0 else self._gradient_noise(steps, rate)
+        return LocalMaps(maps.slope / -rate, noise, lambda: maps.push / -rate)
+
+    def _gradient_noise(self, steps: int, rate: Any) -> Entries:
         if not self.arithmetic.exact:
-            seen = self._float_clients.gradient_noise(steps, as_float(lr))
-            return seen[None] if self.problem.shared_hessian else seen
-        rate = self._entry(lr)
+            return self.silent_clients.gradient_noise(steps, rate).reshape(self.hessians.shape)
         identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
         level = self.noise_level(self.problem.sigma)
         covariances = []
@@ -164,18 +170,19 @@ class ClientNumbers:
         return np.stack(covariances)
 
     @cached_property
-    def _float_clients(self) -> QuadraticClients:
+    def silent_clients(self) -> QuadraticClients:
+        """The clients in floats, without noise."""
         return QuadraticClients(self.problem, Silence())
 
     @property
     def slope_rounding(self) -> float:
         """Bound, to first order, on the rounding error in the slope of any map used so far."""
-        return self._float_clients.slope_rounding
+        return self.silent_clients.slope_rounding
 
     @property
     def power_rounding(self) -> float:
         """The same for the K-fold powers behind them, and so for the noises, relatively."""
-        return self._float_clients.power_rounding
+        return self.silent_clients.power_rounding
 
 
 def _power_sum(step: Entries, identity: Entries, count: int) -> Entries:
@@ -219,11 +226,7 @@ class FormClients:
         proximal: Any = 0,
     ) -> AffineArray:
         """Return each client's change, (replicas, n_clients, dim), zero where absent."""
-        local = self._numbers.local_maps(steps, lr, proximal)
-        moved = self._moved(local, x, correction)
-        if self._numbers.problem.sigma > 0:
-            moved = moved + self._noise_of_each(local, who)
-        return self._space.namespace.where(who[:, :, None], moved, self._space.full((1,), 0))
+        return self._each(self._numbers.local_maps(steps, lr, proximal), x, who, correction)
 
     def summed_local_sgd(
         self,
@@ -238,31 +241,13 @@ class FormClients:
     ) -> AffineArray:
         """Return the weighted sum of the participants' changes, (replicas, dim)."""
         local = self._numbers.local_maps(steps, lr, proximal)
-        weighted = self._weights(who, weights)
-        if correction is None:
-            total = self._summed(local.slope, x, weighted)
-        else:
-            moved = self._moved(local, x, correction)
-            total = self._space.namespace.sum(moved * weighted[:, :, None], axis=1)
-        if self._numbers.problem.sigma == 0:
-            return total
-        noise = np.tensordot(weighted**2, self._each(local.noise), axes=1)
-        return total + self._fresh(noise)
+        return self._sum(local, x, who, weights, correction)
 
     def summed_local_gradients(
         self, x: AffineArray, who: Masks, weights: Any, *, steps: int, lr: Any
     ) -> AffineArray:
         """Return ``sum_i weights_i sum_k grad F_i(y_k^i)`` over the participants."""
-        local = self._numbers.local_maps(steps, lr)
-        rate = lr if self._numbers.arithmetic.exact else as_float(lr)
-        weighted = self._weights(who, weights)
-        total = self._summed(local.slope, x, weighted) / -rate
-        if self._numbers.problem.sigma == 0:
-            return total
-        noise = np.tensordot(
-            weighted**2, self._each(self._numbers.gradient_noise(steps, lr)), axes=1
-        )
-        return total + self._fresh(noise)
+        return self._sum(self._numbers.gradient_maps(steps, lr), x, who, weights, None)
 
     def loss(self, x: AffineArray, who: Masks) -> AffineArray:
         """Return each client's loss at a model that is constant, zero where absent."""
@@ -292,7 +277,28 @@ class FormClients:
         zero = self._space.zero
         return np.where(who, np.broadcast_to(known, who.shape), zero)
 
-    def _each(self, maps: Entries) -> Entries:
+    def _each(self, local: LocalMaps, x: AffineArray, who: Any, correction: Any) -> AffineArray:
+        """Return what maps make of a model for each client, zero where absent."""
+        moved = self._moved(local, x, correction)
+        if self._numbers.problem.sigma > 0:
+            moved = moved + self._noise_of_each(local, who)
+        return self._space.namespace.where(who[:, :, None], moved, self._space.full((1,), 0))
+
+    def _sum(
+        self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
+    ) -> AffineArray:
+        """Return the weighted sum of what maps make of a model for the participants."""
+        weighted = self._weights(who, weights)
+        if correction is None:
+            total = self._summed(local.slope, x, weighted)
+        else:
+            moved = self._moved(local, x, correction)
+            total = self._space.namespace.sum(moved * weighted[:, :, None], axis=1)
+        if self._numbers.problem.sigma == 0:
+            return total
+        return total + self._fresh(np.tensordot(weighted**2, self._repeated(local.noise), axes=1))
+
+    def _repeated(self, maps: Entries) -> Entries:
         """Return one map a client."""
         shape = (self.n_clients, *maps.shape[1:])
         return np.broadcast_to(maps, shape)
@@ -303,16 +309,20 @@ class FormClients:
 
     def _applied(self, maps: Entries, vectors: AffineArray) -> AffineArray:
         """Return each client's map of its vector, (replicas, N, d)."""
-        values = np.matmul(self._each(maps)[None], vectors.values)
+        values = np.matmul(self._repeated(maps)[None], vectors.values)
         return AffineArray(self._space, values)
 
     def _moved(self, local: LocalMaps, x: AffineArray, correction: Any) -> AffineArray:
         moved = self._applied(local.slope, self._offsets(x))
         if correction is None:
             return moved
-        pushed = self._space.forms(correction)
-        every = self._space.namespace.zeros((x.shape[0], self.n_clients, x.shape[1])) + pushed
-        return moved + self._applied(local.push, every)
+        shape = x.shape[0], self.n_clients, x.shape[1]
+        return moved + self._pushed(local.push, correction, shape)
+
+    def _pushed(self, push: Entries, correction: Any, shape: tuple[int, ...]) -> AffineArray:
+        """Return what corrections do to each client's change, (replicas, N, d)."""
+        every = self._space.namespace.zeros(shape) + self._space.forms(correction)
+        return self._applied(push, every)
 
     def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
         """Return ``sum_i w_i slope_i (x - c_i)`` without an array a client and replica."""
@@ -337,7 +347,7 @@ class FormClients:
         dim = self._numbers.problem.dim
         places = np.full((self.n_clients, dim), -1)
         for client in np.flatnonzero(who.any(axis=0)):
-            noise = self._each(local.noise)[client]
+            noise = self._repeated(local.noise)[client]
             places[client] = self._space.fresh_noise(noise[None]) + np.arange(dim)
         values = np.full((1, self.n_clients, dim, 1 + self._space.size), self._space.zero)
         clients, coordinates = np.nonzero(places >= 0)

@@ -179,6 +179,10 @@ class Space:
             return AffineArray(self, self._scalar(other).reshape(1))
         return None
 
+    def refusal(self, what: str, form: AffineArray) -> NotAffineError:
+        """Return the error for a round that takes what a form does not know."""
+        return refused(what)
+
     def _scalar(self, other: Any) -> Entries:
         if not self.arithmetic.exact:
             return np.array(float(other))
@@ -268,7 +272,7 @@ class AffineArray:
             If it does, naming what was asked for.
         """
         if not self.is_constant:
-            raise refused(what)
+            raise self.space.refusal(what, self)
         return self.constant
 
     def cast(self, dtype: np.dtype) -> Entries:
@@ -453,9 +457,9 @@ class AffineArray:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs and ufunc.__name__ in _OPERATORS:
-            forms = [
-                item if isinstance(item, AffineArray) else self.space.lift(item) for item in inputs
-            ]
+            forms = [self.space.lift(item) for item in inputs]
+            if any(form is None for form in forms):
+                return NotImplemented
             return _OPERATORS[ufunc.__name__](*forms)
         return self._by_namespace(ufunc.__name__, ufunc, inputs, kwargs, method)
 

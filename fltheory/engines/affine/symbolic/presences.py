@@ -1,74 +1,50 @@
-"""A mask in which each client is a symbol, which shows whether a round adds up its participants.
+"""Who takes part as a symbol: a mask on which a round is run once, for all participant sets.
 
-Where sets are too many to be enumerated, a round's map is read off few of them, which is right if
-it is ``T_S = T_nobody + sum_i 1{i in S} D_i`` for sets of one size. No number of sets shows that it
-is: three clients may count only if all of them are there. So the round is run once, at a model in
-numbers, on a mask whose entry for client i is whatever it is without and with that client. Any
-function of one such entry is again of this kind; a sum over clients is linear in who is there; and
-what takes two clients together, a product or a comparison of sums, some clients picked out, is
-refused by name.
+An entry for client i is whatever it is without that client and with it, in numbers or in forms of
+the model. A function of one such entry is again of this kind. A sum over clients is a form: what it
+is without anybody, and for each client what that client adds. All may be multiplied by functions
+of how many take part, which are known where their number is fixed, and symbols else. What takes
+two clients together, a product or a comparison of sums, some clients picked out, is refused by
+name.
+
+Clients may come several times, as those who are drawn with replacement do: entries are then
+counts, and what is done with them must be linear in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from fltheory.engines.affine.numbers import FLOAT64
+from fltheory.engines.affine.numbers import Arithmetic, Entries, ExactNumber
+from fltheory.engines.affine.symbolic.clients import FormClients, LocalMaps
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
+    Namespace,
     NotAffineError,
     Space,
     noted,
-    nothing_refused,
 )
-from fltheory.engines.clients.noise import Silence
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
-from fltheory.problems.quadratic_problem import QuadraticProblem
-from fltheory.validation import FloatArray
+from fltheory.validation import ClientIndices
 
-_FOLDS = ("any", "all", "min", "max", "amin", "amax")
-
-
-def check_one_by_one(
-    function: Callable[..., Any], problem: QuadraticProblem, origin: FloatArray, size: int
-) -> None:
-    """See to it that a round adds up what each of ``size`` participants does, for a given model.
-
-    Parameters
-    ----------
-    function : callable
-        Takes states (replicas, n), clients and masks (replicas, N); returns (replicas, k).
-    problem : QuadraticProblem
-    origin : array, (n,)
-        A state.
-    size : int
-        How many take part.
-
-    Raises
-    ------
-    NotAffineError
-        If what it does depends on several of them together.
-    """
-    rng, n_clients = np.random.default_rng(0), problem.n_clients
-    states = origin + rng.standard_normal((2, origin.size))
-    nobody = np.zeros((2, n_clients), dtype=bool)
-    who = Presences(Space(FLOAT64, n_clients), nobody, ~nobody, size)
-    try:
-        with nothing_refused(), np.errstate(all="ignore"):
-            function(states, _Clients(QuadraticClients(problem, Silence())), who)
-    except NotAffineError:
-        raise
-    except Exception as error:
-        raise _together(
-            f"it raises {type(error).__name__} ({error}) on a mask of symbols"
-        ) from error
+_FOLDS = ("sum", "mean", "any", "all", "min", "max", "amin", "amax")
+_SUMS = ("add", "subtract", "negative", "where")
+_NAMED = {"multiply": "a product", "divide": "a quotient"}
+# What is lost in multiplying a weight by a count, of its size.
+_LOST = 1e-14
 
 
-def _together(what: str) -> NotAffineError:
+class NoRoomError(ArithmeticError):
+    """A round has more noise than its space has symbols for."""
+
+
+def together(what: str) -> NotAffineError:
+    """Return the error for a round that takes several participants together."""
     return noted(
         NotAffineError(
             "the algorithm's round must add up what each participant does, for exact moments with "
@@ -77,249 +53,610 @@ def _together(what: str) -> NotAffineError:
     )
 
 
-class Presences(NDArrayOperatorsMixin):
-    """Numbers for each client, (replicas, N, ...), that depend on whether that client is there.
+class PresenceSpace(Space):
+    """Symbols of the model and of noise, and their products with who takes part.
+
+    A form's numbers are those of the model alone, then what each client adds, then the same times
+    functions of how many take part.
 
     Parameters
     ----------
-    space : Space
-        With a symbol a client.
-    absent, present : arrays, (replicas, N, ...)
-    number : int
-        How many take part.
-    axis : int
-        That of the clients, which moves where axes of length one are put before it.
+    arithmetic, symbols
+        As those of a `Space`.
+    n_clients : int
+    numbers : array, (K,)
+        How many may take part: one number where it is fixed.
+    room : int
+        For how many symbols of noise there is room.
+    most : int, default 1
+        How often a client may come in a round.
+    sums : bool, default True
+        Whether sums over clients who differ may be held, which takes a form for each client.
     """
 
+    def __init__(
+        self,
+        arithmetic: Arithmetic,
+        symbols: int,
+        n_clients: int,
+        numbers: ClientIndices,
+        room: int,
+        *,
+        most: int = 1,
+        sums: bool = True,
+    ) -> None:
+        super().__init__(arithmetic, symbols)
+        self.n_clients, self.most, self._sums = n_clients, most, sums
+        self.width = 1 + symbols + room
+        self.own: list[slice] = []
+        self.numbers = self.constants(numbers)
+        self.functions = [self.full(numbers.shape, 1)]
+
+    @cached_property
+    def namespace(self) -> Any:
+        """The array functions, which know symbols for who takes part."""
+        return _Functions(self)
+
+    @property
+    def noises(self) -> int:
+        """How many symbols of noise a round has asked for so far."""
+        return self.size - self.symbols
+
+    @cached_property
+    def mask(self) -> Presences:
+        """The mask of who takes part, (1, N), or of how often."""
+        kind = np.int64 if self.most > 1 else np.bool_
+        times = range(self.most + 1)
+        return Presences(self, {0: tuple(np.full((1, self.n_clients), t, kind) for t in times)}, -1)
+
+    def is_mask(self, who: Any) -> bool:
+        """Whether it says who takes part, and nothing else."""
+        plain = isinstance(who, Presences) and who.is_plain and who.axis == -1
+        return plain and all(map(np.array_equal, who.parts[0], self.mask.parts[0]))
+
+    def fresh_noise(self, covariance: Entries) -> int:
+        """Return where a new block of noise begins."""
+        first = super().fresh_noise(covariance)
+        if self.size >= self.width:
+            raise NoRoomError(f"noise of {self.noises} symbols")
+        return first
+
+    def own_noise(self, covariances: Entries) -> AffineArray:
+        """Return noise (1, 1, w) that is each client's own, given its covariance (N or 1, w, w)."""
+        first = self.fresh_noise(covariances)
+        places = np.arange(covariances.shape[-1])
+        self.own.append(slice(1 + first, 1 + first + places.size))
+        values = np.full((1, 1, places.size, self.width), self.zero)
+        values[0, 0, places, 1 + first + places] = self.arithmetic.entry(1)
+        return AffineArray(self, values)
+
+    def refusal(self, what: str, form: AffineArray) -> NotAffineError:
+        """Return the error for what is not affine in the model, or in who takes part."""
+        if self.is_plain(form):
+            return super().refusal(what, form)
+        return together(f"it takes {what} of what several do")
+
+    def is_plain(self, form: AffineArray) -> bool:
+        """Whether it has nothing to do with who takes part."""
+        return not _anything(form.values[..., self.width :])
+
+    def blocks(self, form: AffineArray) -> Entries:
+        """Return numbers (*shape, E, 1 + N, width): for each function, of nobody and clients."""
+        if not self._sums:
+            raise together("clients differ in a sum over them")
+        outer = self.width * (1 + self.n_clients)
+        count = -(-form.values.shape[-1] // outer)
+        padded = np.full((*form.shape, count * outer), self.zero)
+        padded[..., : form.values.shape[-1]] = form.values
+        return padded.reshape(*form.shape, count, 1 + self.n_clients, self.width)
+
+    def place(self, values: AffineArray) -> int:
+        """Return the place of a function of how many take part, a new one's at the end."""
+        for place, known in enumerate(self.functions):
+            if np.array_equal(known.constant, values.constant):
+                return place
+        self.functions.append(values)
+        return len(self.functions) - 1
+
+    def turned(self, item: Any, turn: Callable[[AffineArray], Any]) -> Any:
+        """Return an item with all functions of the number by which it is multiplied changed."""
+        if isinstance(item, OfNumber):
+            return OfNumber(self, turn(item.values), item.ndim)
+        if isinstance(item, Presences):
+            parts: dict[int, Any] = {}
+            for place, sides in item.parts.items():
+                at = self.place(turn(self.functions[place]))
+                known = parts.get(at)
+                parts[at] = sides if known is None else _each(np.add, known, sides)
+            return Presences(self, parts, item.axis)
+        blocks = self.blocks(self.forms(item))
+        count = blocks.shape[-3]
+        places = {
+            e: self.place(turn(self.functions[e]))
+            for e in range(count)
+            if _anything(blocks[..., e, :, :])
+        }
+        made = np.full((*blocks.shape[:-3], len(self.functions), *blocks.shape[-2:]), self.zero)
+        for e, at in places.items():
+            made[..., at, :, :] += blocks[..., e, :, :]
+        return AffineArray(self, made.reshape(*blocks.shape[:-3], -1))
+
+    def forms(self, array: Any) -> AffineArray:
+        """Return an array that a round made as forms."""
+        return array.forms() if isinstance(array, _Symbol) else super().forms(array)
+
+    def parts(self, item: Any) -> Mapping[int, tuple[Any, ...]] | None:
+        """Return what an operand is for a client, by functions; None where it is of several."""
+        if isinstance(item, Presences):
+            return item.parts
+        if isinstance(item, OfNumber):
+            return {self.place(self.forms(item.values)): (1,) * (self.most + 1)}
+        if not isinstance(item, AffineArray) or item.values.shape[-1] <= self.width:
+            return {0: (item,) * (self.most + 1)}
+        blocks = self.blocks(item)
+        if _anything(blocks[..., 1:, :]):
+            return None
+        each = (AffineArray(self, blocks[..., e, 0, :]) for e in range(blocks.shape[-3]))
+        return {e: (form,) * (self.most + 1) for e, form in enumerate(each)}
+
+
+def _anything(values: Entries) -> bool:
+    return any(map(bool, values.flat)) if values.dtype == object else bool(values.any())
+
+
+def _each(function: Callable[..., Any], *inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(function(*sides) for sides in zip(*inputs, strict=True))
+
+
+class _Functions:
+    """The namespace of forms, which hands symbols for who takes part to what knows them."""
+
+    def __init__(self, space: PresenceSpace) -> None:
+        self._space, self._plain = space, Namespace(space)
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._plain, name)
+        if not callable(own) or isinstance(own, type):
+            return own
+        return partial(_answer, self._space, name, own)
+
+
+def _answer(space: PresenceSpace, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a function, on symbols if there are any."""
+    first = args[0] if args else None
+    among = first if isinstance(first, list | tuple) else args
+    if not any(isinstance(item, _Symbol) for item in among):
+        return own(*args, **kwargs)
+    if name in ("concat", "concatenate"):
+        return own([space.forms(item) for item in among], *args[1:], **kwargs)
+    if name == "matmul":
+        return _matmul(*args)
+    if name == "einsum" and args[0].replace(" ", "") == "ri,ria->ra":
+        return (args[1][:, :, None] * args[2]).sum(axis=1)
+    if name == "where" or isinstance(getattr(np, name, None), np.ufunc):
+        return _elementwise(space, name, partial(own, **kwargs), args)
+    if isinstance(first, _Symbol):
+        return first.taken(name, own, *args[1:], **kwargs)
+    raise together(f"it takes {name} of who takes part")
+
+
+def _matmul(left: Any, right: Any) -> Any:
+    """Return a matrix product in which clients are summed over, or stay where they are."""
+    if getattr(left, "axis", -1) != -1 or getattr(right, "axis", -2) != -2:
+        raise together("it takes a matrix product of who takes part")
+    if right.ndim == 1:
+        return (left * right).sum(axis=-1)
+    return (left[..., :, :, None] * right[..., None, :, :]).sum(axis=-2)
+
+
+def _elementwise(space: PresenceSpace, name: str, own: Any, inputs: tuple[Any, ...]) -> Any:
+    """Apply a function entry by entry; what several clients do may be added up only."""
+    numbers = [isinstance(item, OfNumber) for item in inputs]
+    if all(known or _single(item) for known, item in zip(numbers, inputs, strict=True)):
+        values = (item.values if isinstance(item, OfNumber) else _flat(item) for item in inputs)
+        return OfNumber(space, own(*values), max(getattr(item, "ndim", 0) for item in inputs))
+    given = len(inputs) - 2 if name == "where" else 0
+    by_number = any(isinstance(item, _Symbol) and not item.is_plain for item in inputs)
+    if by_number and name in _SUMS and all(map(_is_truth, inputs[given:])):
+        # Added up, they would be counted.
+        raise together(f"it takes {name} of truth values")
+    if any(numbers[: given or None]) and name in ("where", "multiply", "divide"):
+        return _by_number(space, name, inputs, numbers.index(True))
+    parts = [space.parts(item) for item in inputs]
+    axes = {item.axis for item in inputs if isinstance(item, Presences)}
+    if not axes or None in parts:
+        if name not in _SUMS or (given and isinstance(inputs[0], _Symbol)):
+            raise together(f"it takes {_NAMED.get(name, name)} of what several do")
+        return own(*(item.forms() if isinstance(item, _Symbol) else item for item in inputs))
+    if len(axes) > 1:
+        raise together("it sets participants against each other")
+    return Presences(space, _combined(space, name, own, parts, given), *axes)
+
+
+def _by_number(space: PresenceSpace, name: str, inputs: tuple[Any, ...], at: int) -> Any:
+    """Multiply or divide by a function of how many take part, or let it choose."""
+    values, pick = inputs[at].values, space.namespace.where
+    if name == "multiply":
+        return space.turned(inputs[1 - at], lambda h: h * values)
+    if name == "divide" and at == 1:
+        return space.turned(inputs[0], lambda h: h / values)
+    if name == "divide":
+        if isinstance(inputs[1], _Symbol):
+            raise together("it takes a quotient of how many take part and of what they do")
+        return space.turned(1 / space.forms(inputs[1]), lambda h: h * values)
+    return space.turned(inputs[1], lambda h: pick(values, h, 0)) + space.turned(
+        inputs[2], lambda h: pick(values, 0, h)
+    )
+
+
+def _combined(
+    space: PresenceSpace, name: str, own: Any, parts: list[Any], given: int
+) -> dict[int, tuple[Any, ...]]:
+    """Return a function of what operands are for a client, the first ``given`` a condition."""
+    plain = [set(part) == {0} for part in parts]
+    if all(plain):
+        return {0: _each(own, *(part[0] for part in parts))}
+    if name == "multiply":
+        made: dict[int, tuple[Any, ...]] = {}
+        for e, left in parts[0].items():
+            for f, right in parts[1].items():
+                at, product = (
+                    space.place(space.functions[e] * space.functions[f]),
+                    _each(own, left, right),
+                )
+                made[at] = _each(np.add, made[at], product) if at in made else product
+        return made
+    if name == "divide" and plain[1]:
+        return {e: _each(own, left, parts[1][0]) for e, left in parts[0].items()}
+    if name in _SUMS and all(plain[:given]):
+        shapes = (getattr(sides[0], "shape", ()) for part in parts for sides in part.values())
+        none = (np.zeros(np.broadcast_shapes(*shapes), np.int64),) * (space.most + 1)
+        conditions = [part[0] for part in parts[:given]]
+        places = sorted({e for part in parts[given:] for e in part})
+        return {
+            e: _each(own, *conditions, *(part.get(e, none) for part in parts[given:]))
+            for e in places
+        }
+    raise together(f"it takes {_NAMED.get(name, name)} of a client and of how many take part")
+
+
+def _single(item: Any) -> bool:
+    """Say whether an operand is one number."""
+    if isinstance(item, AffineArray):
+        return item.size == 1 and item.is_constant
+    return isinstance(item, bool | int | float | ExactNumber) or (
+        isinstance(item, np.generic | np.ndarray) and item.size == 1
+    )
+
+
+def _is_truth(item: Any) -> bool:
+    return isinstance(item, bool) or getattr(getattr(item, "dtype", None), "kind", "") == "b"
+
+
+def _flat(item: Any) -> Any:
+    return item.reshape(1) if isinstance(item, AffineArray | np.ndarray) else item
+
+
+class _Symbol(NDArrayOperatorsMixin):
+    """What functions find where they expect an array; what would give it away is refused."""
+
     __array_priority__ = 2000
-
-    def __init__(self, space: Space, absent: Any, present: Any, number: int, axis: int = 1) -> None:
-        self.space = space
-        self.absent, self.present = np.broadcast_arrays(absent, present)
-        self.number = number
-        self.axis = axis
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(replicas, N, ...)."""
-        return self.absent.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return self.absent.ndim
-
-    @property
-    def dtype(self) -> Any:
-        """Of the numbers."""
-        return np.result_type(self.absent, self.present)
+    space: PresenceSpace
+    ndim: int
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        import array_api_compat.numpy
-
-        return array_api_compat.numpy
-
-    def __len__(self) -> int:
-        return self.shape[0]
+        return self.space.namespace
 
     def __bool__(self) -> bool:
-        raise _together("it branches on who takes part")
+        raise together("it branches on who takes part")
 
     def __iter__(self) -> Any:
-        raise _together("it goes through participants one by one")
+        raise together("it goes through participants one by one")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise _together("it reads who takes part as numbers")
+        raise together("it reads who takes part as numbers")
 
-    def _each(self, function: Callable[[Any], Any], axis: int | None = None) -> Presences:
-        return self._with(function(self.absent), function(self.present), axis)
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method != "__call__":
+            raise together(f"it takes {ufunc.__name__}.{method} of who takes part")
+        return _answer(self.space, ufunc.__name__, ufunc, *inputs, **kwargs)
 
-    def _with(self, absent: Any, present: Any, axis: int | None = None) -> Presences:
-        at = self.axis if axis is None else axis
-        return Presences(self.space, absent, present, self.number, at)
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _answer(self.space, function.__name__, function, *args, **kwargs)
 
-    def astype(self, dtype: Any, copy: bool = True) -> Presences:
-        """Return the same with entries of another kind."""
-        return self._each(lambda values: values.astype(dtype))
-
-    def copy(self) -> Presences:
+    def copy(self) -> Any:
         """Return the same."""
         return self
 
-    def __getitem__(self, index: Any) -> Presences:
-        parts = list(index) if isinstance(index, tuple) else [index]
-        if Ellipsis not in parts:
-            parts.append(Ellipsis)
-        taken = sum(part is not None and part is not Ellipsis for part in parts)
-        at = parts.index(Ellipsis)
-        parts[at : at + 1] = [slice(None)] * (self.ndim - taken)
-        axes = [place for place, part in enumerate(parts) if part is not None]
-        if parts[axes[self.axis]] != slice(None) or not all(
-            part is None or isinstance(part, slice) for part in parts
-        ):
-            raise _together("it picks out some of those who take part")
-        return self._each(lambda values: values[tuple(parts)], axes[self.axis])
+    def astype(self, dtype: Any, copy: bool = True) -> Any:
+        """Return the same with entries of another kind."""
+        return self.mapped(lambda values: self.space.namespace.astype(values, dtype))
 
     def reshape(self, *shape: Any) -> AffineArray:
         """Return the numbers as forms, in another shape."""
         return self.forms().reshape(*shape)
 
-    def forms(self) -> AffineArray:
-        """Return the numbers as forms in who takes part."""
-        n_clients = self.shape[self.axis]
-        values = np.zeros((*self.shape, 1 + n_clients))
-        values[..., 0] = self.absent
-        own = np.moveaxis(values[..., 1:], self.axis, 0)
-        change = np.moveaxis(np.subtract(self.present, self.absent, dtype=float), self.axis, 0)
-        for client in range(n_clients):
-            own[client, ..., client] = change[client]
-        return AffineArray(self.space, values)
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if method != "__call__":
-            raise _together(f"it takes {ufunc.__name__}.{method} of who takes part")
-        return (
-            self._matmul(*inputs)
-            if ufunc is np.matmul
-            else self._elementwise(ufunc, inputs, kwargs)
-        )
-
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        name = function.__name__
-        if function is np.where:
-            return self._elementwise(function, args, kwargs)
-        if name in ("sum", "mean", *_FOLDS) and args[0] is self:
-            return self._fold(function, *args[1:], **kwargs)
+    def taken(self, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return a function of NumPy's of this."""
         if name in ("zeros_like", "ones_like", "full_like"):
-            return function(self.absent, *args[1:], **kwargs)
-        if name == "astype":
-            return self.astype(*args[1:], **kwargs)
-        if name == "einsum" and args[0].replace(" ", "") == "ri,ria->ra":
-            return (args[1][:, :, None] * args[2]).sum(axis=1)
-        if name == "concatenate":
-            forms = [item.forms() if isinstance(item, Presences) else item for item in args[0]]
-            return np.concatenate(forms, *args[1:], **kwargs)
-        raise _together(f"it takes {name} of who takes part")
-
-    def _matmul(self, left: Any, right: Any) -> Any:
-        """Return a product of rows (replicas, 1, N), of who takes part, and (replicas, N, d)."""
-        rows = (
-            isinstance(left, Presences) and left.axis == left.ndim - 1 == 2 and left.shape[1] == 1
-        )
-        if not rows or right.ndim != 3 or getattr(right, "axis", 1) != 1:
-            raise _together("it takes a matrix product of who takes part")
-        turned = left._each(lambda values: values.swapaxes(1, 2), 1)
-        return (turned * right).sum(axis=1, keepdims=True)
-
-    def _elementwise(self, function: Any, inputs: Any, kwargs: Any) -> Any:
-        if any(isinstance(item, AffineArray) for item in inputs):
-            # A form is refused by name where it meets another in a product.
-            forms = [item.forms() if isinstance(item, Presences) else item for item in inputs]
-            return function(*forms, **kwargs)
-        absent, present = (
-            function(*(getattr(item, side, item) for item in inputs), **kwargs)
-            for side in ("absent", "present")
-        )
-        like = [item for item in inputs if isinstance(item, Presences)]
-        aligned = all((item.ndim, item.axis) == (absent.ndim, self.axis) for item in like)
-        if not aligned or absent.shape[self.axis] != self.shape[self.axis]:
-            raise _together("it sets participants against each other")
-        return self._with(absent, present)
-
-    def sum(self, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
-        """Return sums along an axis; over clients a number, or forms in who is there."""
-        return self._fold(np.sum, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
-        """Return means along an axis."""
-        return self._fold(np.mean, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return whether any is not zero along an axis."""
-        return self._fold(np.any, axis=axis, keepdims=keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> Any:
-        """Return whether all are not zero along an axis."""
-        return self._fold(np.all, axis=axis, keepdims=keepdims)
-
-    def _fold(self, function: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
-        if axis is None or isinstance(axis, tuple):
-            raise _together(f"it takes {function.__name__} over replicas and participants at once")
-        axis %= self.ndim
-        if axis != self.axis:
-            moved = self.axis - (axis < self.axis and not keepdims)
-            return self._each(lambda values: function(values, axis=axis, keepdims=keepdims), moved)
-        sides = [np.moveaxis(side, axis, 0) for side in (self.absent, self.present)]
-        if all((side == side[:1]).all() for side in sides):
-            # Clients are all alike: what becomes of them depends on how many are there.
-            there = np.arange(len(sides[0])) < self.number
-            there = there.reshape([-1 if place == axis else 1 for place in range(self.ndim)])
-            return function(
-                np.where(there, self.present, self.absent), axis=axis, keepdims=keepdims
-            )
-        if function not in (np.sum, np.mean):
-            raise _together(f"it takes {function.__name__} over participants that differ")
-        total = self.forms().sum(axis=axis, keepdims=keepdims)
-        change = total.linear(self.shape[axis])
-        if (change == change[..., :1]).all():
-            total = total.constant + self.number * change[..., 0]
-        return total / self.shape[axis] if function is np.mean else total
-
-
-class _Clients:
-    """The Clients contract for a mask of symbols, at models in numbers."""
-
-    def __init__(self, clients: QuadraticClients) -> None:
-        self._clients = clients
+            return own(self.like, *args, **kwargs)
+        if name in ("astype", "asarray"):
+            return self.mapped(lambda values: own(values, *args, **kwargs))
+        raise together(f"it takes {name} of who takes part")
 
     @property
-    def n_clients(self) -> int:
-        return self._clients.n_clients
+    def is_plain(self) -> bool:
+        """Whether how many take part does not matter."""
+        return False
 
-    def server_gradient(self, x: FloatArray) -> FloatArray:
-        return self._clients.server_gradient(_in_numbers(x))
+    @property
+    def like(self) -> Any:
+        """An array of the same shape and kind."""
+        raise NotImplementedError
 
-    def loss(self, x: FloatArray, who: Any) -> Any:
-        return self._where_there(who, self._clients.loss(_in_numbers(x), self._everybody(x)))
+    def mapped(self, function: Callable[[Any], Any]) -> Any:
+        """Return a function of each entry."""
+        raise NotImplementedError
 
-    def local_sgd(
-        self,
-        x: FloatArray,
-        who: Any,
-        *,
-        steps: int,
-        lr: float,
-        correction: Any = None,
-        proximal: float = 0,
+    def forms(self) -> AffineArray:
+        """Return the numbers as forms in who takes part."""
+        raise NotImplementedError
+
+
+class OfNumber(_Symbol):
+    """A function of how many take part, with as many axes of length one as are asked for.
+
+    Parameters
+    ----------
+    space : PresenceSpace
+    values : array or forms, (K,)
+        One for each number of participants.
+    ndim : int
+    """
+
+    def __new__(cls, space: PresenceSpace, values: Any, ndim: int) -> Any:
+        """Return the number itself where it is known."""
+        return values.reshape((1,) * ndim) if len(values) == 1 else super().__new__(cls)
+
+    def __init__(self, space: PresenceSpace, values: Any, ndim: int) -> None:
+        self.space, self.values, self.ndim = space, values, ndim
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(1, ..., 1)."""
+        return (1,) * self.ndim
+
+    @property
+    def dtype(self) -> Any:
+        """Of the values."""
+        return self.values.dtype
+
+    @property
+    def like(self) -> Any:
+        """A constant of the same kind."""
+        return self.values[:1].reshape(self.shape)
+
+    def mapped(self, function: Callable[[Any], Any]) -> OfNumber:
+        """Return a function of it."""
+        return OfNumber(self.space, function(self.values), self.ndim)
+
+    def __getitem__(self, index: Any) -> OfNumber:
+        return OfNumber(self.space, self.values, self.like[index].ndim)
+
+    def forms(self) -> AffineArray:
+        """Return it as a form."""
+        one = self.space.full(self.shape, 1)
+        return self.space.turned(one, lambda h: h * self.space.forms(self.values))
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: _Symbol, axis: Any = None, keepdims: bool = False, **kwargs: Any) -> Any:
+        return getattr(self.space.namespace, name)(self, axis=axis, keepdims=keepdims)
+
+    return method
+
+
+class Presences(_Symbol):
+    """What arrays are for each client, by whether, or how often, that client takes part.
+
+    Parameters
+    ----------
+    space : PresenceSpace
+    parts : mapping of int to tuple of arrays, (1, ..., N, ...)
+        By the place of a function of how many take part, by which it is multiplied: what is there
+        without the client, with it, and so on.
+    axis : int
+        That of the clients, counted from the last.
+    """
+
+    def __init__(
+        self, space: PresenceSpace, parts: Mapping[int, tuple[Any, ...]], axis: int
+    ) -> None:
+        self.space, self.parts, self.axis = space, parts, axis
+        if any(
+            part[0].ndim < -axis or part[0].shape[axis] != space.n_clients
+            for part in parts.values()
+        ):
+            raise together("it sets participants against each other")
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether how many take part does not matter."""
+        return set(self.parts) == {0}
+
+    @property
+    def like(self) -> Any:
+        """What there is without anybody, or part of it."""
+        return next(iter(self.parts.values()))[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(1, ..., N, ...)."""
+        return tuple(self.like.shape)
+
+    @property
+    def ndim(self) -> int:  # type: ignore[override]
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """Of the entries."""
+        return self.like.dtype
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def mapped(self, function: Callable[[Any], Any], axis: int | None = None) -> Presences:
+        """Return a function of each entry."""
+        made = {e: _each(function, sides) for e, sides in self.parts.items()}
+        return Presences(self.space, made, self.axis if axis is None else axis)
+
+    def __getitem__(self, index: Any) -> Presences:
+        parts = list(index) if isinstance(index, tuple) else [index]
+        if not any(part is Ellipsis for part in parts):
+            parts.append(Ellipsis)
+        taken = sum(part is not None and part is not Ellipsis for part in parts)
+        at = next(place for place, part in enumerate(parts) if part is Ellipsis)
+        parts[at : at + 1] = [slice(None)] * (self.ndim - taken)
+        own = [place for place, part in enumerate(parts) if part is not None][self.axis]
+        if not all(part is None or isinstance(part, slice) for part in parts) or (
+            parts[own] != slice(None)
+        ):
+            raise together("it picks out some of those who take part")
+        return self.mapped(lambda values: values[tuple(parts)], own - len(parts))
+
+    def forms(self) -> AffineArray:
+        """Return the entries as forms, each in its client's presence."""
+        every = np.arange(self.space.n_clients)
+
+        def in_own(without: AffineArray, added: AffineArray) -> AffineArray:
+            blocks = self.space.blocks(without)
+            each, own = np.moveaxis(blocks, self.axis - 3, 0), _clients_first(added, self.axis)
+            each[every, ..., 0, 1 + every, : own.shape[-1]] = own
+            return AffineArray(self.space, blocks.reshape(*without.shape, -1))
+
+        return self.space.forms(self._gathered(in_own))
+
+    sum, mean, any, all, min, max = map(_method, _FOLDS[:6])
+
+    def taken(self, name: str, own: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return a function of NumPy's of this, which may be a sum, a minimum or the like."""
+        taken = self._folded if name in _FOLDS else super().taken
+        return taken(name, own, *args, **kwargs)
+
+    def _folded(
+        self, name: str, own: Any, axis: Any = None, keepdims: bool = False, **kwargs: Any
     ) -> Any:
-        def changes(push: Any) -> FloatArray:
-            return self._clients.local_sgd(
-                _in_numbers(x),
-                self._everybody(x),
-                steps=steps,
-                lr=lr,
-                correction=push,
-                proximal=proximal,
-            )
+        if axis is None or isinstance(axis, tuple):
+            raise together(f"it takes {name} over replicas and participants at once")
+        axis = axis - self.ndim if axis >= 0 else axis
+        adds = name in ("sum", "mean")
+        if not adds and not self.is_plain:
+            raise together(f"it takes {name} of a client and of how many take part")
+        if axis != self.axis:
+            moved = self.axis + (axis > self.axis and not keepdims)
+            return self.mapped(lambda values: own(values, axis=axis, keepdims=keepdims), moved)
+        total = self._gathered(self._added) if adds else self._extreme(name, own)
+        if name == "mean":
+            total = total / self.space.n_clients
+        return total[(..., None, *[slice(None)] * (-axis - 1))] if keepdims else total
 
-        if not isinstance(correction, Presences):
-            return self._where_there(who, changes(correction))
-        return self._where_there(who, correction._each(changes))
+    def _gathered(self, gather: Callable[[AffineArray, AffineArray], Any]) -> Any:
+        """Add up what is made of entries without clients and of what each client adds to them."""
+        total: Any = None
+        for e, sides in self.parts.items():
+            without, *others = map(self.space.forms, sides)
+            added = others[0] - without
+            for times, other in enumerate(others[1:], 2):
+                apart = abs((other - without - added * times).values)
+                if (
+                    apart > (0 if self.space.arithmetic.exact else _LOST * abs(other.values))
+                ).any():
+                    raise together("who comes twice does not count twice")
+            if any(_anything(without.values[..., columns]) for columns in self.space.own):
+                raise together("clients train who may be absent")
+            term = gather(without, added)
+            if e:
+                term = self.space.turned(term, partial(operator.mul, self.space.functions[e]))
+            total = term if total is None else total + term
+        return total
 
-    def summed_local_sgd(self, x: FloatArray, who: Any, weights: Any, **options: Any) -> Any:
+    def _added(self, without: AffineArray, added: AffineArray) -> Any:
+        """Return the sum over clients."""
+        space, base, each = (
+            self.space,
+            without.sum(axis=self.axis),
+            _clients_first(added, self.axis),
+        )
+        if not (each == each[:1]).all():
+            blocks = space.blocks(base)
+            blocks[..., 0, 1:, : each.shape[-1]] = np.moveaxis(each, 0, -2)
+            return AffineArray(space, blocks.reshape(*base.shape, -1))
+        one, numbers = AffineArray(space, each[0]), space.numbers
+        if one.size == 1 and one.is_constant and base.is_constant:
+            return OfNumber(space, one.reshape(1) * numbers + base.reshape(1), base.ndim)
+        return base + (
+            one * numbers[0] if len(numbers) == 1 else space.turned(one, lambda h: h * numbers)
+        )
+
+    def _extreme(self, name: str, own: Any) -> Any:
+        """Return a minimum or the like over clients who are all alike."""
+        space = self.space
+        first = [np.moveaxis(np.asarray(side), self.axis, 0) for side in self.parts[0]]
+        alike = all((side == side[:1]).all() for side in first) and first[0][0].size == 1
+        without, *others = (side[:1] for side in first)
+        found = [
+            own(side, axis=0) for side in (without, others[0], np.concatenate([without, others[0]]))
+        ]
+        if not alike or any((own(side, axis=0) != found[1]).any() for side in others[1:]):
+            raise together(f"it takes {name} over participants that differ")
+        none, everybody, some = (np.reshape(value, (1,)) for value in found)
+        if space.most > 1 and everybody != some:
+            raise together(f"it takes {name} over participants who may come twice")
+        numbers = space.numbers.constant
+        values = np.where(numbers == 0, none, np.where(numbers == space.n_clients, everybody, some))
+        return OfNumber(space, values, first[0].ndim - 1)
+
+
+def _clients_first(array: AffineArray, axis: int) -> Entries:
+    return np.moveaxis(array.values, axis - 1, 0)
+
+
+class PresentClients(FormClients):
+    """The Clients contract for a mask of symbols.
+
+    Parameters
+    ----------
+    numbers : ClientNumbers
+    space : PresenceSpace
+    """
+
+    _space: PresenceSpace
+
+    @property
+    def space(self) -> PresenceSpace:
+        """What their changes are forms of."""
+        return self._space
+
+    def _offsets(self, x: Any) -> AffineArray:
+        if isinstance(x, _Symbol) or not self._space.is_plain(x):
+            raise together("clients begin at a model that depends on who takes part")
+        return super()._offsets(x)
+
+    def _pushed(self, push: Entries, correction: Any, shape: tuple[int, ...]) -> Any:
+        plain = super()._pushed
+        if isinstance(correction, Presences):
+            return correction.mapped(lambda side: plain(push, side, shape))
+        return plain(push, correction, shape)
+
+    def _noise_of_each(self, local: LocalMaps, who: Any) -> AffineArray:
+        return self._space.own_noise(local.noise)
+
+    def _sum(
+        self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
+    ) -> Any:
         # Who is absent may have any weight, an infinite one too.
-        there = np.where(who, weights, 0.0)
-        return (there[:, :, None] * self.local_sgd(x, who, **options)).sum(axis=1)
-
-    def _everybody(self, x: FloatArray) -> Any:
-        return np.ones((len(x), self.n_clients), dtype=bool)
-
-    def _where_there(self, who: Any, values: Any) -> Any:
-        axes = [None] * (values.ndim - 2)
-        return np.where(who[:, :, *axes], values, 0.0)
-
-
-def _in_numbers(x: Any) -> FloatArray:
-    if isinstance(x, Presences | AffineArray):
-        raise _together("clients begin at a model that depends on who takes part")
-    return np.asarray(x)
+        there = self._space.namespace.where(who, weights, 0)
+        changes = self._each(local, x, who, correction)
+        return self._space.namespace.sum(there[:, :, None] * changes, axis=1)

@@ -2,10 +2,10 @@
 
 Without memory of clients a round is ``s' = P s + p + Q u + noise`` with ``u = sum_i phi_i w_i
 change_i(B s + y)``: ``phi_i = 1{i in S} h(|S|)``, weights w, and what client i makes of a model,
-``change_i(y) = S_i (y - c_i) + noise_i``. The algorithm's own round is run once, on a mask that
-nobody has been drawn for (`SymbolicMask`) and with numbers in place of u, which gives P, p, Q, B, w
-and h. What a client does is read off that client alone. The law then needs one pass over clients,
-as the covariance of phi is known by groups of like clients (`Inclusions`).
+``change_i(y) = S_i (y - c_i) + noise_i``. The algorithm's own round is run once, on a symbol for
+who takes part (`PresenceSpace`) and with symbols in place of u, which gives P, p, Q, B, w and h.
+The law then needs one pass over clients, as the covariance of phi is known by groups of like
+clients (`Inclusions`).
 
 With ``y_i = w_i (S_i, S_i e_i)`` and group means taken off, the covariance of ``sum_i phi_i y_i``
 is ``sum_i within_g (y_i - mean_g)(y_i - mean_g)' + sum_gh totals_gh mean_g mean_h'``. Where all
@@ -14,23 +14,23 @@ share a slope S it is a factor of every term, and ``y_i = w_i (1, e_i)`` will do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fltheory.engines.affine.probe import (
-    CHECK_TOLERANCE,
     UNIT_ROUNDOFF,
+    Probe,
     RoundOverflowError,
-    StateFunction,
+    noise_covariance,
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
-from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.affine.symbolic.symbolic_mask import NotASumError, SymbolicMask
-from fltheory.engines.clients.noise import NoiseSource, Silence, UnitImpulses
-from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.affine.reading import run_on_symbols
+from fltheory.engines.affine.symbolic.clients import LocalMaps
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError
+from fltheory.engines.affine.symbolic.presences import PresenceSpace, PresentClients, together
 from fltheory.engines.moments.deviations import (
     ClientSum,
     OwnSlopes,
@@ -38,9 +38,8 @@ from fltheory.engines.moments.deviations import (
     Works,
     absolute_norm,
 )
-from fltheory.participation.base import Participation
+from fltheory.participation.base import Masks, Participation
 from fltheory.participation.inclusions.correlations import (
-    GroupedInclusions,
     Inclusions,
     TooManyGroupsError,
     in_groups,
@@ -49,23 +48,15 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import ClientIndices, FloatArray
 
 _AT_ONCE = 2048
-_PROBES_AT_ONCE = 1024
-_CHECKED_STATES = 4
 _CHECKED_SETS = 2
 _LARGEST_TENSOR = 64
 _ALWAYS_TENSOR = 24
+# What remembers something of each of many clients is no such sum.
+_LARGEST_STATE = 4096
 
 
-def law_of_sums(
-    function: StateFunction,
-    problem: QuadraticProblem,
-    participation: Participation,
-    origin: FloatArray,
-    image_origin: FloatArray,
-) -> RandomAffineMap | None:
-    """Return the law of ``function`` if it is a sum over participants, else None.
-
-    Arguments are those of `random_affine_map`.
+def law_of_sums(probe: Probe, participation: Participation) -> RandomAffineMap | None:
+    """Return the law of a round if it is a sum over participants, else None.
 
     Raises
     ------
@@ -74,26 +65,26 @@ def law_of_sums(
     RoundOverflowError
         If its images are too large for float64.
     """
-    if not in_groups(participation) or not _has_form(participation, problem):
+    if not in_groups(participation) or not _has_form(participation, probe.problem):
         return None
-    clients = QuadraticClients(problem, Silence())
-    run = _Runner(function, clients, origin)
     try:
-        reading = _read(run, problem, image_origin)
-    except RoundOverflowError:
-        raise
-    except Exception:  # Whatever a symbol cannot follow; the round itself is then run instead.
-        return None
-    if reading.call is None:
-        return _without_participants(reading)
+        reading = _read(probe, participation)
+    except NotAffineError:
+        return None  # The other ways say which rounds they refuse.
+    image_distance = float(np.linalg.norm(probe.image_origin))
+    if reading.effects is None:
+        return _without_participants(reading, probe.step)
     try:
         inclusions = participation.inclusions(reading.by_number)
     except TooManyGroupsError as error:
         raise NotAffineError(f"{error}: use engines.monte_carlo") from error
-    effects = _Effects.of(reading, problem)
-    if not _agrees(run, reading, effects, participation, image_origin):
+    rng = np.random.default_rng(0)
+    masks = next(participation.masks(rng, _CHECKED_SETS))
+    try:
+        probe.check(masks, *_predicted(reading, reading.effects, masks), rng)
+    except NotAffineError:
         return None
-    return _law(reading, effects, inclusions, float(np.linalg.norm(image_origin)))
+    return _law(reading, reading.effects, inclusions, image_distance)
 
 
 def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
@@ -105,182 +96,6 @@ def _has_form(participation: Participation, problem: QuadraticProblem) -> bool:
 
 
 # --- the round, run on a symbol for who takes part ---------------------------------------------
-
-
-Call = Callable[[QuadraticClients, FloatArray, Any, Any], FloatArray]
-
-
-class _Recorder:
-    """The Clients contract with given numbers in place of the sum over participants."""
-
-    def __init__(self, clients: QuadraticClients, symbols: FloatArray) -> None:
-        self._clients = clients
-        self._symbols = symbols
-        self.call: Call | None = None
-        self.start: FloatArray | None = None
-        self.weights: SymbolicMask | None = None
-
-    @property
-    def n_clients(self) -> int:
-        return self._clients.n_clients
-
-    def server_gradient(self, x: FloatArray) -> FloatArray:
-        return self._clients.server_gradient(x)
-
-    def summed_local_sgd(
-        self,
-        x: FloatArray,
-        who: Any,
-        weights: Any,
-        *,
-        steps: int,
-        lr: float,
-        correction: Any = None,
-        proximal: float = 0,
-    ) -> FloatArray:
-        if correction is not None:
-            raise NotASumError("clients are told corrections of their own")
-
-        def call(clients: QuadraticClients, y: FloatArray, who: Any, weights: Any) -> FloatArray:
-            return clients.summed_local_sgd(y, who, weights, steps=steps, lr=lr, proximal=proximal)
-
-        return self._answer(call, x, who, weights)
-
-    def summed_local_gradients(
-        self, x: FloatArray, who: Any, weights: Any, *, steps: int, lr: float
-    ) -> FloatArray:
-        def call(clients: QuadraticClients, y: FloatArray, who: Any, weights: Any) -> FloatArray:
-            return clients.summed_local_gradients(y, who, weights, steps=steps, lr=lr)
-
-        return self._answer(call, x, who, weights)
-
-    def _answer(self, call: Call, x: FloatArray, who: Any, weights: Any) -> FloatArray:
-        if self.call is not None:
-            raise NotASumError("two sums over participants in a round")
-        untouched = isinstance(who, SymbolicMask) and who.is_plain
-        if not untouched or not isinstance(weights, SymbolicMask):
-            raise NotASumError("a sum over others than those who take part")
-        self.call, self.start, self.weights = call, x, weights
-        return self._symbols
-
-
-@dataclass(frozen=True, eq=False)
-class _Runner:
-    """Runs a function of states around an origin."""
-
-    function: StateFunction
-    clients: QuadraticClients
-    origin: FloatArray
-
-    def recorded(
-        self, moves: FloatArray, symbols: FloatArray, noise: NoiseSource
-    ) -> tuple[FloatArray, _Recorder]:
-        """Return images (rows, k) of ``origin + moves`` with the sum given, and the record."""
-        recorder = _Recorder(self.clients.with_noise(noise), symbols)
-        mask: Any = SymbolicMask.of(self.clients.n_clients, len(moves))
-        stand_in: Any = recorder
-        return self._images(self.function, self.origin + moves, stand_in, mask), recorder
-
-    def real(self, moves: FloatArray, masks: Any) -> FloatArray:
-        """Return the images under real participants, without noise."""
-        return self._images(self.function, self.origin + moves, self.clients, masks)
-
-    @staticmethod
-    def _images(
-        function: StateFunction, states: FloatArray, clients: QuadraticClients, masks: Any
-    ) -> FloatArray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            images = function(states, clients, masks)
-        if not np.isfinite(images).all():
-            raise RoundOverflowError("one round of the algorithm exceeds the range of float64")
-        return images
-
-
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """``s' = slope s + offset + into u + noise``, u the sum from models ``start s + at``.
-
-    ``call`` and the weights are None and empty where a round asks nothing of its participants.
-    ``step`` is the size of the moves that it was read by.
-    """
-
-    slope: FloatArray
-    offset: FloatArray
-    into: FloatArray
-    noise: FloatArray
-    start: FloatArray
-    at: FloatArray
-    call: Call | None
-    coefficients: FloatArray
-    by_number: FloatArray
-    step: float
-
-    def image(self, moves: FloatArray, sums: FloatArray) -> FloatArray:
-        """Return the images (rows, k) of moves from the origin, given the sums (rows, d)."""
-        return np.asarray(moves @ self.slope.T + self.offset + sums @ self.into.T)
-
-
-def _read(run: _Runner, problem: QuadraticProblem, image_origin: FloatArray) -> _Reading:
-    """Read the round off moves of the state and of the sum, one at a time; check it on others."""
-    n, d = run.origin.size, problem.dim
-    step = _step(problem, run.origin)
-    rng = np.random.default_rng(0)
-    random = rng.standard_normal((_CHECKED_STATES, n + d))
-    inputs = step * np.vstack([np.zeros(n + d), np.eye(n + d), random])
-    silence = Silence()
-    images, record = run.recorded(inputs[:, :n], inputs[:, n:], silence)
-    slopes, offset = _affine(inputs, images, step)
-    starts, at = np.zeros((d, n + d)), np.zeros(d)
-    coefficients, by_number = np.zeros(problem.n_clients), np.zeros(problem.n_clients + 1)
-    if record.start is not None and record.weights is not None:
-        starts, at = _affine(inputs, record.start, step)
-        coefficients, by_number = record.weights.coefficients, record.weights.by_number
-    if not np.isfinite([coefficients.sum(), by_number.sum()]).all():
-        raise NotASumError("the weights of the sum over participants are no numbers")
-    return _Reading(
-        slope=slopes[:, :n],
-        offset=offset - image_origin,
-        into=slopes[:, n:],
-        noise=_server_noise(run, d, images[0], silence.numbers_per_replica),
-        start=starts[:, :n],
-        at=at,
-        call=record.call,
-        coefficients=coefficients,
-        by_number=by_number,
-        step=step,
-    )
-
-
-def _step(problem: QuadraticProblem, origin: FloatArray) -> float:
-    farthest = max(float(problem.optima.max()), -float(problem.optima.min()))
-    reach = max(farthest, float(np.abs(origin).max()), 1.0)
-    return float(2.0 ** np.ceil(np.log2(reach)))
-
-
-def _affine(inputs: FloatArray, images: FloatArray, step: float) -> tuple[FloatArray, FloatArray]:
-    """Return slope and offset of images of zero, of each direction by ``step``, and of others."""
-    width = inputs.shape[1]
-    offset = images[0]
-    slope = np.asarray((images[1 : width + 1] - offset).T / step)
-    expected = inputs @ slope.T + offset
-    scale = step + float(np.abs(images).max(initial=0.0))
-    if not float(np.abs(images - expected).max(initial=0.0)) <= CHECK_TOLERANCE * scale:
-        raise NotASumError("the round is not affine in the model and the sum over participants")
-    return slope, offset
-
-
-def _server_noise(run: _Runner, d: int, silent_image: FloatArray, numbers: int) -> FloatArray:
-    """Return the covariance of what is random beside the participants."""
-    still = np.zeros((max(numbers, 2), run.origin.size))
-    impulses = UnitImpulses(np.arange(len(still)))
-    if numbers == 0:
-        return np.zeros((silent_image.size, silent_image.size))
-    images, _ = run.recorded(still, np.zeros((len(still), d)), impulses)
-    columns = images - silent_image
-    return np.asarray(columns.T @ columns)
-
-
-# --- what clients do, each alone ---------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,32 +113,10 @@ class _Effects:
     slope_rounding: float
     power_rounding: float
 
-    @classmethod
-    def of(cls, reading: _Reading, problem: QuadraticProblem) -> _Effects:
-        """Read the effects off clients alone, with optima zero."""
-        call, d = reading.call, problem.dim
-        assert call is not None
-        different = 1 if problem.shared_hessian else problem.n_clients
-        at_once = max(1, _PROBES_AT_ONCE // d)
-        parts = [
-            _alone(call, problem.clients_at_zero(slice(i, i + at_once)))
-            for i in range(0, different, at_once)
-        ]
-        slopes, noises, slope_roundings, power_roundings = zip(*parts, strict=True)
-        return cls(
-            slopes=np.concatenate(slopes),
-            noises=np.concatenate(noises),
-            optima=problem.optima,
-            at=reading.at,
-            coefficients=reading.coefficients,
-            slope_rounding=max(slope_roundings),
-            power_rounding=max(power_roundings),
-        )
-
     @property
     def shared(self) -> bool:
         """Whether all clients have the same slope."""
-        return len(self.slopes) < len(self.optima) or len(self.slopes) == 1
+        return len(self.slopes) == 1
 
     @property
     def width(self) -> int:
@@ -358,50 +151,95 @@ class _Effects:
         return np.asarray(np.tensordot(weights, self.noises, axes=1))
 
 
-def _alone(call: Call, problem: QuadraticProblem) -> tuple[FloatArray, FloatArray, float, float]:
-    """Run clients with optima zero one at a time: slopes, covariances, and their roundings.
+class _OneSum(PresentClients):
+    """The Clients contract with symbols in place of the sum over participants, asked for once."""
 
-    From a unit vector a client with optimum zero moves by a column of its slope.
+    effects: _Effects | None = None
+    start: FloatArray
+    by_number: FloatArray
+
+    def _each(self, local: LocalMaps, x: Any, who: Any, correction: Any) -> Any:
+        raise together("it asks for each client's own change")
+
+    def _sum(
+        self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any
+    ) -> AffineArray:
+        space, numbers, d = self._space, self._numbers, self._numbers.problem.dim
+        n, parts = space.symbols - d, space.parts(weights)
+        if self.effects is not None or not space.is_mask(who) or parts is None or len(parts) != 1:
+            raise together("it takes other than one sum over those who take part")
+        if correction is not None or x.values[..., 1 + n :].any():
+            raise together("clients begin elsewhere, or with noise, or are told corrections")
+        ((place, (*_, present)),) = parts.items()
+        weighed = space.forms(present).known("weights of clients")
+        # What all weigh alike is told from rounding only where it is one.
+        scale = float(np.abs(weighed).max()) or 1.0
+        self.by_number = scale * space.functions[place].constant
+        self.start = x.linear(n)[0]
+        self.effects = _Effects(
+            slopes=local.slope,
+            noises=local.noise,
+            optima=numbers.problem.optima,
+            at=x.constant[0],
+            coefficients=np.broadcast_to(weighed / scale, (1, self.n_clients))[0],
+            slope_rounding=numbers.silent_clients.slope_rounding,
+            power_rounding=numbers.silent_clients.power_rounding,
+        )
+        return AffineArray(space, np.eye(d, 1 + n + d, 1 + n)[None])
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """``s' = slope s + offset + into u + noise``, u the sum from models ``start s + at``.
+
+    There are no effects of clients where a round asks nothing of them.
     """
-    count, d = problem.n_clients, problem.dim
-    clients = QuadraticClients(problem, Silence())
-    who = np.repeat(np.eye(count, dtype=bool), d, axis=0)
-    ones = who.astype(np.float64)
-    images = call(clients, np.tile(np.eye(d), (count, 1)), who, ones)
-    slopes = images.reshape(count, d, d).swapaxes(1, 2)
-    noises = np.zeros((count, d, d))
-    if problem.sigma > 0:
-        # A client alone draws d numbers, whichever way sums are drawn.
-        impulses = UnitImpulses(np.tile(np.arange(d), count))
-        images = call(clients.with_noise(impulses), np.zeros((count * d, d)), who, ones)
-        columns = images.reshape(count, d, d)
-        noises = columns.swapaxes(1, 2) @ columns
-    return slopes, noises, clients.slope_rounding, clients.power_rounding
+
+    slope: FloatArray
+    offset: FloatArray
+    into: FloatArray
+    noise: FloatArray
+    start: FloatArray
+    by_number: FloatArray
+    effects: _Effects | None
 
 
-def _agrees(
-    run: _Runner,
-    reading: _Reading,
-    effects: _Effects,
-    participation: GroupedInclusions,
-    image_origin: FloatArray,
-) -> bool:
-    """Say whether real rounds, with participants drawn, are the sums that were read."""
-    rng = np.random.default_rng(0)
-    masks = next(participation.masks(rng, _CHECKED_SETS))
-    moves = reading.step * rng.standard_normal((_CHECKED_SETS, run.origin.size))
-    images = run.real(moves, masks) - image_origin
-    sums = np.zeros((_CHECKED_SETS, effects.at.size))
-    for row, (mask, move) in enumerate(zip(masks, moves, strict=True)):
-        members = np.flatnonzero(mask)
-        total = sum(effects.rows(some).sum(axis=0) for some in _blocks(members))
-        if members.size:
-            slope, offset = effects.split(np.asarray(total))
-            sums[row] = slope @ (reading.start @ move) - offset
-        sums[row] *= reading.by_number[members.size]
-    expected = reading.image(moves, sums)
-    scale = reading.step + float(np.abs(images).max(initial=0.0))
-    return float(np.abs(images - expected).max(initial=0.0)) <= CHECK_TOLERANCE * scale
+def _read(probe: Probe, participation: Participation) -> _Reading:
+    n, d, n_clients = probe.origin.size, probe.problem.dim, participation.n_clients
+    size = participation.fixed_size
+    if n > _LARGEST_STATE:
+        raise together(f"its state has {n} numbers")
+    every = np.arange(n_clients + 1)
+    numbers = every if size is None else every[size : size + 1]
+
+    def with_room(room: int) -> _OneSum:
+        space = PresenceSpace(probe.numbers.arithmetic, n + d, n_clients, numbers, room, sums=False)
+        return _OneSum(probe.numbers, space)
+
+    image, clients = run_on_symbols(probe.function, probe.origin, with_room)
+    linear, offset = image.linear(n + d)[0], image.constant[0] - probe.image_origin
+    noise = noise_covariance(image)[0]
+    effects, start, by_number = clients.effects, np.zeros((d, n)), np.zeros(n_clients + 1)
+    if effects is not None:
+        start, by_number[numbers] = clients.start, clients.by_number
+        if not np.isfinite([effects.coefficients.sum(), by_number.sum()]).all():
+            raise together("its weights are no numbers")
+    finite = (linear, offset, noise, start, *(() if effects is None else (effects.slopes,)))
+    if not all(np.isfinite(part).all() for part in finite):
+        raise RoundOverflowError("one round of the algorithm exceeds the range of float64")
+    return _Reading(linear[:, :n], offset, linear[:, n:], noise, start, by_number, effects)
+
+
+def _predicted(reading: _Reading, effects: _Effects, masks: Masks) -> tuple[FloatArray, FloatArray]:
+    """Return slopes and offsets of some participants (s, N)."""
+    slopes, offsets = [], []
+    for members in map(np.flatnonzero, masks):
+        rows = (effects.rows(some).sum(axis=0) for some in _blocks(members))
+        total = sum(rows, np.zeros(effects.width + effects.at.size))
+        slope, offset = effects.split(reading.by_number[members.size] * total)
+        slopes.append(reading.slope + reading.into @ slope @ reading.start)
+        offsets.append(reading.offset - reading.into @ offset)
+    return np.stack(slopes), np.stack(offsets)
 
 
 def _blocks(clients: ClientIndices) -> Iterator[ClientIndices]:
@@ -489,7 +327,7 @@ def _sizes(spread: FloatArray, means: FloatArray, inclusions: Inclusions, width:
 # --- the law -----------------------------------------------------------------------------------
 
 
-def _without_participants(reading: _Reading) -> RandomAffineMap:
+def _without_participants(reading: _Reading, step: float) -> RandomAffineMap:
     """Return the law of a round that asks nothing of clients."""
     n = reading.slope.shape[1]
     unit = 64 * n * UNIT_ROUNDOFF
@@ -500,7 +338,7 @@ def _without_participants(reading: _Reading) -> RandomAffineMap:
         offsets=reading.offset[None],
         noise=reading.noise,
         slope_error=unit * max(1.0, float(np.linalg.norm(reading.slope))),
-        offset_error=unit * reading.step,
+        offset_error=unit * step,
         noise_error=unit * float(np.trace(reading.noise)),
     )
 

@@ -12,8 +12,7 @@ from fltheory.algorithms import F3ast
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.algorithms.table import Listed, listed
 from fltheory.hardware.training.experiment_file.strict import made
-from fltheory.logs.played_log import PlayedLog
-from fltheory.participation import MarkovOnOff, Participation
+from fltheory.participation import Participation
 
 _MISSING = {
     "assist_lr": "without a table [server]",
@@ -46,8 +45,9 @@ def circumstances(
     }
     if assist_lr is not None:
         known["assist_lr"] = assist_lr
-    if isinstance(participation, MarkovOnOff | PlayedLog):
-        known["correlation"] = np.broadcast_to(participation.correlation, n_clients)
+    correlation = getattr(participation, "correlation", None)
+    if correlation is not None:
+        known["correlation"] = np.broadcast_to(correlation, n_clients)
     return known
 
 

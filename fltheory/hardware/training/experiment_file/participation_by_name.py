@@ -18,8 +18,8 @@ from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.log_file import read_log
 from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
-from fltheory.participation.independent_rounds.bernoulli import correlated_availability
-from fltheory.participation.with_memory.cyclic import fedau_cycles
+from fltheory.participation.bernoulli import correlated_availability
+from fltheory.participation.cyclic import fedau_cycles
 from fltheory.validation import FloatArray
 
 

@@ -11,8 +11,10 @@ import pytest
 from fltheory.algorithms import F3ast, FedVarp, Scaffold
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact
+from fltheory.engines.affine.numbers import FLOAT64
+from fltheory.engines.affine.reading import reading_of
+from fltheory.engines.affine.symbolic.clients import ClientNumbers
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.affine.symbolic.presences import check_one_by_one
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 
@@ -21,13 +23,18 @@ PROBLEM = QuadraticProblem([[1.0]], np.arange(float(N))[:, None], sigma=0.5)
 Weights = Callable[[Any], Any]
 
 
+def read(function: Callable[..., Any], size: int = 4) -> None:
+    origin = np.ones(1)
+    reading_of(function, ClientNumbers(PROBLEM, FLOAT64), (origin, origin), np.array([size]))
+
+
 def check(weights: Weights, size: int = 4) -> None:
-    """Check the round x + sum_i w_i(who) Delta_i(x)."""
+    """Read the round x + sum_i w_i(who) Delta_i(x)."""
 
     def run(states: Any, clients: Any, who: Any) -> Any:
         return states + clients.summed_local_sgd(states, who, weights(who), steps=2, lr=0.25)
 
-    check_one_by_one(run, PROBLEM, np.ones(1), size)
+    read(run, size)
 
 
 CHANCES = [1 / 50] * 50
@@ -57,12 +64,13 @@ def test_what_depends_on_a_client_and_on_how_many_there_are_is_a_sum(weights: We
         (lambda who: who * who[:, :3].all(axis=1, keepdims=True), "picks out"),
         (lambda who: who * (who & GROUP).any(axis=1, keepdims=True), "any over participants"),
         (lambda who: who * (who * GROUP).sum(axis=1, keepdims=True), "a product"),
-        (lambda who: who / (who @ np.arange(N))[:, None], "matrix product"),
+        (lambda who: who / (who @ np.arange(N))[:, None], "a quotient"),
+        (lambda who: who[:, :, None] * who[:, None, :], "against each other"),
+        (lambda who: who * ((who @ np.arange(N))[:, None] > 3), "a comparison of what several"),
         (lambda who: who * who[:, ::-1], "picks out"),
         (lambda who: who * np.roll(who, 1, axis=1), "roll of who takes part"),
         (lambda who: np.cumsum(who, axis=1) * 1.0, "cumsum"),
         (lambda who: np.add.accumulate(who, axis=1), "add.accumulate"),
-        (lambda who: who[:, :, None] * who[:, None, :], "against each other"),
         (lambda who: who * float(np.array(who).sum() > 3), "as numbers"),
         (lambda who: who * (1.0 if who else 0.0), "branches"),
         (lambda who: sum(iter(who)), "one by one"),
@@ -92,7 +100,7 @@ def test_clients_begin_where_all_do() -> None:
         return moved + clients.summed_local_sgd(moved, who, who * 0.5, steps=1, lr=0.5)
 
     with pytest.raises(NotAffineError, match="clients begin at a model"):
-        check_one_by_one(twice, PROBLEM, np.ones(1), 4)
+        read(twice)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,272 @@
+"""A round's map in who takes part, read off one run of it on symbols.
+
+The map of participants S is ``T_S = sum_e h_e(|S|) (T_e + sum_i s_i D_ei)``, s_i saying whether, or
+how often, client i takes part: h_0 is one, and other functions, such as 1/|S|, are those that the
+round itself multiplies by. The law of T then needs the first two moments of ``s_i h_e(|S|)`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, TypeVar
+
+import numpy as np
+
+from fltheory.engines.affine.numbers import Entries
+from fltheory.engines.affine.random_affine_map import Effects, MapErrors, RandomAffineMap
+from fltheory.engines.affine.symbolic.clients import ClientNumbers
+from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, nothing_refused
+from fltheory.engines.affine.symbolic.presences import (
+    NoRoomError,
+    PresenceSpace,
+    PresentClients,
+    together,
+)
+from fltheory.participation.base import Participation, SizedInclusions
+from fltheory.validation import ClientIndices, FloatArray
+
+StateFunction = Callable[[Any, Any, Any], Any]
+Noise = tuple[Entries, Entries]
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """The map of any participants.
+
+    Attributes
+    ----------
+    numbers : array, (K,)
+        How many may take part.
+    functions : array, (E, K)
+        h_e of each.
+    maps : array, (E, 1 + N, k, 1 + n)
+        Offset and slope of T_e, then of each D_ei.
+    served : sequence of arrays (E, k, w) and (w, w)
+        What becomes of noise that is not the clients', and its covariance.
+    own : sequence of arrays (E, N, k, w) and (N or 1, w, w)
+        What becomes of each client's noise, and its covariance.
+    """
+
+    numbers: ClientIndices
+    functions: Entries
+    maps: Entries
+    served: Sequence[Noise]
+    own: Sequence[Noise]
+
+    def of(self, counts: ClientIndices) -> tuple[Entries, Entries, Entries]:
+        """Return slope (k, n), offset (k,) and covariance (k, k) of some participants (N,)."""
+        h = self.functions[:, int(np.flatnonzero(self.numbers == counts.sum())[0])]
+        shares = np.concatenate([[1], counts])
+        image = np.tensordot(shares, np.tensordot(h, self.maps, 1), 1)
+        noise = image[:, :1] @ image[:, :1].T * 0
+        for parts, covariance in self.served:
+            part = np.tensordot(h, parts, 1)
+            noise = noise + part @ covariance @ part.T
+        for parts, covariances in self.own:
+            each = np.tensordot(h, parts, 1) * counts[:, None, None]
+            noise = noise + (each @ covariances @ each.swapaxes(1, 2)).sum(axis=0)
+        return image[:, 1:], image[:, 0], noise
+
+    def law(self, participation: Participation, errors: MapErrors) -> RandomAffineMap:
+        """Return the law of the map of those who take part, its numbers being floats."""
+        eligible = np.flatnonzero(participation.marginals > 0)
+        whole, functions, added = self._by_client(eligible)
+        there = _Inclusions(participation, eligible, self.numbers)
+        second = np.block([[there.pairs(f * g) for g in functions] for f in functions])
+        means = np.concatenate([np.diag(there.pairs(f)) for f in functions])
+        noise = np.zeros((len(whole), len(whole)))
+        for parts, covariance in self.served:
+            for (g, left), (h, right) in self._couples(parts):
+                noise += there.mean(g * h) * left @ covariance @ right.T
+        for parts, covariances in self.own:
+            each = np.broadcast_to(covariances, (parts.shape[1], *covariances.shape[1:]))[eligible]
+            for (g, left), (h, right) in self._couples(parts[:, eligible]):
+                chances = np.diag(there.pairs(g * h))[:, None, None]
+                noise += np.tensordot(chances * left @ each, right, axes=([0, 2], [0, 2]))
+        average = whole + np.tensordot(means, added, axes=1)
+        deviations = Effects(
+            slopes=added[:, :, 1:],
+            offsets=added[:, :, 0],
+            covariance=second - np.outer(means, means),
+            balanced=participation.fixed_size is not None,
+        )
+        return deviations.law(average[:, 1:], average[:, 0], noise, **errors)
+
+    def _couples(self, parts: Entries) -> Iterator[Any]:
+        """Return couples of functions and what is multiplied by them, if that is anything."""
+        some = [(h, part) for h, part in zip(self.functions, parts, strict=True) if part.any()]
+        return product(some, repeat=2)
+
+    def _by_client(
+        self, eligible: ClientIndices
+    ) -> tuple[FloatArray, list[FloatArray], FloatArray]:
+        """Return T_0 and functions (F, K), and what each adds for each client, (F N, k, 1 + n).
+
+        What there is for a number of participants, whoever they are, is what each of them adds
+        over that number.
+        """
+        found: list[tuple[FloatArray, FloatArray]] = []
+        whole = self.maps[0, 0].copy()
+
+        def add(function: FloatArray, parts: FloatArray) -> None:
+            for known, sums in found:
+                if np.array_equal(known, function):
+                    sums += parts
+                    return
+            found.append((function, parts.copy()))
+
+        for e, (h, maps) in enumerate(zip(self.functions, self.maps, strict=True)):
+            add(np.where(self.numbers > 0, h, 0.0), maps[1 + eligible])
+            if e > 0:
+                whole += h[0] * maps[0]
+                add(
+                    _shared(h, self.numbers),
+                    np.broadcast_to(maps[0], (eligible.size, *maps[0].shape)),
+                )
+        functions = [function for function, _ in found]
+        none = np.zeros((0, *whole.shape))
+        return whole, functions, np.concatenate([none, *(parts for _, parts in found)])
+
+
+class _Inclusions:
+    """Chances of pairs of clients along with functions of how many take part, each once.
+
+    Parameters
+    ----------
+    participation : Participation
+    clients : array, (M,)
+    numbers : array, (K,)
+    """
+
+    def __init__(
+        self, participation: Participation, clients: ClientIndices, numbers: ClientIndices
+    ) -> None:
+        self._participation, self._numbers = participation, numbers
+        self._pairs = np.ix_(clients, clients)
+        self._known: dict[bytes, FloatArray] = {}
+
+    def pairs(self, weight: FloatArray) -> FloatArray:
+        """Return ``E[1{i and j take part} weight[|S|]]``, (M, M)."""
+        # With nobody there is no pair.
+        weight = np.where(self._numbers > 0, weight, 0.0)
+        key = weight.tobytes()
+        if key not in self._known:
+            process = self._participation
+            if weight.size > 1 and isinstance(process, SizedInclusions):
+                self._known[key] = process.weighted_inclusions(weight)[self._pairs]
+            else:
+                self._known[key] = weight[0] * process.pair_inclusions[self._pairs]
+        return self._known[key]
+
+    def mean(self, values: FloatArray) -> float:
+        """Return the mean of a function of how many take part."""
+        return float(values[0] + np.trace(self.pairs(_shared(values, self._numbers))))
+
+
+def _shared(values: FloatArray, numbers: ClientIndices) -> FloatArray:
+    """Return what each participant has of a function of their number, beyond nobody's."""
+    return np.asarray((values - values[0]) / np.maximum(numbers, 1))
+
+
+def reading_of(
+    function: StateFunction,
+    clients: ClientNumbers,
+    origins: tuple[Entries, Entries],
+    numbers: ClientIndices,
+    *,
+    most: int = 1,
+) -> Reading:
+    """Read a function's map off symbols, in the arithmetic of the clients' numbers.
+
+    Parameters
+    ----------
+    function : callable
+        Takes states (1, n), clients and a mask (1, N); returns (1, k).
+    clients : ClientNumbers
+    origins : arrays, (n,) and (k,)
+        What states and images are measured from.
+    numbers : array, (K,)
+        How many may take part.
+    most : int, default 1
+        How often a client may take part in a round.
+
+    Raises
+    ------
+    NotAffineError
+        If what it does is not affine in the model, or depends on several participants together.
+    """
+    origin, image_origin = origins
+
+    def with_room(room: int) -> PresentClients:
+        space = PresenceSpace(
+            clients.arithmetic, origin.size, clients.problem.n_clients, numbers, room, most=most
+        )
+        return PresentClients(clients, space)
+
+    image, present = run_on_symbols(function, origin, with_room)
+    return _taken_apart(present.space, image, image_origin, numbers)
+
+
+Present = TypeVar("Present", bound=PresentClients)
+
+
+def run_on_symbols(
+    function: StateFunction, origin: Entries, clients_with_room: Callable[[int], Present]
+) -> tuple[AffineArray, Present]:
+    """Run a function on symbols of the model and of who takes part, whatever it raises refusing it.
+
+    Parameters
+    ----------
+    function, origin
+        As those of `reading_of`.
+    clients_with_room : callable
+        Returns the clients, given for how many symbols of noise there must be room.
+
+    Returns
+    -------
+    image, clients
+    """
+    room = 0
+    while True:
+        clients = clients_with_room(room)
+        space = clients.space
+        states = np.full((1, origin.size, 1 + origin.size), space.zero)
+        states[0, :, 0] = origin
+        states[0, :, 1:][np.diag_indices(origin.size)] = space.arithmetic.entry(1)
+        try:
+            with nothing_refused(), np.errstate(all="ignore"):
+                return space.forms(
+                    function(AffineArray(space, states), clients, space.mask)
+                ), clients
+        except NotAffineError:
+            raise
+        except NoRoomError:
+            room = 2 * space.noises
+        except Exception as error:
+            raise together(
+                f"it raises {type(error).__name__} ({error}) on a mask of symbols"
+            ) from error
+
+
+def _taken_apart(
+    space: PresenceSpace, image: AffineArray, image_origin: Entries, numbers: ClientIndices
+) -> Reading:
+    # (E, 1 + N, k, width), of the only replica
+    blocks = np.moveaxis(space.blocks(image)[0], 0, 2)
+    maps = blocks[..., : 1 + space.symbols].copy()
+    maps[0, 0, :, 0] = maps[0, 0, :, 0] - image_origin
+    served: list[Noise] = []
+    own: list[Noise] = []
+    for first, covariance in space.noise:
+        columns = slice(1 + first, 1 + first + covariance.shape[-1])
+        parts = blocks[..., columns]
+        if columns in space.own:
+            own.append((parts[:, 1:], covariance))
+        elif parts[:, 1:].any():
+            raise together("it multiplies noise by who takes part")
+        else:
+            served.append((parts[:, 0], covariance[0]))
+    functions = np.stack([space.forms(values).constant for values in space.functions[: len(maps)]])
+    return Reading(numbers, functions, maps, served, own)

@@ -1,1 +1,0 @@
-"""Processes whose rounds are independent and alike."""

@@ -1,0 +1,406 @@
+"""Clients that come and go independently, each by a two-state chain of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from itertools import chain, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fltheory import exact_or_float, validation
+from fltheory.decimals import as_fraction
+from fltheory.participation.base import Masks
+from fltheory.participation.chain_structure import CitedFactor, Mixing, cited_factor_of
+from fltheory.participation.chains import FiniteChain
+from fltheory.participation.inclusions.independent_clients import (
+    IndependentClients,
+    chances_of_sets,
+)
+from fltheory.participation.inclusions.subsets import between
+from fltheory.participation.process import Chances, ClientChains, Law, States
+from fltheory.validation import ClientIndices, FloatArray
+
+_MOST_FACTORS = 10
+_CHAINS_IN_FACTOR = 4
+_ROUNDING = 1e-15
+_MOST_STATES = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovOnOff(IndependentClients):
+    """N independent chains: a client that is there stays with probability nu + (1 - nu) pi.
+
+    One that is not there comes with probability ``(1 - nu) pi``, so that pi is the stationary
+    probability of being there and nu the chain's second eigenvalue: CA-Fed's simulation,
+    Section V-A. The chain of all clients is the product of theirs (Section III-D) and is never
+    built here.
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        pi; a client with pi = 0 or 1 never or always takes part once it is stationary.
+    correlation : array, (N,), or float
+        nu, in (-1, 1); 0 is independence over rounds.
+    start : array of 0 and 1, (N,), optional
+        Who is there in the first round; drawn from the stationary law by default.
+
+    Raises
+    ------
+    ValueError
+        For pi outside [0, 1], nu outside (-1, 1), or so negative a nu that a transition
+        probability would leave [0, 1]; the error names the client.
+
+    Examples
+    --------
+    >>> chains = MarkovOnOff([0.5, 0.9], [0.8, -0.1])
+    >>> chains.mixing.second_eigenvalue, chains.mixing.rate
+    (0.8, 0.9)
+    """
+
+    mixes = True
+
+    availability: FloatArray
+    correlation: FloatArray
+    start: Masks | None
+
+    def __init__(
+        self,
+        availability: ArrayLike,
+        correlation: ArrayLike,
+        *,
+        start: ArrayLike | None = None,
+    ) -> None:
+        pi = validation.one_each("availability", availability)
+        nu = validation.real_array("correlation", correlation, shape=f"({pi.size},)")
+        if nu.ndim == 0:
+            nu = np.broadcast_to(nu, pi.shape)
+        if nu.shape != pi.shape:
+            raise ValueError(f"correlation must have shape {pi.shape}, got {nu.shape}")
+        validation.good_for_each("availability", pi, (pi >= 0) & (pi <= 1), "in [0, 1]")
+        if pi.any():
+            validation.availability("availability", np.where(pi > 0, pi, 1.0))
+        validation.good_for_each("correlation", nu, np.abs(nu) < 1, "in (-1, 1)")
+        stays, comes = nu + (1 - nu) * pi, (1 - nu) * pi
+        possible = (stays >= -_ROUNDING) & (comes <= 1 + _ROUNDING)
+        validation.good_for_each(
+            "correlation", nu, possible, "at least -pi/(1 - pi) and -(1 - pi)/pi"
+        )
+        fields = {"availability": pi, "correlation": nu, "start": _start(start, pi.size)}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"MarkovOnOff({self.n_clients} clients)"
+
+    @property
+    def stays(self) -> FloatArray:
+        """(N,) probability that a client that is there is so in the next round."""
+        return np.asarray(self.correlation + (1 - self.correlation) * self.availability)
+
+    @property
+    def comes(self) -> FloatArray:
+        """(N,) probability that a client that is not there is so in the next round."""
+        return np.asarray((1 - self.correlation) * self.availability)
+
+    @property
+    def independent(self) -> bool:
+        """Whether rounds are independent and alike: no client is correlated, none is set."""
+        return self.start is None and not self.correlation[self._varies].any()
+
+    @property
+    def client_chains(self) -> ClientChains:
+        """The chains of single clients."""
+        first = self.availability if self.start is None else self.start + 0 * self.availability
+        return ClientChains(first, self.stays, self.comes, self.correlation)
+
+    @cached_property
+    def mixing(self) -> Mixing:
+        """lambda_2, lambda(P), C_P and T_P of equation (5), for the product of all chains.
+
+        Eigenvalues of a product are products of the clients', so lambda_2 is the largest |nu|
+        of a client that is neither always nor never there. For one client
+        ``P^t - 1 pi' = nu^t (I - 1 pi')``; entries of the product are products of numbers in
+        [0, 1], whose difference is at most the sum of the factors' differences:
+        ``C_P = sum_k max(pi_k, 1 - pi_k)`` with ``T_P = 0``.
+        """
+        nothing = 0 * self.correlation[:1]
+        second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))
+        factor = exact_or_float.number(np.maximum(self.availability, 1 - self.availability).sum())
+        return Mixing(second, (second + 1) / 2, factor, 0)
+
+    @cached_property
+    def cited_factor(self) -> CitedFactor:
+        """C_P as CA-Fed takes it from its [14], with the product of the clients' eigenbases.
+
+        One client has ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so that both of its
+        eigenvectors times their left ones are ``sqrt(2 (pi^2 + (1 - pi)^2))`` long, and products
+        are as long as the product of their factors.
+        """
+        pi = self.availability[self._varies]
+        both = [2 * exact_or_float.root(2 * (p**2 + (1 - p) ** 2)) for p in pi]
+        nothing = 0 * self.availability[0]
+        lengths = exact_or_float.number(math.prod(both, start=nothing + 1))
+        return cited_factor_of(2 ** len(both), lengths)
+
+    @property
+    def start_distance(self) -> Any:
+        """Total variation between the laws of the first round's state and of the limit."""
+        if self.start is None:
+            return 0
+        here = np.where(self.start, self.availability, 1 - self.availability)
+        return exact_or_float.number(1 - here.prod())
+
+    def restricted_to(self, clients: Sequence[int]) -> MarkovOnOff:
+        """Return the chains of some clients alone, what is left after exclusions.
+
+        Guideline B of CA-Fed: lambda(P) falls where the most correlated clients are left out.
+        """
+        kept = [validation.whole_number("clients", client, at_least=0) for client in clients]
+        if max(kept, default=self.n_clients) >= self.n_clients:
+            raise ValueError(f"clients must name some from 0 to {self.n_clients - 1}, got {kept}")
+        start = None if self.start is None else self.start[kept]
+        return MarkovOnOff(self.availability[kept], self.correlation[kept], start=start)
+
+    def as_chain(self) -> FiniteChain:
+        """Return the product chain, on all sets that differ in clients that vary.
+
+        Raises
+        ------
+        ValueError
+            For more than 10 such clients, or a start that a stationary chain never visits.
+        """
+        varies = self._varies
+        if varies.size > _MOST_FACTORS:
+            raise ValueError(
+                f"availability must be strictly between 0 and 1 for at most {_MOST_FACTORS} "
+                f"clients to build the product of their chains, got {varies.size}"
+            )
+        if self._moves.size > varies.size:
+            raise ValueError("start must agree with the clients that are always or never there")
+        states = self.states()
+        begins = None if self.start is None else int(states.initial.argmax())
+        return FiniteChain(states.backward(np.eye(self.n_states)), states.masks, start=begins)
+
+    @property
+    def _moves(self) -> ClientIndices:
+        """Clients that vary, and those that begin where a stationary chain never is."""
+        if self.start is None:
+            return self._varies
+        return np.union1d(self._varies, np.flatnonzero(self.availability != self.start))
+
+    @property
+    def n_states(self) -> int:
+        """2 to the clients that are not in the same state for ever."""
+        return 2 ** int(self._moves.size)
+
+    @property
+    def n_presence_states(self) -> int:
+        """Entries of ``P^t`` that a client's chance of being there sums: one, of its own chain."""
+        return 1
+
+    def _state_masks(self) -> Masks:
+        """Return who is there in each state, (M, N)."""
+        moving = np.isin(np.arange(self.n_clients), self._moves)
+        return np.array(list(between(self.availability == 1, moving)))
+
+    def states(self) -> States:
+        """Return the states of the clients that move, with each client's chain."""
+        moves, masks = self._moves, self._state_masks()
+        pi = self.availability[moves]
+        limit = np.where(masks[:, moves], pi, 1 - pi).prod(axis=1)
+        stays, comes = self.stays[moves], self.comes[moves]
+        each = np.stack([1 - comes, comes, 1 - stays, stays], axis=-1).reshape(-1, 2, 2)
+        factors = tuple(
+            np.asarray(reduce(np.kron, each[i : i + _CHAINS_IN_FACTOR]))
+            for i in range(0, len(each), _CHAINS_IN_FACTOR)
+        )
+        initial = limit
+        if self.start is not None:
+            initial = (masks == self.start).all(axis=1).astype(np.float64)
+        return States(masks, initial, limit, factors)
+
+    def law(self) -> Law:
+        """Return who of those that move is there, with each client's chain."""
+        moves, masks = self._moves, self._state_masks()
+        pi = [as_fraction(p) for p in self.availability[moves]]
+        nu = [as_fraction(correlation) for correlation in self.correlation[moves]]
+        comes = [(1 - n) * p for n, p in zip(nu, pi, strict=True)]
+        stays = [n + c for n, c in zip(nu, comes, strict=True)]
+
+        def following(state: int) -> Chances:
+            here = masks[state, moves]
+            return chances_of_sets(
+                [s if h else c for h, s, c in zip(here, stays, comes, strict=True)]
+            )
+
+        first = limit = chances_of_sets(pi)
+        if self.start is not None:
+            (state,) = np.flatnonzero((masks == self.start).all(axis=1))
+            first = [(int(state), Fraction(1))]
+        return Law.of_states(masks, first, following, limit)
+
+    def _numbers(self) -> Mapping[str, Any]:
+        return {"availability": self.availability, "correlation": self.correlation}
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        """Draw round after round for ``replicas`` independent runs."""
+        replicas = validation.whole_number("replicas", replicas, at_least=1)
+        shape = (replicas, self.n_clients)
+        stays, comes = self.stays, self.comes
+        if self.start is None:
+            present = rng.random(shape) < self.availability
+        else:
+            present = np.tile(self.start, (replicas, 1))
+        while True:
+            yield present
+            present = rng.random(shape) < np.where(present, stays, comes)
+
+
+def fedau_chains(availability: ArrayLike, largest_transition: float) -> MarkovOnOff:
+    """Return the chains of FedAU's experiments: as correlated as a transition's limit allows.
+
+    A client that is not there comes with probability c, the limit, and one that is there leaves
+    with ``c (1/p - 1)``, so that p is stationary; where that would exceed one it leaves for
+    sure, and comes with ``p/(1-p)``. The second eigenvalue is ``1 - c/p``, or ``-p/(1-p)``.
+
+    Parameters
+    ----------
+    availability : array, (N,)
+        p, in (0, 1].
+    largest_transition : float
+        c, in (0, 1]; 0.05 in the experiments.
+
+    Raises
+    ------
+    ValueError
+        For p or c outside (0, 1]; the error names the client.
+
+    Examples
+    --------
+    >>> chains = fedau_chains([0.5, 0.01], 0.05)
+    >>> chains.comes.round(6).tolist(), (1 - chains.stays).round(6).tolist()
+    ([0.05, 0.010101], [0.05, 1.0])
+    """
+    p = validation.one_each("availability", availability)
+    validation.good_for_each("availability", p, (p > 0) & (p <= 1), "in (0, 1]")
+    c = validation.real_number(
+        "largest_transition", largest_transition, "in (0, 1]", lambda number: 0 < number <= 1
+    )
+    with np.errstate(divide="ignore"):
+        correlation = np.where(c * (1 / p - 1) <= 1, 1 - c / p, -p / (1 - p))
+    return MarkovOnOff(p, correlation)
+
+
+def _start(start: ArrayLike | None, n_clients: int) -> Masks | None:
+    if start is None:
+        return None
+    array = validation.real_array("start", start, shape=f"({n_clients},)", flags=True)
+    if array.shape != (n_clients,):
+        raise ValueError(f"start must have shape ({n_clients},), got {array.shape}")
+    validation.good_for_each("start", array, (array == 0) | (array == 1), "0 or 1")
+    return array.astype(bool)
+
+
+def count_chain(chains: MarkovOnOff, groups: Sequence[Sequence[int]]) -> FiniteChain:
+    """Return the chain of how many clients of each group are there.
+
+    The numbers of independent clients with the same two-state chain are a Markov chain. In a
+    state with n of a group, its first n clients are there: whatever treats the clients of a group
+    alike (equal losses, equal weights) has models of the same law as with ``chains``, and a
+    hundred clients have a few thousand states. For anything else this is another process.
+
+    Parameters
+    ----------
+    chains : MarkovOnOff
+    groups : sequence of sequences of int
+        Every client once.
+
+    Raises
+    ------
+    ValueError
+        If the groups do not hold every client once, a group's clients differ in availability or
+        correlation, one begins where a stationary chain never is, or there are more than 4,096
+        states.
+
+    Examples
+    --------
+    >>> chain = count_chain(MarkovOnOff([0.5] * 20, 0.9), [range(20)])
+    >>> chain.n_states
+    21
+    """
+    members = _partition(chains, groups)
+    numbers = [_numbers(chains, group) for group in members]
+    n_states = math.prod(len(possible) for possible in numbers)
+    if n_states > _MOST_STATES:
+        raise ValueError(
+            f"groups must make at most {_MOST_STATES} states, got {n_states} from groups of "
+            f"{[len(group) for group in members]}"
+        )
+    states = list(product(*numbers))
+    transition: FloatArray = np.ones((1, 1))
+    for group, possible in zip(members, numbers, strict=True):
+        moves = _transition(chains, group)[np.ix_(possible, possible)]
+        transition = np.asarray(np.kron(transition, moves))
+    masks = np.zeros((n_states, chains.n_clients), dtype=bool)
+    for row, state in zip(masks, states, strict=True):
+        for group, number in zip(members, state, strict=True):
+            row[group[:number]] = True
+    if chains.start is None:
+        return FiniteChain(transition, masks)
+    first = tuple(int(chains.start[group].sum()) for group in members)
+    if first not in states:
+        raise ValueError("start must agree with the clients that are always or never there")
+    return FiniteChain(transition, masks, start=states.index(first))
+
+
+def _partition(chains: MarkovOnOff, groups: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return groups that hold every client once, each of clients with the same chain."""
+    members = [
+        [validation.whole_number("groups", client, at_least=0) for client in group]
+        for group in groups
+    ]
+    if sorted(chain.from_iterable(members)) != list(range(chains.n_clients)) or [] in members:
+        raise ValueError(
+            f"groups must hold every client from 0 to {chains.n_clients - 1} once, got {members}"
+        )
+    for group, name in product(members, ("availability", "correlation")):
+        values = getattr(chains, name)[group]
+        if (values != values[0]).any():
+            raise ValueError(
+                f"groups must have clients of the same {name}, got {values.tolist()} in {group}"
+            )
+    return members
+
+
+def _numbers(chains: MarkovOnOff, group: list[int]) -> list[int]:
+    """Return how many of a group can be there in the long run."""
+    pi = chains.availability[group[0]]
+    if pi in (0, 1):
+        return [int(pi) * len(group)]
+    return list(range(len(group) + 1))
+
+
+def _transition(chains: MarkovOnOff, group: list[int]) -> FloatArray:
+    """Return (n + 1, n + 1) transitions: those who stay, and those who come."""
+    size = len(group)
+    stays, comes = float(chains.stays[group[0]]), float(chains.comes[group[0]])
+    rows = [
+        np.convolve(_binomial(there, stays), _binomial(size - there, comes))
+        for there in range(size + 1)
+    ]
+    return np.array(rows)
+
+
+def _binomial(trials: int, chance: float) -> FloatArray:
+    from scipy.special import binom
+
+    successes = np.arange(trials + 1)
+    return np.asarray(
+        binom(trials, successes) * chance**successes * (1 - chance) ** (trials - successes)
+    )

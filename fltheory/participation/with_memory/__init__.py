@@ -1,1 +1,0 @@
-"""Processes whose rounds hang on those before: chains, cycles, records, waiting for a subset."""

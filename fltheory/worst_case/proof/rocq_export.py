@@ -1,0 +1,374 @@
+"""One-round proofs as theorems for Rocq (formerly Coq): the claim in plain mathematics.
+
+The exported file states the bound for every real inner product space, every number of clients that
+the certificate covers and all losses that meet the interpolation inequality, in the words of
+``rocq/Round.v``. Its proof hands claim and multipliers to the checker of ``rocq/OneRound.v``, which
+``rocq/Bound.v`` proves sound. What Rocq's kernel then still computes are the slack's blocks, and
+that each is a sum of squares, which is written out here: ``S = sum_k d_k (l_k)^2``, all ``d_k``
+not negative. A factorisation in floats, rounded to dyadic fractions, gives the first squares; what
+it leaves is diagonally dominant, and so a sum of squares of single coordinates and of pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from fltheory.worst_case.proof.checker_tools import FractionRows, Fractions
+from fltheory.worst_case.proof.proof_checker import Box, Proof, slack_blocks
+
+MOST_STEPS = 30
+MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
+_BITS = 40  # of the factors' entries
+Square = tuple[Fraction, Fractions]
+"""A weight that is not negative, and the linear form whose square it weighs."""
+
+
+class NotExportedError(ValueError):
+    """Rocq's library does not know proofs of this kind, or they are too large."""
+
+
+def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
+    """Return a file for Rocq whose one theorem is what a proof claims.
+
+    Parameters
+    ----------
+    proof : Proof
+        Checked before.
+    name : str
+        Of the theorem.
+
+    Raises
+    ------
+    NotExportedError
+        For a descent of F, an interval of steps, noise of clients' gradients, more than
+        `MOST_STEPS` local steps or `MOST_PARTICIPANTS`.
+    """
+    first, last = proof.client_lr
+    refused = {
+        "a bound on F and not on the distance": proof.of_descent,
+        "an interval of step sizes": first < last,
+        "noise of clients' gradients": proof.noisy,
+        f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
+        f"more than {MOST_PARTICIPANTS} participants": proof.participants > MOST_PARTICIPANTS,
+    }
+    for what, present in refused.items():
+        if present:
+            raise NotExportedError(
+                f"a certificate must be of a kind that Rocq's library knows, got one with {what}"
+            )
+    return "\n".join(
+        (_HEAD, *_claim(proof), *_certificate(proof, proof.boxes[0]), *_theorem(proof, name))
+    )
+
+
+_HEAD = """\
+(** A bound for every client loss, and its proof: check it with Rocq (Coq 8.16 or later) beside the
+    library in the folder rocq of fltheory. *)
+
+From Coq Require Import Reals QArith List Lra Arith.
+From fltheory Require Import Space Forms Round OneRound Bound.
+Import ListNotations.
+Open Scope Q_scope.
+"""
+
+
+# ---------------------------------------------------------------- numbers and lists
+
+
+def _rational(value: Fraction | int) -> str:
+    value = Fraction(value)
+    if value.denominator == 1:
+        return f"({value.numerator})" if value < 0 else str(value.numerator)
+    return f"({value.numerator} # {value.denominator})"
+
+
+def _real(value: Fraction | int) -> str:
+    value = Fraction(value)
+    if value.denominator == 1:
+        return str(value.numerator)
+    return f"({value.numerator} / {value.denominator})"
+
+
+def _list(items: Sequence[str]) -> str:
+    return f"[{'; '.join(items)}]"
+
+
+def _linear(coefficients: Fractions) -> str:
+    return _list([_rational(value) for value in coefficients])
+
+
+# ---------------------------------------------------------------- the claim and its certificate
+
+
+def _claim(proof: Proof) -> Iterator[str]:
+    lr = proof.client_lr[0]
+    pool = proof.n_eligible
+    values = {
+        "participants": f"{proof.participants}%nat",
+        "local_steps": f"{proof.local_steps}%nat",
+        "most_eligible": "None" if pool is None else f"Some {_rational(pool)}",
+        "excluded_share": _rational(proof.excluded_share),
+        "q": _rational(proof.q),
+        "client_lr": _rational(lr),
+        "server_lr": _rational(proof.server_lr),
+        "assist_lr": _rational(proof.assist_ratio * lr),
+        "smoothness": _rational(proof.L),
+        "convexity": _rational(proof.mu),
+        "everywhere": str(proof.heterogeneity == "everywhere").lower(),
+        **{name: _rational(value) for name, value in _bound(proof).items()},
+    }
+    yield "Definition the_claim : claim := {|"
+    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
+    yield "|}.\n"
+
+
+def _bound(proof: Proof) -> dict[str, Fraction]:
+    lr = proof.client_lr[0]
+    return {
+        name: sum((c * lr**i for i, c in enumerate(proof.bound[name])), Fraction(0))
+        for name in ("rate", "heterogeneity", "server_noise")
+    }
+
+
+def _certificate(proof: Proof, box: Box) -> Iterator[str]:
+    budget = _bound(proof)["heterogeneity"]
+    blocks = _in_units(proof, slack_blocks(proof, box, proof.client_lr[0]))
+    values = {
+        **{
+            f"{group}_pairs": _pairs(box.pairs.get(group, []), proof.client_lr[0])
+            for group in ("eligible", "excluded")
+        },
+        "budgets": _linear([budget * part for part in box.budgets]),
+        **{
+            f"{name}_squares": _squares(blocks.get(block, []))
+            for name, block in (
+                ("mean", "means"),
+                ("eligible", "differences of eligible clients"),
+                ("excluded", "differences of excluded clients"),
+            )
+        },
+    }
+    yield "Definition the_certificate : certificate := {|"
+    yield ";\n".join(f"  {field} := {value}" for field, value in values.items())
+    yield "|}.\n"
+
+
+def _pairs(weights: FractionRows, lr: Fraction) -> str:
+    """Return the multipliers of pairs: in units of the loss, and not of L = 1."""
+    return _list(
+        [
+            f"({a}%nat, {b}%nat, {_rational(lr * value)})"
+            for a, row in enumerate(weights)
+            for b, value in enumerate(row)
+            if value
+        ]
+    )
+
+
+def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
+    """Return the blocks not over e, for gradients in units of their own, ``u_0`` before ``u_*``."""
+    e = proof.L * proof.client_lr[0]
+    made = {}
+    for name, block in blocks.items():
+        size = len(block)
+        order = list(range(size))
+        units = [1 / proof.L] * size
+        if name == "means":
+            units[0] = Fraction(1)
+            if proof.excluded_share:
+                order[-2:] = [size - 1, size - 2]
+        made[name] = [[e * units[i] * units[j] * block[i][j] for j in order] for i in order]
+    return made
+
+
+# ---------------------------------------------------------------- sums of squares
+
+
+def _squares(matrix: FractionRows) -> str:
+    return _list(
+        [f"({_rational(weight)}, {_linear(form)})" for weight, form in sum_of_squares(matrix)]
+    )
+
+
+def sum_of_squares(matrix: FractionRows) -> list[Square]:
+    """Write a positive semidefinite matrix of fractions as ``sum_k d_k l_k l_k'``.
+
+    Raises
+    ------
+    NotExportedError
+        If it is not positive semidefinite.
+
+    Examples
+    --------
+    >>> one = Fraction(1)
+    >>> sum_of_squares([[one, one], [one, one]])
+    [(Fraction(1, 1), [Fraction(1, 1), Fraction(1, 1)])]
+    """
+    rounded = _rounded_squares(matrix)
+    rest = _left_over(matrix, rounded)
+    dominant = _dominant_squares(rest)
+    return _eliminated(matrix) if dominant is None else [*rounded, *dominant]
+
+
+def _rounded_squares(matrix: FractionRows) -> list[Square]:
+    """Return squares that come near a matrix from below, by half of its least eigenvalue."""
+    size = len(matrix)
+    # Coordinates of powers of two, in which the diagonal is about one.
+    scales = [_power_of_two(matrix[i][i]) for i in range(size)]
+    scaled = np.array(
+        [[float(matrix[i][j] * scales[i] * scales[j]) for j in range(size)] for i in range(size)]
+    ).reshape(size, size)
+    least = float(np.linalg.eigvalsh(scaled).min(initial=np.inf))
+    if not 1e-13 < least < np.inf:
+        return []
+    factor = np.linalg.cholesky(scaled - least / 2 * np.eye(size))
+    return [
+        (
+            Fraction(1),
+            [
+                Fraction(round(float(factor[i, k]) * 2**_BITS), 2**_BITS) / scales[i]
+                for i in range(size)
+            ],
+        )
+        for k in range(size)
+    ]
+
+
+def _power_of_two(value: Fraction) -> Fraction:
+    """Return about one over the root of a number; 1 where it is not positive."""
+    if value <= 0:
+        return Fraction(1)
+    exponent = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    return Fraction(2) ** -exponent
+
+
+def _left_over(matrix: FractionRows, squares: Sequence[Square]) -> FractionRows:
+    size = range(len(matrix))
+    rest = [list(row) for row in matrix]
+    for weight, form in squares:
+        for i in size:
+            if form[i]:
+                for j in size:
+                    rest[i][j] -= weight * form[i] * form[j]
+    return rest
+
+
+def _dominant_squares(rest: FractionRows) -> list[Square] | None:
+    """Return the squares of a diagonally dominant matrix, None if it is not dominant."""
+    size = len(rest)
+    found: list[Square] = []
+    diagonal = [rest[i][i] for i in range(size)]
+    for i, j in combinations(range(size), 2):
+        value = rest[i][j]
+        if value:
+            form = [Fraction(0)] * size
+            form[i], form[j] = Fraction(1), Fraction(1 if value > 0 else -1)
+            found.append((abs(value), form))
+            diagonal[i] -= abs(value)
+            diagonal[j] -= abs(value)
+    if any(value < 0 for value in diagonal):
+        return None
+    return found + [
+        (value, [Fraction(int(place == i)) for place in range(i + 1)])
+        for i, value in enumerate(diagonal)
+        if value
+    ]
+
+
+def _eliminated(matrix: FractionRows) -> list[Square]:
+    """Return the squares of exact elimination: their numbers have many digits."""
+    rest, found = [list(row) for row in matrix], []
+    for k in range(len(matrix)):
+        pivot = rest[k][k]
+        if pivot < 0 or (pivot == 0 and any(rest[k])):
+            raise NotExportedError("the slack must be positive semidefinite to be exported")
+        if pivot:
+            form = [value / pivot for value in rest[k]]
+            found.append((pivot, form))
+            rest = _left_over(rest, [(pivot, form)])
+    return found
+
+
+# ---------------------------------------------------------------- the theorem
+
+
+def _theorem(proof: Proof, name: str) -> Iterator[str]:
+    """Yield the theorem in plain mathematics, and its proof."""
+    bound, lr, m = _bound(proof), proof.client_lr[0], proof.participants
+    alone, server = not proof.excluded_share, proof.q < 1
+    everybody = "n" if alone else "(n + s)"
+    pool = proof.n_eligible
+    heterogeneity = (
+        f"(forall i y, (i < {everybody})%nat ->\n"
+        f"    square (minus (G i y) (mean_gradient {everybody} G y)) <= d * d)"
+        if proof.heterogeneity == "everywhere"
+        else f"average {everybody} (fun i => square (G i xs)) <= d * d"
+    )
+    clients = (
+        "expectation draws (fun who =>\n"
+        f"      square (minus (clients_round {everybody} {m} {proof.local_steps} {_real(lr)} "
+        f"{_real(proof.server_lr)} G who x) xs))"
+    )
+    assist = (
+        "expectation noises (fun noise =>\n"
+        f"      square (minus (server_round {everybody} {_real(proof.assist_ratio * lr)} G noise x)"
+        " xs))"
+    )
+    right = (
+        f"{_real(bound['rate'])} * square (minus x xs) + {_real(bound['heterogeneity'])} * (d * d)"
+    )
+    q = _real(proof.q)
+    if server:
+        left = f"{q} * {clients}\n  + (1 - {q}) * {assist}"
+        right += f"\n     + {_real(bound['server_noise'])} * (sigma * sigma)"
+    else:
+        left = clients
+    noises = " (noises : law V) (sigma : R)" if server else ""
+    yield (
+        "Open Scope R_scope.\n\n"
+        f"Theorem {name} :\n"
+        f"  forall (V : space) (n{'' if alone else ' s'} : nat) (F : nat -> V -> R) "
+        "(G : nat -> V -> V) (x xs : V) (d : R)\n"
+        f"    (draws : law (nat -> bool)){noises},"
+    )
+    hypotheses = [f"({m} <= n)%nat"]
+    hypotheses += [] if pool is None else [f"INR n <= {_real(pool)}"]
+    hypotheses += [] if alone else [f"INR s = {_real(proof.excluded_share)} * (INR n + INR s)"]
+    hypotheses += [
+        f"(forall i, (i < {everybody})%nat -> "
+        f"interpolable {_real(proof.L)} {_real(proof.mu)} (F i) (G i))",
+        f"same (mean_gradient {everybody} G xs) zero",
+        heterogeneity,
+        f"draws_uniformly draws n {m}",
+    ]
+    hypotheses += ["unbiased noises sigma"] if server else []
+    yield "".join(f"  {each} ->\n" for each in hypotheses) + f"  {left}\n  <= {right}."
+    yield from _proof_of(alone, server, pool is None)
+    yield f"Print Assumptions {name}.\n"
+
+
+def _proof_of(alone: bool, server: bool, every: bool) -> Iterator[str]:
+    sizes = "n 0%nat" if alone else "n s"
+    noise = "sigma draws noises" if server else "0 draws [(1, zero)]"
+    arguments = f"V {sizes} F G x xs d {noise}"
+    counted = "P" + ("" if every else " N") + ("" if alone else " S")
+    covers = ["P", "I" if every else "N", "Z" if alone else "S"]
+    yield "Proof."
+    yield (
+        f"  intros V n {'' if alone else 's '}F G x xs d draws "
+        f"{'noises sigma ' if server else ''}{counted} A B C D{' E' if server else ''}."
+    )
+    yield "  assert (H := one_round the_claim the_certificate ltac:(vm_compute; reflexivity))."
+    yield f"  unfold holds in H. specialize (H {arguments})."
+    yield "  unfold the_claim in H. in_numbers H."
+    if alone:
+        yield "  assert (Z : INR 0 = 0 * (INR n + INR 0)) by (simpl; ring)."
+        yield "  rewrite ?Nat.add_0_r in H."
+    last = "E" if server else "(silent V)"
+    yield f"  specialize (H (conj {covers[0]} (conj {covers[1]} {covers[2]})) A B C D {last})."
+    yield "  exact H." if server else "  exact (clients_alone _ _ _ _ H)."
+    yield "Qed.\n"

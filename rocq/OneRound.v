@@ -1,0 +1,170 @@
+(** A checker of certificates for one round, and the proof that what it accepts is true.
+
+A certificate gives multipliers of the inequalities that losses fulfil, of budgets of heterogeneity,
+and sums of squares. The slack of the claim is then a form in the means over clients, and one in
+what clients differ in from them; the checker works both out from the round as it is played. *)
+
+From Coq Require Import Reals QArith Qreals List Lra Lia Arith Bool.
+From fltheory Require Import Space Forms Round.
+Import ListNotations.
+Open Scope R_scope.
+
+(** ** What is claimed *)
+
+Record claim := Claim {
+  participants : nat;
+  local_steps : nat;
+  most_eligible : option Q;  (* None: any number *)
+  excluded_share : Q;
+  q : Q;
+  client_lr : Q;
+  server_lr : Q;
+  assist_lr : Q;
+  smoothness : Q;
+  convexity : Q;
+  everywhere : bool;  (* how heterogeneity is bounded *)
+  rate : Q;
+  heterogeneity : Q;
+  server_noise : Q
+}.
+
+(** Pairs of points with a multiplier: of (a, b) that of the inequality from b to a. *)
+Definition pairs := list (nat * nat * Q).
+
+Record certificate := Certificate {
+  eligible_pairs : pairs;
+  excluded_pairs : pairs;
+  budgets : list Q;  (* at x* and at x, of the eligible and of the excluded; or one at x* of all *)
+  mean_squares : squares;
+  eligible_squares : squares;
+  excluded_squares : squares
+}.
+
+(** ** Forms in one client's coordinates: x - x*, the gradient of F, its own gradients at its points *)
+
+Definition point (c : claim) (k a : nat) : linear :=
+  if (a <? k)%nat then 1%Q :: 0%Q :: repeat (- client_lr c)%Q a else [].
+
+Definition gradient (a : nat) : linear := unit (2 + a).
+
+Definition condition (c : claim) (k a b : nat) : quadratic :=
+  let apart := lminus (point c k a) (point c k b) in
+  let steeper := lminus (gradient a) (gradient b) in
+  let mu := (convexity c / smoothness c)%Q in
+  qadd (both (gradient b) apart)
+    (qscale (Qred (1 / (2 * (1 - mu))))
+       (qadd (qscale (Qred (1 / smoothness c)) (product steeper steeper))
+          (qadd (qscale (convexity c) (product apart apart))
+             (qscale (Qred (-2 * mu)) (both steeper apart))))).
+
+Definition conditions (c : claim) (k : nat) (l : pairs) : quadratic :=
+  qsum (map (fun p => qscale (snd p) (condition c k (fst (fst p)) (snd (fst p)))) l).
+
+(** How often function values remain. *)
+Definition remaining (l : pairs) : linear :=
+  fold_right ladd []
+    (map (fun p => lscale (snd p) (lminus (unit (snd (fst p))) (unit (fst (fst p))))) l).
+
+Definition pairs_fit (k : nat) (l : pairs) : bool :=
+  forallb (fun p => Qle_bool 0 (snd p) && (fst (fst p) <=? k)%nat && (snd (fst p) <=? k)%nat) l
+  && is_zero (remaining l).
+
+(** A group's inequalities and budgets, at x* and at x. *)
+Definition group (c : claim) (k : nat) (l : pairs) (at_optimum at_x : Q) : quadratic :=
+  let off := lminus (gradient 0) (unit 1) in
+  qadd (conditions c k l)
+    (qadd (qscale at_optimum (product (gradient k) (gradient k)))
+       (qscale at_x (product off off))).
+
+(** ** Forms in the means: x - x*, the eligible clients' gradients, the excluded ones' at x and x* *)
+
+Definition excludes (c : claim) : bool := negb (Qeq_bool (excluded_share c) 0).
+
+Definition mean_slope (c : claim) : linear :=
+  ladd (lscale (Qred (1 - excluded_share c)) (unit 1))
+    (lscale (excluded_share c) (unit (1 + local_steps c))).
+
+Definition eligible_means (c : claim) : list linear :=
+  let a := excluded_share c in
+  unit 0 :: mean_slope c ::
+    map (fun k => unit (1 + k)) (seq 0 (local_steps c)) ++
+    [lscale (Qred (- a / (1 - a))) (unit (2 + local_steps c))].
+
+Definition excluded_means (c : claim) : list linear :=
+  [unit 0; mean_slope c; unit (1 + local_steps c); unit (2 + local_steps c)].
+
+Definition ones (k : nat) : linear := repeat 1%Q k.
+
+Definition after_clients (c : claim) : linear :=
+  ladd (unit 0) (lscale (Qred (- (server_lr c * client_lr c))) (0%Q :: ones (local_steps c))).
+
+Definition after_server (c : claim) : linear :=
+  ladd (unit 0) (lscale (- assist_lr c) (mean_slope c)).
+
+Definition mean_block (c : claim) (eligible excluded : quadratic) : quadratic :=
+  qadd (substituted eligible (eligible_means c))
+    (qadd (if excludes c then substituted excluded (excluded_means c) else [])
+       (qadd (qscale (rate c) (product (unit 0) (unit 0)))
+          (qadd (qscale (- q c) (product (after_clients c) (after_clients c)))
+             (qscale (Qred (-1 * (1 - q c))) (product (after_server c) (after_server c)))))).
+
+(** ** Forms in what clients differ in *)
+
+Definition differences (k : nat) : list linear := [] :: [] :: map unit (seq 0 (S k)).
+
+(** The variance of the participants' mean, for clients whose mean square is one. *)
+Definition spread (c : claim) : Q :=
+  let m := inject_Z (Z.of_nat (participants c)) in
+  match most_eligible c with
+  | None => 1 / m
+  | Some n => (n - m) / (m * (n - 1))
+  end.
+
+Definition eligible_block (c : claim) (eligible : quadratic) : quadratic :=
+  let step := (server_lr c * client_lr c)%Q in
+  qadd (substituted eligible (differences (local_steps c)))
+    (qscale (Qred (- q c * step * step * spread c))
+       (product (ones (local_steps c)) (ones (local_steps c)))).
+
+Definition one_eligible (c : claim) : bool :=
+  match most_eligible c with None => false | Some n => Qle_bool n 1 end.
+
+Definition one_excluded (c : claim) : bool :=
+  match most_eligible c with
+  | None => false
+  | Some n => Qle_bool (n * excluded_share c) (1 - excluded_share c)
+  end.
+
+(** ** The checker *)
+
+Definition at_most (all : Q) (l : list Q) : bool :=
+  forallb (fun b => Qle_bool 0 b) l && Qle_bool (fold_right Qplus 0%Q l) all.
+
+Definition shares (c : claim) (w : certificate) : (Q * Q) * (Q * Q) :=
+  let a := excluded_share c in
+  match everywhere c, budgets w with
+  | false, b :: _ => ((Qred (b * (1 - a)), 0), (Qred (b * a), 0))%Q
+  | true, [b0; b1] => ((b0, b1), (0, 0))%Q
+  | true, [b0; b1; b2; b3] => ((b0, b1), (b2, b3))
+  | _, _ => ((0, 0), (0, 0))%Q
+  end.
+
+Definition in_range (c : claim) : bool :=
+  (1 <=? participants c)%nat && (1 <=? local_steps c)%nat
+  && Qle_bool 0 (excluded_share c) && negb (Qle_bool 1 (excluded_share c))
+  && Qle_bool 0 (q c) && Qle_bool (q c) 1
+  && negb (Qle_bool (smoothness c) 0) && negb (Qle_bool (smoothness c) (convexity c))
+  && Qle_bool ((1 - q c) * (assist_lr c * assist_lr c)) (server_noise c).
+
+Definition accepted (c : claim) (w : certificate) : bool :=
+  let '((bo, bx), (co, cx)) := shares c w in
+  let eligible := group c (local_steps c) (eligible_pairs w) bo bx in
+  let excluded := group c 1 (excluded_pairs w) co cx in
+  in_range c
+  && pairs_fit (local_steps c) (eligible_pairs w)
+  && pairs_fit 1 (excluded_pairs w)
+  && at_most (heterogeneity c) (budgets w)
+  && is_sum_of_squares (mean_block c eligible excluded) (mean_squares w)
+  && (one_eligible c || is_sum_of_squares (eligible_block c eligible) (eligible_squares w))
+  && (negb (excludes c) || one_excluded c
+      || is_sum_of_squares (substituted excluded (differences 1)) (excluded_squares w)).

@@ -1,0 +1,72 @@
+(** The round that certificates speak of, in plain mathematics: nothing here is about proofs.
+
+The first [n] clients may be drawn, the next [s] never take part. *)
+
+From Coq Require Import Reals List.
+From fltheory Require Import Space.
+Open Scope R_scope.
+
+Section Round.
+Context {V : space}.
+
+(** ** Clients *)
+
+(** What every L-smooth and mu-strongly convex loss [F] with gradient [G] fulfils, for any two
+    points (Taylor, Hendrickx and Glineur 2017, Theorem 4): the one fact on losses that is used. *)
+Definition interpolable (L mu : R) (F : V -> R) (G : V -> V) : Prop :=
+  forall x y,
+    F y + inner (G y) (minus x y)
+      + (square (minus (G x) (G y)) / L + mu * square (minus x y)
+         - 2 * (mu / L) * inner (minus (G x) (G y)) (minus x y)) / (2 * (1 - mu / L))
+    <= F x.
+
+(** The gradient of the mean of [N] losses. *)
+Definition mean_gradient (N : nat) (G : nat -> V -> V) (x : V) : V := mean N (fun i => G i x).
+
+(** ** One round *)
+
+Fixpoint local_sgd (step : R) (G : V -> V) (steps : nat) (x : V) : V :=
+  match steps with
+  | O => x
+  | S k => let y := local_sgd step G k x in minus y (scale step (G y))
+  end.
+
+(** Participants make [K] local steps each, and the server adds [server_lr] times the mean change of
+    [m] of them. *)
+Definition clients_round (N m K : nat) (client_lr server_lr : R) (G : nat -> V -> V)
+    (drawn : nat -> bool) (x : V) : V :=
+  add x (scale (server_lr / INR m) (total N (fun i =>
+    if drawn i then minus (local_sgd client_lr (G i) K x) x else zero))).
+
+(** The server makes one step along the gradient of F, which has some noise. *)
+Definition server_round (N : nat) (lr : R) (G : nat -> V -> V) (noise x : V) : V :=
+  minus x (scale lr (add (mean_gradient N G x) noise)).
+
+End Round.
+
+(** ** What is random *)
+
+(** Outcomes and their probabilities. *)
+Definition law (A : Type) := list (R * A).
+
+Definition expectation {A : Type} (l : law A) (value : A -> R) : R :=
+  fold_right (fun p rest => fst p * value (snd p) + rest) 0 l.
+
+(** Noise without bias, whose mean square is at most [sigma] squared. *)
+Record unbiased {V : space} (l : law V) (sigma : R) : Prop := {
+  noise_certain : expectation l (fun _ => 1) = 1;
+  noise_mean : forall v : V, expectation l (fun noise => inner noise v) = 0;
+  noise_square : expectation l square <= sigma * sigma
+}.
+
+Definition indicator (b : bool) : R := if b then 1 else 0.
+
+(** [m] of the first [n] clients are drawn uniformly, as far as one client and two are concerned. *)
+Record draws_uniformly (l : law (nat -> bool)) (n m : nat) : Prop := {
+  certain : expectation l (fun _ => 1) = 1;
+  one : forall i, (i < n)%nat -> expectation l (fun who => indicator (who i)) = INR m / INR n;
+  two : forall i j, (i < n)%nat -> (j < n)%nat -> i <> j ->
+    expectation l (fun who => indicator (who i) * indicator (who j))
+    = INR m * (INR m - 1) / (INR n * (INR n - 1));
+  never : forall p i, In p l -> (n <= i)%nat -> snd p i = false
+}.

@@ -1,0 +1,215 @@
+(** What the checker accepts is true. *)
+
+From Coq Require Import Reals QArith Qreals List Lra Lia Arith Bool.
+From fltheory Require Import Space Forms Round OneRound.
+Import ListNotations.
+Open Scope R_scope.
+
+(** ** Lists of coordinates *)
+
+Section Coordinates.
+Context {V : space}.
+
+Lemma lin_repeat a k n s (f : nat -> V) w : (k <= n)%nat ->
+  inner (lin (repeat a k) (map f (seq s n))) w = Q2R a * sum k (fun i => inner (f (s + i)%nat) w).
+Proof.
+  revert n s. induction k as [|k IH]; intros n s L.
+  - simpl. rewrite inner_zero. ring.
+  - destruct n as [|n]; [lia|].
+    replace (repeat a (S k)) with (a :: repeat a k) by reflexivity.
+    change (map f (seq s (S n))) with (f s :: map f (seq (S s) n)). simpl lin.
+    rewrite inner_add, inner_scale, IH by lia.
+    assert (E : sum (S k) (fun i => inner (f (s + i)%nat) w) =
+      inner (f s) w + sum k (fun i => inner (f (S s + i)%nat) w)); [|rewrite E; ring].
+    clear. induction k as [|k IH].
+    + simpl. rewrite Nat.add_0_r. ring.
+    + change (sum (S (S k)) (fun i => inner (f (s + i)%nat) w))
+        with (sum (S k) (fun i => inner (f (s + i)%nat) w) + inner (f (s + S k)%nat) w).
+      rewrite IH. simpl sum. replace (s + S k)%nat with (S (s + k)) by lia. ring.
+Qed.
+
+Lemma nth_map_seq (f : nat -> V) n a : (a < n)%nat -> nth a (map f (seq 0 n)) zero = f a.
+Proof.
+  intros L. rewrite (nth_indep _ zero (f 0%nat)) by now rewrite map_length, seq_length.
+  rewrite map_nth, seq_nth by assumption. reflexivity.
+Qed.
+
+Lemma lin_unit_seq (f : nat -> V) n a w : (a < n)%nat ->
+  inner (lin (unit a) (map f (seq 0 n))) w = inner (f a) w.
+Proof.
+  intros L. rewrite lin_unit by (now rewrite map_length, seq_length).
+  now rewrite nth_map_seq.
+Qed.
+
+Lemma Forall2_map (f g : nat -> V) l :
+  (forall i, In i l -> same (f i) (g i)) -> Forall2 same (map f l) (map g l).
+Proof.
+  induction l as [|i l IH]; intros H; simpl; constructor.
+  - apply H. now left.
+  - apply IH. intros j I. apply H. now right.
+Qed.
+
+End Coordinates.
+
+(** ** One client *)
+
+Section Client.
+Context {V : space}.
+Variables (c : claim) (F : V -> R) (G : V -> V) (x xs slope : V) (k : nat).
+Hypothesis k_positive : (0 < k)%nat.
+Hypothesis smooth : 0 < Q2R (smoothness c).
+Hypothesis convex : Q2R (convexity c) < Q2R (smoothness c).
+Hypothesis interpolated : interpolable (Q2R (smoothness c)) (Q2R (convexity c)) F G.
+
+Let step := Q2R (client_lr c).
+
+(** Its points: before each local step, and the optimum. *)
+Definition place (a : nat) : V := if (a <? k)%nat then local_sgd step G a x else xs.
+
+Definition coordinate (j : nat) : V :=
+  match j with
+  | O => minus x xs
+  | S O => slope
+  | S (S a) => G (place a)
+  end.
+
+Definition coordinates : list V := map coordinate (seq 0 (k + 3)).
+
+Lemma lin_gradient a w : (a <= k)%nat -> inner (lin (gradient a) coordinates) w = inner (G (place a)) w.
+Proof. intros L. unfold gradient, coordinates. now rewrite lin_unit_seq by lia. Qed.
+
+Lemma moved a w : (a <= k)%nat ->
+  inner (minus (local_sgd step G a x) xs) w =
+  inner (minus x xs) w - step * sum a (fun b => inner (G (place b)) w).
+Proof.
+  induction a as [|a IH]; intros L; simpl; [ring|].
+  rewrite inner_minus, inner_minus, inner_scale.
+  assert (H := IH ltac:(lia)). rewrite inner_minus in H.
+  assert (P : place a = local_sgd step G a x).
+  { unfold place. destruct (Nat.ltb_spec a k); [reflexivity|lia]. }
+  rewrite P. rewrite inner_minus in *. lra.
+Qed.
+
+Lemma lin_point a w : (a <= k)%nat ->
+  inner (lin (point c k a) coordinates) w = inner (minus (place a) xs) w.
+Proof.
+  intros L. unfold point, place. destruct (Nat.ltb_spec a k) as [H|H].
+  - unfold coordinates. replace (k + 3)%nat with (S (S (S k))) by lia.
+    change (seq 0 (S (S (S k)))) with (0 :: 1 :: seq 2 (S k))%nat. cbn [map lin].
+    rewrite !inner_add, !inner_scale, lin_repeat by lia.
+    rewrite Q2R_0, Q2R_1, Q2R_opp, (moved a) by lia. fold step.
+    cbn [coordinate Nat.add]. ring.
+  - rewrite lin_nil, inner_minus. ring.
+Qed.
+
+Lemma lin_apart_points a b w : (a <= k)%nat -> (b <= k)%nat ->
+  inner (lin (lminus (point c k a) (point c k b)) coordinates) w = inner (minus (place a) (place b)) w.
+Proof.
+  intros A B. rewrite lin_lminus, !lin_point, !inner_minus by assumption. ring.
+Qed.
+
+Lemma lin_steeper a b w : (a <= k)%nat -> (b <= k)%nat ->
+  inner (lin (lminus (gradient a) (gradient b)) coordinates) w =
+  inner (minus (G (place a)) (G (place b))) w.
+Proof.
+  intros A B. rewrite lin_lminus, !lin_gradient, inner_minus by assumption. reflexivity.
+Qed.
+
+Lemma Q2R_Qred a : Q2R (Qred a) = Q2R a.
+Proof. apply Qeq_eqR, Qred_correct. Qed.
+
+Lemma Q2R_nonzero a : Q2R a <> 0 -> ~ (a == 0)%Q.
+Proof. intros H E. apply H. rewrite (Qeq_eqR _ _ E). apply Q2R_0. Qed.
+
+Lemma condition_value a b : (a <= k)%nat -> (b <= k)%nat ->
+  form (condition c k a b) coordinates <= F (place a) - F (place b).
+Proof.
+  intros A B. set (L := Q2R (smoothness c)) in *. set (mu := Q2R (convexity c)) in *.
+  assert (I := interpolated (place a) (place b)). fold L mu in I.
+  assert (N : L <> 0) by lra.
+  assert (below : 1 - mu / L > 0).
+  { replace (1 - mu / L) with ((L - mu) / L) by (field; lra).
+    apply Rdiv_lt_0_compat; lra. }
+  assert (M : Q2R (convexity c / smoothness c) = mu / L).
+  { rewrite Q2R_div; [reflexivity|]. apply Q2R_nonzero. exact N. }
+  unfold condition.
+  rewrite form_qadd, form_qscale, !form_qadd, !form_qscale, !form_product, !form_both,
+    !Q2R_Qred.
+  rewrite (same_inner _ _ _ _ (fun w => lin_gradient b w B) (fun w => lin_apart_points a b w A B)).
+  rewrite (same_inner _ _ _ _ (fun w => lin_steeper a b w A B) (fun w => lin_steeper a b w A B)).
+  rewrite (same_inner _ _ _ _ (fun w => lin_apart_points a b w A B)
+             (fun w => lin_apart_points a b w A B)).
+  rewrite (same_inner _ _ _ _ (fun w => lin_steeper a b w A B)
+             (fun w => lin_apart_points a b w A B)).
+  assert (E1 : Q2R (1 / smoothness c) = / L).
+  { rewrite Q2R_div by (apply Q2R_nonzero; exact N). rewrite Q2R_1. unfold L. field. exact N. }
+  assert (E2 : Q2R (1 / (2 * (1 - convexity c / smoothness c))) = / (2 * (1 - mu / L))).
+  { assert (D : Q2R (2 * (1 - convexity c / smoothness c)) = 2 * (1 - mu / L)).
+    { rewrite Q2R_mult, Q2R_minus, M, Q2R_1. unfold Q2R at 1. simpl. lra. }
+    rewrite Q2R_div; [rewrite D, Q2R_1; field; split; lra|].
+    apply Q2R_nonzero. rewrite D. lra. }
+  assert (E3 : Q2R (-2 * (convexity c / smoothness c)) = -2 * (mu / L)).
+  { rewrite Q2R_mult, M. unfold Q2R at 1. simpl. lra. }
+  rewrite E1, E2, E3. fold mu. unfold square in I. unfold Rdiv in *. lra.
+Qed.
+
+(** *** Function values cancel *)
+
+Definition line : space.
+Proof.
+  refine (Space R 0 Rplus Rmult Rmult _ _ _ _ _); intros; try ring. nra.
+Defined.
+
+Definition values : list line := map (fun a => F (place a)) (seq 0 (S k)).
+
+Lemma lin_value a : (a <= k)%nat -> inner (s := line) (lin (V := line) (unit a) values) 1 = F (place a).
+Proof.
+  intros L. unfold values. rewrite (lin_unit_seq (V := line)) by lia. simpl. ring.
+Qed.
+
+Lemma conditions_value l : pairs_fit k l = true -> form (conditions c k l) coordinates <= 0.
+Proof.
+  unfold pairs_fit. intros E. apply andb_prop in E. destruct E as [E Z].
+  assert (H : form (conditions c k l) coordinates <=
+    - inner (s := line) (lin (V := line) (remaining l) values) 1).
+  { clear Z. unfold conditions, remaining. induction l as [|[[a b] v] l IH]; simpl in *.
+    - unfold form. rewrite bil_nil. lra.
+    - apply andb_prop in E. destruct E as [E R].
+      apply andb_prop in E. destruct E as [E B]. apply andb_prop in E. destruct E as [P A].
+      apply Nat.leb_le in A. apply Nat.leb_le in B.
+      assert (Pos : 0 <= Q2R v) by (rewrite <- Q2R_0; apply Qle_Rle; now apply Qle_bool_iff).
+      assert (C := condition_value a b A B).
+      change (qadd (qscale v (condition c k a b)) _)
+        with (qadd (qscale v (condition c k a b))
+          (qsum (map (fun p => qscale (snd p) (condition c k (fst (fst p)) (snd (fst p)))) l))).
+      rewrite form_qadd, form_qscale.
+      assert (W := lin_ladd (V := line) (lscale v (lminus (unit b) (unit a)))
+        (fold_right ladd []
+          (map (fun p => lscale (snd p) (lminus (unit (snd (fst p))) (unit (fst (fst p))))) l))
+        values 1).
+      rewrite lin_lscale, lin_lminus, !lin_value in W by assumption.
+      specialize (IH R). simpl in W, IH |- *. rewrite W. nra. }
+  rewrite lin_is_zero in H by assumption. lra.
+Qed.
+
+(** *** The group's form *)
+
+Lemma group_value l bo bx : pairs_fit k l = true ->
+  form (group c k l bo bx) coordinates <=
+  Q2R bo * square (G xs) + Q2R bx * square (minus (G x) slope).
+Proof.
+  intros P. unfold group. rewrite !form_qadd, !form_qscale, !form_product.
+  assert (H := conditions_value l P).
+  assert (X : place 0 = x).
+  { unfold place. destruct (Nat.ltb_spec 0 k); [reflexivity|lia]. }
+  assert (O : place k = xs).
+  { unfold place. destruct (Nat.ltb_spec k k); [lia|reflexivity]. }
+  rewrite (same_inner (lin (gradient k) coordinates) (G xs) (lin (gradient k) coordinates) (G xs))
+    by (intros w; rewrite lin_gradient, O by lia; reflexivity).
+  assert (S : same (lin (lminus (gradient 0) (unit 1)) coordinates) (minus (G x) slope)).
+  { intros w. rewrite lin_lminus, lin_gradient, X, inner_minus by lia. f_equal.
+    unfold coordinates. rewrite lin_unit_seq by lia. reflexivity. }
+  rewrite (same_inner _ _ _ _ S S). unfold square. lra.
+Qed.
+
+End Client.

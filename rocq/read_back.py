@@ -1,0 +1,246 @@
+"""Read what an exported theorem says, from its file alone: a program of its own.
+
+    python read_back.py FILE.v [CERTIFICATE.json]
+
+Everything in the file is compared with the one shape that such a file has: what it imports, two
+definitions that hold nothing but numbers, the theorem with its hypotheses, and a proof that hands
+the numbers to the library. What is not of that shape, a name defined anew say, is refused. With
+the certificate beside it the theorem's numbers must be those of its claim. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+WHOLE = r"\d+"
+REAL = r"(?:\d+|\(\d+ / [1-9]\d*\))"
+VALUE = r"(?:\d+|\(-?\d+(?: # \d+)?\))"
+FIELD = rf"  [a-z_]+ := (?:\d+%nat|None|Some {VALUE}|true|false|{VALUE});?\n"
+LISTS = r"  [a-z_]+ := \[[0-9 #();,\[\]%nat\-]*\];?\n"
+
+HEAD = """\
+(** A bound for every client loss, and its proof: check it with Rocq (Coq 8.16 or later) beside the
+    library in the folder rocq of fltheory. *)
+
+From Coq Require Import Reals QArith List Lra Arith.
+From fltheory Require Import Space Forms Round OneRound Bound.
+Import ListNotations.
+Open Scope Q_scope.
+
+Definition the_claim : claim := {|
+@(?:FIELD)*@|}.
+
+Definition the_certificate : certificate := {|
+@(?:LISTS)*@|}.
+
+Open Scope R_scope.
+
+Theorem @(?P<name>[a-z][a-z0-9_]*)@ :
+"""
+EXCLUDING = ("n s", "(n + s)", "INR s = {share} * (INR n + INR s) ->\n  ")
+ALONE = ("n", "n", "")
+SHAPES = {
+    "everywhere": """(forall i y, (i < {N})%nat ->
+    square (minus (G i y) (mean_gradient {N} G y)) <= d * d)""",
+    "optimum": "average {N} (fun i => square (G i xs)) <= d * d",
+}
+PROOF = """Proof.
+@(?:  .*\\n)*@Qed.
+
+Print Assumptions @(?P=name)@.
+"""
+# What a proof may be made of.
+STEPS = re.compile(
+    r"intros V n (?:s )?F G x xs d draws (?:noises sigma )?P (?:N )?(?:S )?A B C D(?: E)?\.|"
+    r"assert \(H := one_round the_claim the_certificate ltac:\(vm_compute; reflexivity\)\)\.|"
+    r"unfold holds in H\. specialize \(H V n (?:s|0%nat) F G x xs d (?:sigma|0) draws "
+    r"(?:noises|\[\(1, zero\)\])\)\.|"
+    r"unfold the_claim in H\. in_numbers H\.|"
+    r"assert \(Z : INR 0 = 0 \* \(INR n \+ INR 0\)\) by \(simpl; ring\)\.|"
+    r"rewrite \?Nat\.add_0_r in H\.|"
+    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A B C D (?:E|\(silent V\))\)\.|"
+    r"exact H\.|exact \(clients_alone _ _ _ _ H\)\."
+)
+
+
+class NotReadError(ValueError):
+    """The file is not of the shape of an exported theorem, or says something else."""
+
+
+def statement(share: bool, every: bool, heterogeneity: str, server: bool) -> str:
+    """Return the theorem's text with places for its numbers, in braces."""
+    sizes, everybody, excluded = EXCLUDING if share else ALONE
+    clients = (
+        "expectation draws (fun who =>\n      square (minus (clients_round {N} {m} {K} {client_lr} "
+        "{server_lr} G who x) xs))"
+    )
+    left, right = clients, "{rate} * square (minus x xs) + {heterogeneity} * (d * d)"
+    if server:
+        left = (
+            "{q} * " + clients + "\n  + (1 - {q}) * expectation noises (fun noise =>\n      "
+            "square (minus (server_round {N} {assist_lr} G noise x) xs))"
+        )
+        right += "\n     + {server_noise} * (sigma * sigma)"
+    text = (
+        f"  forall (V : space) ({sizes} : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) "
+        "(d : R)\n    (draws : law (nat -> bool))"
+        + (" (noises : law V) (sigma : R)" if server else "")
+        + ",\n  ({m} <= n)%nat ->\n  "
+        + ("" if every else "INR n <= {most} ->\n  ")
+        + excluded
+        + "(forall i, (i < {N})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n"
+        "  same (mean_gradient {N} G xs) zero ->\n  "
+        + SHAPES[heterogeneity]
+        + " ->\n  draws_uniformly draws n {m} ->\n"
+        + ("  unbiased noises sigma ->\n" if server else "")
+        + f"  {left}\n  <= {right}.\n"
+    )
+    return text.replace("{N}", everybody)
+
+
+def read(text: str) -> dict[str, Any]:
+    """Return the numbers of an exported theorem, by name.
+
+    Raises
+    ------
+    NotReadError
+        If the file is of another shape.
+    """
+    for share in (False, True):
+        for every in (False, True):
+            for heterogeneity in SHAPES:
+                for server in (False, True):
+                    shape = statement(share, every, heterogeneity, server)
+                    found = re.fullmatch(_pattern(shape), text)
+                    if found:
+                        _check_proof(text)
+                        return _numbers(found, share, every, heterogeneity, server)
+    raise NotReadError("the file must be of the shape of an exported theorem")
+
+
+def _check_proof(text: str) -> None:
+    body = text[text.index("Proof.\n") + 7 : text.index("Qed.\n")]
+    for line in body.splitlines():
+        if not STEPS.fullmatch(line.strip()):
+            raise NotReadError(f"the proof has a line of its own: {line.strip()[:60]}")
+
+
+def _pattern(shape: str) -> str:
+    parts = []
+    for index, piece in enumerate((HEAD + shape + PROOF).split("@")):
+        parts.append(piece if index % 2 else _literal(piece))
+    return "".join(parts).replace("FIELD", FIELD).replace("LISTS", LISTS)
+
+
+def _literal(piece: str) -> str:
+    seen: set[str] = set()
+
+    def slot(found: re.Match[str]) -> str:
+        name = found.group(1)
+        if name in seen:
+            return f"(?P={name})"
+        seen.add(name)
+        return f"(?P<{name}>{WHOLE if name in ('m', 'K') else REAL})"
+
+    escaped = re.escape(piece).replace(r"\{", "{").replace(r"\}", "}")
+    return re.sub(r"\{([A-Za-z_]+)\}", slot, escaped)
+
+
+def _numbers(
+    found: re.Match[str], share: bool, every: bool, heterogeneity: str, server: bool
+) -> dict[str, Any]:
+    numbers: dict[str, Any] = {
+        name: _value(text) for name, text in found.groupdict().items() if name != "name"
+    }
+    numbers |= {"heterogeneity_at": heterogeneity}
+    numbers |= {} if share else {"share": Fraction(0)}
+    numbers |= {"most": None} if every else {}
+    numbers |= {} if server else {"q": Fraction(1)}
+    return numbers
+
+
+def _value(text: str) -> Fraction:
+    above, _, below = text.strip("()").partition(" / ")
+    return Fraction(int(above), int(below or 1))
+
+
+def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same numbers from a certificate's own fields."""
+    played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
+    lr = Fraction(certificate["boxes"][0]["client_lr"][0])
+    share, q = Fraction(played["excluded_share"]), Fraction(played["q"])
+    n_clients = played["n_clients"]
+    numbers: dict[str, Any] = {
+        "m": Fraction(played["participants"]),
+        "K": Fraction(played["local_steps"]),
+        "client_lr": lr,
+        "server_lr": Fraction(played["server_lr"]),
+        "L": Fraction(clients["L"]),
+        "mu": Fraction(clients["mu"]),
+        "heterogeneity_at": clients["heterogeneity"],
+        "share": share,
+        "most": None if n_clients == "every" else n_clients * (1 - share),
+        "q": q,
+        **{
+            name: sum(Fraction(c) * lr**i for i, c in enumerate(bound[name]))
+            for name in ("rate", "heterogeneity")
+        },
+    }
+    if q < 1:
+        numbers["assist_lr"] = Fraction(played["assist_lr_over_client_lr"]) * lr
+        numbers["server_noise"] = sum(
+            Fraction(c) * lr**i for i, c in enumerate(bound["server_noise"])
+        )
+    return numbers
+
+
+def certificate_in(file: Path) -> dict[str, Any]:
+    """Return a certificate's fields."""
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return found
+
+
+def compare(text: str, certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a theorem says, which must be what a certificate claims.
+
+    Raises
+    ------
+    NotReadError
+        If it is not.
+    """
+    said, meant = read(text), claimed(certificate)
+    for name in {*said, *meant}:
+        if said.get(name) != meant.get(name):
+            raise NotReadError(
+                f"{name}: the theorem says {said.get(name)}, the certificate {meant.get(name)}"
+            )
+    return said
+
+
+def main(arguments: list[str]) -> int:
+    """Print a theorem's numbers: status 1 if it says something else, 2 for a wrong call."""
+    if len(arguments) not in (1, 2):
+        print("usage: python read_back.py FILE.v [CERTIFICATE.json]", file=sys.stderr)
+        return 2
+    try:
+        text = Path(arguments[0]).read_text(encoding="utf-8")
+        if len(arguments) == 2:
+            said = compare(text, certificate_in(Path(arguments[1])))
+        else:
+            said = read(text)
+    except (OSError, ValueError, KeyError) as error:
+        print(f"not read: {error}", file=sys.stderr)
+        return 1
+    for name, value in sorted(said.items()):
+        print(f"{name} = {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

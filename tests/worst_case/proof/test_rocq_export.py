@@ -1,0 +1,182 @@
+"""Theorems for Rocq: sums of squares are what they should be, and a theorem says what is claimed.
+
+Whether Rocq accepts them is seen by `make rocq`, where Rocq is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fltheory.worst_case import read_proof
+from fltheory.worst_case.proof.rocq_export import NotExportedError, sum_of_squares
+from fltheory.worst_case.rounds.certificate import Certificate
+
+ROCQ = Path(__file__).parents[3] / "rocq"
+KEPT = sorted((ROCQ / "proofs").glob("*.json"))
+
+
+def _read_back() -> Any:
+    spec = importlib.util.spec_from_file_location("read_back", ROCQ / "read_back.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+read_back = _read_back()
+small = st.fractions(-3, 3, max_denominator=7)
+
+
+@given(st.lists(st.lists(small, min_size=3, max_size=3), min_size=1, max_size=4))
+def test_squares_add_up_to_the_matrix(rows: list[list[Fraction]]) -> None:
+    """Of a Gram matrix, also where it is singular; no weight is negative."""
+    gram = [[sum(r[i] * r[j] for r in rows) for j in range(3)] for i in range(3)]
+    squares = sum_of_squares(gram)
+    assert all(weight >= 0 for weight, _ in squares)
+    padded = [(w, [*form, *[Fraction(0)] * (3 - len(form))]) for w, form in squares]
+    assert gram == [
+        [sum((w * form[i] * form[j] for w, form in padded), Fraction(0)) for j in range(3)]
+        for i in range(3)
+    ]
+
+
+@given(st.lists(small, min_size=3, max_size=3), st.fractions("1/1000000", 1))
+def test_what_is_below_zero_somewhere_has_no_squares(form: list[Fraction], less: Fraction) -> None:
+    gram = [[a * b - less * (i == j == 0) for j, b in enumerate(form)] for i, a in enumerate(form)]
+    with pytest.raises(NotExportedError, match="positive semidefinite"):
+        sum_of_squares(gram)
+
+
+@pytest.mark.parametrize("file", KEPT, ids=lambda file: file.stem)
+def test_a_theorem_says_what_its_certificate_claims(file: Path) -> None:
+    proof = read_proof(file)
+    assert proof is not None
+    read_back.compare(proof.rocq_theorem(), json.loads(file.read_text(encoding="utf-8")))
+
+
+def _changed(text: str, rng: random.Random) -> str:
+    """Return a theorem with one number, sign, word or line that is another."""
+    at, end = text.index("Theorem "), text.index("Proof.")
+    head, body, rest = text[:at], text[at:end], text[end:]
+    kind = rng.randrange(5)
+    if kind == 0:
+        digits = [i for i, c in enumerate(body) if c.isdigit()]
+        place = rng.choice(digits)
+        other = rng.choice([d for d in "0123456789" if d != body[place]])
+        return head + body[:place] + other + body[place + 1 :] + rest
+    if kind == 1:
+        old, new = rng.choice(
+            [
+                ("<= d * d", "< d * d"),
+                ("<=", ">="),
+                ("minus", "add"),
+                (" + ", " - "),
+                ("forall", "exists"),
+            ]
+        )
+        return head + body.replace(old, new, 1) + rest
+    if kind == 2:
+        lines = body.splitlines(keepends=True)
+        del lines[rng.randrange(len(lines))]
+        return head + "".join(lines) + rest
+    if kind == 3:
+        extra = rng.choice(
+            [
+                "Axiom false : False.\n",
+                "Definition square {V : space} (v : V) : R := 0.\n",
+                "Definition interpolable (a b : R) (F G : nat) : Prop := False.\n",
+            ]
+        )
+        return head + extra + body + rest
+    old, new = rng.choice(
+        [
+            ("one_round", "other_round"),
+            ("exact H", "admit"),
+            ("Qed.", "Admitted."),
+            ("exact", "abstract"),
+        ]
+    )
+    return head + body + rest.replace(old, new, 1)
+
+
+def _mutants_are_refused(count: int) -> None:
+    rng = random.Random(38)
+    documents = [json.loads(file.read_text(encoding="utf-8")) for file in KEPT]
+    texts = [Certificate(file.read_text(encoding="utf-8")).rocq_theorem() for file in KEPT]
+    for _ in range(count):
+        index = rng.randrange(len(texts))
+        changed = _changed(texts[index], rng)
+        if changed == texts[index]:
+            continue
+        with pytest.raises(read_back.NotReadError):
+            read_back.compare(changed, documents[index])
+
+
+def test_no_other_statement_is_read_back_as_the_claim() -> None:
+    _mutants_are_refused(150)
+
+
+@pytest.mark.soundness
+def test_none_of_thousands_of_other_statements_is() -> None:
+    _mutants_are_refused(5_000)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("claim", "descent", "a bound on F and not on the distance"),
+        ("steps", "interval", "an interval of step sizes"),
+        ("noise", True, "noise of clients' gradients"),
+        ("participants", 2_000, "more than 1000 participants"),
+    ],
+)
+def test_what_the_library_does_not_know_is_named(field: str, value: Any, message: str) -> None:
+    document = json.loads((ROCQ / "proofs" / "convex.json").read_text(encoding="utf-8"))
+    if field == "claim":
+        from fltheory.worst_case.proof.proof_checker import DESCENT_CLAIM
+
+        document["claim"] = DESCENT_CLAIM
+        document["bound"]["decrease"] = document["bound"].pop("rate")
+        document["class"]["heterogeneity"] = "everywhere"
+    elif field == "steps":
+        document["boxes"][0]["client_lr"][1] = "1/9"
+    elif field == "noise":
+        document["class"]["noise"] = True
+    else:
+        document["round"] |= {"participants": value, "n_clients": value}
+    with pytest.raises(ValueError, match=message):
+        Certificate(json.dumps(document)).rocq_theorem()
+
+
+@pytest.mark.soundness
+@pytest.mark.skipif(shutil.which("coqc") is None, reason="needs Rocq: apt-get install coq")
+def test_rocq_accepts_a_theorem_and_not_a_smaller_bound(tmp_path: Path) -> None:
+    """The smaller rate stands in the claim alone: the theorem is then another one, too."""
+    text = Certificate((ROCQ / "proofs" / "sa_fl_5.json").read_text()).rocq_theorem()
+    assert "rate := (159 # 160);" in text
+    good = _checked(text, tmp_path)
+    assert good.returncode == 0, good.stderr
+    bad = _checked(text.replace("rate := (159 # 160);", "rate := (98 # 100);"), tmp_path)
+    assert bad.returncode == 1
+    assert "Unable to unify" in bad.stderr
+
+
+def _checked(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    theorem = folder / "theorem.v"
+    theorem.write_text(text, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, str(ROCQ / "check.py"), str(theorem)], capture_output=True, text=True
+    )
