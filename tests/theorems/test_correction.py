@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.theorems.correction import correction, left_part, parts_of
+from fltheory.report.latex.sentences import _GREEK
+from fltheory.report.terminal.explanation import meanings_in_use
+from fltheory.theorems.correction import correction, hypotheses_of, left_part, parts_of
 from fltheory.theorems.sa_fl import statements as sa_fl
 
+GREEK = set(_GREEK.split())
 RESULTS = [s.id for s in theorems.registered() if s.reading == "printed" and s.refutations]
 
 
@@ -71,3 +76,47 @@ def test_a_changed_left_side_is_marked() -> None:
         found = correction(identifier)
         (assertion,) = found.corrected.assertions
         assert found.marks(left_part(assertion)) == mark
+
+
+# What every reader knows: expectations, clients' losses, models, bound indices; "a" is an article.
+NOTATION = {*"EPFdRxwrtknijfaO", "sum_", "dp_k", "x_r", "x_R", "wbar_T"}
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_every_symbol_of_a_corrected_statement_is_defined(identifier: str) -> None:
+    """In its left sides, conditions in words and formulas: told, defined, or plain notation."""
+    statement = correction(identifier).corrected
+    told = {str(symbol) for symbol, _ in meanings_in_use(statement, as_stated=True)}
+    told |= {str(symbol) for symbol in statement.basis.definitions}
+    conditions = hypotheses_of(statement)
+    stated = [h.stated for h in conditions]
+    formulas = [a.right for a in statement.assertions]
+    formulas += [h.condition for h in conditions if not h.stated]
+    formulas += statement.basis.definitions.values()
+    used = {str(symbol) for formula in formulas for symbol in formula.free_symbols}
+    for text in (*stated, *(a.left for a in statement.assertions)):
+        for name in re.findall(r"[A-Za-z]\w*", text):
+            if len(name) == 1 or "_" in name or name in GREEK:
+                used.add(name)
+    missing = {name for name in used if not {name, re.sub(r"_[hijknrR]$", "", name)} & told}
+    assert missing <= NOTATION
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_a_condition_in_a_note_is_in_the_list(identifier: str) -> None:
+    """A note's `symbol <= ...` is about a symbol that some condition has, or that is defined."""
+    statement = correction(identifier).corrected
+    conditions = hypotheses_of(statement)
+    asked = {str(symbol) for h in conditions for symbol in h.condition.free_symbols}
+    asked |= {name for h in conditions for name in re.findall(r"\w+", h.stated)}
+    known = {str(symbol) for symbol in statement.basis.definitions}
+    named = re.findall(r"(?<![\w/*^+-] )\b([A-Za-z]\w*) (?:<=|>=|<|>) ", statement.note)
+    meanings = {str(symbol) for symbol in statement.basis.meanings}
+    assert {name for name in named if name in meanings} <= asked | known
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_a_left_side_is_a_formula_and_no_prose(identifier: str) -> None:
+    for assertion in correction(identifier).corrected.assertions:
+        assert assertion.left_latex
+        assert r"\text{" not in assertion.left_latex

@@ -431,6 +431,7 @@ _WRONG_MINIMISER = Refutation(
     "derived",
     ("started at the optimum",),
     ("ca-fed-2-start.json",),
+    answer="A slip: the proof has w_B* throughout.",
 )
 _NO_SERVER_STEP = Refutation(
     "(20) has no server step size, so that the proof holds for eta_s = 1 alone; with a small "
@@ -440,6 +441,7 @@ _NO_SERVER_STEP = Refutation(
     "derived",
     ("small server step",),
     ("ca-fed-2-server-step.json",),
+    answer="The analysis takes eta_s = 1; a server step size can be put into eta_t.",
 )
 _NEGATIVE_LOGARITHM = Refutation(
     "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda), and it is negative for "
@@ -449,6 +451,7 @@ _NEGATIVE_LOGARITHM = Refutation(
     "derived",
     (),
     ("ca-fed-2-units.json",),
+    answer="H may be any upper bound in (8); take it large enough for the logarithm.",
 )
 _FAULTS_WITH_ANY_FACTOR = (
     replace(_WRONG_MINIMISER, certificates=("ca-fed-2-any-start.json",)),

@@ -87,6 +87,8 @@ MEANINGS_OF_CONVERGENCE = {
     N_q: "sum_k pi_k q_k^2 sigma_k^2, so that q'Sigma q = N_q sum_t eta_t^2",
     D_0: "||w_{0,0} - w*||",
     D_B: "||w_{0,0} - w_B*||",
+    sp.Symbol("F_B"): "sum_k p_k F_k, p_k = pi_k q_k/sum_h pi_h q_h, least at w_B*",
+    sp.Symbol("lambda"): "lambda(P) = (lambda_2(P) + 1)/2, of the chain's second eigenvalue",
     eta_1: "client_lr in the first round",
     eta_s: "server_lr",
     decay: "eta_t is of order t^-r",

@@ -407,6 +407,7 @@ STATEMENTS: tuple[Statement, ...] = (
                     "Markov",
                 ),
                 ("fedar-assumption-7.json",),
+                answer="An assumption of the theory alone; experiments go beyond it.",
             ),
         ),
     ),

@@ -382,6 +382,15 @@ THEOREM_3_DERIVED = replace(
 
 
 m, d_H = sp.symbols("m d_H", positive=True, integer=True)
+_ERRORS = {
+    sp.Symbol("eps_P"): "excess error: the probability of an error on P, less that of h_P*",
+    sp.Symbol("eps_Q"): "excess error: the probability of an error on Q, less that of h_Q*",
+    sp.Symbol("Rhat_P"): "share of errors on the server's samples",
+    sp.Symbol("h_P"): "h_P*, the best hypothesis for P",
+    sp.Symbol(
+        "h_Q"
+    ): "h_Q*, the best hypothesis for Q; h_Q^, an empirical minimiser of Q's samples",
+}
 constant = sp.Symbol("c", positive=True)
 A = sp.Symbol("A", real=True)
 
@@ -408,6 +417,7 @@ def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tup
 _PRINTED_A = as_printed(lambda: d_H / m * sp.log(m / d_H + 1 / m * sp.log(1 / delta)))
 _CITED_A = as_printed(lambda: d_H / m * sp.log(m / d_H) + 1 / m * sp.log(1 / delta))
 _OF_LEMMA_1 = {
+    **_ERRORS,
     m: "samples, drawn independently from Q",
     d_H: "VC dimension of the hypotheses",
     beta_Q: _SOURCES[beta_Q],
@@ -594,6 +604,7 @@ LEMMA_2 = DecayClaim(
         ),
     ),
     meanings={
+        **_ERRORS,
         n_T: "the server's samples, drawn independently from P",
         d_H: _OF_LEMMA_1[d_H],
         server_excess: "Rhat_P(h_Q^) - Rhat_P(h_Q*), shares of errors on the server's samples",
@@ -672,6 +683,7 @@ EXAMPLE = LearningClaim(
         c: "Q's support from, a' in the paper",
         d: "Q's support to, b' in the paper",
         t: "the target t*",
+        **_ERRORS,
     },
     constants=_pair_constants,
     regimes=regimes.EXAMPLE,
@@ -706,6 +718,7 @@ STATEMENTS = (
                 "derived",
                 ("target off the middle", "target at Q's end"),
                 natural="target off the middle",
+                answer="Thresholds inside of the support of Q are meant.",
             ),
         ),
     ),
@@ -722,6 +735,7 @@ STATEMENTS = (
                 "derived",
                 ("unlikely", "most unlikely", "exponentially unlikely"),
                 natural="unlikely",
+                answer="The logarithm's bracket closes too late; constants are left out.",
             ),
         ),
     ),
@@ -736,6 +750,7 @@ STATEMENTS = (
                 "A = d_H/m log(m/d_H) + 1/m log(1/delta), as in the derived reading",
                 regimes=("delta = exp(-m/2)",),
                 natural="delta = exp(-m/2)",
+                answer="As above: with delta outside of the logarithm a constant is enough.",
             ),
         ),
     ),
@@ -751,6 +766,7 @@ STATEMENTS = (
                 "derived",
                 ("ten server samples",),
                 natural="ten server samples",
+                answer="Q is given first in the theorem, and does not change with n.",
             ),
         ),
     ),
@@ -767,6 +783,7 @@ STATEMENTS = (
                 "derived",
                 ("apart",),
                 natural="apart",
+                answer="Used only under Theorem 3's conditions, where it holds for beta_P = 1.",
             ),
         ),
     ),

@@ -782,6 +782,7 @@ _MAXIMA = Refutation(
     "repaired",
     ("long horizon", "other units"),
     ("sa-fl-4.json",),
+    answer="The condition asks for sums; with 4 q sigma_G^2 the bound holds, but is no rate.",
 )
 _UNIT_OF_D = Refutation(
     "In (81), (L+mu)/(2L mu) times 2/(L+mu) is 1/(L mu), but the condition on q that is read off "
@@ -791,6 +792,7 @@ _UNIT_OF_D = Refutation(
     "derived",
     ("other units",),
     ("sa-fl-5.json",),
+    answer="A slip in a condition that the proof has right, in (81).",
 )
 
 STATEMENTS: tuple[Statement, ...] = (
@@ -809,6 +811,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 regimes=("biased minority excluded",),
                 certificates=(),
                 natural="biased minority excluded",
+                answer="As A.1 says, not in arbitrary cases; q must then fall like 1/sqrt(R).",
                 change=(
                     "clients' rounds as rare as q <= 1/sqrt(R), as the term 4 q sigma_G^2 requires"
                 ),
@@ -828,6 +831,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 "repaired",
                 ("unbiased sampling, L = 20",),
                 natural="unbiased sampling, L = 20",
+                answer="Theta is meant, as after every such bound.",
             ),
             Refutation(
                 "With 1/(L mu) in place of 1/(L+mu) in Theorem 5's condition on q, as (81) has it, "
@@ -838,6 +842,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 "repaired",
                 ("minority excluded, L = 20",),
                 natural="minority excluded, L = 20",
+                answer="It stands for unbiased sampling; else q must fall like log(R)/R.",
             ),
         ),
     ),
