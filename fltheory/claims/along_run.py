@@ -54,7 +54,7 @@ from fltheory.evidence.truths import (
 from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
@@ -100,6 +100,9 @@ class Theorem(Inequality):
         For a repaired reading: the changes that make it.
     units : mapping
         The unit of each symbol; none where units are not to be checked.
+    tightest : callable, optional
+        Where a paper leaves constants open, as `constants` give them: values of the symbols with
+        which the bound is least. What holds has to hold with them, too.
     quantities : mapping
         Which number of a setting each symbol is, as a formula in those below, which the checker of
         certificates works out itself: ``{D: "sqrt(excess_loss)"}``.
@@ -123,7 +126,7 @@ class Theorem(Inequality):
     - participation: ``participants`` (expected in a round), ``least_availability`` and
       ``largest_availability`` (a client's probability to take part), ``distance_from_uniform``,
       ``has_memory`` (1 if rounds depend on the past, else 0), ``dependence``, and of chains
-      ``chain_states``, ``chain_rate``, ``chain_factor``, ``chain_onset``;
+      ``chain_states``, ``chain_rate``, ``chain_factor``, ``cited_chain_factor``, ``chain_onset``;
     - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
       ``mean_squared_weight``, and of the biased objective ``biased_squared_distance``,
       ``biased_Gamma``, ``chi_square``, ``total_variation``, ``tightest_excess``,
@@ -133,7 +136,8 @@ class Theorem(Inequality):
       ``mean_weight_error``, ``mean_absence``, ``mean_squared_absence``,
       ``mean_lasting_absence``, ``harmonic_sum``; and ``chance_of_absence``;
     - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
-      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``, ``run_square_sum``,
+      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``,
+      ``cited_delayed_square_sum``, ``cited_delayed_log_sum``, ``run_square_sum``,
       ``run_unmixed_sum``, ``run_delay_sum``;
     - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
       ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
@@ -189,6 +193,7 @@ class Theorem(Inequality):
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
+    tightest: Callable[[Setting], Mapping[sp.Symbol, float]] | None = None
     family: Family | None = None
     search_space: SearchSpace | None = None
 
@@ -200,6 +205,7 @@ class Theorem(Inequality):
             round_symbols=partial(validation.tuple_of, kind=RoundSymbol),
             regimes=regimes_of(Regime),
         )
+        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
 
     def compared(
         self,

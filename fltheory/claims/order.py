@@ -148,8 +148,17 @@ class RateClaim(Statement):
         )
 
     def readings(self, setting: Setting, sampling: Sampling) -> tuple[AxisReading, ...]:
-        """Read the order of decay off three decades of each variable."""
-        return tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
+        """Read the order of decay off three decades of each variable.
+
+        Where the statement's own schedules do not refute it, other families of schedules are
+        tried, and those that do are read off as well.
+        """
+        own = tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
+        if worst_of(own).outcome is Outcome.REFUTED:
+            return own
+        others = (one for axis in self.axes for one in axis.of_families)
+        refuting = (one for one in others if self._trial_along(one, setting, sampling).refutes)
+        return (*own, *(_read_axis(self, one, setting, sampling) for one in refuting))
 
     @property
     def why_not_searched(self) -> str:
@@ -205,7 +214,8 @@ class RateClaim(Statement):
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Follow it along each axis, as far as its hypotheses are met; the best axis counts."""
         setting = of_runs(self, setting)
-        tried = [self._trial_along(axis, setting, sampling) for axis in self.axes]
+        axes = (one for axis in self.axes for one in (axis, *axis.of_families))
+        tried = [self._trial_along(axis, setting, sampling) for axis in axes]
         return max(tried, key=lambda one: one.score)
 
     def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
@@ -261,7 +271,8 @@ class RateClaim(Statement):
         counts as the claimed order. One of at least 0.25 counts as another order where the bound
         itself decays as claimed and the truth ends above it; all else is undecided. Where the
         truth's limit is known and not zero, that refutes an order that vanishes, and no slope is
-        asked. A claim of several orders is refuted by one, and holds if all of them do.
+        asked. A claim of several orders is refuted by one, and holds if all of them do; one of
+        schedules that it describes by an order alone is refuted by any family of them.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]
@@ -291,11 +302,15 @@ class RateClaim(Statement):
         return self.judged(readings), curve
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return the conditions of its own, in the theorem's symbols."""
+        """Return the conditions of its own, in the theorem's symbols.
+
+        Not those that stand for an order of a step size, whose constant has the unit.
+        """
         return self.theorem.units, [
             (f"hypothesis '{hypothesis.name}'", hypothesis.condition)
             for axis in self.axes
             for hypothesis in axis.hypotheses
+            if not hypothesis.stated
         ]
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
