@@ -11,7 +11,10 @@ after the last. What the tests come by is noted first:
 
     python benchmarks/reached.py out/reached.jsonl
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
-        [--within PACKAGE ...] [--kept FILE] [--survivors FILE]
+        [--within PACKAGE ...] [--kept FILE] [--survivors FILE] [--share K/N] [--reached FILE ...]
+
+Several processes share the work: each runs its part of the tests, or of the mutants (`--share 1/2`
+and `--share 2/2`), and keeps a file of its own. The files of fates one after another are one.
 
 Whether tests that were cut are missed: what survives without them, kept in FILE, is run again with
 `--survivors FILE` in a checkout that has them.
@@ -362,28 +365,35 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
     parser.add_argument("--survivors", type=Path, help="file of fates: its survivors, no draw")
     parser.add_argument("--kept", type=Path, help="file of fates: read first, then added to")
+    parser.add_argument("--share", default="1/1", help="K/N: every N-th of them, from the K-th on")
     parser.add_argument(
-        "--reached", type=Path, default=ROOT / "out" / "reached.jsonl", help="what reached.py noted"
+        "--reached",
+        type=Path,
+        nargs="+",
+        default=[ROOT / "out" / "reached.jsonl"],
+        help="what reached.py noted, in one run or in several",
     )
     given = parser.parse_args()
     if given.survivors is None:
         found = drawn(given.count, given.seed, given.within)
     else:
         found = survivors(given.survivors)
-    chosen = [one for one in found if given.only in one.title]
+    listed = [one for one in found if given.only in one.title]
+    first, every = map(int, given.share.split("/"))
+    chosen = list(enumerate(listed, start=1))[first - 1 :: every]
     if given.list:
-        print("\n".join(one.title for one in chosen))
+        print("\n".join(change.title for _, change in chosen))
         return 0
     fates: Counter[Fate] = Counter()
     before = kept(given.kept)
-    reached = read(given.reached)
+    reached = [test for path in given.reached for test in read(path)]
     killers = set()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         shutil.copytree(ROOT, folder, dirs_exist_ok=True, ignore=NOT_COPIED)
         warmed(folder)
-        for count, change in enumerate(chosen, start=1):
-            number = f"{count} of {len(chosen)}"
+        for count, change in chosen:
+            number = f"{count} of {len(listed)}"
             if f"{number}: {change.title}" in before:
                 fate, killer = before[f"{number}: {change.title}"]
             else:
