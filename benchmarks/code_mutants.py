@@ -53,6 +53,7 @@ NOT_COPIED = shutil.ignore_patterns(".*", "out", "site", "__pycache__")
 SECONDS = 90  # of processor time for all tests, and of the last one that begins in it
 SECONDS_STUCK = 120  # of processor time: a test that does not end
 SECONDS_WAITING = 1800  # on the clock: a test that sleeps or waits, and uses no processor time
+BYTES = 6 << 30  # of memory that a mutant may ask for: one that grows without end fails the test
 
 WELL_ENDED = (
     pytest.ExitCode.OK,
@@ -304,6 +305,7 @@ def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | N
     if child == 0:
         stuck = 10 * SECONDS_STUCK if seconds > SECONDS else SECONDS_STUCK
         resource.setrlimit(resource.RLIMIT_CPU, (stuck, stuck))
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
         signal.alarm(SECONDS_WAITING)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
