@@ -419,6 +419,14 @@ def test_constants_of_the_rounding_are_those_by_sets(shared: bool) -> None:
         assert getattr(ours, name) > 0
 
 
+@pytest.mark.parametrize("shared", [True, False])
+def test_noise_of_many_local_steps_may_have_lost_what_their_powers_lose(shared: bool) -> None:
+    """Most of what rounding takes at 1,000 steps, by sets as well; sums take a tenth at most."""
+    problem = random_problem(2, 6, 2, shared=shared)
+    ((summed, listed),) = both_laws(FedAvg(1e-3, 1000), problem, UniformSubset(6, 3))
+    assert summed.noise_error / listed.noise_error == pytest.approx(1, rel=0.2)
+
+
 @pytest.mark.parametrize(
     "who", [UniformSubset(5, 2), UniformSubset(5, 3, excluded=(4,)), Bernoulli([0.4] * 5)]
 )
