@@ -85,6 +85,11 @@ def test_what_has_no_value_is_undefined(expression: sp.Expr) -> None:
         Evaluation({x: fmpq(0)}).of(expression)
 
 
+def test_what_is_undefined_is_no_value_of_its_symbol() -> None:
+    with pytest.raises(UndefinedError, match="x is undefined"):
+        Evaluation({x: math.nan}).of(x)
+
+
 def test_roots_of_squares_stay_fractions() -> None:
     assert Evaluation({x: fmpq(9, 4)}).of(1 / sp.sqrt(x)) == fmpq(2, 3)
 

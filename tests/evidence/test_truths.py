@@ -121,7 +121,8 @@ def test_two_routes_to_the_first_rounds_must_agree(monkeypatch, field: str, afte
     )
     with pytest.raises(DisagreementError, match=r"by moments, and .* by histories") as caught:
         truth(run, (), replace(SAMPLING, seed=after))
-    assert str(caught.value).startswith(f"{field} after round {after} is {wrong[after]!r} ")
+    by_moments = f"{wrong[after]!r} +- {right.rounding_error[field][after]:.2g} by moments"
+    assert str(caught.value).startswith(f"{field} after round {after} is {by_moments}")
 
 
 def test_a_run_beyond_the_range_of_floats_agrees_with_itself() -> None:
