@@ -397,7 +397,15 @@ def test_too_many_kinds_of_clients_are_refused() -> None:
         exact(Setting(FedAvg(0.1, 1), problem, process, 1, [0.0, 0.0]))
 
 
-@pytest.mark.parametrize("read", [np.asarray, bool, len, list, np.cumsum, lambda who: who[0]])
+@pytest.mark.parametrize(
+    "read",
+    [
+        *(np.asarray, bool, len, list, np.cumsum, lambda who: who[0]),
+        lambda who: who.sum(axis=1),
+        lambda who: who.sum(axis=0, keepdims=True),
+        lambda who: who.sum(axis=1, keepdims=True, initial=1.0),
+    ],
+)
 def test_a_symbol_gives_no_numbers_away(read: Any) -> None:
     with pytest.raises(NotASumError):
         read(SymbolicMask.of(4, 3))
