@@ -360,6 +360,16 @@ def test_real_rounds_must_agree_with_what_was_read() -> None:
     assert law_of_sums(function, problem, UniformSubset(6, 3), *origins) is None
 
 
+def test_agreement_is_asked_relative_to_the_numbers() -> None:
+    """Optima a million apart: rounds in floats miss their forms by some 1e-10, of 1e6."""
+    near = random_problem(0, 6, 2)
+    far = QuadraticProblem(near.hessians, 1e6 * near.optima)
+    long = FedAvg(0.1, 50)
+    layout = StateLayout.of(long, far)
+    origins = layout.origin, layout.origin
+    assert law_of_sums(layout.function(long, CLIENTS), far, UniformSubset(6, 3), *origins)
+
+
 @pytest.mark.parametrize(
     "algorithm",
     [
