@@ -98,6 +98,7 @@ def test_infinity_is_worked_with() -> None:
     evaluation = Evaluation({x: math.inf, y: fmpq(2)})
     assert evaluation.of(y * x + 1) == math.inf
     assert evaluation.of(y / x) == 0
+    assert evaluation.of(sp.log(x)) is math.inf
     assert relation_holds(sp.Lt(x, sp.oo, evaluate=False), math.inf, math.inf) is False
 
 
