@@ -11,7 +11,10 @@ after the last. What the tests come by is noted first:
 
     python benchmarks/reached.py out/reached.jsonl
     python benchmarks/code_mutants.py [--count 100] [--seed 0] [--only PART] [--list]
-        [--within PACKAGE ...] [--kept FILE] [--survivors FILE]
+        [--within PACKAGE ...] [--kept FILE] [--survivors FILE] [--share K/N] [--reached FILE ...]
+
+Several processes share the work: each runs its part of the tests, or of the mutants (`--share 1/2`
+and `--share 2/2`), and keeps a file of its own. The files of fates one after another are one.
 
 Whether tests that were cut are missed: what survives without them, kept in FILE, is run again with
 `--survivors FILE` in a checkout that has them.
@@ -50,6 +53,7 @@ NOT_COPIED = shutil.ignore_patterns(".*", "out", "site", "__pycache__")
 SECONDS = 90  # of processor time for all tests, and of the last one that begins in it
 SECONDS_STUCK = 120  # of processor time: a test that does not end
 SECONDS_WAITING = 1800  # on the clock: a test that sleeps or waits, and uses no processor time
+BYTES = 6 << 30  # of memory that a mutant may ask for: one that grows without end fails the test
 
 WELL_ENDED = (
     pytest.ExitCode.OK,
@@ -301,6 +305,7 @@ def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | N
     if child == 0:
         stuck = 10 * SECONDS_STUCK if seconds > SECONDS else SECONDS_STUCK
         resource.setrlimit(resource.RLIMIT_CPU, (stuck, stuck))
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
         signal.alarm(SECONDS_WAITING)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
@@ -328,6 +333,16 @@ def first_failing(folder: Path, tests: Sequence[str], seconds: float) -> str | N
     return found[0] if found else None
 
 
+def batches(tests: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the tests of the first file, of the next few, and of the others.
+
+    Most mutants are killed by the first: reading all files takes longer than running it.
+    """
+    files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+    for part in filter(None, (files[:1], files[1:8], files[8:])):
+        yield [test for test in tests if test.partition("::")[0] in part]
+
+
 def fate_of(change: Change, folder: Path, reached: Sequence[Reached]) -> tuple[Fate, str]:
     """Run the nearest tests on a mutant, put the right file back, and return what killed it."""
     path = folder / change.file
@@ -335,7 +350,8 @@ def fate_of(change: Change, folder: Path, reached: Sequence[Reached]) -> tuple[F
     tests = nearest_tests(change.file, change.mutant, folder, reached, SECONDS)
     before = path.stat()
     path.write_text(change.mutant.source, encoding="utf-8")
-    killer = first_failing(folder, tests, SECONDS)
+    runs = (first_failing(folder, batch, SECONDS) for batch in batches(tests))
+    killer = next((found for found in runs if found is not None), None)
     path.write_text(right, encoding="utf-8")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     if killer is None:
@@ -362,28 +378,35 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
     parser.add_argument("--survivors", type=Path, help="file of fates: its survivors, no draw")
     parser.add_argument("--kept", type=Path, help="file of fates: read first, then added to")
+    parser.add_argument("--share", default="1/1", help="K/N: every N-th of them, from the K-th on")
     parser.add_argument(
-        "--reached", type=Path, default=ROOT / "out" / "reached.jsonl", help="what reached.py noted"
+        "--reached",
+        type=Path,
+        nargs="+",
+        default=[ROOT / "out" / "reached.jsonl"],
+        help="what reached.py noted, in one run or in several",
     )
     given = parser.parse_args()
     if given.survivors is None:
         found = drawn(given.count, given.seed, given.within)
     else:
         found = survivors(given.survivors)
-    chosen = [one for one in found if given.only in one.title]
+    listed = [one for one in found if given.only in one.title]
+    first, every = map(int, given.share.split("/"))
+    chosen = list(enumerate(listed, start=1))[first - 1 :: every]
     if given.list:
-        print("\n".join(one.title for one in chosen))
+        print("\n".join(change.title for _, change in chosen))
         return 0
     fates: Counter[Fate] = Counter()
     before = kept(given.kept)
-    reached = read(given.reached)
+    reached = [test for path in given.reached for test in read(path)]
     killers = set()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         shutil.copytree(ROOT, folder, dirs_exist_ok=True, ignore=NOT_COPIED)
         warmed(folder)
-        for count, change in enumerate(chosen, start=1):
-            number = f"{count} of {len(chosen)}"
+        for count, change in chosen:
+            number = f"{count} of {len(listed)}"
             if f"{number}: {change.title}" in before:
                 fate, killer = before[f"{number}: {change.title}"]
             else:

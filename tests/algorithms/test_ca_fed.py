@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fltheory.algorithms import CAFed, Unbiased
@@ -198,6 +198,7 @@ def plain_get(
     st.sampled_from([0.0, 0.01, 0.1, 1.0]),
     st.sampled_from([0.0, 0.3, 1.0, 3.0]),
 )
+@example(0, 33, 0.0, 0.0)  # of clients without gaps, all but the last tried go, as ties do
 def test_exclusion_is_that_of_plain_python(seed: int, n: int, tau: float, kappa_bar: float) -> None:
     rng = np.random.default_rng(seed)
     alpha, gaps = rng.dirichlet(np.ones(n)), rng.exponential(size=(4, n))

@@ -52,6 +52,15 @@ FALLS = DirectionClaim(
 SETTING = Setting(FedAvg(0.5, 1), PROBLEM, UniformSubset(1, 1), 1, [2.0])
 
 
+def test_where_a_hypothesis_fails_no_run_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """500 rounds are too long."""
+    monkeypatch.delattr(Theorem, "compared")
+    axis = RateAxis(R, 1 / R, lambda setting: (1, 2, 500), with_rounds)
+    trial = replace(FALLS, axes=(axis,)).trial(SETTING, Sampling())
+    assert not trial.applies
+    assert -2 <= trial.score < -1
+
+
 def test_an_error_that_halves_falls() -> None:
     """(x_R - x*)^2 = 4 (1/4)^R: the quotient nearest one is 1/4."""
     verdict = check(FALLS, SETTING)

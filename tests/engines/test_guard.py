@@ -76,6 +76,21 @@ def test_what_forms_do_not_show_is_found(what: str, chain: bool) -> None:
         exact(Setting(algorithm, PROBLEM, who, 4, [1.0]))
 
 
+def test_far_states_are_apart_in_every_direction() -> None:
+    """What is zero wherever all coordinates are alike, as they are from the start on here."""
+
+    class Apart(FedAvg):
+        def round(self, state, clients, who, branch):
+            after = super().round(state, clients, who, branch)
+            if not isinstance(after["x"], np.ndarray):
+                return after
+            return {"x": after["x"] + 0.1 * np.abs(np.diff(state["x"], axis=1))}
+
+    square = QuadraticProblem(np.eye(2), [[-1.0, -1.0], [1.0, 1.0]])
+    with pytest.raises(NotAffineError):
+        guard_affine(Setting(Apart(0.5, 1), square, UniformSubset(2, 1), 4, [1.0, 1.0]))
+
+
 def _steeper(made: Any) -> Any:
     """Return forms whose slopes are a millionth too steep, and the rest as it is."""
     if not isinstance(made, AffineArray):

@@ -86,6 +86,11 @@ def test_what_has_no_value_is_undefined(expression: sp.Expr) -> None:
         Evaluation({x: fmpq(0)}).of(expression)
 
 
+def test_what_is_undefined_is_no_value_of_its_symbol() -> None:
+    with pytest.raises(UndefinedError, match="x is undefined"):
+        Evaluation({x: math.nan}).of(x)
+
+
 def test_roots_of_squares_stay_fractions() -> None:
     assert Evaluation({x: fmpq(9, 4)}).of(1 / sp.sqrt(x)) == fmpq(2, 3)
 
@@ -94,6 +99,7 @@ def test_infinity_is_worked_with() -> None:
     evaluation = Evaluation({x: math.inf, y: fmpq(2)})
     assert evaluation.of(y * x + 1) == math.inf
     assert evaluation.of(y / x) == 0
+    assert evaluation.of(sp.log(x)) is math.inf
     assert relation_holds(sp.Lt(x, sp.oo, evaluate=False), math.inf, math.inf) is False
 
 

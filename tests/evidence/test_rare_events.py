@@ -16,7 +16,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fltheory.algorithms import F3ast, FedAR, FedAU, Mifa
+from fltheory.algorithms import F3ast, FedAR, FedAU, FedAvg, Mifa
 from fltheory.claims.along_run import Theorem
 from fltheory.engines import Setting, paths
 from fltheory.engines.trajectory import FIELDS
@@ -260,3 +260,13 @@ def test_intervals_stay_useful_where_clients_are_often_there(algorithm, sigma, x
     share = np.log(1e12) / truth.sampling.replicas
     assert (mean - lower <= 1.8 * student + 1.5 * share * mean).all()
     assert (upper - mean <= 1.8 * student + 1.5 * share * largest).all()
+
+
+def test_noise_is_averaged_along_a_drawn_path() -> None:
+    """One step of size 1 from the optimum is its noise: the mean square is sigma^2, never more."""
+    problem = QuadraticProblem([[1.0]], [[0.0]], sigma=2.0)
+    drawn = over_drawn_paths(
+        Setting(FedAvg(1.0, 1), problem, Bernoulli([1.0]), 1, [0.0]), Sampling(2)
+    )
+    assert drawn.ranges is not None
+    np.testing.assert_allclose(drawn.ranges["squared_distance"].ceiling, [0.0, 4.0], rtol=1e-7)

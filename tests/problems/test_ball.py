@@ -21,9 +21,12 @@ def dual_bound(slope: np.ndarray, offset: np.ndarray, radius: float) -> float:
     values, basis = np.linalg.eigh(slope.T @ slope)
     pull = basis.T @ slope.T @ offset
 
+    largest = max(values[-1], 0.0)
+
     def bound(log_gap: float) -> float:
-        lam = max(values[-1], 0.0) + np.exp(log_gap)
-        return lam * radius**2 + float(pull @ (pull / (lam - values))) + float(offset @ offset)
+        gap = np.exp(log_gap)  # may be below the last digit of lam itself
+        inverse = float(pull @ (pull / (gap + (largest - values))))
+        return (largest + gap) * radius**2 + inverse + float(offset @ offset)
 
     scale = np.log(max(np.linalg.norm(pull) / radius, 1e-30))
     best = minimize_scalar(

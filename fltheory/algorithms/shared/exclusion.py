@@ -58,8 +58,8 @@ def kept_after_exclusion(
     largest = xp.max(gap, axis=1, keepdims=True)
     is_in = xp.astype(xp.take_along_axis(kept, order, axis=1), gap.dtype)
     inside = (is_in > 0) & (largest > 0)
-    totals = [xp.sum(of * is_in, axis=1, keepdims=True) for of in (weight, weighted_gap, is_in)]
-    # Whoever is left weighs at least that much; a difference can round to zero.
+    own = [of * is_in for of in (weight, weighted_gap, xp.ones_like(weight))]
+    # Whoever is left weighs at least that much; where nobody is, nothing is decided by it.
     least_weight = xp.min(weight, axis=1, keepdims=True)
 
     def epsilon(share: Array, loss: Array) -> Array:
@@ -71,23 +71,26 @@ def kept_after_exclusion(
     # practice a few times are enough.
     goes = xp.zeros_like(inside)
     while True:
-        gone = xp.astype(goes, gap.dtype)
-        share, loss, count = (
-            _left_before(total, of * gone)
-            for total, of in zip(totals, (weight, weighted_gap, gone), strict=True)
-        )
-        share = xp.maximum(share, least_weight)
-        without = epsilon(xp.maximum(share - weight, least_weight), loss - weighted_gap)
-        tried = inside & (count > 1) & (epsilon(share, loss) - without >= threshold)
+        stays = 1 - xp.astype(goes, gap.dtype)
+        share, loss, count = (_left_of_others(of, stays) for of in own)
+        without = epsilon(xp.maximum(share, least_weight), loss)
+        lower = epsilon(share + weight, loss + weighted_gap) - without
+        tried = inside & (count > 0) & (lower >= threshold)
         if bool(xp.all(tried == goes)):
             break
         goes = tried
     back = xp.argsort(order, axis=1, stable=True)
-    return xp.take_along_axis(is_in - gone, back, axis=1) > 0
+    return xp.take_along_axis(is_in * stays, back, axis=1) > 0
 
 
-def _left_before(total: Array, gone: Array) -> Array:
-    """Return what is left of a total before each place, in the order in which it goes."""
-    xp = array_namespace(total)
-    left = xp.cumulative_sum(xp.concat([total, -gone], axis=1), axis=1)
-    return left[:, :-1]
+def _left_of_others(own: Array, stays: Array) -> Array:
+    """Return what those before each place who stay, and all after it, have together.
+
+    Nothing is subtracted from a total: where no gap is left, their sum is zero to the last bit,
+    and a tie is a tie.
+    """
+    xp = array_namespace(own)
+    nothing = xp.zeros_like(own[:, :1])
+    before = xp.cumulative_sum(xp.concat([nothing, (own * stays)[:, :-1]], axis=1), axis=1)
+    after = xp.concat([nothing, xp.flip(own[:, 1:], axis=1)], axis=1)
+    return before + xp.flip(xp.cumulative_sum(after, axis=1), axis=1)

@@ -28,17 +28,19 @@ def fastest(availability: Any, a: Any, b: Any, total: Any) -> Any:
     shown = availability[order]
     flexibility = 1 / a[order]
     mass = np.cumsum(flexibility)
-    # Counted from the largest, the mean of those alike is exact: they are always in use.
-    mean = shown[0] + np.cumsum((shown - shown[0]) * flexibility) / mass
-    # Summed over joining clients, the spread about the mean is free of cancellation.
-    joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (shown[1:] - mean[:-1]) ** 2
-    spread = np.concatenate([0 * mass[:1], np.cumsum(joins)])
+    nothing = 0 * mass[:1]
+    # How far the mean of the m most available is above the last of them, and further down that
+    # above the next: sums of what is not negative, in which nothing cancels.
+    steps = shown[:-1] - shown[1:]
+    above = np.concatenate([nothing, np.cumsum(mass[:-1] * steps)]) / mass
+    joins = flexibility[1:] * (mass[:-1] / mass[1:]) * (above[:-1] + steps) ** 2
+    spread = np.concatenate([nothing, np.cumsum(joins)])
     even = total / mass
     load = total * even + 2 * b
-    middle = total * mean
+    middle = total * (shown + above)
     ratio = load / (middle + np.sqrt(middle**2 + spread * load))
-    last = int(np.flatnonzero(ratio * (shown - mean) + even > 0)[-1])
-    price = ratio[last] * (shown - mean[last]) + even[last]
+    last = int(np.flatnonzero(even > ratio * above)[-1])
+    price = ratio[last] * ((shown - shown[last]) - above[last]) + even[last]
     q = np.empty_like(price)
     # Zero of the same kind of number; what is added makes 0.0 of -0.0.
     q[order] = flexibility * np.where(np.asarray(price > 0, dtype=bool), price, 0 * price + 0)

@@ -391,6 +391,17 @@ def test_real_rounds_must_agree_with_what_was_read() -> None:
     assert law_of_sums(Probe(function, problem, *origins), UniformSubset(6, 3)) is None
 
 
+def test_agreement_is_asked_relative_to_the_numbers() -> None:
+    """Optima a million apart: rounds in floats miss their forms by some 1e-10, of 1e6."""
+    near = random_problem(0, 6, 2)
+    far = QuadraticProblem(near.hessians, 1e6 * near.optima)
+    long = FedAvg(0.1, 50)
+    layout = StateLayout.of(long, far)
+    origins = layout.origin, layout.origin
+    probe = Probe(layout.function(long, CLIENTS), far, *origins)
+    assert law_of_sums(probe, UniformSubset(6, 3))
+
+
 @pytest.mark.parametrize(
     "algorithm",
     [
@@ -442,6 +453,14 @@ def test_constants_of_the_rounding_are_those_by_sets(shared: bool) -> None:
     for name in ("slope_work", "cross_work", "inflow_work", "slope_error", "offset_error", "unit"):
         assert getattr(ours, name) <= 12 * getattr(theirs, name)
         assert getattr(ours, name) > 0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_noise_of_many_local_steps_may_have_lost_what_their_powers_lose(shared: bool) -> None:
+    """Most of what rounding takes at 1,000 steps, by sets as well; sums take a tenth at most."""
+    problem = random_problem(2, 6, 2, shared=shared)
+    ((summed, listed),) = both_laws(FedAvg(1e-3, 1000), problem, UniformSubset(6, 3))
+    assert summed.noise_error / listed.noise_error == pytest.approx(1, rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def plain_losses(problem: LogisticProblem, x: np.ndarray) -> list[float]:
         span = range(problem.starts[client], problem.starts[client + 1])
         total = 0.0
         for j in span:
-            chance = 1 / (1 + np.exp(-(problem.samples[j] @ x)))
-            total -= np.log(chance if problem.signs[j] > 0 else 1 - chance)
+            # The chance of the label itself: one less that of the other would lose its digits.
+            total -= np.log(1 / (1 + np.exp(-problem.signs[j] * (problem.samples[j] @ x))))
         losses.append(total / len(span) + problem.ridge / 2 * float(x @ x))
     return losses
 

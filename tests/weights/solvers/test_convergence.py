@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fltheory import weights
@@ -47,7 +47,11 @@ def test_curvatures_that_hardly_count_leave_all_to_the_most_available(scale: flo
     np.testing.assert_allclose(shared.q, [0.0, 0.5, 0.5], atol=1e-12)
 
 
+RARE = np.array([6.63391838e-3, 4.15642820e-5, 1.76133167e-6, 1.25650961e-6, 7.57916628e-2])
+
+
 @given(problems())
+@example({"availability": RARE, "a": RARE, "b": 1e-3, "total": 1.0})
 def test_the_form_of_equation_27(problem) -> None:
     """q_k = (lambda pi_k - theta)+ / a_k, and lambda is the minimum itself."""
     found = weights.optimal(**problem, objective="convergence")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from fltheory import theorems, worst_case
 from fltheory.report.terminal.proof_text import audit_text
 from fltheory.worst_case import ClientClass, SafariRound, SmoothClass
 from fltheory.worst_case.audits.audit import ClassOutcome
-from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
+from fltheory.worst_case.audits.theorem_form import DESCENT_FORM, DISTANCE_FORM
+from fltheory.worst_case.rounds.measure import Claim, DescentClaim
 
 DERIVED = theorems.get("sa-fl/5", "derived")
 EVERYWHERE = ClientClass(1, "0.1", "everywhere")
@@ -175,3 +177,30 @@ def test_one_client_has_no_floor_at_all() -> None:
     assert found.same_speed.residual == pytest.approx(0, abs=1e-12)
     assert found.least_floor is not None
     assert found.least_floor.floor <= found.same_speed.floor < 1e-9
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_larger_decreases_with_the_same_floor_are_enough(first: int) -> None:
+    """Six more, evenly between its own and the best; half the floor where round 0 is left out."""
+    theorem: Any = SimpleNamespace(quantity=SimpleNamespace(rounds=SimpleNamespace(first=first)))
+    claim = DescentClaim(Fraction(1, 3), Fraction(1, 5), Fraction(1, 7), Fraction(0))
+    tried = list(DESCENT_FORM.enough(theorem, claim, 0.45678))
+    assert [float(one.decrease) for one in tried] == pytest.approx(
+        [1 / 3 + share * (0.45678 - 1 / 3) / 7 for share in range(7)], rel=1e-11
+    )
+    for one in tried:
+        assert one.heterogeneity / one.decrease * (1 + first) == Fraction(3, 5)
+        assert one.noise / one.decrease * (1 + first) == Fraction(3, 7)
+        assert one.server_noise == 0
+
+
+def test_faster_rates_with_the_same_floor_are_enough() -> None:
+    """Six more, evenly between its own and the best."""
+    claim = Claim(Fraction(1, 2), Fraction(1, 5), Fraction(1, 7), Fraction(0))
+    tried = list(DISTANCE_FORM.enough(DERIVED, claim, 0.12345))
+    assert [float(one.rate) for one in tried] == pytest.approx(
+        [1 / 2 - share * (1 / 2 - 0.12345) / 7 for share in range(7)], rel=1e-11
+    )
+    for one in tried:
+        assert one.heterogeneity / (1 - one.rate) == Fraction(2, 5)
+        assert one.noise / (1 - one.rate) == Fraction(2, 7)

@@ -10,7 +10,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.worst_case import ClientClass, SafariRound
-from fltheory.worst_case.audits.step_interval import interval_certificate
+from fltheory.worst_case.audits.step_interval import _over_e, interval_certificate
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
 from fltheory.worst_case.proof import proof_checker
 from fltheory.worst_case.rounds.certificate import Certificate
@@ -42,6 +42,19 @@ def test_its_bound_is_the_theorems_at_every_step(made: Certificate) -> None:
         for name, polynomial in made.proof.bound.items():
             value = sum(c * Fraction(step) ** power for power, c in enumerate(polynomial))
             assert value == getattr(claim, name)
+
+
+def test_noise_of_the_last_step_leaves_nothing_for_the_others() -> None:
+    """It is q client_lr^2 / m = 1/2 * 1/1600 / 4; the others may have twice that: over e = 1/40."""
+    played = SETTING.coupled(DERIVED, CLIENTS)
+    alone = {
+        "rate": [Fraction(1, 2)],
+        "heterogeneity": [Fraction(0)],
+        "noise": [Fraction(1, 12800)],
+    }
+    assert _over_e(played, CLIENTS, alone) == (20.0, 0.0, 0.0)
+    thrice = alone | {"noise": [Fraction(3, 12800)]}
+    assert _over_e(played, CLIENTS, thrice)[2] == float(Fraction(2 * 40, 12800))
 
 
 def test_a_lower_claim_is_refused(made: Certificate) -> None:

@@ -18,6 +18,7 @@ from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass, read_proof
 from fltheory.worst_case.methods.averaging import (
+    AveragingBound,
     averaging_certificate,
     averaging_proved,
     best_averaging_bound,
@@ -90,6 +91,13 @@ def test_one_step_without_bias_in_closed_form() -> None:
     assert best_averaging_bound(a_round, CLIENTS).heterogeneity >= least
     there = best_averaging_bound(a_round, CLIENTS, rate=100)
     assert there.heterogeneity == pytest.approx(least, rel=1e-4)
+
+
+def test_what_is_added_in_a_round_grows_with_the_square_of_dissimilarity() -> None:
+    """2 x 3^2 = 18 in every round, of which 18 / (1 - 3/4) = 72 stay."""
+    clients = ClientClass(1, "0.1", dissimilarity=3)
+    bound = AveragingBound(ROUNDS[0], clients, rate=0.75, heterogeneity=2.0)
+    assert (bound.residual, bound.floor) == (18.0, 72.0)
 
 
 def test_a_round_is_read_off_the_algorithm() -> None:

@@ -173,6 +173,13 @@ def test_a_float_among_fractions_is_named(combine, value) -> None:
         combine(forms, value)
 
 
+def test_casts_of_fractions_are_to_whole_numbers() -> None:
+    halves = Space(RATIONAL, 1).constants([Fraction(1, 2), Fraction(5, 2)])
+    assert halves.cast(np.dtype(int)).tolist() == [0, 2]
+    with pytest.raises(InexactRoundError, match="a cast to float64 rounds what is exact"):
+        halves.cast(np.dtype(float))
+
+
 @pytest.mark.parametrize(
     "combine", [operator.add, operator.sub, operator.mul, operator.truediv, operator.lt]
 )
