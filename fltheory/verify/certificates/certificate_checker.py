@@ -1967,7 +1967,7 @@ def _mixing(known: _Known) -> tuple[Fraction, Fraction]:
 
 def _rate(known: _Known) -> Fraction:
     if known.w.law.mixing is None:
-        raise CertificateError("statement.symbols: a rate is known of chains of two states")
+        raise CertificateError("statement.symbols: mixing is known of chains of single clients")
     return known.w.law.mixing[0]
 
 

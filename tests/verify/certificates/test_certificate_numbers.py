@@ -541,7 +541,7 @@ def test_delayed_sums(w: Any, rate: F, factor: F, change: F) -> None:
     of_logs = sum(math.floor(logarithm(F(t)) * v / unit) for t, v in enumerate(terms, start=1))
     b, a = n - m[-1] - 1 + o, 1 - 1 / (n * (1 - rate))
     rest, most, log_n = s / (n + 1 - m[-1] + o), s / (a * b), logarithm(F(n))
-    (low, high), (log_low, log_high) = known(w).delayed(16)
+    (low, high), (log_low, log_high) = known(w).delayed("chain_factor", 16)
     near = F(1, 2**110)
     # a logarithm is known to 64 bits after the point, but for k + 1 < 12 times 64 roundings
     wide = F(2 * 12 * 64, 2**64) * total
@@ -580,16 +580,16 @@ def test_delayed_sums_of_chains_that_mix_barely() -> None:
     """Of n = 1024 terms, n (1 - lambda) must be 2 at least, however little the losses change."""
     still: dict[str, Any] = {"radius": "1/1000000", "centre": "1", "optima": [["1"], ["1"]]}
     still["centre"] = ["1"]
-    assert known(mixing_like("255/256", **still)).delayed(16)
+    assert known(mixing_like("255/256", **still)).delayed("chain_factor", 16)
     for w in (mixing_like("256/257", **still), mixing_like("1/2", offset="1025")):
         with refused("statement.symbols: the chain mixes too slowly"):
-            known(w).delayed(16)
-    assert known(mixing_like("1/2", offset="1024")).delayed(16)
+            known(w).delayed("chain_factor", 16)
+    assert known(mixing_like("1/2", offset="1024")).delayed("chain_factor", 16)
     # J_1024 is 1023, and 1024 in the larger ball
-    assert known(mixing_like("31/32", radius="637/10")).delayed(16)
+    assert known(mixing_like("31/32", radius="637/10")).delayed("chain_factor", 16)
     for w in (mixing_like("31/32", radius="321/5"), mixing_like("127/128")):
         with refused("statement.symbols: the chain mixes too slowly"):
-            known(w).delayed(16)
+            known(w).delayed("chain_factor", 16)
 
 
 def test_a_projection_must_be_idle() -> None:
@@ -1045,3 +1045,23 @@ def test_chains_that_mix_too_slowly_for_a_sum() -> None:
     w["participation"]["correlation"] = ["9999/10000", "0"]
     with refused("the chain mixes too slowly"):
         number("delayed_square_sum", w)
+
+
+def test_the_factor_that_ca_fed_cites() -> None:
+    """sqrt(3) times 2 sqrt(2 (pi^2 + (1 - pi)^2)) of each of two clients; a chain of two states.
+
+    With pi = 9/10 that squared is 8 * 41/50 = 164/25; with 1/10 the same, and 3 (164/25)^2.
+    """
+    w = copy.deepcopy(CA_FED)
+    w["participation"] |= {"availability": ["9/10", "1/10"], "correlation": ["0", "1/2"]}
+    low, high = known(w).number("cited_chain_factor", 64)
+    assert low <= high <= low + F(1, 2**60)
+    assert low**2 <= 3 * F(164, 25) ** 2 <= high**2
+    rows = [["99/100", "1/100"], ["9/100", "91/100"]]
+    w["participation"] = {"name": "FiniteChain", "transition": rows, "sets": [[0, 1], []]}
+    w["participation"]["start"] = None
+    low, high = known(w).number("cited_chain_factor", 64)
+    assert low**2 <= F(164, 25) <= high**2
+    assert known(w).number("chain_rate", 64) == (F(19, 20), F(19, 20))
+    with refused("mixing is known of chains of single clients"):
+        known(w).number("chain_factor", 64)
