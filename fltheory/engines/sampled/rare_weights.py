@@ -103,7 +103,9 @@ def rare_weights(setting: Setting) -> RareWeights | None:
         of_round = in_round(algorithm, r)
         if not isinstance(of_round, CountedWeights) or not speaks_of_its_round(type(of_round)):
             return None
-        (bounds,) = of_round.update_bounds(problem.n_clients, r).values()
+        bounds, *others = of_round.update_bounds(problem.n_clients, r).values()
+        if others or bounds.stale or bounds.corrected or bounds.by_server:
+            return None
         pulls = Pulls.of(problem.gradient_split, bounds.steps, bounds.lr)
         if now is None:
             shares = _shares(pulls, setting.participation.marginals, setting.rounds)
