@@ -27,7 +27,7 @@ import numpy as np
 
 from fltheory.algorithms import AveragedIterate
 from fltheory.algorithms.contract import Algorithm, State, in_round
-from fltheory.algorithms.shared.update_bounds import CountedWeights
+from fltheory.algorithms.shared.update_bounds import BoundedUpdates, CountedWeights, UpdateBounds
 from fltheory.content import cached_by_content
 from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.guard import guarded
@@ -101,9 +101,9 @@ def rare_weights(setting: Setting) -> RareWeights | None:
     squares, now, shares = [], None, np.ones(0)
     for r in range(1, setting.rounds + 1):
         of_round = in_round(algorithm, r)
-        if not isinstance(of_round, CountedWeights) or not speaks_of_its_round(type(of_round)):
+        bounds = _of_fresh_updates(of_round, problem.n_clients, r)
+        if bounds is None or not isinstance(of_round, CountedWeights):
             return None
-        (bounds,) = of_round.update_bounds(problem.n_clients, r).values()
         pulls = Pulls.of(problem.gradient_split, bounds.steps, bounds.lr)
         if now is None:
             shares = _shares(pulls, setting.participation.marginals, setting.rounds)
@@ -116,6 +116,15 @@ def rare_weights(setting: Setting) -> RareWeights | None:
     start = float(np.linalg.norm(setting.x0 - problem.x_star))
     far = followed(algorithm, problem, problem.gradient_split, start, setting.rounds, shares)
     return RareWeights(far, start, np.array(squares))
+
+
+def _of_fresh_updates(of_round: Algorithm, n_clients: int, index: int) -> UpdateBounds | None:
+    """Return what bounds a round that is of one kind, and adds what clients change in it."""
+    if not isinstance(of_round, BoundedUpdates) or not speaks_of_its_round(type(of_round)):
+        return None
+    bounds, *others = of_round.update_bounds(n_clients, index).values()
+    other = others or bounds.stale or bounds.corrected or bounds.by_server
+    return None if other else bounds
 
 
 def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:

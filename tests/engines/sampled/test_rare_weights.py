@@ -195,9 +195,27 @@ class Heavier(FedAU):
         return {**super().round(heavy, clients, who, branch), **self.counted(state, who)}
 
 
+class Stale(FedAU):
+    """Says that its updates may be old ones."""
+
+    def update_bounds(self, n_clients, round_index):
+        found = super().update_bounds(n_clients, round_index)
+        return {name: replace(bounds, stale=True) for name, bounds in found.items()}
+
+
+class TwoWays(FedAU):
+    """Says what bounds a server's round, too."""
+
+    def update_bounds(self, n_clients, round_index):
+        (bounds,) = super().update_bounds(n_clients, round_index).values()
+        return {"clients": bounds, "server": bounds}
+
+
 @pytest.mark.parametrize(
     "setting",
     [
+        Setting(Stale(0.9, 1), PAIR, COIN, 8, [5.0]),
+        Setting(TwoWays(0.9, 1), PAIR, COIN, 8, [5.0]),
         Setting(Heavier(0.1, 1), PAIR, COIN, 8, [5.0]),
         Setting(FedAvg(0.9, 1), PAIR, COIN, 8, [5.0]),
         Setting(FedAU(0.9, 1), PAIR, UniformSubset(2, 1), 8, [5.0]),
