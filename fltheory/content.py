@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial, wraps
+from functools import cached_property, lru_cache, partial, wraps
 from itertools import count
 from operator import length_hint
 from threading import Lock
@@ -96,21 +96,28 @@ def reached_from(thing: Any) -> Reached:
 
 def attributes_of(thing: Any) -> dict[str, Any]:
     """Return an object's own attributes by name, without what is cached of the others."""
-    cached = {
-        name
-        for cls in type(thing).__mro__
-        for name, value in vars(cls).items()
-        if isinstance(value, cached_property)
-    }
-    slots = [
-        name
-        for cls in type(thing).__mro__
-        for name in _as_tuple(vars(cls).get("__slots__", ()))
-        if name not in ("__dict__", "__weakref__")
-    ]
+    cached, slots = _cached_and_slots(type(thing))  # type: ignore[arg-type]  # it is hashable
     held = {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
     held |= getattr(thing, "__dict__", {})
     return {name: value for name, value in held.items() if name not in cached}
+
+
+@lru_cache(maxsize=1024)
+def _cached_and_slots(cls: type) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the names of a class's cached properties, and of its slots."""
+    cached = frozenset(
+        name
+        for owner in cls.__mro__
+        for name, value in vars(owner).items()
+        if isinstance(value, cached_property)
+    )
+    slots = tuple(
+        name
+        for owner in cls.__mro__
+        for name in _as_tuple(vars(owner).get("__slots__", ()))
+        if name not in ("__dict__", "__weakref__")
+    )
+    return cached, slots
 
 
 def class_attributes_of(cls: type) -> Iterator[tuple[str, Any]]:

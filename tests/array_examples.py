@@ -28,7 +28,7 @@ from fltheory.engines import Setting
 from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.engines.observables import ParticipantExcessLoss
-from fltheory.evidence.float_intervals import Intervals
+from fltheory.evidence.enclosed_values import Intervals
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
 from fltheory.learnability.empirical_minimiser.grid_law import GridLaw
 from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw

@@ -66,12 +66,6 @@ def test_the_reading_that_mends_a_fault_is_not_refuted_there(
 SHOWN = [
     ("sa-fl/4", "long horizon", "minima in place of maxima in G_1 and G_2"),
     ("sa-fl/4", "sa-fl-4.json", "minima in place of maxima in G_1 and G_2"),
-    ("sa-fl/4", "sa-fl-4-step.json", "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK))"),
-    (
-        "sa-fl-submission/4",
-        "sa-fl-submission-4.json",
-        "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK))",
-    ),
     ("sa-fl/5", "other units", "1/(L mu) in place of 1/(L+mu) in the condition on q"),
     ("sa-fl/5", "sa-fl-5.json", "1/(L mu) in place of 1/(L+mu) in the condition on q"),
 ]
@@ -180,7 +174,6 @@ def test_remarks_and_steps_are_not_counted_as_refuted_theorems(recorded_verdicts
     broken |= {one["theorem"] for one in CERTIFICATES.values() if one["reading"] == "printed"}
     results = {name for name in broken if theorems.get(name).kind.is_result}
     assert results == {
-        "sa-fl-submission/4",
         "sa-fl/4",
         "sa-fl/5",
         "sa-fl/corollary-1",

@@ -8,7 +8,7 @@ theorems' expressions or of their evaluation is used.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -106,7 +106,7 @@ def theorem_4(setting: Setting) -> tuple[float, float, bool]:
     G_1, G_2 = gradient[:-1].max(), c.gradient_sum_square(mean, second)[:-1].max()
     numerator = 4 * p.sigma_G**2 - 4 * G_2 * (1 / (2 * K**2) - 2 * L * eta_s**2 / K**2)
     limit = 1 / (numerator / ((1 - L * eta_s) * G_1) + 1)
-    holds = eta_c <= 1 / (4 * np.sqrt(30 * L * K)) and q <= limit
+    holds = L * eta_s < 1 and eta_c <= 1 / (4 * np.sqrt(30 * L * K)) and q <= limit
     holds = holds and eta_c == pytest.approx(2 * eta_s / K, rel=1e-14)
     excess = 0.5 * (c.curvature * setting.x0**2).sum()
     delta = L * eta_s * (1 - q) * p.server_sigma**2
@@ -129,6 +129,7 @@ def theorem_5(setting: Setting) -> tuple[float, float, bool]:
     numerator = 4 * bar / mu**2 * drift * G_3 - 4 / mu * G_4
     denominator = (1 / (L + mu) - (L + mu) ** 2 * bar / (4 * L**2 * mu**2)) * G_3
     holds = eta_s <= 2 / (L + mu) and (q <= 1 / (1 + numerator / denominator)).all()
+    holds = holds and (denominator > 0).all()
     holds = holds and bar == pytest.approx(2 * eta_s * L * mu / (L + mu), rel=1e-14)
     delta = 8 * q * eta_c * K / mu * p.sigma_G**2 + 2 * q * eta_c / (mu * c.m) * p.sigma**2
     local = 5 * K * eta_c**2 * (p.sigma**2 + 6 * K * p.sigma_G**2)
@@ -198,3 +199,15 @@ def test_refuted_order_is_found_again(cell: tuple[str, str], as_recorded: Record
     slope = np.log10(truths[1] / truths[0])
     assert slope > -0.25
     assert verdict.truth == pytest.approx(slope, abs=0.03)
+
+
+def test_constant_steps_are_large_enough_and_leave_an_error() -> None:
+    """Corollary 2: every hypothesis is met, and the error is the same at 10^5 and 10^6 rounds."""
+    regime = theorems.get("sa-fl/corollary-2").regimes["unbiased sampling, L = 20"]
+    truths = []
+    for rounds in (10**5, 10**6):
+        sides = theorem_5(replace(regime.setting, rounds=rounds))
+        assert sides[2]
+        truths.append(sides[0])
+    assert truths[0] == pytest.approx(1.38e-5, rel=5e-3)  # what the verdict says it tends to
+    assert truths[1] == pytest.approx(truths[0], rel=1e-3)

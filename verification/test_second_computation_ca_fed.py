@@ -7,9 +7,11 @@ theorems' expressions or of their evaluation is used but in the last comparison.
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from itertools import combinations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from scipy.optimize import minimize
 from fltheory import theorems
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.verify import Outcome, check
+from fltheory.verify.certificates.setting_text import setting_from_text
 
 _FAR = 2_000_000
 
@@ -40,9 +43,26 @@ def bound_12(
     return above / sum(c / (s + b) for s in range(1, T + 1))
 
 
-def compared(as_recorded: Recorder, regime: str, truth: float, bound: float) -> None:
+def cited(*availability: float) -> float:
+    """Return C_P of [14], by memory, from the eigenbasis of a chain of 2^n states written out.
+
+    Columns (1, 1) and (1 - pi, -pi) for each client, Kronecker products of them for all; each is
+    scaled to be as long as its row of the inverse.
+    """
+    basis = np.ones((1, 1))
+    for pi in availability:
+        basis = np.kron(basis, np.array([[1.0, 1 - pi], [1.0, -pi]]))
+    dual = np.linalg.inv(basis)
+    scale = np.sqrt(np.linalg.norm(dual, axis=1) / np.linalg.norm(basis, axis=0))
+    norms = np.linalg.norm(basis * scale), np.linalg.norm(dual / scale[:, None])
+    return float(math.sqrt(len(basis) - 1) * norms[0] * norms[1])
+
+
+def compared(
+    as_recorded: Recorder, regime: str, truth: float, bound: float, reading: str = "printed"
+) -> None:
     assert truth > bound
-    statement = theorems.get("ca-fed/2")
+    statement = theorems.get("ca-fed/2", reading)
     verdict = as_recorded(statement, regime)
     assert verdict.outcome is Outcome.REFUTED
     assert verdict.truth == pytest.approx(truth, rel=1e-9)
@@ -102,7 +122,7 @@ def test_started_at_the_target_minimiser(as_recorded: Recorder) -> None:
         D=2250.0,
         G=2250.0,
         H=0.5 * 2250**2 - 0.5 * 200**2,
-        C_P=1.8,
+        C_P=cited(0.9, 0.1),
         lam=0.5,
     )
     compared(as_recorded, "started at the optimum", truth, bound)
@@ -140,12 +160,59 @@ def test_other_units(as_recorded: Recorder) -> None:
         lam=0.995,
     )
     assert bound < 0
-    compared(as_recorded, "other units", truth, bound)
+    compared(as_recorded, "other units", truth, bound, "any C_P")
+
+
+def test_two_clients_who_come_as_one_make_the_printed_bound_negative() -> None:
+    """The certificate's setting: H is small, and C_P is that of [14] for a chain of two states.
+
+    Both are there or none, each with q = 1/2 and optima that cancel: w is multiplied by 1 - eta_t
+    where they are. The second moments of w and of the sum of eta_t w are kept by state.
+    """
+    c, b, T, start = 2.0, 1.0, 100, 0.01
+    moves = np.array([[0.999, 0.001], [0.009, 0.991]])
+    law = np.array([0.9, 0.1])
+    assert law @ moves == pytest.approx(law)
+    squares, products, sums = law * start**2, law * 0.0, law * 0.0
+    for t in range(1, T + 1):
+        eta = c / (t + b)
+        sums = sums + 2 * eta * products + eta**2 * squares
+        products = products + eta * squares
+        keep = np.array([1 - eta, 1.0])
+        squares, products, sums = (
+            (keep**2 * squares) @ moves,
+            (keep * products) @ moves,
+            sums @ moves,
+        )
+    truth = 0.5 * sums.sum() / sum(c / (t + b) for t in range(1, T + 1)) ** 2
+    far, off = 0.038, 0.018
+    bound = bound_12(
+        steps=(c, b),
+        T=T,
+        start2=start**2,
+        M=2,
+        Q=1.0,
+        pi_q=0.9,
+        L=1.0,
+        E=1,
+        gamma=0.5 * off**2,
+        D=far,
+        G=far,
+        H=0.5 * (far**2 - off**2),
+        C_P=cited(0.9),
+        lam=0.995,
+    )
+    assert truth > 0 > bound
+    kept = Path(__file__).parent / "certificates" / "ca-fed-2-units.json"
+    document = json.loads(kept.read_text())
+    assert truth > float(Fraction(document["truth"])) > float(Fraction(document["bound"])) > bound
+    found = check(theorems.get("ca-fed/2"), setting_from_text(document["setting"]))
+    assert (found.truth, found.bound) == pytest.approx((truth, bound), rel=1e-5)
 
 
 def test_the_same_run_in_larger_units_is_within_its_bound() -> None:
     """Losses times 100, lengths times 10: nothing else has changed."""
-    statement = theorems.get("ca-fed/2")
+    statement = theorems.get("ca-fed/2", "any C_P")
     small = check(statement, statement.regimes["other units"].setting)
     large = check(statement, statement.regimes["one slow client"].setting)
     assert large.truth == pytest.approx(100 * small.truth, rel=1e-12)
@@ -249,8 +316,10 @@ def test_every_refuted_cell_is_among_these(recorded_verdicts) -> None:
     refuted = {key for key, record in recorded_verdicts.items() if record.outcome == "REFUTED"}
     assert {key for key in refuted if key[0].startswith("ca-fed")} == {
         ("ca-fed/2", "printed", "started at the optimum"),
-        ("ca-fed/2", "printed", "other units"),
         ("ca-fed/2", "printed", "small server step"),
+        ("ca-fed/2", "any C_P", "started at the optimum"),
+        ("ca-fed/2", "any C_P", "other units"),
+        ("ca-fed/2", "any C_P", "small server step"),
         ("ca-fed/appendix-d", "printed", "noisy gradients"),
         ("ca-fed/appendix-e", "printed", "rare majority"),
         ("ca-fed/appendix-e-summands", "printed", "two clients, one rare"),

@@ -73,6 +73,17 @@ def test_lemma_1(m: int, delta: Fraction, above_A: Fraction) -> None:
     assert 2 * (1 - above_A) ** m - (1 - 2 * above_A) ** m > delta
 
 
+@pytest.mark.parametrize("m", [100, 10_000, 1_000_000])
+def test_lemma_1_with_any_constant(m: int) -> None:
+    """No one of m points is in [1/2, 1/2 + u) with probability (1 - u)^m, above delta = e^(-m/2).
+
+    So the quantile is at least u = 1 - e^(-1/2), rounded down here, and A as printed falls.
+    """
+    u = Fraction(39, 100)
+    assert m * math.log1p(-u) > -m / 2
+    assert math.log(m + 1 / 2) / m < 4 * m**-0.9
+
+
 def test_lemma_2() -> None:
     """19/20-quantiles of binomial numbers less their means: 8 of 100, 82 of 10,000, not 8 again."""
     deviations = []
@@ -112,5 +123,6 @@ def test_these_are_all_refutations(recorded_verdicts: Baseline) -> None:
         ("pac/lemma-1", "unlikely"),
         ("pac/lemma-1", "most unlikely"),
         ("pac/lemma-1", "exponentially unlikely"),
+        ("pac/lemma-1", "delta = exp(-m/2)"),
         ("pac/lemma-2", "apart"),
     }

@@ -67,7 +67,9 @@ SETTINGS: dict[str, tuple[dict[str, Any], ClientClass]] = {
     "noise of clients and server": (
         {}, ClientClass(1, "1/10", "everywhere", sigma=1, server_sigma=1)
     ),
+    "one of ten excluded": ({"eligible": 9, "excluded": 1}, EVERYWHERE),
     "two of ten excluded": ({"eligible": 8, "excluded": 2}, EVERYWHERE),
+    "six of ten excluded": ({"eligible": 4, "excluded": 6}, EVERYWHERE),
     "two of ten excluded, q = 1/20": ({"eligible": 8, "excluded": 2, "q": "1/20"}, EVERYWHERE),
     "one excluded, steps of 1/400, q = 1/20": (
         {"eligible": 9, "excluded": 1, "q": "1/20", "client_lr": "1/400"}, EVERYWHERE

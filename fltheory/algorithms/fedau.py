@@ -79,25 +79,38 @@ class FedAU(Algorithm):
         return {CLIENTS: UpdateBounds(self.local_steps, self.client_lr, largest, total)}
 
     def init(self, x0: Array, n_clients: int) -> State:
-        """Return the model, and for each client omega, ended intervals and the open one's age."""
+        """Return the model and each client's omega, its ended intervals, their rounds, and since.
+
+        Rounds are added up, and no mean is made of the last one: histories of the same counts then
+        have the same omega to the last bit, and the same future.
+        """
         xp = array_namespace(x0)
         none = xp.zeros((x0.shape[0], n_clients), dtype=x0.dtype, device=x0.device)
-        return {"x": x0, "omega": none + 1, "intervals": none, "lasted": none}
+        return {"x": x0, "omega": none + 1, "intervals": none, "ended": none, "lasted": none}
 
     def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
         """Return the state after one round with participants ``who``."""
-        x, omega, intervals = state["x"], state["omega"], state["intervals"]
+        x = state["x"]
         xp = array_namespace(x)
-        weights = omega * xp.astype(who, x.dtype) / clients.n_clients
+        weights = state["omega"] * xp.astype(who, x.dtype) / clients.n_clients
         update = clients.summed_local_sgd(
             x, who, weights, steps=self.local_steps, lr=self.client_lr
         )
-        lasted = state["lasted"] + 1
+        return {"x": x + self.server_lr * update, **self.counted(state, who)}
+
+    def counted(self, counts: State, who: Array) -> State:
+        """Return omega and what it is made of after one more round, with ``who`` present."""
+        xp = array_namespace(counts["omega"])
+        lasted = counts["lasted"] + 1
         ends = who | (lasted == self.cutoff)
-        mean = (intervals * omega + lasted) / (intervals + 1)
+        intervals, ended = counts["intervals"] + 1, counts["ended"] + lasted
         return {
-            "x": x + self.server_lr * update,
-            "omega": xp.where(ends, mean, omega),
-            "intervals": intervals + xp.astype(ends, x.dtype),
+            "omega": xp.where(ends, ended / intervals, counts["omega"]),
+            "intervals": xp.where(ends, intervals, counts["intervals"]),
+            "ended": xp.where(ends, ended, counts["ended"]),
             "lasted": xp.where(ends, xp.zeros_like(lasted), lasted),
         }
+
+    def weights_if_present(self, counts: State, n_clients: int) -> Array:
+        """Return the weight of an update in the round after these counts."""
+        return self.server_lr * counts["omega"] / n_clients

@@ -28,22 +28,33 @@ from fltheory.claims.shared.curve_samples import (
 from fltheory.claims.statement import Inequality, of_runs
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS
-from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides, enclosed_along
+from fltheory.evidence.enclosed_check import (
+    AFFORDABLE,
+    EnclosedSides,
+    enclosed_along,
+    enclosed_run,
+)
 from fltheory.evidence.evaluation import (
     check_hypothesis,
     constants_of,
     evaluate,
     theorem_values,
 )
-from fltheory.evidence.exact_beginnings import exact_beginning
-from fltheory.evidence.shorter_runs import beginning, shorter
-from fltheory.evidence.truths import Sampling, Truth, truth
-from fltheory.evidence.verdict import Verdict
+from fltheory.evidence.truths import (
+    Sampling,
+    Truth,
+    beginning,
+    exact_beginning,
+    shorter,
+    truth,
+)
+from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
@@ -89,6 +100,9 @@ class Theorem(Inequality):
         For a repaired reading: the changes that make it.
     units : mapping
         The unit of each symbol; none where units are not to be checked.
+    tightest : callable, optional
+        Where a paper leaves constants open, as `constants` give them: values of the symbols with
+        which the bound is least. What holds has to hold with them, too.
     quantities : mapping
         Which number of a setting each symbol is, as a formula in those below, which the checker of
         certificates works out itself: ``{D: "sqrt(excess_loss)"}``.
@@ -112,7 +126,7 @@ class Theorem(Inequality):
     - participation: ``participants`` (expected in a round), ``least_availability`` and
       ``largest_availability`` (a client's probability to take part), ``distance_from_uniform``,
       ``has_memory`` (1 if rounds depend on the past, else 0), ``dependence``, and of chains
-      ``chain_states``, ``chain_rate``, ``chain_factor``, ``chain_onset``;
+      ``chain_states``, ``chain_rate``, ``chain_factor``, ``cited_chain_factor``, ``chain_onset``;
     - aggregation weights: ``total_weight``, ``least_weight``, ``mean_weight``,
       ``mean_squared_weight``, and of the biased objective ``biased_squared_distance``,
       ``biased_Gamma``, ``chi_square``, ``total_variation``, ``tightest_excess``,
@@ -122,7 +136,8 @@ class Theorem(Inequality):
       ``mean_weight_error``, ``mean_absence``, ``mean_squared_absence``,
       ``mean_lasting_absence``, ``harmonic_sum``; and ``chance_of_absence``;
     - step sizes that change: ``first_step``, ``step_decay``, ``step_sum``, ``step_square_sum``,
-      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``, ``run_square_sum``,
+      ``inverse_square_sum``, ``delayed_square_sum``, ``delayed_log_sum``,
+      ``cited_delayed_square_sum``, ``cited_delayed_log_sum``, ``run_square_sum``,
       ``run_unmixed_sum``, ``run_delay_sum``;
     - SCAFFOLD's ``control_gap``, and of a ball that models are projected onto ``radius``,
       ``start_distance``, ``reach_of_start``, ``reach_of_optima``, ``reach_of_minimisers``,
@@ -178,6 +193,7 @@ class Theorem(Inequality):
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
+    tightest: Callable[[Setting], Mapping[sp.Symbol, float]] | None = None
     family: Family | None = None
     search_space: SearchSpace | None = None
 
@@ -189,6 +205,7 @@ class Theorem(Inequality):
             round_symbols=partial(validation.tuple_of, kind=RoundSymbol),
             regimes=regimes_of(Regime),
         )
+        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
 
     def compared(
         self,
@@ -307,7 +324,10 @@ def over_rounds(theorem: Theorem, setting: Setting, sampling: Sampling) -> Bound
     are equally far apart on a logarithmic scale. Those for which the quantity is over no rounds
     at all, or of which the theorem does not speak, are left out.
     """
-    run = truth(setting, theorem.observe(setting), sampling)
+    try:
+        run = Truth(enclosed_run(theorem, setting), Grade.EXACT, None)
+    except NotEnclosedError:
+        run = truth(setting, theorem.observe(setting), sampling)
     comparisons: dict[int, Comparison] = {}
     for rounds in _rounds_between(1, setting.rounds):
         first = beginning(run, rounds)

@@ -31,7 +31,7 @@ from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.grammar.family import Family
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
-from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
@@ -80,6 +80,7 @@ class PointClaim(Inequality):
             quantity=must_be(PointQuantity),
             regimes=regimes_of(Regime),
         )
+        object.__setattr__(self, "hypotheses", with_signs(self.hypotheses))
 
     def compared(
         self,
@@ -119,10 +120,7 @@ class PointClaim(Inequality):
         self, settings: Sequence[Any], values: FloatArray, drawing: Drawing
     ) -> BoundCurve:
         """Follow both sides over a parameter."""
-        judged = [
-            self.compared(one, drawing.sampling).or_enclosed(self.id, self.enclosed, one)
-            for one in settings
-        ]
+        judged = [self.best_compared(one, drawing.sampling) for one in settings]
         drawn = self.drawn_in(settings, drawing.draws, drawing.sampling.seed)
         shown = parts_of(self, settings, drawing.parts)
         name = drawing.variable or ""

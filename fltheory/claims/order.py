@@ -13,7 +13,7 @@ import sympy as sp
 
 from fltheory import validation
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import Comparison, said_of_rounding
+from fltheory.claims.shared.comparison import Comparison
 from fltheory.claims.shared.curve_samples import Drawing, plain_curve, sides_of
 from fltheory.claims.shared.known_limit import known_limit, vanishes
 from fltheory.claims.shared.rate_axis import (
@@ -38,7 +38,6 @@ from fltheory.evidence.verdict import (
     SLOPE_IS_MET,
     SLOPE_IS_MISSED,
     Grade,
-    HypothesisCheck,
     Outcome,
     Verdict,
 )
@@ -149,8 +148,17 @@ class RateClaim(Statement):
         )
 
     def readings(self, setting: Setting, sampling: Sampling) -> tuple[AxisReading, ...]:
-        """Read the order of decay off three decades of each variable."""
-        return tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
+        """Read the order of decay off three decades of each variable.
+
+        Where the statement's own schedules do not refute it, other families of schedules are
+        tried, and those that do are read off as well.
+        """
+        own = tuple(_read_axis(self, axis, setting, sampling) for axis in self.axes)
+        if worst_of(own).outcome is Outcome.REFUTED:
+            return own
+        others = (one for axis in self.axes for one in axis.of_families)
+        refuting = (one for one in others if self._trial_along(one, setting, sampling).refutes)
+        return (*own, *(_read_axis(self, one, setting, sampling) for one in refuting))
 
     @property
     def why_not_searched(self) -> str:
@@ -206,7 +214,8 @@ class RateClaim(Statement):
     def trial(self, setting: Any, sampling: Sampling) -> Trial:
         """Follow it along each axis, as far as its hypotheses are met; the best axis counts."""
         setting = of_runs(self, setting)
-        tried = [self._trial_along(axis, setting, sampling) for axis in self.axes]
+        axes = (one for axis in self.axes for one in (axis, *axis.of_families))
+        tried = [self._trial_along(axis, setting, sampling) for axis in axes]
         return max(tried, key=lambda one: one.score)
 
     def _trial_along(self, axis: RateAxis, setting: Setting, sampling: Sampling) -> Trial:
@@ -262,7 +271,8 @@ class RateClaim(Statement):
         counts as the claimed order. One of at least 0.25 counts as another order where the bound
         itself decays as claimed and the truth ends above it; all else is undecided. Where the
         truth's limit is known and not zero, that refutes an order that vanishes, and no slope is
-        asked. A claim of several orders is refuted by one, and holds if all of them do.
+        asked. A claim of several orders is refuted by one, and holds if all of them do; one of
+        schedules that it describes by an order alone is refuted by any family of them.
         """
         worst = worst_of(readings)
         texts = [*(reading.text for reading in readings), *filter(None, [worst.unseen])]
@@ -292,11 +302,15 @@ class RateClaim(Statement):
         return self.judged(readings), curve
 
     def unit_formulas(self) -> tuple[Mapping[sp.Symbol, Unit], Sequence[tuple[str, sp.Basic]]]:
-        """Return the conditions of its own, in the theorem's symbols."""
+        """Return the conditions of its own, in the theorem's symbols.
+
+        Not those that stand for an order of a step size, whose constant has the unit.
+        """
         return self.theorem.units, [
             (f"hypothesis '{hypothesis.name}'", hypothesis.condition)
             for axis in self.axes
             for hypothesis in axis.hypotheses
+            if not hypothesis.stated
         ]
 
     def curve(self, setting: Setting | LearningSetting, drawing: Drawing) -> BoundCurve:
@@ -335,72 +349,41 @@ def _read_axis(
     """Evaluate both sides, the hypotheses and the claimed order at every value of an axis."""
     grid, settings = claim.values(axis, setting), claim.settings_along(axis, setting)
     theorem = claim.theorem
-    computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
+    # Before any run: what claims nothing is told whatever its hypotheses are.
     orders = claim.orders_along(axis, [theorem.constants(one) for one in settings])
     limit = claim.limit_along(axis, settings)
-    if limit > 0:
-        # What decides is computed in floats, whatever is known of the values along the axis.
-        comparisons, slopes = _not_exact(computed, "a stationary error"), None
-    else:
-        comparisons, slopes = _enclosed(claim, axis, grid, settings, computed)
+    try:
+        if limit > 0:
+            # What decides is computed in floats, whatever is known of the values along the axis.
+            raise NotEnclosedError("a stationary error")
+        comparisons, slopes = _enclosed(claim, axis, grid, settings)
+    except NotEnclosedError as error:
+        computed = [theorem.compared(one, sampling, axis.hypotheses) for one in settings]
+        exact = all(one.evidence.grade is Grade.FLOAT64 for one in computed)
+        comparisons = [one.said_not_exact(str(error)) for one in computed] if exact else computed
+        slopes = None
     return axis_reading(axis, grid, comparisons, orders, limit, slopes)
 
 
 def _enclosed(
-    claim: RateClaim,
-    axis: RateAxis,
-    grid: Sequence[int],
-    settings: Sequence[Setting],
-    computed: Sequence[Comparison],
-) -> tuple[Sequence[Comparison], EnclosedSlopes | None]:
-    """Enclose both sides and the order at every value; return what is computed if one is not."""
-    if any(one.evidence.grade is not Grade.FLOAT64 for one in computed):
-        return computed, None
-    try:
-        return _enclosed_everywhere(claim, axis, grid, settings, computed)
-    except NotEnclosedError as error:
-        return _not_exact(computed, str(error)), None
-
-
-def _not_exact(computed: Sequence[Comparison], why: str) -> Sequence[Comparison]:
-    return [one.said_not_exact(why) for one in computed]
-
-
-def _enclosed_everywhere(
-    claim: RateClaim,
-    axis: RateAxis,
-    grid: Sequence[int],
-    settings: Sequence[Setting],
-    computed: Sequence[Comparison],
+    claim: RateClaim, axis: RateAxis, grid: Sequence[int], settings: Sequence[Setting]
 ) -> tuple[list[Comparison], EnclosedSlopes]:
+    """Enclose both sides and the order at every value.
+
+    Raises
+    ------
+    NotEnclosedError
+        Where one of them cannot be; the message says what.
+    """
     hypotheses = (*claim.theorem.hypotheses, *axis.hypotheses)
     theorem: Inequality = replace(cast(Any, claim.theorem), hypotheses=hypotheses)
     if not theorem.fields_of_run() and settings[-1].rounds > _MOST_ROUNDS_AT_A_POINT:
         raise NotEnclosedError(
             f"a quantity that needs no run, over more than {_MOST_ROUNDS_AT_A_POINT} rounds"
         )
-    within = partial(theorem.enclosed, most=_WORK_A_VALUE)
-    found: list[Comparison] = []
-    for one, at_value in zip(computed, settings, strict=True):
-        found.append(one.or_enclosed(claim.id, within, at_value))
-        if found[-1].enclosed is None:
-            raise NotEnclosedError(found[-1].evidence.why_not_exact)
-        _check_the_same_hold(one.hypotheses, found[-1].hypotheses)
+    sides = [theorem.enclosed(one, _WORK_A_VALUE) for one in settings]
     orders = [enclosed_on(theorem, one, axis.order) for one in settings]
-    slopes = EnclosedSlopes.of(grid, [one.enclosed for one in found if one.enclosed], orders)
+    slopes = EnclosedSlopes.of(grid, sides, orders)
     if slopes is None:
         raise NotEnclosedError("the slope of what is not surely above zero and finite")
-    return found, slopes
-
-
-def _check_the_same_hold(
-    computed: Sequence[HypothesisCheck], enclosed: Sequence[HypothesisCheck]
-) -> None:
-    """Raise NotEnclosedError for an equation that holds but for rounding.
-
-    A schedule of step sizes has roots in it, and no fraction is one. What floats leave open may be
-    decided either way.
-    """
-    for one, other in zip(computed, enclosed, strict=True):
-        if one.holds is not None and one.holds != other.holds:
-            raise NotEnclosedError(said_of_rounding(one))
+    return [Comparison.of_enclosed(one) for one in sides], slopes

@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self, cast
 
 import sympy as sp
 
@@ -26,6 +27,7 @@ from fltheory.claims.shared.named_numbers import check_quantities
 from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
+from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import AFFORDABLE, EnclosedSides
 from fltheory.evidence.evaluation import (
     check_point_hypothesis,
@@ -259,10 +261,13 @@ class Inequality(Basis):
     quantities : mapping
         Which number of a setting each symbol is, as a formula in those that the checker of
         certificates works out itself (``certificate_checker.py``): ``{D: "sqrt(excess_loss)"}``.
+    tightest : callable, optional
+        As ``constants``, where the bound is least, if a paper leaves constants open.
     """
 
     bound: sp.Expr
     quantities: Mapping[sp.Symbol, str]
+    tightest: Callable[[Any], Mapping[sp.Symbol, Any]] | None = None
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:
@@ -307,6 +312,13 @@ class Inequality(Basis):
     ) -> Comparison:
         """Evaluate both sides, the hypotheses, and further ones, on a setting."""
 
+    def best_compared(self, setting: Setting, sampling: Sampling) -> Comparison:
+        """Compare both sides: enclosed where that is affordable, else in floats or on a sample."""
+        try:
+            return Comparison.of_enclosed(self.enclosed(setting))
+        except NotEnclosedError as error:
+            return self.compared(setting, sampling).said_not_exact(str(error))
+
     @abstractmethod
     def enclosed(self, setting: Setting, most: float = AFFORDABLE) -> EnclosedSides:
         """Return both sides enclosed; NotEnclosedError says what in them is not.
@@ -348,7 +360,20 @@ class Inequality(Basis):
     def verdict(self, setting: Setting | LearningSetting, sampling: Sampling) -> Verdict:
         """Compare both sides, enclosed where that is affordable."""
         setting = of_runs(self, setting)
-        comparison = self.compared(setting, sampling).or_enclosed(self.id, self.enclosed, setting)
+        comparison = self.best_compared(setting, sampling)
+        found = self._verdict_of(comparison, setting)
+        if self.tightest is None or found.outcome is not Outcome.HOLDS:
+            return found
+        strict = replace(cast(Any, self), constants=self.tightest, tightest=None)
+        least = strict.verdict(setting, sampling)
+        if least.outcome is Outcome.HOLDS:
+            return found
+        why = (
+            f"a constant that is left open decides: the bound may be as small as {least.bound:.4g}"
+        )
+        return replace(found, outcome=Outcome.UNDECIDED, detail=why)
+
+    def _verdict_of(self, comparison: Comparison, setting: Setting) -> Verdict:
         return Verdict(
             theorem=self.id,
             reading=self.reading,
@@ -368,7 +393,11 @@ class Inequality(Basis):
         bound = sp.Le(quantity, self.bound, evaluate=False) if known else self.bound
         return units, (
             ("bound", bound),
-            *((f"hypothesis '{item.name}'", item.condition) for item in self.hypotheses),
+            *(
+                (f"hypothesis '{item.name}'", item.condition)
+                for item in self.hypotheses
+                if not item.is_sign  # its formula is a part of another one's
+            ),
             *(
                 (f"definition of {symbol}", sp.Eq(symbol, expression, evaluate=False))
                 for symbol, expression in self.definitions.items()

@@ -122,7 +122,12 @@ def command(
         certificates = [c for f in folders if html for c in certificates_in(f, statements)]
         kept = [view for f in folders if html for view in kept_in(f, statements)]
         cells = check_regimes(
-            statements, replicas=replicas, seed=seed, processes=None, progress=advance
+            statements,
+            replicas=replicas,
+            seed=seed,
+            processes=None,
+            progress=advance,
+            curves=html is not None,
         )
         made_by = MadeBy(seed, replicas)
         outputs.write(statements, cells, certificates, made_by, kept=kept, progress=advance)

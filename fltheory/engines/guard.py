@@ -18,6 +18,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
+from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -46,6 +47,7 @@ from fltheory.engines.affine.numbers import (
     entries,
     with_parameters,
 )
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import (
     AffineArray,
@@ -58,6 +60,7 @@ from fltheory.engines.clients.stepped_clients import analytic_clients
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.setting import Setting
 from fltheory.participation.base import Masks
+from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray, shown
 
@@ -72,9 +75,10 @@ _CONSECUTIVE = 16
 _SPREAD = 8
 _FEWEST = 4
 _FAR = 2.0**8
+_NEAR = 2.0**-20
 _FARTHEST = 1e100
-# What a round on forms and a real one may differ by, of the largest number in either.
-_TOLERANCE = 1e-12
+# Operations of a round besides its sums over clients and coordinates: local steps, own weights.
+_OPERATIONS = 4096
 # Sums in batches and alone may be taken in another order.
 _ALIKE = 1e-9
 # Clients times numbers of the model: beyond, a single round costs as much as the recursion.
@@ -85,6 +89,9 @@ _BATCH = 512
 _SEED = 0x6775617264
 _FACTORS = np.array([0.0, 1.0, -1.0, 2.0])
 _NO_DATA = ModuleType | type | BuiltinFunctionType | np.ufunc
+
+
+_GENERATORS = RLock()
 
 
 class RoundRefusedError(ValueError):
@@ -176,6 +183,9 @@ def _guarded(setting: Setting) -> Findings:
     # From a seed that nobody else takes: a round that seeds a generator moves it, too.
     with seeded(algorithm, np.random.SeedSequence(_SEED)):
         watch, rounds = _Watch(algorithm), _RealRounds(setting)
+        # Some rounds are run; what each of them may be is asked of all, as engines do.
+        for index in range(1, 1 + setting.rounds if isinstance(algorithm, Schedule) else 1):
+            _check_branches(in_round(algorithm, index), index)
         told = rounds.unequal()
         differs = "" if told else rounds.differs()
         draws_from, told = watch.draws_from(), told or rounds.told
@@ -196,7 +206,9 @@ def _in_fractions(setting: Setting) -> str:
             space, image = forms.image(exact, one.branch, one.who, one.before, {})
             for name, array in one.after.items():
                 made = entries(FLOAT64, space.forms(image[name]).constant)
-                _check_misses(1, np.asarray(array), np.broadcast_to(made, np.shape(array)), 1.0)
+                expected = np.broadcast_to(made, np.shape(array))
+                tolerance = _tolerance(floats.problem)
+                _check_misses(1, np.asarray(array)[None], expected[None], 1.0, tolerance)
     except InexactRoundError:
         return ""  # the run itself says what it cannot have in fractions
     except NotAffineError as error:
@@ -295,8 +307,12 @@ def _as_before(algorithm: Algorithm | Schedule) -> Iterator[None]:
 
 @contextmanager
 def seeded(algorithm: Algorithm | Schedule, seed: np.random.SeedSequence) -> Iterator[None]:
-    """Have an algorithm's own generators begin at a seed, and put them back afterwards."""
-    with _as_before(algorithm):
+    """Have an algorithm's own generators begin at a seed, and put them back afterwards.
+
+    One thread at a time: some generators are everybody's, and one that another thread moves would
+    look as if the round had moved it.
+    """
+    with _GENERATORS, _as_before(algorithm):
         generators = _generators(algorithm).values()
         for generator, child in zip(generators, seed.spawn(len(generators)), strict=True):
             seed_again(generator, child)
@@ -421,7 +437,9 @@ class _RealRounds:
         rng = np.random.default_rng(1)
         many = _BATCH if self._size * _BATCH <= _NUMBERS_AT_ONCE else _ALONE
         drawn = next(self._setting.participation.masks(rng, many)).copy()
-        few = np.unique(drawn, axis=0)[:_ALONE]
+        # As `np.unique` of rows would, which takes as long as all rounds together.
+        sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
+        few = np.frombuffer(b"".join(sets), dtype=bool).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
@@ -533,9 +551,7 @@ class _RealRounds:
             self.told = self.told or self._beside_others(
                 index, algorithm, branch, before, who, after, len(who)
             )
-        sizes = [np.abs(before[name]).max(initial=self._scale) for name in random]
-        far = min(_FAR * max(sizes, default=0.0), _FARTHEST)
-        way = {name: far * rng.uniform(-1.0, 1.0, before[name].shape) for name in random}
+        way = self._way(before, random, rng)
         both = {
             name: np.concatenate([array + way.get(name, 0), array - way.get(name, 0)])
             for name, array in before.items()
@@ -547,6 +563,25 @@ class _RealRounds:
             except ValueError as error:
                 raise _missed(index, f"raises far from the start: {error}") from error
         return _Seen(index, algorithm, branch, who, before, after, way, beyond)
+
+    def _way(
+        self, before: State, random: tuple[str, ...], rng: np.random.Generator
+    ) -> dict[str, FloatArray]:
+        """Return how far the other ends of the lines through some states are.
+
+        They are far away, but for the first of several states: its line leads to a model close to
+        x*, with next to nothing remembered, where a threshold on small updates would show.
+        """
+        sizes = [np.abs(before[name]).max(initial=self._scale) for name in random]
+        far = min(_FAR * max(sizes, default=0.0), _FARTHEST)
+        way = {name: rng.uniform(-1.0, 1.0, before[name].shape) for name in random}
+        for name, array in way.items():
+            small = _NEAR * self._scale * array[0]
+            array *= far
+            if len(array) > 1:
+                end = self._problem.x_star if name == "x" else 0.0
+                array[0] = end + small - before[name][0]
+        return way
 
     def _goes_on(self, seen: _Seen, random: tuple[str, ...]) -> State:
         """Return where a round leads, with noise if there is any.
@@ -565,8 +600,9 @@ class _RealRounds:
             made = after[name].reshape(len(seen.who), four, -1)
             still, there, back, twice = (made[:, place] for place in range(four))
             with np.errstate(all="ignore"):
-                expected = np.stack([2 * still - there, 2 * there - still], axis=1)
-            _check_misses(seen.index, np.stack([back, twice], axis=1), expected, self._scale)
+                expected = np.stack([2 * still - there, 2 * there - still])
+            found = np.stack([back, twice])
+            _check_misses(seen.index, found, expected, self._scale, _tolerance(self._problem))
         return {name: array[1::four] for name, array in after.items()}
 
 
@@ -585,6 +621,7 @@ class _Forms:
         object.__setattr__(silent, "server_sigma", 0.0)
         self._arithmetic = arithmetic
         self._numbers = ClientNumbers(silent, arithmetic)
+        self._tolerance = _tolerance(problem)
         self._scale = max(1.0, float(np.abs(problem.optima).max()))
 
     def random_at_start(self, setting: Setting) -> tuple[str, ...]:
@@ -627,8 +664,8 @@ class _Forms:
                     both = np.stack([there, there + step, there - step])
                 reals = np.concatenate([real, one.beyond[name]]).reshape(both.shape)
                 before = np.abs(one.before[name]) + np.abs(one.way.get(name, 0.0))
-                scale = max(self._scale, float(before.max(initial=0.0)))
-                _check_misses(one.index, reals, both, scale)
+                before = before.reshape(len(before), -1).max(axis=1, initial=self._scale)
+                _check_misses(one.index, reals, both, before, self._tolerance)
         return ()
 
     def image(
@@ -678,18 +715,22 @@ def _algorithm_in(setting: Setting, index: int) -> Algorithm:
     """
     schedule = setting.algorithm
     algorithm = in_round(schedule, index)
-    chances = [chance for _, chance in algorithm.branches]
-    if not all(chance >= 0 for chance in chances) or not abs(float(sum(chances)) - 1) <= 1e-9:
-        raise ValueError(
-            f"branches must have chances of at least 0 that sum to 1, got {chances} in "
-            f"round {index}"
-        )
+    _check_branches(algorithm, index)
     if isinstance(schedule, Schedule):
         before = content(algorithm)
         in_round(schedule, index + 1)
         if content(algorithm) != before:
             raise refused(f"the object that the schedule's at({index}) returned was changed by at")
     return algorithm
+
+
+def _check_branches(algorithm: Algorithm, index: int) -> None:
+    chances = [chance for _, chance in algorithm.branches]
+    if not all(chance >= 0 for chance in chances) or not abs(float(sum(chances)) - 1) <= 1e-9:
+        raise ValueError(
+            f"branches must have chances of at least 0 that sum to 1, got {chances} in "
+            f"round {index}"
+        )
 
 
 def _likely(algorithm: Algorithm) -> list[str]:
@@ -740,19 +781,39 @@ def _close(one: Any, other: Any) -> bool:
     return bool(np.abs(left - right).max(initial=0.0) <= _ALIKE * size)
 
 
-def _check_misses(index: int, reals: FloatArray, expected: FloatArray, scale: float) -> None:
+def _tolerance(problem: Problem) -> float:
+    """Return what two ways to a number may differ by, of the largest number met on the way.
+
+    Each way adds up N clients of d coordinates, one after another at worst, besides its other
+    operations, and each of these is off by at most the unit roundoff of that number.
+    """
+    return 2 * UNIT_ROUNDOFF * (_OPERATIONS + problem.n_clients + problem.dim)
+
+
+def _check_misses(
+    index: int,
+    reals: FloatArray,
+    expected: FloatArray,
+    scale: float | FloatArray,
+    tolerance: float,
+) -> None:
     """Raise NotAffineError where numbers of a real round are not what is expected of them.
 
-    What is beyond the range of floats in either tells nothing: the engines date it.
+    Arrays are (places, rows, ...), and each row is measured by its own largest number, or by its
+    ``scale``. What is beyond the range of floats in either tells nothing: the engines date it.
     """
+    reals, expected = (array.reshape(*array.shape[:2], -1) for array in (reals, expected))
     known = np.isfinite(reals) & np.isfinite(expected)
     with np.errstate(all="ignore"):
-        worst = float(np.abs(reals - expected)[known].max(initial=0.0))
+        misses = np.where(known, np.abs(reals - expected), 0.0).max(axis=(0, 2), initial=0.0)
     lost = np.isnan(reals) & (np.abs(expected) < _FARTHEST)
-    size = max(scale, float(np.abs(reals[known]).max(initial=0.0)))
-    if worst > _TOLERANCE * size or lost.any():
+    sizes = np.maximum(np.where(known, np.abs(reals), 0.0).max(axis=(0, 2), initial=0.0), scale)
+    if (misses > tolerance * sizes).any() or lost.any():
+        row = int((misses / sizes).argmax())
         raise _missed(
-            index, f"misses what was read off it by {worst:.1e}, with numbers of up to {size:.1e}"
+            index,
+            f"misses what was read off it by {misses[row]:.1e}, with numbers of up to "
+            f"{sizes[row]:.1e}",
         )
 
 

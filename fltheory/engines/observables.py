@@ -21,7 +21,7 @@ from fltheory.engines.affine.probe import UNIT_ROUNDOFF, noise_covariance
 from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
-from fltheory.engines.affine.symbolic.forms import AffineArray, Space
+from fltheory.engines.affine.symbolic.forms import Space
 from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
@@ -214,12 +214,10 @@ class ParticipantGradientSum:
     def exact_form(self, numbers: ClientNumbers, x_star: Entries, sets: ExactSets) -> Entries:
         """Return ``E||A s + b + noise||^2`` from the averaged gradient sum on affine forms."""
         space = Space(numbers.arithmetic, x_star.size)
-        identity = entries(numbers.arithmetic, np.eye(x_star.size, dtype=np.int64))
-        x = AffineArray(space, np.concatenate([x_star[:, None], identity], axis=1)[None])
         total = np.full((x_star.size + 1, x_star.size + 1), space.zero)
         exact = with_parameters(self, numbers.arithmetic)
         masks = np.array([mask for _, mask in sets])
-        every = space.namespace.tile(x, (len(masks), 1))
+        every = space.variables(x_star, len(masks))
         image = exact._average(every, FormClients(numbers, space), masks)
         spread = noise_covariance(image).trace(axis1=1, axis2=2)
         maps = np.concatenate([image.linear(x_star.size), image.constant[:, :, None]], axis=2)

@@ -3,6 +3,9 @@
 A value is a fraction (`fmpq`), a ball (`arb`) that surely holds it, or an infinite float. Where
 an expression divides by zero, or takes a root of what is negative, it is undefined: no value of
 its own is made up for it.
+
+Where a symbol varies from round to round, all of them are evaluated at once, in intervals of
+floats that surely hold the values: balls are slow.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import Any, TypeAlias
@@ -21,6 +25,8 @@ from sympy.core.relational import Relational
 
 from fltheory.engines.affine.numbers import ExactNumber, as_float
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError, widening_power, widening_root
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.validation import FloatArray
 
 Value: TypeAlias = Any
 """An fmpq, an arb, or an infinite float."""
@@ -294,3 +300,83 @@ def ends(value: arb) -> tuple[float, float]:
         return -math.inf, math.inf
     centre, radius = middle(value), half_width(value)
     return math.nextafter(centre - radius, -math.inf), math.nextafter(centre + radius, math.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals(ReadOnlyArrays):
+    """Numbers between ``low`` and ``high``, (n,) or ().
+
+    Every operation of IEEE arithmetic rounds to nearest, so that one float further out is a bound.
+    Where nothing is known, as after a division by what may be zero, they are infinite.
+    """
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def around(cls, centre: Any, radius: Any) -> Intervals:
+        """Return the numbers within ``radius`` of ``centre``."""
+        with np.errstate(all="ignore"):
+            return _outward([centre - np.asarray(radius), centre + np.asarray(radius)])
+
+    def __add__(self, other: Intervals) -> Intervals:
+        with np.errstate(all="ignore"):
+            return _outward([self.low + other.low, self.high + other.high])
+
+    def __neg__(self) -> Intervals:
+        return Intervals(-self.high, -self.low)
+
+    def __mul__(self, other: Intervals) -> Intervals:
+        with np.errstate(all="ignore"):
+            return _outward([a * b for a in (self.low, self.high) for b in (other.low, other.high)])
+
+    def inverse(self) -> Intervals:
+        """Return one over the numbers."""
+        with np.errstate(all="ignore"):
+            apart = (self.low > 0) | (self.high < 0)
+            sides = [np.where(apart, 1 / side, np.nan) for side in (self.low, self.high)]
+            return _outward(sides)
+
+    def power(self, exponent: int) -> Intervals:
+        """Return a whole power."""
+        base = self if exponent > 0 else self.inverse()
+        return reduce(lambda power, _: power * base, range(abs(exponent) - 1), base)
+
+
+def _outward(candidates: list[FloatArray]) -> Intervals:
+    every = np.array(np.broadcast_arrays(*candidates))
+    # An undefined operation (zero times infinity) leaves nothing known.
+    low = np.where(np.isnan(every), -np.inf, every).min(axis=0)
+    high = np.where(np.isnan(every), np.inf, every).max(axis=0)
+    return Intervals(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
+
+
+def intervals_of(
+    expression: sp.Expr, fixed: Evaluation, varying: dict[sp.Symbol, Intervals]
+) -> Intervals | None:
+    """Return an expression's values where some symbols vary; None for roots and functions of them.
+
+    Parameters
+    ----------
+    expression : sympy expression
+    fixed : Evaluation
+        Of whatever does not vary.
+    varying : mapping of symbol to Intervals
+    """
+    if isinstance(expression, sp.Symbol) and expression in varying:
+        return varying[expression]
+    if not expression.free_symbols & set(varying):
+        value = fixed.of(expression)
+        return Intervals.around(middle(value), half_width(value))
+    if isinstance(expression, sp.Pow) and expression.exp.is_Integer and expression.exp != 0:
+        base = intervals_of(expression.base, fixed, varying)
+        return None if base is None else base.power(int(expression.exp))
+    if not isinstance(expression, sp.Add | sp.Mul):
+        return None
+    parts = [intervals_of(part, fixed, varying) for part in expression.args]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    if isinstance(expression, sp.Add):
+        return reduce(lambda one, other: one + other, known)
+    return reduce(lambda one, other: one * other, known)

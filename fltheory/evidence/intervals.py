@@ -14,7 +14,10 @@ Lemma 4.1), so that the sum needs no more of the sample than its mean and its va
 quadratic in 1/m. Bets of this kind are those of Waudby-Smith and Ramdas, Estimating means of
 bounded random variables by betting, JRSS B 86, 2024.
 
-An upper end needs to know how large V can be: it is the lower end for ``ceiling - V``.
+An upper end needs to know how large V can be: it is the lower end for ``ceiling - V``. Where V can
+be larger, it is an upper end for the expectation of ``min(V, ceiling)`` all the same: the quadratic
+``b y - psi(b) y^2`` grows with y up to ``b / (2 psi(b)) > 0``, so that draws beyond the ceiling,
+whose y is below -1, make the sum smaller than draws at the ceiling would, and refute less.
 """
 
 from __future__ import annotations
@@ -85,8 +88,8 @@ def mean_within(
     mean, standard_error, count
         As for `least_mean`.
     floor, ceiling : array
-        Between which a variable is for certain; infinite where that is not known, and then so
-        is that end.
+        Below the one the variable never is; above the other the upper end does not count it.
+        Infinite where nothing is known, and then so is that end.
     error_probability : float
         The chance that an interval misses, half of it for either end.
 
@@ -102,7 +105,6 @@ def mean_within(
         above, below = np.maximum(mean - floor, 0.0), np.maximum(ceiling - mean, 0.0)
     lower = floor + least_mean(above, standard_error, count, half)
     upper = ceiling - least_mean(below, standard_error, count, half)
-    # A mean outside its range refutes the range; nothing is known then.
-    wrong = (mean < floor) | (mean > ceiling)
-    lower = np.where(np.isfinite(floor) & ~wrong, lower, -np.inf)
-    return lower, np.where(np.isfinite(ceiling) & ~wrong, upper, np.inf)
+    # A mean outside its range refutes that end of it: nothing is known there then.
+    lower = np.where(np.isfinite(floor) & (mean >= floor), lower, -np.inf)
+    return lower, np.where(np.isfinite(ceiling) & (mean <= ceiling), upper, np.inf)

@@ -16,23 +16,13 @@ from fltheory.engines.guard import guarded
 from fltheory.engines.observables import Observable
 from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges
-from fltheory.engines.trajectory import FIELDS, Trajectory
+from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory
 from fltheory.evidence.intervals import mean_within
 from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.validation import FloatArray
 
 # About what a path costs, in runs: benchmarks/rao_blackwell.py.
 _REPLICAS_PER_PATH = 4
-# Rounds that are computed by two routes, and in how many numbers at most: a few hundredths of a
-# second, measured on runs without memory and with one.
-_COMPARED_ROUNDS = 2
-_COMPARED_NUMBERS = 200_000
-# Of the error probability; the rest is for noise that takes a run beyond its ceiling.
-_FOR_INTERVALS = 0.5
-
-
-class DisagreementError(ArithmeticError):
-    """Two routes to the same truth differ; the message has both numbers."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +82,12 @@ class Truth:
     sampling: Sampling | None
     ranges: Mapping[str, Range] | None = None
 
+    @property
+    def left_open(self) -> float:
+        """The share of its range that an interval is wide where all draws agree."""
+        nothing = np.zeros(1)
+        return float(self._around(nothing, nothing, nothing, nothing + 1)[1][0])
+
     def interval(self, field: str) -> tuple[FloatArray, FloatArray]:
         """Return both ends of one field's intervals at every round."""
         values = self.trajectory[field]
@@ -123,17 +119,24 @@ class Truth:
         return (self.trajectory.rounds + 1) * (len(FIELDS) + len(self.trajectory.observed))
 
     def _within(self, limits: Range, field: str) -> tuple[FloatArray, FloatArray]:
-        assert self.sampling is not None
         assert self.trajectory.standard_error is not None
-        lower, upper = mean_within(
-            self.trajectory[field],
-            self.trajectory.standard_error[field],
-            self.sampling.replicas,
-            floor=limits.floor,
-            ceiling=limits.ceiling,
-            error_probability=_FOR_INTERVALS * self.sampling.error_probability / self._n_intervals,
-        )
+        errors = self.trajectory.standard_error[field]
+        lower, upper = self._around(self.trajectory[field], errors, limits.floor, limits.ceiling)
         return lower, upper + limits.beyond
+
+    def _around(
+        self, mean: FloatArray, errors: FloatArray, floor: FloatArray, ceiling: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        assert self.sampling is not None
+        each = self.sampling.error_probability / self._n_intervals
+        return mean_within(
+            mean,
+            errors,
+            self.sampling.replicas,
+            floor=floor,
+            ceiling=ceiling,
+            error_probability=each,
+        )
 
     def evidence(
         self, error: float, scope: str = "", ends: tuple[float, float] | None = None
@@ -157,10 +160,6 @@ def truth(
     are the run itself, and runs are drawn. The last truths are kept, as readings of a theorem,
     and mutants, share them.
 
-    The first rounds of what `exact` computes are computed by `paths` as well, where the histories
-    are few enough: a recursion over moments and one over histories have only the rounds' maps in
-    common, and those are compared with real rounds.
-
     Parameters
     ----------
     setting : Setting
@@ -173,11 +172,6 @@ def truth(
     -------
     Truth
         A trajectory, and an interval around each of its numbers.
-
-    Raises
-    ------
-    DisagreementError
-        If the two routes differ by more than both may be off; the message has both numbers.
 
     Examples
     --------
@@ -230,10 +224,9 @@ def _sampled(
     given_path: bool,
 ) -> Truth:
     """Attach what is known of the range of each quantity, whatever a run is like."""
-    events = sampling.replicas * (setting.rounds + 1) * (1 + len(observe))
-    exceeded = (1 - _FOR_INTERVALS) * sampling.error_probability / events
-    limits = ranges(in_float64(setting), observe, exceeded=exceeded, given_path=given_path)
-    return Truth(run, Grade.STATISTICAL, sampling, limits)
+    found = Truth(run, Grade.STATISTICAL, sampling)
+    limits = ranges(in_float64(setting), observe, left_open=found.left_open, given_path=given_path)
+    return replace(found, ranges=limits)
 
 
 @cached_by_content(32)
@@ -242,7 +235,10 @@ def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory |
 
     Where both engines do, and the first has no bound on its rounding, the second is taken.
     """
-    trajectory = _by_moments(setting, observe)
+    try:
+        trajectory = exact(setting, observe=observe)
+    except NotAffineError:
+        trajectory = None
     if observe or (trajectory is not None and not _has_no_bound(trajectory)):
         return trajectory
     try:
@@ -251,44 +247,6 @@ def _computed(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory |
         return trajectory
     # Runs that are followed one by one are any functions: nothing bounds their rounding.
     return trajectory if followed.rounding_error is None else followed
-
-
-def _by_moments(setting: Setting, observe: tuple[Observable, ...]) -> Trajectory | None:
-    try:
-        trajectory = exact(setting, observe=observe)
-    except NotAffineError:
-        return None
-    _compare_beginnings(setting, trajectory)
-    return trajectory
-
-
-def _compare_beginnings(setting: Setting, computed: Trajectory) -> None:
-    """Compute the first rounds history by history, too, where that takes no more than a moment.
-
-    Raises
-    ------
-    DisagreementError
-        If a number differs by more than both may be off.
-    """
-    n_clients, dim = setting.problem.n_clients, setting.problem.dim
-    if 2**n_clients * (n_clients * dim) ** 2 > _COMPARED_NUMBERS:
-        return
-    try:
-        followed = paths(replace(setting, rounds=min(_COMPARED_ROUNDS, setting.rounds)))
-    except NotAffineError:
-        return
-    if followed.rounding_error is None:
-        return
-    assert computed.rounding_error is not None
-    for field in FIELDS:
-        for index, (one, other) in enumerate(zip(computed[field], followed[field], strict=False)):
-            errors = computed.rounding_error[field][index], followed.rounding_error[field][index]
-            # Written so that infinities, beyond the range of floats, agree with each other.
-            if one != other and not abs(one - other) <= sum(errors):
-                raise DisagreementError(
-                    f"{field} after round {index} is {one!r} +- {errors[0]:.2g} by moments, and "
-                    f"{other!r} +- {errors[1]:.2g} by histories: one of the two routes is wrong"
-                )
 
 
 def _has_no_bound(trajectory: Trajectory) -> bool:
@@ -306,3 +264,45 @@ def _given_participation(setting: Setting, sampling: Sampling) -> Truth | None:
         return over_drawn_paths(setting, drawn)
     except NotAffineError:
         return None
+
+
+def beginning(truth: Truth, rounds: int) -> Truth:
+    """Return the truth of a run's first rounds."""
+    limits = truth.ranges
+    if limits is not None:
+        limits = {name: each.cut(rounds) for name, each in limits.items()}
+    return replace(truth, trajectory=shorter(truth.trajectory, rounds), ranges=limits)
+
+
+def shorter(run: Trajectory, rounds: int) -> Trajectory:
+    """Return rounds 0 to ``rounds`` of a trajectory."""
+    return Trajectory.of(
+        _cut(run, rounds),
+        standard_error=None if run.standard_error is None else _cut(run.standard_error, rounds),
+        rounding_error=None if run.rounding_error is None else _cut(run.rounding_error, rounds),
+        replicas=run.replicas,
+        diverged_at=run.diverged_at,
+    )
+
+
+def _cut(arrays: RoundArrays, rounds: int) -> dict[str, FloatArray]:
+    return {name: arrays[name][: rounds + 1] for name in (*FIELDS, *arrays.observed)}
+
+
+def exact_beginning(setting: Setting) -> Trajectory | None:
+    """Return the longest beginning of a run whose histories can be followed, None if there is none.
+
+    It is a few rounds, or as many as there are where nothing is random.
+    """
+    found: Trajectory | None = None
+    step = 1
+    # Double the rounds for as long as that works, and then add one by one.
+    while step:
+        rounds = min((found.rounds if found else 0) + step, setting.rounds)
+        try:
+            found = paths(replace(setting, rounds=rounds))
+        except NotAffineError:
+            step //= 2
+        else:
+            step = 2 * step if rounds < setting.rounds else 0
+    return found

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 from fltheory.files.read_file import MOST_BYTES, existing_file
 
@@ -27,7 +31,7 @@ def run_file(path: Path | str, what: str) -> ModuleType:
     ------
     ValueError
         If there is no such file, it is too large or not Python, or it raises anything,
-        SystemExit included: in one line, with the line of the file.
+        SystemExit and `os._exit` included: in one line, with the line of the file.
     """
     path = existing_file(f"{what} must exist", path, most_bytes=MOST_BYTES)
     name = f"{LOADED_FILE}{path.stem}"
@@ -39,7 +43,8 @@ def run_file(path: Path | str, what: str) -> ModuleType:
     before = sys.modules.get(name)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _staying():
+            spec.loader.exec_module(module)
     # A file may do anything; whatever it raises, and sys.exit, is a fault of that file.
     except BaseException as error:
         # What did not run to its end is not loaded.
@@ -50,6 +55,23 @@ def run_file(path: Path | str, what: str) -> ModuleType:
             raise
         raise ValueError(fault_in(path, error)) from error
     return module
+
+
+@contextmanager
+def _staying() -> Iterator[None]:
+    """Have `os._exit` raise, as `sys.exit` does: else this process would end without a word."""
+    ends, here = os._exit, os.getpid()
+
+    def raise_instead(status: int) -> NoReturn:
+        if os.getpid() != here:  # a process that the file has forked, which must end
+            ends(status)
+        raise SystemExit(f"os._exit({status})")
+
+    os._exit = raise_instead
+    try:
+        yield
+    finally:
+        os._exit = ends
 
 
 def fault_in(path: Path, error: BaseException) -> str:

@@ -36,6 +36,7 @@ _NAMES = """
     chain_onset start_distance radius reach_of_optima reach_of_minimisers reach_of_start
     largest_gradient largest_loss_change first_step step_decay step_sum step_square_sum
     inverse_square_sum delayed_square_sum delayed_log_sum weight_convexity chance_of_absence
+    cited_chain_factor cited_delayed_square_sum cited_delayed_log_sum
     summand_curvature share_curvature chi_square total_variation tightest_excess
     tightest_biased_excess weight_inversion weight_multiplier run_square_sum run_unmixed_sum
     run_delay_sum weight_error_ratio late_weight_error_ratio weight_error_share mean_weight_error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import sympy as sp
@@ -21,6 +22,14 @@ class Hypothesis:
     condition : sympy relation
     source : str
         Where the paper states it.
+    stated : str
+        How a paper would say it, where ``condition`` is a number by which it is evaluated; a
+        corrected statement has it in the condition's place.
+    any_sign : bool
+        Whether the paper lets denominators in the condition be negative. Else they have to be
+        positive, which `with_signs` adds as conditions of their own.
+    is_sign : bool
+        Whether it is one of these.
     is_known : bool
         False where the text at hand lacks what it takes to evaluate it: it is then left open, and
         no verdict rests on it. The condition says what it is about.
@@ -42,6 +51,9 @@ class Hypothesis:
     condition: sp.core.relational.Relational
     source: str
     is_known: bool = True
+    stated: str = ""
+    any_sign: bool = False
+    is_sign: bool = False
 
     @property
     def relation(self) -> str:
@@ -64,3 +76,59 @@ class Hypothesis:
         if isinstance(self.condition, sp.Eq):  # SymPy writes Eq(a, b)
             return f"{self.condition.lhs} = {self.condition.rhs}"
         return str(self.condition)
+
+
+def with_signs(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
+    """Return hypotheses, each after what makes its denominators positive.
+
+    Who divides means a positive number, whether a paper says so or not: a condition that is met
+    only since a denominator is negative is met by accident. What symbols' own signs tell, or the
+    condition itself (0 <= x <= 1/y), needs no condition.
+
+    Examples
+    --------
+    >>> x, y, z = sp.symbols("x y z", positive=True)
+    >>> small = Hypothesis("small", sp.Le(x, 1 / (1 + z / (1 - y))), "(1)")
+    >>> [each.text for each in with_signs([small])]
+    ['1 - y > 0', 'x <= 1/(z/(1 - y) + 1)']
+    """
+    return tuple(
+        each for given in hypotheses if not given.is_sign for each in (*_signs(given), given)
+    )
+
+
+def _signs(given: Hypothesis) -> Iterator[Hypothesis]:
+    if given.any_sign:
+        return
+    found = dict.fromkeys(below for side in given.condition.args for below in _denominators(side))
+    for below in found:
+        if not (below.is_positive or _is_positive_by(given.condition, below)):
+            condition = sp.Gt(below, 0, evaluate=False)
+            yield replace(
+                given,
+                name=f"positive denominator in '{given.name}'",
+                condition=condition,
+                stated="",
+                is_sign=True,
+            )
+
+
+def _denominators(formula: sp.Basic) -> Iterator[sp.Expr]:
+    """Yield the denominators in a formula, those of the whole first, products in one piece."""
+    if isinstance(formula, sp.Mul | sp.Pow):
+        _, below = sp.fraction(formula)
+        if below.free_symbols:
+            yield below
+    for part in formula.args:
+        if not (isinstance(formula, sp.Mul) and isinstance(part, sp.Pow)):
+            yield from _denominators(part)
+        else:
+            yield from (each for inside in part.args for each in _denominators(inside))
+
+
+def _is_positive_by(condition: sp.core.relational.Relational, below: sp.Expr) -> bool:
+    """Tell whether ``0 <= x <= n/below`` with n > 0 says so itself."""
+    if not isinstance(condition, sp.Le | sp.Lt | sp.Ge | sp.Gt):
+        return False
+    above, denominator = sp.fraction(condition.gts)
+    return bool(denominator == below and above.is_positive and condition.lts.is_nonnegative)

@@ -64,6 +64,7 @@ class Weight(StrEnum):
     'gap'
     """
 
+    WORDING = "wording: an informal sentence that is true as it is meant, and not to the letter"
     MISPRINT = "misprint: the paper's own argument has it right"
     MISSING_HYPOTHESIS = "missing hypothesis: the argument uses what the statement does not ask for"
     GAP = "gap: a step of the argument fails"
@@ -109,6 +110,8 @@ class Refutation:
     natural : str
         Where no certificate is kept: the regime whose setting is natural, or a sentence that says
         that none is known, and how hard it was looked for.
+    answer : str
+        What the authors would answer, in a line: whether the result survives, and at what price.
 
     Raises
     ------
@@ -130,6 +133,7 @@ class Refutation:
     regimes: tuple[str, ...] = ()
     certificates: tuple[str, ...] = ()
     natural: str = ""
+    answer: str = ""
 
     def __post_init__(self) -> None:
         validation.text("why of a refutation", self.why)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -202,8 +203,45 @@ class DisagreementCase:
         cited_complexity(1, self.delta)
 
 
+@dataclass(frozen=True)
+class TailFamily:
+    """Samples of several sizes, as of `TailCase`, with a delta that falls with the size m.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        Numbers m of samples.
+    delta : Fraction
+        At m = 0.
+    rate : float
+        The delta of m is ``delta exp(-rate m)``.
+
+    Raises
+    ------
+    ValueError
+        For a delta outside (0, 1], or a rate outside [0, log 2): with probability 2^-m all
+        samples are on one side, and no error is less likely.
+    """
+
+    sizes: tuple[int, ...]
+    delta: Fraction
+    rate: float
+
+    def __init__(self, sizes: tuple[int, ...], delta: Rational, rate: float) -> None:
+        object.__setattr__(self, "sizes", sizes)
+        object.__setattr__(self, "delta", rational("delta", delta))
+        object.__setattr__(self, "rate", rate)
+        if not 0 < self.delta <= 1:
+            raise ValueError(f"delta must be inside (0, 1], got {self.delta}")
+        validation.real_number("rate", rate, "in [0, log 2)", lambda r: 0 <= r < math.log(2))
+
+    def log_delta(self, m: int) -> float:
+        """Return the logarithm of delta at a size; delta itself may be below every float."""
+        return math.log(self.delta) - self.rate * m
+
+
 LearningSetting: TypeAlias = (
-    FederatedSystem | UniformPair | ServerAssistedSystem | TailCase | DisagreementCase
+    FederatedSystem | UniformPair | ServerAssistedSystem | TailCase | TailFamily | DisagreementCase
 )
 
 

@@ -5,12 +5,64 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.decimals import normalised
+from fltheory.exact_or_float import root
 from fltheory.validation import FloatArray
+
+_REVERSIBLE = 1e-12
+
+
+class CitedFactor(NamedTuple):
+    """C_P as CA-Fed takes it from its [14], Lemma 1 (Sun, Sun and Yin 2018).
+
+    ``(sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F`` over the Jordan blocks, of sizes n_i, of a
+    chain with ``P = U J U^-1``. By memory: the lemma's text is not at hand. Of a chain that is
+    diagonalisable the first factor is sqrt(M - 1) for M states, and T_P = 0; of a single state the
+    sum is empty, and 1 is taken, as (5) holds with it.
+
+    Attributes
+    ----------
+    at_least : float, or exact number
+        Below it for every eigenbasis: ``||U||_F ||U^-1||_F >= tr(U U^-1) = M``.
+    of_eigenbasis : float, or exact number
+        For one eigenbasis.
+    """
+
+    at_least: Any
+    of_eigenbasis: Any
+
+
+def cited_factor_of(states: int, lengths: Any) -> CitedFactor:
+    """Return it for eigenvectors of these lengths: ``sum_i ||u_i|| ||v_i||``, v_i those of P'.
+
+    That is ``||U||_F ||U^-1||_F`` where every u_i is scaled to be as long as its v_i, the least
+    over all scales.
+    """
+    blocks = root(lengths * 0 + max(states - 1, 1))
+    return CitedFactor(blocks * states, blocks * lengths)
+
+
+def cited_factor(transition: FloatArray, law: FloatArray) -> CitedFactor:
+    """Return C_P of [14] for a chain, in floats.
+
+    The eigenbasis of a reversible chain is orthonormal after rows are multiplied and columns
+    divided by ``sqrt(pi)``; of any other it is what LAPACK finds.
+    """
+    roots = np.sqrt(law)
+    alike = transition * (roots[:, None] / roots)
+    if np.allclose(alike, alike.T, rtol=0, atol=_REVERSIBLE):
+        _, orthonormal = np.linalg.eigh((alike + alike.T) / 2)
+        vectors, inverse = orthonormal / roots[:, None], orthonormal.T * roots
+    else:
+        _, vectors = np.linalg.eig(transition)
+        inverse = np.linalg.inv(vectors)
+    lengths = np.linalg.norm(vectors, axis=0) @ np.linalg.norm(inverse, axis=1)
+    return cited_factor_of(len(transition), float(lengths))
 
 
 @dataclass(frozen=True)
@@ -30,7 +82,8 @@ class Mixing:
 
     Notes
     -----
-    CA-Fed, equation (5), which cites the constants; those here are proved where they are made.
+    CA-Fed, equation (5), which cites the constants (`CitedFactor`); those here are smaller, and
+    proved where they are made.
     """
 
     second_eigenvalue: float

@@ -16,7 +16,7 @@ from fltheory.decimals import normalised
 from fltheory.exact_or_float import number
 from fltheory.participation import chain_structure
 from fltheory.participation.base import Masks
-from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.chain_structure import CitedFactor, Mixing
 from fltheory.participation.process import Law, Process, States, same_number
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
@@ -118,6 +118,11 @@ class FiniteChain(Process):
     def mixing(self) -> Mixing:
         """lambda_2, lambda(P), C_P and T_P of equation (5)."""
         return chain_structure.mixing(self.transition, self.stationary)
+
+    @cached_property
+    def cited_factor(self) -> CitedFactor:
+        """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
+        return chain_structure.cited_factor(self.transition, self.stationary)
 
     @property
     def start_distance(self) -> Any:

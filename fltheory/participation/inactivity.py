@@ -67,7 +67,7 @@ def chance_of_longer_absence(participation: Participation, limits: ArrayLike, ro
             "participation must be Bernoulli, MarkovOnOff or known beforehand for chances of "
             f"absences, got {participation!r}"
         )
-    first, stay, come, _ = chains
+    first, stay, come = chains.first, chains.stays, chains.comes
     longest = int(min(allowed.max(), rounds))
     if is_exact(come):
         each = list(zip(come, stay, first, strict=True))

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from fltheory import exact_or_float, validation
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Masks
-from fltheory.participation.chain_structure import Mixing
+from fltheory.participation.chain_structure import CitedFactor, Mixing, cited_factor_of
 from fltheory.participation.chains import FiniteChain
 from fltheory.participation.inclusions.independent_clients import (
     IndependentClients,
@@ -133,6 +133,20 @@ class MarkovOnOff(IndependentClients):
         second = exact_or_float.largest(np.abs(np.append(self.correlation[self._varies], nothing)))
         factor = exact_or_float.number(np.maximum(self.availability, 1 - self.availability).sum())
         return Mixing(second, (second + 1) / 2, factor, 0)
+
+    @cached_property
+    def cited_factor(self) -> CitedFactor:
+        """C_P as CA-Fed takes it from its [14], with the product of the clients' eigenbases.
+
+        One client has ``P^t = 1 pi' + nu^t (1 - pi, -pi)'(1, -1)``, so that both of its
+        eigenvectors times their left ones are ``sqrt(2 (pi^2 + (1 - pi)^2))`` long, and products
+        are as long as the product of their factors.
+        """
+        pi = self.availability[self._varies]
+        both = [2 * exact_or_float.root(2 * (p**2 + (1 - p) ** 2)) for p in pi]
+        nothing = 0 * self.availability[0]
+        lengths = exact_or_float.number(math.prod(both, start=nothing + 1))
+        return cited_factor_of(2 ** len(both), lengths)
 
     @property
     def start_distance(self) -> Any:

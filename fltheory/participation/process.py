@@ -111,7 +111,8 @@ class States(ReadOnlyArrays):
         return moved.reshape(values.shape)
 
 
-class ClientChains(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ClientChains(ReadOnlyArrays):
     """Chains of two states, one of each client's own: (N,) probabilities to be there.
 
     ``first`` in the first round, ``stays`` after a round in which it was, ``comes`` after another;
@@ -286,16 +287,29 @@ class Process(ReadOnlyArrays):
     @cached_property
     def mixing(self) -> chain_structure.Mixing:
         """lambda_2, lambda(P), C_P and T_P of CA-Fed's equation (5)."""
+        states, limit = self._states_with_limit()
+        return chain_structure.mixing(states.backward(np.eye(len(limit))), limit)
+
+    @cached_property
+    def cited_factor(self) -> chain_structure.CitedFactor:
+        """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
         states = self.states()
         assert states.limit is not None
-        return chain_structure.mixing(states.backward(np.eye(len(states.masks))), states.limit)
+        return chain_structure.cited_factor(
+            states.backward(np.eye(len(states.masks))), states.limit
+        )
 
     @property
     def start_distance(self) -> Any:
         """Total variation between the laws of the first round's state and of the limit."""
-        states = self.states()
-        assert states.limit is not None
-        return float(np.maximum(states.limit - states.initial, 0.0).sum())
+        states, limit = self._states_with_limit()
+        return float(np.maximum(limit - states.initial, 0.0).sum())
+
+    def _states_with_limit(self) -> tuple[States, FloatArray]:
+        states = self.states() if self.mixes else None
+        if states is None or states.limit is None:
+            raise ValueError(f"participation must be a chain with a limit, got {self!r}")
+        return states, states.limit
 
     @property
     def client_chains(self) -> ClientChains | None:

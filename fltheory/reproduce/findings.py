@@ -51,10 +51,10 @@ _INTRODUCTION = """\
 What was checked, statement by statement. For each refuted one the page gives the claim, a setting
 that refutes it, what should stand instead, and the step at which statement and proof part. It is
 about formulas as they stand in the texts at hand, not about people. Every refutation says how
-serious the fault is: a misprint, where the paper's own argument has it right; a missing hypothesis;
-or a gap, where a step of the argument fails. Remarks, examples, assumptions and steps of proofs are
-not counted as refuted theorems. See also [the glossary](glossary.md) and [what a verdict
-means](verdicts.md).
+serious the fault is: wording, which is true as it is meant; a misprint, where the paper's own
+argument has it right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
+examples, assumptions and steps of proofs are not counted as refuted theorems. See also [the
+glossary](glossary.md) and [what a verdict means](verdicts.md).
 
 `fltheory reproduce findings` writes this page from the certificates in `verification/witnesses/`
 and from searches of its own; do not edit it. Each certificate was found by `fltheory falsify`, and
@@ -176,6 +176,13 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
                 fault.mended_by,
             )
             yield f"| {' | '.join(text.replace('|', '&#124;') for text in cells_of_row)} |"
+    yield ""
+    yield "What the authors would answer, one line each; it is our guess, not theirs.\n"
+    yield "| statement | weight | answer |"
+    yield "|---|---|---|"
+    for statement in statements:
+        for fault in statement.refutations:
+            yield f"| `{statement.id}` | {fault.weight.label} | {fault.answer} |"
     yield ""
 
 

@@ -52,15 +52,14 @@ class Correction:
     def marks(self, part: sp.Basic) -> str:
         """Return the numbers of the changes that brought a part in, ``*`` where it is not known.
 
-        A part is a condition, a left side or a summand of a right side. What is printed so has
-        no mark.
+        A part is a condition, a left side, a summand of a right side or a definition. What is
+        printed so has no mark.
         """
         if part in parts_of(self.printed):
             return ""
-        numbers = [str(n) for n, change in enumerate(self.changes, 1) if part in change.parts]
-        only_part = parts_of(self.corrected) - parts_of(self.printed) == {part}
-        if only_part and len(self.changes) == 1:
+        if len(self.changes) == 1:
             return "1"
+        numbers = [str(n) for n, change in enumerate(self.changes, 1) if part in change.parts]
         return ",".join(numbers) or "*"
 
     def label(self, change: Change) -> str:
@@ -124,13 +123,20 @@ def hypotheses_of(statement: Statement) -> tuple[Hypothesis, ...]:
 
 
 def parts_of(statement: Statement) -> frozenset[sp.Basic]:
-    """Return a statement's conditions, left sides, and the summands of its right sides."""
+    """Return a statement's conditions, left sides, summands of right sides, and definitions."""
     rights: Iterable[sp.Expr] = (assertion.right for assertion in statement.assertions)
     summands = (term for right in rights for term in sp.Add.make_args(right))
     lefts = (left_part(assertion) for assertion in statement.assertions)
-    return frozenset((*(h.condition for h in hypotheses_of(statement)), *lefts, *summands))
+    defined = (definition_part(*item) for item in statement.basis.definitions.items())
+    conditions = (h.condition for h in hypotheses_of(statement))
+    return frozenset((*conditions, *lefts, *summands, *defined))
 
 
 def left_part(assertion: Assertion) -> sp.Basic:
     """Return a left side as a part of its statement: it is known by its text alone."""
     return sp.Symbol(assertion.left)
+
+
+def definition_part(symbol: sp.Symbol, term: sp.Expr) -> sp.Basic:
+    """Return a definition as a part of its statement."""
+    return sp.Eq(symbol, term, evaluate=False)

@@ -78,6 +78,7 @@ def check_regimes(
     processes: int | None = 1,
     executor: Executor | None = None,
     progress: Progress | None = None,
+    curves: bool = False,
 ) -> list[Cell]:
     """Check every statement in every one of its regimes.
 
@@ -97,6 +98,8 @@ def check_regimes(
     progress : callable, optional
         Called with (cells done, cells, name of the next cell, or of the last where several
         processes share the work).
+    curves : bool
+        Whether cells have their curves, for a report: shorter runs have constants of their own.
 
     Raises
     ------
@@ -122,16 +125,17 @@ def check_regimes(
         for statement, name in shared_settings_together(pairs):
             if progress is not None:
                 progress(len(cells), len(pairs), _label(statement.id, statement.reading, name))
-            cells[statement.id, statement.reading, name] = check_regime(statement, name, sampling)
+            found = check_regime(statement, name, sampling, curves)
+            cells[found.key] = found
     else:
         groups = _groups_of_one_setting(pairs)
         if progress is not None and groups:
             progress(0, len(pairs), _label(*groups[0][0]))
-        work = partial(_all_checked, sampling=sampling)
-        for found in as_they_come(work, groups, processes, executor=executor):
-            cells |= {cell.key: cell for cell in found}
+        work = partial(_all_checked, sampling=sampling, curves=curves)
+        for several in as_they_come(work, groups, processes, executor=executor):
+            cells |= {cell.key: cell for cell in several}
             if progress is not None:
-                progress(len(cells), len(pairs), _label(*found[-1].key))
+                progress(len(cells), len(pairs), _label(*several[-1].key))
     if progress is not None:
         progress(len(cells), len(pairs), "done")
     return [cells[statement.id, statement.reading, name] for statement, name in pairs]
@@ -150,12 +154,16 @@ def _label(identifier: str, reading: str, name: str) -> str:
     return f"{identifier} {reading}: {name}"
 
 
-def check_regime(statement: Statement, name: str, sampling: Sampling) -> Cell:
+def check_regime(statement: Statement, name: str, sampling: Sampling, curves: bool = False) -> Cell:
     """Check a statement in one of its regimes, with as much sampling as that asks for."""
     regime = statement.regimes[name]
     drawn = replace(sampling, replicas=sampling.replicas * regime.effort)
     begun = process_time()
-    cell = cell_of(statement, name, *statement.verdict_and_curve(regime.setting, drawn))
+    if curves:
+        verdict, curve = statement.verdict_and_curve(regime.setting, drawn)
+    else:
+        verdict, curve = statement.verdict(regime.setting, drawn), None
+    cell = cell_of(statement, name, verdict, curve)
     return replace(cell, seconds=process_time() - begun)
 
 
@@ -178,9 +186,10 @@ def _groups_of_one_setting(pairs: Sequence[tuple[Statement, str]]) -> list[tuple
     ]
 
 
-def _all_checked(keys: Sequence[CellKey], sampling: Sampling) -> list[Cell]:
+def _all_checked(keys: Sequence[CellKey], sampling: Sampling, curves: bool) -> list[Cell]:
     return [
-        check_regime(get(identifier, reading), name, sampling) for identifier, reading, name in keys
+        check_regime(get(identifier, reading), name, sampling, curves)
+        for identifier, reading, name in keys
     ]
 
 

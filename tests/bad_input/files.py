@@ -123,7 +123,7 @@ def good_files(folder: Path) -> None:
     (folder / "witnesses").mkdir()
     for name in ("certificate.json", "witnesses/certificate.json"):
         shutil.copy(kept / "witnesses" / "sa-fl-5.json", folder / name)
-    shutil.copy(kept / "certificates" / "sa-fl-4-step.json", folder / "kept.json")
+    shutil.copy(kept / "certificates" / "ca-fed-appendix-d.json", folder / "kept.json")
     shutil.copy(kept / "baseline.csv", folder / "baseline.csv")
 
 

@@ -54,7 +54,7 @@ def theorem(bound: float | sp.Expr, *hypotheses: sp.Basic, **changes) -> Theorem
         quantity=BoundedQuantity("squared_distance", "last", RoundRange(0, 0), "text", "latex"),
         bound=sp.sympify(bound),
         hypotheses=tuple(
-            Hypothesis(f"condition {index}", condition, "here")
+            Hypothesis(f"condition {index}", condition, "here", any_sign=True)
             for index, condition in enumerate(hypotheses)
         ),
         meanings={},

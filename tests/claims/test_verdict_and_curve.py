@@ -89,6 +89,18 @@ def test_the_curve_of_an_order_is_that_of_its_worst_variable() -> None:
 def test_claims_without_a_run_have_no_curve() -> None:
     claim = theorems.get("ca-fed/appendix-e")
     assert isinstance(claim, PointClaim)
-    cells = check_regimes([claim])
+    cells = check_regimes([claim], curves=True)
     assert cells
     assert all(cell.curve is None for cell in cells)
+
+
+def test_no_curve_is_drawn_unless_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(*_: object) -> None:
+        raise AssertionError("nobody asked for a curve")
+
+    monkeypatch.setattr("fltheory.claims.along_run.over_rounds", drawn)
+    theorem = theorems.get("sa-fl/5")
+    short = replace(theorem, regimes={"q = 0": theorem.regimes["q = 0"]}, refutations=())
+    assert check_regimes([short])[0].curve is None
+    with pytest.raises(AssertionError, match="nobody asked"):
+        check_regimes([short], curves=True)

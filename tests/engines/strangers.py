@@ -59,10 +59,11 @@ from fltheory.algorithms import (
 from fltheory.algorithms.contract import Algorithm
 from fltheory.algorithms.shared.averaging import participant_average
 from fltheory.engines import Setting
-from fltheory.engines.clients.noise import GaussianNoise, Silence
+from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import Ball, QuadraticProblem
+from tests.engines.impulses import CountedSilence
 
 ENGINES = ("exact", "enclosed", "paths", "truth", "check")
 EVERYWHERE = "alone long far some unequal chains cycle noisy noisy_some"
@@ -130,7 +131,7 @@ def plain_truth(make: Callable[[], Any], where: str, right: str, replicas: int =
         return _averaged(make, where, replicas, fresh=not chance)
     total = np.zeros(rounds + 1)
     for chance, path in _paths(make, participation, rounds):
-        silent = Silence()
+        silent = CountedSilence()
         run = _run(make(), where, path, silent)
         if problem.sigma:
             signs = list(product((-1.0, 1.0), repeat=silent.numbers_per_replica))

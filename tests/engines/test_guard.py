@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fltheory.engines.guard import (
     _RealRounds,
     _Seen,
     guard_affine,
+    guarded,
 )
 from fltheory.engines.sampled.reach import reach
 from fltheory.evidence.truths import Sampling, truth
@@ -41,7 +43,7 @@ def test_replicas_share_draws_up_to_a_factor() -> None:
 
 
 class TwoFaced(FedAvg):
-    """FedAvg on forms; on numbers it does something else, in one of three ways."""
+    """FedAvg on forms; on numbers it does something else, in one of four ways."""
 
     what: str = ""
 
@@ -51,18 +53,21 @@ class TwoFaced(FedAvg):
             return after
         if self.what == "far":
             return {"x": np.clip(after["x"], -100.0, 100.0)}
+        if self.what == "stops":
+            return {"x": np.where(np.abs(state["x"]) < 1e-4, state["x"], after["x"])}
         if self.what == "shifted":
             return {"x": after["x"] + 1e-3}
         again = super().round(state, clients, who, branch)
         return {"x": after["x"] + 0.1 * np.abs(after["x"] - again["x"])}
 
 
-@pytest.mark.parametrize("what", ["far", "shifted", "noisy"])
+@pytest.mark.parametrize("what", ["far", "stops", "shifted", "noisy"])
 @pytest.mark.parametrize("chain", [False, True])
 def test_what_forms_do_not_show_is_found(what: str, chain: bool) -> None:
-    """A clip beyond 100, a shift, and a round that is not affine in its noise.
+    """A clip beyond 100, a stop close to x*, a shift, and a round that is not affine in its noise.
 
-    Fails if far states, plain values, or noise and its opposite are not compared.
+    Fails if states far away, those close to x*, plain values, or noise and its opposite are not
+    compared.
     """
     algorithm = TwoFaced(0.5, 1)
     object.__setattr__(algorithm, "what", what)
@@ -199,3 +204,53 @@ def test_maps_are_guarded_once_for_what_is_the_same(monkeypatch: pytest.MonkeyPa
         problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
         exact(Setting(FedAvg(lr, 1), problem, UniformSubset(2, 1), 3, [1.0]))
     assert len(runs) == 2
+
+
+@dataclass(frozen=True)
+class OneOddRound:
+    """Round 80 of 100, which is not among those that are run, has a branch too few."""
+
+    def at(self, t):
+        algorithm = Safari(0.5, 0.1, 0.1, 1)
+        if t == 80:
+            object.__setattr__(algorithm, "q", 1.5)
+        return algorithm
+
+
+def test_branches_of_every_round_are_checked() -> None:
+    setting = Setting(OneOddRound(), PROBLEM, UniformSubset(2, 1), 100, [1.0])
+    with pytest.raises(ValueError, match=r"sum to 1, got .* in round 80"):
+        guarded(setting)
+
+
+class DrawsGlobally(FedAvg):
+    """A step that NumPy's global generator decides."""
+
+    def round(self, state, clients, who, branch):
+        after = super().round(state, clients, who, branch)
+        return {"x": after["x"] + np.random.standard_normal(after["x"].shape)}  # noqa: NPY002
+
+
+def test_threads_do_not_take_each_others_draws_for_their_rounds() -> None:
+    """Pure and drawing rounds are looked at and sampled in turn by four threads at once."""
+    found: list[tuple[bool, str]] = []
+    runs: list[float] = []
+
+    def look(thread: int) -> None:
+        for count in range(12):
+            draws = (thread + count) % 2 == 0
+            algorithm = DrawsGlobally(0.5, 1) if draws else FedAvg(0.5, 1)
+            start = 1.0 + thread + 4 * count
+            setting = Setting(algorithm, PROBLEM, UniformSubset(2, 1), 3, [start])
+            found.append((draws, guarded(setting).draws_from))
+            if draws:
+                same = Setting(algorithm, PROBLEM, UniformSubset(2, 1), 3, [1.0])
+                runs.append(float(monte_carlo(same, 20, 7).squared_distance[-1]))
+
+    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(look, range(4)))
+    assert {drawn for draws, drawn in found if draws} == {"NumPy's global generator"}
+    assert {drawn for draws, drawn in found if not draws} == {""}
+    assert len(set(runs)) == 1
+    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002

@@ -20,7 +20,7 @@ from fltheory.engines.enclosure.enclosed import (
     Work,
     enclosed_trajectory,
 )
-from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
+from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.participation import UniformSubset
@@ -108,10 +108,15 @@ def test_rotated_clients_are_enclosed_too() -> None:
     assert 0 < sides.bound_error < 1e-12 * sides.bound
 
 
-def test_truths_that_disagree_are_an_error_with_both_numbers() -> None:
-    sides = EnclosedSides(1.0, 1e-3, 2.0, 0.0, True, ())
-    with pytest.raises(ArithmeticError, match=r"1\.0 to within 0\.001.*1\.1 to within 1e-06"):
-        check_agreement("t", sides, 1.1, 1e-6)
+def test_what_is_enclosed_is_not_worked_out_in_floats(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_floats(*_: object) -> None:
+        raise AssertionError("the truth is known, and better")
+
+    monkeypatch.setattr("fltheory.claims.along_run.truth", in_floats)
+    assert check(THEOREM, _setting()).evidence.grade is Grade.EXACT
+    order = theorems.get("fedau/1")
+    setting = order.regimes["equal weights"].setting
+    assert order.verdict(setting, Sampling()).evidence.grade is Grade.EXACT
 
 
 def test_work_is_limited() -> None:
@@ -142,6 +147,35 @@ def test_what_would_go_beyond_the_limit_is_refused_at_once(
     assert enclosed_trajectory(few, (), Work(limit)).rounds == 20
 
 
+def test_histories_that_become_too_many_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FedAU's counts of three clients: 8, 64, 343, ... histories, for 100 rounds."""
+    applied = []
+    after = ExactRun._after
+    monkeypatch.setattr(
+        ExactRun, "_after", lambda *given: applied.append(given[2]) or after(*given)
+    )
+    setting = theorems.get("fedau/2-option-2", "derived").regimes["noisy gradients"].setting
+    with pytest.raises(NotEnclosedError, match="costs more than 2e\\+06 units"):
+        enclosed_trajectory(setting, (), Work(2e6))
+    assert len(applied) == 3
+    assert enclosed_trajectory(replace(setting, rounds=3), (), Work(2e6)).rounds == 3
+
+
+def test_what_a_function_refuses_of_exact_numbers_is_asked_in_floats() -> None:
+    def constants(setting: Setting) -> dict[sp.Symbol, Any]:
+        if not isinstance(setting.algorithm.client_lr, float) or setting.rounds == 4:
+            raise ValueError(
+                f"client_lr must be one we speak of, got {setting.algorithm.client_lr}"
+            )
+        return safari_constants(setting)
+
+    picky = replace(THEOREM, constants=constants)
+    evidence = check(picky, _setting()).evidence
+    assert (evidence.grade, "we speak of" in evidence.why_not_exact) == (Grade.FLOAT64, True)
+    with pytest.raises(ValueError, match=r"we speak of, got 0\.1$"):
+        check(picky, _setting(rounds=4))
+
+
 @pytest.mark.parametrize(("bound", "below"), [(10**290, False), (10**300, False), (10**400, True)])
 def test_what_overflows_is_above_moderate_bounds(bound: int, below: bool | None) -> None:
     """A step of 100 multiplies squares by 99^2 a round: 99^200 is between 1e399 and 1e400."""
@@ -164,7 +198,7 @@ def test_a_constant_that_was_rounded_costs_no_run(monkeypatch: pytest.MonkeyPatc
     def run(*_: object) -> None:
         raise AssertionError("no run can be enclosed beside a rounded bound")
 
-    monkeypatch.setattr("fltheory.evidence.enclosed_check.affordable_trajectory", run)
+    monkeypatch.setattr("fltheory.evidence.enclosed_check.enclosed_run", run)
 
     def rounded(setting: Setting) -> dict[sp.Symbol, Any]:
         return {**safari_constants(setting), eta_s: float(setting.algorithm.assist_lr) * 0.5}

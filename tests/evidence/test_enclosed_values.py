@@ -19,12 +19,13 @@ from fltheory.engines.affine.numbers import Balls
 from fltheory.engines.enclosure.exact_setting import NoExactTwinError
 from fltheory.evidence.enclosed_values import (
     Evaluation,
+    Intervals,
     UndefinedError,
     exact_value,
     half_width,
+    intervals_of,
     relation_holds,
 )
-from fltheory.evidence.float_intervals import Intervals, intervals_of
 
 x, y = sp.Symbol("x"), sp.Symbol("y")
 STATEMENTS = [s for s in theorems.registered() if isinstance(s, Theorem | PointClaim)]

@@ -79,7 +79,32 @@ def test_no_range_no_end() -> None:
     assert upper[0] == np.inf
 
 
-def test_a_mean_outside_its_range_says_nothing() -> None:
-    two = np.full(1, 2.0)
-    ends = mean_within(two, 0 * two, 50, floor=0 * two, ceiling=two / 2, error_probability=0.1)
-    assert [end.tolist() for end in ends] == [[-np.inf], [np.inf]]
+def test_a_mean_outside_its_range_says_nothing_of_that_end() -> None:
+    """The other end stands on the other limit alone: least_mean at half of the chance."""
+    two, one = np.full(1, 2.0), np.ones(1)
+    above = mean_within(two, 0 * two, 50, floor=0 * two, ceiling=one, error_probability=0.1)
+    assert above[0] == least_mean(two, 0 * two, 50, 0.05)
+    assert above[1] == np.inf
+    below = mean_within(two, 0 * two, 50, floor=3 * one, ceiling=5 * one, error_probability=0.1)
+    assert below[0] == -np.inf
+    assert below[1] == 5 - least_mean(3 * one, 0 * one, 50, 0.05)
+
+
+@pytest.mark.parametrize("chance", [0.3, 1e-6])
+def test_draws_beyond_a_ceiling_do_not_lower_the_end_for_what_is_below(chance: float) -> None:
+    """Against the same draws cut off at the ceiling, for all ways that they can be far beyond."""
+    rng = np.random.default_rng(0)
+    for spread, draws in [(s, n) for s in (0.1, 1.0, 10.0, 1e4) for n in (5, 50, 2000)] * 20:
+        values = rng.uniform(0, 1, draws)
+        far = rng.random(draws) < rng.choice([0.5, 0.1, 2 / draws])
+        values[far] += spread * rng.exponential(size=far.sum())
+        ends = []
+        for sample in (values, np.minimum(values, 1.0)):
+            mean, error = sample.mean(keepdims=True), sample.std(ddof=1, keepdims=True)
+            ends.append(
+                mean_within(
+                    mean, error / np.sqrt(draws), draws,
+                    floor=np.zeros(1), ceiling=np.ones(1), error_probability=chance,
+                )[1]
+            )  # fmt: skip
+        assert ends[0] >= ends[1] - 1e-12

@@ -20,8 +20,9 @@ from fltheory.algorithms import F3ast, FedAR, FedAU, Mifa
 from fltheory.claims.along_run import Theorem
 from fltheory.engines import Setting, paths
 from fltheory.engines.trajectory import FIELDS
+from fltheory.evidence import truths
 from fltheory.evidence.truths import Sampling, Truth, over_drawn_paths, over_runs
-from fltheory.evidence.verdict import Outcome
+from fltheory.evidence.verdict import Grade, Outcome
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.participation import Bernoulli, MarkovOnOff
 from fltheory.problems import QuadraticProblem
@@ -123,7 +124,8 @@ def test_no_verdict_is_wrong(setting: Setting) -> None:
 
 def test_a_check_says_what_was_not_seen() -> None:
     """Runs last: a bound that all of them are below is not said to hold."""
-    verdict = check(last_distance(1.0), LATE, replicas=200)
+    two = replace(LATE, problem=PAIR, participation=Bernoulli([0.1, 0.1]), rounds=30)
+    verdict = check(last_distance(1.0), two, replicas=200)
     assert verdict.outcome is Outcome.UNDECIDED
     assert verdict.detail.startswith("rare events were not seen: what 200 draws did not show may")
     assert verdict.evidence.error > 1e3
@@ -139,6 +141,39 @@ def test_verdicts_are_not_all_undecided() -> None:
         last_distance(bound).compared_with(runs, setting).outcome for bound in (0.9, 0.995, 1.3)
     ]
     assert outcomes == [Outcome.REFUTED, Outcome.UNDECIDED, Outcome.HOLDS]
+
+
+def test_weights_that_are_rarely_large_leave_a_bound_decided() -> None:
+    """Two clients about half of the time, x_0 = 30: no bound on all paths is below 1e34.
+
+    Truth is below 30^2, as a mean weight of 2 takes a fifth of the way in a round.
+    """
+    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]], sigma=0.5)
+    setting = Setting(FedAU(0.2, 1), problem, Bernoulli([0.6, 0.5]), 40, [30.0])
+    verdict = check(last_distance(1e4), setting)
+    assert (verdict.outcome, verdict.evidence.grade) == (Outcome.HOLDS, Grade.STATISTICAL)
+
+
+def test_one_client_is_followed_on_all_histories() -> None:
+    """Its first update leads to the optimum, so that V is the chance that it was never there."""
+    found = truths.truth(Setting(FedAU(1.0, 1), ALONE, Bernoulli([0.1]), 100, [1.0]))
+    assert found.grade is Grade.FLOAT64
+    np.testing.assert_allclose(found.trajectory.squared_distance, 0.9 ** np.arange(101), rtol=1e-9)
+
+
+# The second client is there in one round of twenty, late at first in most runs: omega is then up to
+# 15, and its next step from x goes beyond its optimum by several times the distance.
+STEEP = Setting(FedAU(0.5, 1), PAIR, Bernoulli([1.0, 0.05]), 16, [3.0])
+
+
+def test_intervals_that_leave_rare_paths_out_miss_none() -> None:
+    """Of 100 seeds, where Student's miss some: here ceilings are those of typical paths alone."""
+    expected = squared_distance(STEEP)
+    found = [drawn(STEEP, seed) for seed in SEEDS]
+    assert found[0].ranges is not None
+    assert found[0].ranges["squared_distance"].beyond[-1] > 0
+    assert sum(misses(each, expected) for each in found) == 0
+    assert sum(misses(replace(each, ranges=None), expected) for each in found) >= 5
 
 
 def last_distance(bound: float) -> Theorem:

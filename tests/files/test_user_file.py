@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from fltheory.files.user_file import LOADED_FILE, run_file, said_by
     [
         ("x = 1\n\nx / 0\n", "mine.py, line 3: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(2)\n", "mine.py, line 2: SystemExit: 2"),
+        ("import os\nos._exit(0)\n", "mine.py, line 2: SystemExit: os._exit(0)"),
         ("x = 1\nx = (\n", "mine.py, line 2: SyntaxError: '(' was never closed"),
         ("\nraise ValueError\n", "mine.py, line 2: ValueError: no message"),
     ],
@@ -59,3 +61,15 @@ def test_a_file_that_raises_is_not_loaded_and_one_before_it_stays(tmp_path: Path
     with pytest.raises(ValueError, match="SystemExit"):
         run_file(file, "file")
     assert sys.modules.pop(f"{LOADED_FILE}half_done_here") is first
+
+
+def test_a_process_that_a_file_forks_ends_and_this_one_can(tmp_path: Path) -> None:
+    """The child's status is its own; afterwards `os._exit` is what it was."""
+    before = os._exit
+    file = tmp_path / "forks_here.py"
+    file.write_text(
+        "import os\nchild = os.fork()\nif not child:\n    os._exit(7)\n"
+        "STATUS = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+    )
+    assert run_file(file, "file").STATUS == 7
+    assert os._exit is before

@@ -61,7 +61,12 @@ def test_only_results_of_a_paper_count_as_theorems() -> None:
 
 def test_the_heaviest_weight_is_the_last() -> None:
     assert Weight.heaviest(Weight) is Weight.GAP
-    assert [weight.label for weight in Weight] == ["misprint", "missing hypothesis", "gap"]
+    assert [weight.label for weight in Weight] == [
+        "wording",
+        "misprint",
+        "missing hypothesis",
+        "gap",
+    ]
     assert FAULT.mended_by == "K > 1"
     assert replace(FAULT, reading="derived").mended_by == "K > 1 (the derived reading)"
 

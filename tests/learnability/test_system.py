@@ -15,6 +15,7 @@ from fltheory.learnability.system import (
     PowerOfSize,
     ServerAssistedSystem,
     TailCase,
+    TailFamily,
     UniformPair,
     clients_per_server,
     exact_effort,
@@ -75,6 +76,8 @@ def test_complexity_is_of_the_servers_samples() -> None:
         (lambda: clients_per_server(-1), "ratio must be a whole number"),
         (lambda: TailCase(0, "1/2"), "m must be a whole number"),
         (lambda: TailCase(5, 2), r"delta must be inside \(0, 1\)"),
+        (lambda: TailFamily((5, 50), 2, 0.5), r"delta must be inside \(0, 1\]"),
+        (lambda: TailFamily((5, 50), 1, 0.7), r"rate must be in \[0, log 2\)"),
     ],
 )
 def test_bad_input(make, message: str) -> None:

@@ -291,6 +291,13 @@ class Stranger:
             yield 0.25, np.array(mask)
 
 
+@pytest.mark.parametrize("process", [Cyclic([2], [0]), UniformSubset(2, 1), Bernoulli([0.5])])
+def test_what_does_not_mix_says_so(process: Process) -> None:
+    for name in ("mixing", "start_distance"):
+        with pytest.raises(ValueError, match="participation must be a chain with a limit, got"):
+            getattr(process, name)
+
+
 def test_a_strangers_process_has_the_defaults() -> None:
     stranger = Stranger()
     process = process_of(stranger)

@@ -117,7 +117,7 @@ def case() -> tuple[list[Any], list[Cell], Sequence[CertificateView], MadeBy]:
         "pac/1", "printed", "Of a new kind", "Section 9", {"here": real[0].regimes["q = 0"]}
     )
     cells = [
-        *check_regimes(real),
+        *check_regimes(real, curves=True),
         *_judged(attack, Outcome.REFUTED, Grade.RATIONAL),
         *_judged(new, Outcome.UNDECIDED, Grade.STATISTICAL),
     ]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import (
@@ -24,7 +26,7 @@ from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import Ball, QuadraticProblem, RippledProblem, nonconvex
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed.setting import CaFedSetting
-from fltheory.verify import check
+from fltheory.verify import Outcome, check
 
 CURVATURE, OPTIMA = (1.0, 0.5), (3.0, -4.0)
 ALPHA, PI, WEIGHTS, NU = (0.6, 0.4), (0.8, 0.3), (0.5, 0.9), 0.6
@@ -97,6 +99,9 @@ class Line:
 
 LINE = Line()
 LAMBDA, C_P = (1 + NU) / 2, max(PI[0], 1 - PI[0]) + max(PI[1], 1 - PI[1])
+# sqrt(M - 1) ||U||_F ||U^-1||_F of four states: each client's eigenvectors, right times left, are
+# sqrt(2) sqrt(pi^2 + (1 - pi)^2) long, and it has two.
+CITED = math.sqrt(3) * math.prod(2 * math.sqrt(2) * math.hypot(p, 1 - p) for p in PI[:2])
 
 
 def delay(t: int) -> int:
@@ -108,7 +113,7 @@ def eta(t: int) -> float:
     return SCALE / (t + OFFSET)
 
 
-def printed_2() -> float:
+def printed_2(C_P: float = CITED) -> float:
     """Return the right side of (12); the sums run to two million, with the rest's integral."""
     last = 2_000_000
     t = np.arange(1, last + 1)
@@ -154,6 +159,7 @@ def bound_of(identifier: str, reading: str = "printed") -> float:
 
 def test_theorem_2_is_the_papers() -> None:
     assert bound_of("ca-fed/2") == pytest.approx(printed_2(), rel=2e-7)
+    assert bound_of("ca-fed/2", "any C_P") == pytest.approx(printed_2(C_P), rel=2e-7)
     assert bound_of("ca-fed/2", "derived") == pytest.approx(derived_2(), rel=1e-12)
 
 
@@ -171,6 +177,46 @@ def test_theorems_1_and_3_at_the_point_of_the_tightest_bound() -> None:
     assert bound_of("ca-fed/3") == pytest.approx(third, rel=1e-5)
     truth, _ = ca_fed.THEOREM_1.quantity.value(setting())
     assert truth == pytest.approx(excess[worst], rel=1e-3)
+
+
+@pytest.mark.parametrize(("factor", "outcome"), [(1.0, Outcome.HOLDS), (1e-300, Outcome.UNDECIDED)])
+def test_what_holds_has_to_hold_with_the_least_constant_that_a_paper_leaves_open(
+    factor: float, outcome: Outcome
+) -> None:
+    """With a C_P of nearly nothing the logarithm is negative, and so is the bound."""
+    printed = theorems.get("ca-fed/2")
+
+    def least(setting: Setting) -> Mapping[sp.Symbol, float]:
+        values = dict(ca_fed.least_cited_constants(setting))
+        return values | {ca_fed.C_P: values[ca_fed.C_P] * factor}
+
+    assert check(replace(printed, tightest=least), setting()).outcome is outcome
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_eigenbasis_has_a_larger_factor_than_the_least(seed: int) -> None:
+    """Two clients of one correlation: pairs of eigenvectors of one eigenvalue mixed at random."""
+    rng = np.random.default_rng(seed)
+    pi = rng.uniform(0.1, 0.9, 2)
+    chains = MarkovOnOff(pi, 0.25)
+    basis = np.ones((1, 1))
+    for p in pi:
+        basis = np.kron(basis, np.array([[1, 1 - p], [1, -p]]))
+    kept = chains.cited_factor
+    bases = [basis]
+    for _ in range(50):
+        mixed = basis * rng.uniform(0.2, 5, 4)
+        mixed[:, 1:3] = mixed[:, 1:3] @ rng.normal(size=(2, 2))
+        bases.append(mixed)
+    factors = [
+        math.sqrt(3) * np.linalg.norm(each) * np.linalg.norm(np.linalg.inv(each)) for each in bases
+    ]
+    assert min(factors) >= kept.at_least
+    scale = np.sqrt(np.linalg.norm(np.linalg.inv(basis), axis=1) / np.linalg.norm(basis, axis=0))
+    written = basis * scale
+    found = math.sqrt(3) * np.linalg.norm(written) * np.linalg.norm(np.linalg.inv(written))
+    assert kept.of_eigenbasis == pytest.approx(found)
+    assert chains.as_chain().cited_factor.of_eigenbasis >= kept.at_least
 
 
 def test_other_constants() -> None:

@@ -153,14 +153,43 @@ def test_weights_of_27_are_not_affine_in_availability() -> None:
 
 
 @pytest.mark.parametrize(
-    ("identifier", "regime"),
-    [("ca-fed/appendix-d", "noisy gradients"), ("ca-fed/appendix-e", "rare majority")],
+    ("identifier", "regime", "reading"),
+    [
+        ("ca-fed/appendix-d", "noisy gradients", "derived"),
+        ("ca-fed/appendix-e", "rare majority", "two clients"),
+    ],
 )
-def test_printed_is_refuted_where_derived_does_not_apply(identifier: str, regime: str) -> None:
+def test_printed_is_refuted_where_another_reading_does_not_apply(
+    identifier: str, regime: str, reading: str
+) -> None:
     setting = theorems.get(identifier).regimes[regime].setting
     assert check(theorems.get(identifier), setting).outcome is Outcome.REFUTED
-    derived = check(theorems.get(identifier, "derived"), setting)
-    assert derived.outcome is Outcome.INAPPLICABLE
+    assert check(theorems.get(identifier, reading), setting).outcome is Outcome.INAPPLICABLE
+
+
+def test_unequal_noise_turns_the_order_of_weights_round() -> None:
+    """pi = (1/5, 4/5), sigma^2 = (1/10, 10), upsilon = 1/2: theta* > 0, the rarer has 5.39 times.
+
+    For q = (x, 1 - x) the quotient of (12) is least where its derivative vanishes, by halving.
+    """
+    pi, squares = np.array([0.2, 0.8]), np.array([0.1, 10.0])
+    q = fastest(pi, squares * pi, 0.5, 1.0)
+
+    def slope(x: float) -> float:
+        noise = (squares * pi * np.array([x, 1 - x]) ** 2).sum() / 2 + 0.5
+        change = (squares * pi * np.array([x, x - 1])).sum()
+        return float(change * (pi @ [x, 1 - x]) - noise * (pi[0] - pi[1]))
+
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        low, high = (
+            ((low + high) / 2, high) if slope((low + high) / 2) < 0 else (low, (low + high) / 2)
+        )
+    assert q[0] == pytest.approx(low)
+    assert 0.5 - (squares * pi * q**2).sum() / 2 == pytest.approx(0.39, abs=0.01)
+    assert q[0] / q[1] == pytest.approx(5.39, abs=0.01)
+    needed = [h.name for h in theorems.get("ca-fed/appendix-d", "derived").hypotheses]
+    assert "equal noise of all clients" in needed
 
 
 def test_the_fastest_weights_in_exact_numbers_are_stationary() -> None:
@@ -229,7 +258,7 @@ def test_summands_are_undefined_where_a_client_has_no_weight_or_never_comes() ->
     no_weight = replace(regime, algorithm=replace(averaged, algorithm=projected))
     never_there = replace(regime, participation=MarkovOnOff((0.9, 0.0), 0.0))
     readings = [s for s in theorems.registered() if s.id.startswith("ca-fed/appendix-e")]
-    assert len(readings) == 4
+    assert len(readings) == 5
     for statement in readings:
         assert not np.isnan(statement.quantity.value(regime)[0])
         for setting in (no_weight, never_there):

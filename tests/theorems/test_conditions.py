@@ -28,6 +28,8 @@ CONDITIONS = {
         ("coupled step sizes", "Theorem 4"): "Eq(eta_c, 2*eta_s/K)",
         ("coupled step sizes", "Theorem 5"): "Eq(K*eta_c*mu/2, 2*L*eta_s*mu/(L + mu))",
         ("few clients' rounds", "Theorem 4"): f"q <= 1/(1 + ({G_OF_4})/((1 - L*eta_s)*G_1))",
+        ("positive denominator in 'few clients' rounds'", "Theorem 4"): "(1 - L*eta_s)*G_1 > 0",
+        ("positive denominator in 'few clients' rounds'", "Theorem 5"): f"{D_OF_5} > 0",
         ("few clients' rounds", "(54), in expectation"): (
             "4*q*sigma_G**2 <= (1 - q)*(1 - L*eta_s)*G_1 + q*(2/K**2 - 8*L*eta_s/K**2)*G_2"
         ),
@@ -45,6 +47,15 @@ CONDITIONS = {
         ("small server step", "Theorem 5"): "eta_s <= 2/(L + mu)",
         ("quiet server", "Corollary 1, constant 1"): "sigma_s**2 <= sigma**2/(m*K)",
         ("large enough step", "(85) and (1-x)^R"): "etabar >= log(R)/R",
+        (
+            "steps not of a larger order",
+            "the noise's terms in the bound, of the order of the steps",
+        ): "etabar <= 10*log(R)/R",
+        ("step size of the corollary", "Corollary 1"): "(eta_s*sqrt(R) - 1)**2 <= 1/10**18",
+        (
+            "step size of the corollary",
+            "the earlier version, and 2 Delta_0/(R eta_s)",
+        ): "(eta_s*sqrt(R/(m*K)) - 1)**2 <= 1/10**18",
     },
     "ca-fed": {
         ("smooth clients", "Assumption 3"): "L < oo",
@@ -58,6 +69,8 @@ CONDITIONS = {
         ("no server step size", "(20)"): "Eq(eta_s, 1)",
         ("stationary start", "Lemma 2: E 1(k in A_t) = pi_k"): "Eq(tv_1, 0)",
         ("local models stay in W, noise aside", "(7) at w_{t,j}^k"): "rho >= L/mu*r_opt",
+        ("no noise between local steps", "(7) at w_{t,j}^k"): "Eq((E - 1)*sigma, 0)",
+        ("equal noise of all clients", "(27), sigma_k^2 in A_kk"): "Eq(sigma_min, sigma)",
         ("a unique minimiser", "(27), over A_kk"): "sigma > 0",
         ("theta* not negative", "(26), (27)"): "theta >= 0",
         ("all clients get weight", "(10)"): "q_min > 0",
@@ -113,6 +126,10 @@ CONDITIONS = {
     },
     "fedar": {
         ("a finite bound", "Assumption 7"): "nu < oo",
+        (
+            "what is bounded by what, as in the paper, whose formula is lost",
+            "Assumption 7",
+        ): "nu <= nu_7",
         ("a schedule, not chance", "Assumption 7"): "Eq(r, 0)",
     },
     "pac": {
@@ -128,6 +145,9 @@ CONDITIONS = {
         ("one Q for all n", "Section 3.2: S_Q ~ Q for some Q"): "N_Q <= 1",
         ("alpha does not grow with n", "(15) to (1)"): "g_alpha <= 1/20",
         ("eps_P(h_Q*) = O(A(n_T, delta))", "Theorem 3"): "g_offset <= 1/20",
+        ("enough samples", "log(m/d_H) > 0"): "m >= 2*d_H",
+        ("no worse on the server's data", "Lemma 2"): "r <= 0",
+        ("no noise near the target", "Assumption 1, (23) to (24)"): "Eq(beta_P, 1)",
     },
 }
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sympy as sp
 
 from fltheory import theorems
-from fltheory.theorems.correction import correction, left_part, parts_of
+from fltheory.report.latex.sentences import _GREEK
+from fltheory.report.terminal.explanation import meanings_in_use
+from fltheory.theorems.correction import correction, hypotheses_of, left_part, parts_of
 from fltheory.theorems.sa_fl import statements as sa_fl
 
+GREEK = set(_GREEK.split())
 RESULTS = [s.id for s in theorems.registered() if s.reading == "printed" and s.refutations]
 
 
@@ -22,10 +27,13 @@ def test_theorem_5_marks_each_change_where_it_is() -> None:
     }
     marks = {part: found.marks(part) for part in parts_of(found.corrected)}
     assert {part: mark for part, mark in marks.items() if mark} == brought_in
-    assert [h.name for h in found.left_out] == ["few clients' rounds"]
+    assert [h.name for h in found.left_out] == [
+        "positive denominator in 'few clients' rounds'",
+        "few clients' rounds",
+    ]
     assert [change.kind for change in found.changes] == [
         "missing hypothesis",
-        "missing hypothesis",
+        "gap",
         "misprint",
     ]
 
@@ -62,9 +70,53 @@ def test_what_has_no_correction_is_refused(identifier: str, message: str) -> Non
 def test_a_changed_left_side_is_marked() -> None:
     """Theorem 4's sum over r = 0 .. R-1 in place of 1 .. R is its second change; Theorem 5's stays.
 
-    In Lemma 1 the left side is all that changes, by its one change.
+    In (3) and (4) the left side is all that changes, by its one change.
     """
-    for identifier, mark in (("sa-fl/4", "2"), ("sa-fl/5", ""), ("pac/lemma-1", "1")):
+    for identifier, mark in (("sa-fl/4", "2"), ("sa-fl/5", ""), ("pac/1-sum", "1")):
         found = correction(identifier)
         (assertion,) = found.corrected.assertions
         assert found.marks(left_part(assertion)) == mark
+
+
+# What every reader knows: expectations, clients' losses, models, bound indices; "a" is an article.
+NOTATION = {*"EPFdRxwrtknijfaO", "sum_", "dp_k", "x_r", "x_R", "wbar_T"}
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_every_symbol_of_a_corrected_statement_is_defined(identifier: str) -> None:
+    """In its left sides, conditions in words and formulas: told, defined, or plain notation."""
+    statement = correction(identifier).corrected
+    told = {str(symbol) for symbol, _ in meanings_in_use(statement, as_stated=True)}
+    told |= {str(symbol) for symbol in statement.basis.definitions}
+    conditions = hypotheses_of(statement)
+    stated = [h.stated for h in conditions]
+    formulas = [a.right for a in statement.assertions]
+    formulas += [h.condition for h in conditions if not h.stated]
+    formulas += statement.basis.definitions.values()
+    used = {str(symbol) for formula in formulas for symbol in formula.free_symbols}
+    for text in (*stated, *(a.left for a in statement.assertions)):
+        for name in re.findall(r"[A-Za-z]\w*", text):
+            if len(name) == 1 or "_" in name or name in GREEK:
+                used.add(name)
+    missing = {name for name in used if not {name, re.sub(r"_[hijknrR]$", "", name)} & told}
+    assert missing <= NOTATION
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_a_condition_in_a_note_is_in_the_list(identifier: str) -> None:
+    """A note's `symbol <= ...` is about a symbol that some condition has, or that is defined."""
+    statement = correction(identifier).corrected
+    conditions = hypotheses_of(statement)
+    asked = {str(symbol) for h in conditions for symbol in h.condition.free_symbols}
+    asked |= {name for h in conditions for name in re.findall(r"\w+", h.stated)}
+    known = {str(symbol) for symbol in statement.basis.definitions}
+    named = re.findall(r"(?<![\w/*^+-] )\b([A-Za-z]\w*) (?:<=|>=|<|>) ", statement.note)
+    meanings = {str(symbol) for symbol in statement.basis.meanings}
+    assert {name for name in named if name in meanings} <= asked | known
+
+
+@pytest.mark.parametrize("identifier", RESULTS)
+def test_a_left_side_is_a_formula_and_no_prose(identifier: str) -> None:
+    for assertion in correction(identifier).corrected.assertions:
+        assert assertion.left_latex
+        assert r"\text{" not in assertion.left_latex

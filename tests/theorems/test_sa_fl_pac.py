@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -12,7 +14,7 @@ from fltheory import theorems
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.verdict import Grade
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
-from fltheory.learnability.system import ServerAssistedSystem, UniformPair
+from fltheory.learnability.system import ServerAssistedSystem, TailCase, UniformPair
 from fltheory.theorems.pac import statements as pac
 from fltheory.theorems.pac.regimes import FOUR_DECADES, REMARK_2, THEOREM_2, THEOREM_3
 from fltheory.verify import Outcome, check
@@ -107,6 +109,37 @@ def test_lemma_1_in_fractions() -> None:
     assert verdict.truth > at_least > Fraction(1, 10**6)
     for name, regime in pac.LEMMA_1_DERIVED.regimes.items():
         assert check(pac.LEMMA_1_DERIVED, regime.setting).outcome is Outcome.HOLDS, name
+
+
+def test_mended_lemma_1_asks_for_two_samples() -> None:
+    """With one sample the worst minimiser is 1/2 off in the end, and A = log(1/delta) is not."""
+    lemma = pac.LEMMA_1_DERIVED
+    one, two = (check(lemma, TailCase(m, Fraction(9, 10))) for m in (1, 2))
+    assert one.truth == pytest.approx(1.0, rel=1e-12)
+    assert one.truth > one.bound
+    assert one.outcome is Outcome.INAPPLICABLE
+    assert two.outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("m", [2, 3, 10, 1000])
+@pytest.mark.parametrize("share", [1, 10**3, 10**9, 10**18 - 10**6])
+def test_mended_lemma_1_where_delta_is_near_its_ends(m: int, share: int) -> None:
+    """2 (1-A)^m <= 2 exp(-m A) = 2 delta/m, which is at most delta from m = 2 on."""
+    verdict = check(pac.LEMMA_1_DERIVED, TailCase(m, Fraction(share, 10**18)))
+    assert verdict.outcome is Outcome.HOLDS
+    assert verdict.truth <= 2 * verdict.bound / m * (1 + 1e-12)
+
+
+def test_no_constant_mends_lemma_1_as_printed() -> None:
+    """An interval of mass u on one side is empty with probability (1-u)^m: u >= 1 - exp(-1/2)."""
+    claim = theorems.get("pac/lemma-1", "any constant")
+    fixed, falling = (regime.setting for regime in claim.regimes.values())
+    verdict = check(claim, falling)
+    assert verdict.outcome is Outcome.REFUTED
+    assert "at least 0.39 at every m" in verdict.detail  # 1 - exp(-1/2) = 0.3935
+    assert check(claim, fixed).outcome is Outcome.HOLDS
+    measured = claim.quantity.measure(falling, 10**6, 2, np.random.default_rng(0)).value
+    assert 1 - math.exp(-0.5) <= measured <= 1 - math.exp(-0.5) + 1e-6  # by log(2)/m at most
 
 
 def test_lemma_2_loses_a_root() -> None:

@@ -52,9 +52,14 @@ def test_without_its_faults_the_condition_on_q_is_the_proofs(identifier: str) ->
     residual = (sa_fl.q * (ratio + 1) - 1) * D
     quotient = sp.simplify(residual / (proof.lhs - proof.rhs))
     assert not quotient.has(sa_fl.q, sa_fl.G_1, sa_fl.G_2, sa_fl.G_3, sa_fl.G_4)
-    assert mended.bound == derived.bound
+    # Theorem 5's proof loses a factor 2 of the noise, which no quadratic client shows.
+    lost = 2 * sa_fl.q * sa_fl.eta_c * sa_fl.sigma**2 / (sa_fl.mu * sa_fl.m)
+    assert derived.bound - mended.bound == (lost if identifier == "sa-fl/5" else 0)
     assert mended.quantity == derived.quantity
-    conditions = [{h.condition for h in theorem.hypotheses[:-1]} for theorem in (mended, derived)]
+    conditions = [
+        {h.condition for h in theorem.hypotheses[:-1] if not h.is_sign}
+        for theorem in (mended, derived)
+    ]
     assert conditions[0] == conditions[1]
 
 

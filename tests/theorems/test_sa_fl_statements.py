@@ -82,6 +82,7 @@ def typed_again(v: dict[str, float], server_noise: float) -> dict[str, float]:
         + (2 * q * c / (mu * m)) * S**2
         + (4 * q * L * (1 + K * c * L) / mu) * 5 * K * c**2 * (S**2 + 6 * K * G**2)
         + (1 - q) * (L + mu) / (2 * L * mu) * s * v["sigma_s"] ** 2,
+        "noise 5": (2 * q * c / (mu * m)) * S**2,
         "q 5": 1
         / (
             1
@@ -108,7 +109,7 @@ def test_formulas_agree_with_a_second_transcription(seed: int) -> None:
         (four_derived.hypotheses[2].condition.rhs, later["step 4 derived"]),
         (four_derived.hypotheses[-1].condition.rhs, later["(54)"]),
         (sa_fl.THEOREM_5.bound, later["bound 5"]),
-        (sa_fl.THEOREM_5_DERIVED.bound, later["bound 5"]),
+        (sa_fl.THEOREM_5_DERIVED.bound, later["bound 5"] + later["noise 5"]),
         (sa_fl.THEOREM_5.hypotheses[-1].condition.rhs, later["q 5"]),
     ]
     for expression, value in expected:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fltheory import theorems
-from fltheory.evidence import truths
+from fltheory.evidence import enclosed_check, truths
 from fltheory.verify import check_regimes
 from fltheory.verify.runs import shared_settings_together
 from tests.fewer_regimes import with_regimes
@@ -39,9 +39,13 @@ def test_cells_come_in_the_order_of_the_statements(monkeypatch: pytest.MonkeyPat
     statements = [with_regimes(s, regimes) for s, regimes in short]
     seen: list[tuple[int, int, str]] = []
     runs: list[int] = []
-    honest = truths._computed.__wrapped__
-    monkeypatch.setattr(truths, "_computed", lambda *of: runs.append(1) or honest(*of))
-    cells = check_regimes(statements, progress=lambda *step: seen.append(step))
+    honest = enclosed_check.enclosed_trajectory
+    monkeypatch.setattr(
+        enclosed_check, "enclosed_trajectory", lambda *of: runs.append(1) or honest(*of)
+    )
+    monkeypatch.setattr(truths, "_computed", lambda *of: runs.extend([1, 1, 1]))
+    cells = check_regimes(statements, progress=lambda *step: seen.append(step), curves=True)
+    assert all(cell.curve is not None for cell in cells)
     assert [cell.key for cell in cells] == [
         ("sa-fl/5", reading, name)
         for reading in ("printed", "derived", "repaired")

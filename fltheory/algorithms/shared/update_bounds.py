@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from fltheory.algorithms.contract import Array, State
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -53,4 +54,20 @@ class BoundedUpdates(Protocol):
 
     def update_bounds(self, n_clients: int, round_index: int) -> Mapping[str, UpdateBounds]:
         """Return what bounds a round, the first being 1, for each of the algorithm's branches."""
+        ...
+
+
+@runtime_checkable
+class CountedWeights(BoundedUpdates, Protocol):
+    """An algorithm whose weight of a client hangs on when that client was there, and nothing else.
+
+    Its state is the model and counts, which are kept for every client alike.
+    """
+
+    def counted(self, counts: State, who: Array) -> State:
+        """Return the counts after one more round, with ``who`` present."""
+        ...
+
+    def weights_if_present(self, counts: State, n_clients: int) -> Array:
+        """Return at least the weight of an update in the round after these counts."""
         ...

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fltheory.engines import Setting
-from fltheory.engines.enclosure.enclosed import NotEnclosedError
-from fltheory.evidence.enclosed_check import EnclosedSides, check_agreement
+from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
 
 BOUND_ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -78,54 +76,17 @@ class Comparison:
             f"to the truth{where}"
         )
 
+    @classmethod
+    def of_enclosed(cls, sides: EnclosedSides) -> Comparison:
+        """Return the comparison of sides that are enclosed."""
+        evidence = Evidence(Grade.EXACT, sides.truth_error)
+        return cls(sides.truth, sides.bound, evidence, sides.hypotheses, sides)
+
     def said_not_exact(self, why: str) -> Comparison:
         """Return it with the reason why it is in float64, where it is."""
         if self.evidence.grade is not Grade.FLOAT64:
             return self
         return replace(self, evidence=replace(self.evidence, why_not_exact=why))
-
-    def or_enclosed(
-        self,
-        name: str,
-        enclosed: Callable[[Setting], EnclosedSides],
-        setting: Setting,
-    ) -> Comparison:
-        """Return it with enclosed sides in place of those in float64, where there are.
-
-        Raises
-        ------
-        ArithmeticError
-            If the two truths differ by more than both of their errors.
-        """
-        if self.evidence.grade is not Grade.FLOAT64:
-            return self
-        try:
-            sides = enclosed(setting)
-        except NotEnclosedError as error:
-            return self.said_not_exact(str(error))
-        check_agreement(name, sides, self.truth, self.evidence.error)
-        for one, other in zip(self.hypotheses, sides.hypotheses, strict=False):
-            # The decimals of what was worked out in floats, 8 kappa say, meet no equation.
-            if one.relation == "=" and one.holds and other.holds is False:
-                return self.said_not_exact(said_of_rounding(one))
-        return Comparison(
-            truth=sides.truth,
-            bound=sides.bound,
-            evidence=Evidence(Grade.EXACT, sides.truth_error),
-            hypotheses=sides.hypotheses,
-            enclosed=sides,
-        )
-
-
-def said_of_rounding(hypothesis: HypothesisCheck) -> str:
-    """Return why a verdict is not exact where floats and fractions decide a hypothesis otherwise.
-
-    Examples
-    --------
-    >>> said_of_rounding(HypothesisCheck("offset", "gamma = 8 kappa", "", True, 0.0))
-    "the hypothesis 'offset', which holds but for rounding"
-    """
-    return f"the hypothesis '{hypothesis.name}', which holds but for rounding"
 
 
 _OUTCOMES = {True: Outcome.HOLDS, False: Outcome.REFUTED, None: Outcome.UNDECIDED}

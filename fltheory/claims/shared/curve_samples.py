@@ -16,8 +16,7 @@ from fltheory.engines import Setting, monte_carlo
 from fltheory.engines.observables import Observable
 from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.evidence.evaluation import WithConstants, evaluate, theorem_values
-from fltheory.evidence.shorter_runs import shorter
-from fltheory.evidence.truths import Sampling, Truth
+from fltheory.evidence.truths import Sampling, Truth, shorter
 from fltheory.evidence.verdict import Evidence, Grade, Outcome
 from fltheory.grammar.quantities import BoundedQuantity
 from fltheory.read_only import ReadOnlyArrays

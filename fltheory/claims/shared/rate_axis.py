@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -43,6 +43,11 @@ class RateAxis:
         The setting with the variable at a value, and all that the statement ties to it.
     hypotheses : tuple of Hypothesis
         Conditions of this claim alone.
+    families : mapping
+        Other schedules, by name, that the statement may let through as well: where steps need only
+        be large, constant ones. A claim is refuted by any that its hypotheses do not exclude.
+    under : str
+        The name of the family that this is an axis of; empty for its own schedule.
 
     Examples
     --------
@@ -57,9 +62,19 @@ class RateAxis:
     grid: Callable[[Setting], tuple[int, ...]]
     schedule: Callable[[Setting, int], Setting]
     hypotheses: tuple[Hypothesis, ...] = ()
+    families: Mapping[str, Callable[[Setting, int], Setting]] = field(default_factory=dict)
+    under: str = ""
 
     def __post_init__(self) -> None:
         check_fields(self, f"the axis of {self.variable}")
+
+    @property
+    def of_families(self) -> tuple[RateAxis, ...]:
+        """One axis for each further schedule."""
+        return tuple(
+            replace(self, schedule=schedule, families={}, under=name)
+            for name, schedule in self.families.items()
+        )
 
     def values(self, setting: Setting, *, decades: int = 0) -> tuple[int, ...]:
         """Return the grid for a setting.
@@ -171,8 +186,9 @@ class AxisReading:
         """Return the slopes in a line; a bound without known constants has none."""
         bound = "" if math.isnan(self.bound_slope) else f"bound {self.bound_slope:+.2f}, "
         limit = f"; the truth tends to at least {self.limit:.3g}" if self.limit > 0 else ""
+        under = f", {self.axis.under}" if self.axis.under else ""
         return (
-            f"in {self.axis.variable}: truth {self.truth_slope:+.2f}, "
+            f"in {self.axis.variable}{under}: truth {self.truth_slope:+.2f}, "
             f"{bound}claimed {self.claimed_slope:+.2f}{limit}"
         )
 

@@ -7,7 +7,7 @@ makes of a model whose entries are symbols (`affine.forms`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,9 +102,7 @@ class Probe:
     def _maps(self, masks: Masks) -> SetMaps:
         n = self.origin.size
         space = Space(FLOAT64, n)
-        states = np.empty((len(masks), n, n + 1))
-        states[..., 0], states[..., 1:] = self.origin, np.eye(n)
-        forms = AffineArray(space, states)
+        forms = space.variables(self.origin, len(masks))
         with np.errstate(over="ignore", invalid="ignore"):
             image = space.forms(self.function(forms, FormClients(self.numbers, space), masks))
         return SetMaps(
@@ -112,6 +110,11 @@ class Probe:
             offsets=_in_order(_finite(image.constant) - self.image_origin),
             noises=_in_order(_finite(noise_covariance(image))),
         )
+
+    def bounded_maps(self, masks: Masks) -> SetMaps:
+        """Return the maps of participant sets (s, N) with bounds on their errors."""
+        maps = self.maps(masks)
+        return replace(maps, **self.rounding(maps, participants=1.0))
 
     def reading(self, numbers: ClientIndices) -> Reading:
         """Return the map in who takes part, given how many may, read off symbols."""

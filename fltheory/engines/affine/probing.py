@@ -23,7 +23,7 @@ from fltheory.engines.affine.probe import (
 )
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.moments.many_sets.client_sums import law_of_sums
+from fltheory.engines.moments.client_sums import law_of_sums
 from fltheory.participation.base import Masks, Participation, SizedInclusions
 from fltheory.participation.inclusions.subsets import counted
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -148,24 +148,24 @@ def _by_symbols(probe: Probe, participation: Participation, outcomes: Outcomes) 
             "engines.monte_carlo"
         )
     reading = probe.reading(np.arange(n_clients + 1) if size is None else np.array([size]))
-    rng = np.random.default_rng(0)
-    masks = next(participation.masks(rng, _CHECKED_SETS))
-    slopes, offsets, noises = (np.stack(each) for each in zip(*map(reading.of, masks), strict=True))
-    probe.check(masks, slopes, offsets, rng)
+    masks = next(participation.masks(np.random.default_rng(0), _CHECKED_SETS))
     maps = probe.maps(masks)
-    _check_noises(maps.noises, noises)
+    _check(probe, maps, *map(np.stack, zip(*map(reading.of, masks), strict=True)))
     several = float(participation.marginals.sum())
     return reading.law(participation, probe.rounding(maps, participants=several))
 
 
-def _check_noises(found: FloatArray, predicted: FloatArray) -> None:
-    """Raise NotAffineError unless the covariances of drawn sets' noises are as predicted."""
-    scale = float(np.abs(found).max(initial=0.0))
-    if not np.abs(found - predicted).max(initial=0.0) <= CHECK_TOLERANCE * scale:
-        raise NotAffineError(
-            "the noise of a round must be a sum over its participants for exact moments with "
-            "this many participant sets: use engines.monte_carlo"
-        )
+def _check(
+    probe: Probe, maps: SetMaps, slopes: FloatArray, offsets: FloatArray, noises: FloatArray
+) -> None:
+    """Raise NotAffineError unless drawn sets have the maps that were read for them."""
+    found = maps.slopes, maps.offsets + probe.step, maps.noises
+    for real, read in zip(found, (slopes, offsets + probe.step, noises), strict=True):
+        if not np.abs(real - read).max() <= CHECK_TOLERANCE * np.abs(real).max():
+            raise NotAffineError(
+                "the algorithm's round must do the same with a mask of symbols as with any, for "
+                "exact moments with this many participant sets: use engines.monte_carlo"
+            )
 
 
 def _check_clients_one_by_one(participation: Participation) -> None:
@@ -178,30 +178,16 @@ def _check_clients_one_by_one(participation: Participation) -> None:
         )
 
 
-def maps_of_sets(
-    function: StateFunction,
-    problem: QuadraticProblem,
-    masks: Masks,
-    origin: FloatArray,
-    image_origin: FloatArray,
-) -> SetMaps:
-    """Find the affine map that ``function`` is on each of some participant sets (s, N).
-
-    Arguments and errors are those of `random_affine_map`.
-    """
-    probe = Probe(function, problem, origin, image_origin)
-    maps = probe.maps(masks)
-    return SetMaps(maps.slopes, maps.offsets, maps.noises, **probe.rounding(maps, participants=1.0))
-
-
 def _by_enumeration(probe: Probe, outcomes: Outcomes) -> RandomAffineMap:
-    probabilities, masks, roots = outcomes.probabilities, outcomes.masks, outcomes.roots
-    maps = probe.maps(masks)
+    probabilities, roots = outcomes.probabilities, outcomes.roots
+    maps = probe.bounded_maps(outcomes.masks)
     return RandomAffineMap(
         mean_slope=np.einsum("s,skn->kn", probabilities, maps.slopes),
         mean_offset=probabilities @ maps.offsets,
         slopes=roots[:, None, None] * maps.slopes,
         offsets=roots[:, None] * maps.offsets,
         noise=np.einsum("s,skl->kl", probabilities, maps.noises),
-        **probe.rounding(maps, participants=1.0),
+        slope_error=maps.slope_error,
+        offset_error=maps.offset_error,
+        noise_error=maps.noise_error,
     )

@@ -45,15 +45,16 @@ class Reading:
         Offset and slope of T_e, then of each D_ei.
     served : sequence of arrays (E, k, w) and (w, w)
         What becomes of noise that is not the clients', and its covariance.
-    own : sequence of arrays (E, N, k, w) and (N or 1, w, w)
-        What becomes of each client's noise, and its covariance.
+    own : sequence of arrays (E, N, k, w) and (N or 1, w, w), and bool
+        What becomes of each client's noise, its covariance, and whether it is there without the
+        client in place of with it.
     """
 
     numbers: ClientIndices
     functions: Entries
     maps: Entries
     served: Sequence[Noise]
-    own: Sequence[Noise]
+    own: Sequence[tuple[Entries, Entries, bool]]
 
     def of(self, counts: ClientIndices) -> tuple[Entries, Entries, Entries]:
         """Return slope (k, n), offset (k,) and covariance (k, k) of some participants (N,)."""
@@ -64,8 +65,9 @@ class Reading:
         for parts, covariance in self.served:
             part = np.tensordot(h, parts, 1)
             noise = noise + part @ covariance @ part.T
-        for parts, covariances in self.own:
-            each = np.tensordot(h, parts, 1) * counts[:, None, None]
+        for parts, covariances, away in self.own:
+            times = 1 - counts if away else counts
+            each = np.tensordot(h, parts, 1) * times[:, None, None]
             noise = noise + (each @ covariances @ each.swapaxes(1, 2)).sum(axis=0)
         return image[:, 1:], image[:, 0], noise
 
@@ -80,11 +82,12 @@ class Reading:
         for parts, covariance in self.served:
             for (g, left), (h, right) in self._couples(parts):
                 noise += there.mean(g * h) * left @ covariance @ right.T
-        for parts, covariances in self.own:
-            each = np.broadcast_to(covariances, (parts.shape[1], *covariances.shape[1:]))[eligible]
-            for (g, left), (h, right) in self._couples(parts[:, eligible]):
-                chances = np.diag(there.pairs(g * h))[:, None, None]
-                noise += np.tensordot(chances * left @ each, right, axes=([0, 2], [0, 2]))
+        for parts, covariances, away in self.own:
+            for (g, left), (h, right) in self._couples(parts):
+                chances = np.zeros((parts.shape[1], 1, 1))
+                chances[eligible, 0, 0] = np.diag(there.pairs(g * h))
+                chances = there.mean(g * h) - chances if away else chances
+                noise += np.tensordot(chances * left @ covariances, right, axes=([0, 2], [0, 2]))
         average = whole + np.tensordot(means, added, axes=1)
         deviations = Effects(
             slopes=added[:, :, 1:],
@@ -232,14 +235,9 @@ def run_on_symbols(
     while True:
         clients = clients_with_room(room)
         space = clients.space
-        states = np.full((1, origin.size, 1 + origin.size), space.zero)
-        states[0, :, 0] = origin
-        states[0, :, 1:][np.diag_indices(origin.size)] = space.arithmetic.entry(1)
         try:
             with nothing_refused(), np.errstate(all="ignore"):
-                return space.forms(
-                    function(AffineArray(space, states), clients, space.mask)
-                ), clients
+                return space.forms(function(space.variables(origin), clients, space.mask)), clients
         except NotAffineError:
             raise
         except NoRoomError:
@@ -258,12 +256,12 @@ def _taken_apart(
     maps = blocks[..., : 1 + space.symbols].copy()
     maps[0, 0, :, 0] = maps[0, 0, :, 0] - image_origin
     served: list[Noise] = []
-    own: list[Noise] = []
+    own: list[tuple[Entries, Entries, bool]] = []
     for first, covariance in space.noise:
         columns = slice(1 + first, 1 + first + covariance.shape[-1])
         parts = blocks[..., columns]
-        if columns in space.own:
-            own.append((parts[:, 1:], covariance))
+        if first in space.own:
+            own.append((parts[:, 1:], covariance, space.own[first][1]))
         elif parts[:, 1:].any():
             raise together("it multiplies noise by who takes part")
         else:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
+from fltheory.engines.clients.summed_maps import SummedMaps, worth_it
 from fltheory.engines.clients.workspace import Scratch, product
-from fltheory.engines.moments.many_sets.summed_maps import SummedMaps, worth_it
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem, from_eigenbasis
 from fltheory.validation import ClientIndices, FloatArray
@@ -85,10 +85,14 @@ class QuadraticClients:
     def __init__(self, problem: QuadraticProblem, noise: NoiseSource) -> None:
         self._problem = problem
         self._noise = noise
-        self._offsets = problem.optima - problem.x_star
         self._eigenvalues, self._eigenvectors = problem.eigenbasis
         self._workspace = Scratch()
         self._local_maps: dict[_Key, _LocalMap] = {}
+
+    @cached_property
+    def _offsets(self) -> FloatArray:
+        """(N, d) optima, from x*; an engine that only asks for maps has no use for it."""
+        return np.asarray(self._problem.optima - self._problem.x_star)
 
     def with_noise(self, noise: NoiseSource) -> QuadraticClients:
         """Return the same clients with other noise, sharing what has been worked out."""

@@ -267,6 +267,10 @@ class ExactRun:
             if alike_from is not None and index >= alike_from and after.keys() == rows.keys():
                 alike_from = None
                 self._foresee(after, index + 1)
+            elif len(after) > len(rows):
+                # Histories that have become more seldom become fewer again.
+                more = len(after) / len(rows) * (self._setting.rounds - index - 1)
+                self._work.foresee(more * self._cost_of(rows, index))
             rows = after
         return _table([*found, self._read_off(rows)], self._n_values), None
 
@@ -344,9 +348,12 @@ class ExactRun:
 
     def _foresee(self, rows: Mapping[_Row, Any], index: int) -> None:
         """Give up now if the rounds from one on, of the same histories, cost too much together."""
+        self._work.foresee(self._cost_of(rows, index) * (self._setting.rounds - index))
+
+    def _cost_of(self, rows: Mapping[_Row, Any], index: int) -> float:
+        """Return what it costs to take the moments of all histories a round on."""
         continued = self._continuations(list(rows), index)
-        each = sum(self._cost(rows[row].nrows(), parts) for row, parts in continued.items())
-        self._work.foresee(each * (self._setting.rounds - index))
+        return sum(self._cost(rows[row].nrows(), parts) for row, parts in continued.items())
 
     def _cost(self, size: int, parts: Sequence[_Continued]) -> float:
         """Return what it costs to take the moments of a history a round on."""

@@ -86,16 +86,16 @@ def weight_error_under(participation: Participation, cutoff: float, rounds: int)
         return _enclosed(p, chains, longest, rounds)
     if process.n_states == 1 and p.all():
         return weight_error(p, longest, rounds)
-    curves = [_of_client(*each, longest, rounds) for each in zip(p, *chains[:3], strict=True)]
+    each = zip(p, chains.first, chains.stays, chains.comes, strict=True)
+    curves = [_of_client(*client, longest, rounds) for client in each]
     values, errors = (np.array(part) for part in zip(*curves, strict=True))
     return WeightError(values, errors)
 
 
 def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -> WeightError:
-    first, stays, comes, _ = chains
     known: dict[tuple[Any, ...], Entries] = {}
     rows = []
-    for numbers in zip(first, stays, comes, p, strict=True):
+    for numbers in zip(chains.first, chains.stays, chains.comes, p, strict=True):
         if numbers not in known:
             raw = enclosed_weight_errors(*map(raw_number, numbers), cutoff=cutoff, rounds=rounds)
             known[numbers] = np.array([type(numbers[0])(value) for value in raw], dtype=object)

@@ -377,7 +377,7 @@ class ComingRound:
         return ComingRound(
             self.setting,
             self.chances,
-            self._following,
+            self.following,
             index,
             lead.place,
             lead.known,
@@ -385,7 +385,7 @@ class ComingRound:
         )
 
     @cached_property
-    def _following(self) -> Algorithm:
+    def following(self) -> Algorithm:
         """The next round's algorithm, this one's object where they are alike."""
         following = in_round(self.setting.algorithm, self.index + 2)
         # By what they hold: a class may call objects equal that are not.

@@ -132,7 +132,8 @@ class AffineRounds:
     ) -> tuple[list[ComingRound], list[_RealRound]]:
         """Return a round and the next ones, by their real rounds, until they come round again."""
         most = _NUMBERS_AHEAD // self._numbers_of_one(coming.random)
-        if rounds == 1 or 2 * len(coming.going.rows) > most:
+        alike = coming.following is coming.algorithm
+        if rounds == 1 or not alike or 2 * len(coming.going.rows) > most:
             return [coming], []
         far = self._far_state(coming.random)
         planned, real, rows = (

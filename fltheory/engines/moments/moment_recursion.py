@@ -14,10 +14,11 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     DependentRoundsError,
+    Probe,
     RoundOverflowError,
     StateFunction,
 )
-from fltheory.engines.affine.probing import MOST_SETS, Outcomes, maps_of_sets, random_affine_map
+from fltheory.engines.affine.probing import MOST_SETS, Outcomes, random_affine_map
 from fltheory.engines.affine.projection import without_idle_projection
 from fltheory.engines.affine.random_affine_map import RandomAffineMap, mixture
 from fltheory.engines.affine.state_layout import StateLayout
@@ -227,7 +228,7 @@ class _AlongChain:
         self, function: StateFunction, problem: QuadraticProblem, origin: FloatArray
     ) -> RandomAffineMap:
         """Return the one map of each state's set."""
-        maps = maps_of_sets(function, problem, self._masks, origin, origin)
+        maps = Probe(function, problem, origin, origin).bounded_maps(self._masks)
         slopes, offsets = maps.slopes[self._of_state], maps.offsets[self._of_state]
         return RandomAffineMap(
             slopes,

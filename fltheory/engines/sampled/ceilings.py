@@ -1,24 +1,30 @@
 """The largest value that a quantity of a run can have: the range of what is sampled.
 
 A quantity V is at most ``(slope ||x - x*|| + level)^2``, or two such, and ``||x - x*||`` is bounded
-for all paths of participants by `reach`. Gaussian noise has no bound: a sample of V is then one
-of ``min(V, ceiling)`` but for a chance ``exceeded``, which belongs to the error probability, and
-what the ceiling cuts off of the expectation, ``beyond``, is added to the interval's upper end.
+for all paths of participants by `reach`, or for all but rare ones by `rare_weights`. Noise has no
+bound, and rare paths a useless one. So a ceiling need not be above all of V: what it cuts off of
+the expectation, ``beyond``, is added to the interval's upper end. Any ceiling is right that is
+fixed before anything is drawn; the one taken leaves the least open.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fltheory.engines.observables import Envelope, HasEnvelope, Observable
+from fltheory.engines.sampled.rare_weights import rare_weights
 from fltheory.engines.sampled.reach import Reach, reach
 from fltheory.engines.setting import Setting
 from fltheory.problems.gradient_split import HasGradientSplit
 from fltheory.validation import FloatArray
+
+# How rarely noise exceeds a ceiling, of the share that is left open anyway: what is beyond is then
+# about as small a part of an interval.
+_OF_THE_CEILING = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +36,7 @@ class Range:
     floor, ceiling : array, (rounds + 1,)
         Infinite where nothing is known.
     beyond : array, (rounds + 1,)
-        At most ``E max(V - ceiling, 0)``; zero unless gradients are noisy.
+        At most ``E max(V - ceiling, 0)``; zero unless gradients are noisy, or paths left out.
     """
 
     floor: FloatArray
@@ -43,6 +49,10 @@ class Range:
         top = np.full(rounds + 1, math.inf)
         return cls(-top, top, np.zeros(rounds + 1))
 
+    def with_beyond(self, more: FloatArray) -> Range:
+        """Return the range where there is more beyond the ceiling."""
+        return Range(self.floor, self.ceiling, self.beyond + more)
+
     def cut(self, rounds: int) -> Range:
         """Return the range in the first rounds."""
         first = slice(rounds + 1)
@@ -50,7 +60,7 @@ class Range:
 
 
 def ranges(
-    setting: Setting, observe: Sequence[Observable], *, exceeded: float, given_path: bool
+    setting: Setting, observe: Sequence[Observable], *, left_open: float, given_path: bool
 ) -> Mapping[str, Range]:
     """Return the range of every quantity of a trajectory, by name.
 
@@ -58,24 +68,29 @@ def ranges(
     ----------
     setting : Setting
     observe : sequence of Observable
-    exceeded : float
-        The chance, in one run and one round, that noise takes a quantity beyond its ceiling.
+    left_open : float
+        The share of the ceiling that an interval is wide where all draws agree.
     given_path : bool
         Whether what is sampled is the expectation over noise given who takes part, and so bounded.
     """
-    far = reach(setting)
-    found = {
-        name: _range(far, envelopes, setting.problem.dim, exceeded, given_path)
-        for name, envelopes in _standard(setting).items()
-    }
+    shapes = _standard(setting)
     for item in observe:
         envelope = item.envelope(setting.problem) if isinstance(item, HasEnvelope) else None
-        found[item.name] = (
-            Range.unknown(setting.rounds)
-            if envelope is None
-            else _range(far, [envelope], setting.problem.dim, exceeded, given_path)
-        )
-    return found
+        shapes[item.name] = [] if envelope is None else [envelope]
+    far, rare, dim = reach(setting), rare_weights(setting), setting.problem.dim
+
+    def under(shape: Envelope) -> Iterator[Range]:
+        yield _under(far, shape, dim, left_open, given_path)
+        if rare is not None:
+            others = rare.added(shape.slope, shape.level + shape.noise + shape.spread)
+            yield _under(rare.typical, shape, dim, left_open, given_path).with_beyond(others)
+
+    return {
+        name: _least_open([made for shape in envelopes for made in under(shape)], left_open)
+        if envelopes
+        else Range.unknown(setting.rounds)
+        for name, envelopes in shapes.items()
+    }
 
 
 def _standard(setting: Setting) -> dict[str, list[Envelope]]:
@@ -92,18 +107,19 @@ def _standard(setting: Setting) -> dict[str, list[Envelope]]:
     }
 
 
-def _range(
-    far: Reach, envelopes: Sequence[Envelope], dim: int, exceeded: float, given_path: bool
-) -> Range:
-    """Return the lowest of several ceilings in every round."""
-    made = [_under(far, one, dim, exceeded, given_path) for one in envelopes]
-    ceilings = np.array([each.ceiling for each in made])
-    which = ceilings.argmin(axis=0)[None]
-    beyond = np.take_along_axis(np.array([each.beyond for each in made]), which, axis=0)[0]
-    return Range(np.zeros_like(beyond), ceilings.min(axis=0), beyond)
+def _least_open(made: Sequence[Range], left_open: float) -> Range:
+    """Return what leaves least open in every round: this share of the ceiling, and all beyond."""
+    ceilings, beyond = (
+        np.nan_to_num([getattr(one, name) for one in made], nan=np.inf, posinf=np.inf)
+        for name in ("ceiling", "beyond")
+    )
+    which = (left_open * ceilings + beyond).argmin(axis=0), np.arange(ceilings.shape[1])
+    return Range(made[0].floor, ceilings[which], beyond[which])
 
 
-def _under(far: Reach, shape: Envelope, dim: int, exceeded: float, given_path: bool) -> Range:
+# Beyond the range of floats nothing is known: `_least_open` makes that infinite.
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _under(far: Reach, shape: Envelope, dim: int, left_open: float, given_path: bool) -> Range:
     """Bound V where ``||x - x*||`` is at most a number plus noise.
 
     With ``V <= T^2`` and a tail of T below ``exp(-s^2/(2 l^2))`` beyond q + s, which is e at s,
@@ -119,8 +135,8 @@ def _under(far: Reach, shape: Envelope, dim: int, exceeded: float, given_path: b
         return Range(zero, zero + shape.level**2, zero)
     mean = shape.slope * (far.distance + far.noise) + shape.level + shape.noise
     spread = shape.slope * far.spread + shape.spread
+    exceeded = left_open * _OF_THE_CEILING
     reserve = math.sqrt(2 * math.log(1 / exceeded)) * spread
     top = mean + reserve
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tail = exceeded * (top**2 + 2 * spread**2 + 2 * mean * spread**2 / reserve)
+    tail = exceeded * (top**2 + 2 * spread**2 + 2 * mean * spread**2 / reserve)
     return Range(zero, top**2, np.where(spread > 0, tail, 0.0))

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def reach(setting: Setting) -> Reach:
     # Update bounds speak of an algorithm's own steps, not of what it may draw beside them.
     if not isinstance(problem, HasGradientSplit) or guarded(setting).draws_from:
         return _unknown(start, setting.rounds)
-    return _followed(algorithm, problem, problem.gradient_split, start, setting.rounds)
+    return followed(algorithm, problem, problem.gradient_split, start, setting.rounds)
 
 
 def _never_nearer(distance: list[float], noise: FloatArray) -> Reach:
@@ -101,19 +101,26 @@ def _unknown(start: float, rounds: int) -> Reach:
     return _never_nearer([start] + [math.inf] * rounds, np.zeros(rounds + 1))
 
 
-def _followed(
+# Bounds may leave the range of floats: they are infinite then.
+@np.errstate(over="ignore", invalid="ignore")
+def followed(
     algorithm: Algorithm | Schedule,
     problem: Problem,
     split: GradientSplit,
     start: float,
     rounds: int,
+    shares: FloatArray | None = None,
 ) -> Reach:
+    """Follow a run's bounds round by round; with ``shares``, of runs with moderate weights alone.
+
+    Moderate are weights of at most ``2 share_i / lambda_i``.
+    """
     known: dict[tuple[int, float, bool], Pulls] = {}
     now = _Step(np.array([start, 0.0, 0.0]), np.zeros(3))
     history = [now.offset]
     for r in range(1, rounds + 1):
         of_round = in_round(algorithm, r)
-        if not isinstance(of_round, BoundedUpdates) or _overrides(type(of_round)):
+        if not isinstance(of_round, BoundedUpdates) or not speaks_of_its_round(type(of_round)):
             return _unknown(start, rounds)
         if not math.isfinite(split.rest):
             return _unknown(start, rounds)
@@ -125,19 +132,32 @@ def _followed(
             key = bounds.steps, bounds.lr, bounds.by_server
             if key not in known:
                 known[key] = Pulls.of(split, bounds.steps, bounds.lr, by_server=bounds.by_server)
+            if shares is not None:
+                bounds = _moderate(bounds, known[key], shares)
             after.append(now.after(bounds, known[key], problem, split))
         now = _worst(after)
         history.append(now.offset)
-    with np.errstate(invalid="ignore"):
-        columns = np.nan_to_num(np.array(history).T, nan=math.inf, posinf=math.inf)
+    columns = np.nan_to_num(np.array(history).T, nan=math.inf, posinf=math.inf)
     far, noise, spread = np.maximum.accumulate(columns, axis=1) * (1 + _ROUNDING)
     return Reach(far, noise, spread)
 
 
-def _overrides(cls: type) -> bool:
-    """Say whether a class has a round of its own, and bounds of updates that speak of another."""
-    owners = [next(c for c in cls.__mro__ if n in vars(c)) for n in ("round", "update_bounds")]
-    return owners[0] is not owners[1] and issubclass(owners[0], owners[1])
+def speaks_of_its_round(cls: type) -> bool:
+    """Say whether what a class says of its weights is no base's, of a round that is not its own."""
+
+    def owners(*names: str) -> list[type]:
+        return [next(c for c in cls.__mro__ if n in vars(c)) for n in names if hasattr(cls, n)]
+
+    says = owners("update_bounds", "weights_if_present")
+    does = owners("round", "counted")
+    return not any(one is not of and issubclass(one, of) for one in does for of in says)
+
+
+def _moderate(bounds: UpdateBounds, pulls: Pulls, shares: FloatArray) -> UpdateBounds:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        most = np.where(pulls.largest > 0, 2 * shares / pulls.largest, np.inf)
+    largest = np.minimum(bounds.largest, most)
+    return replace(bounds, largest=largest, total=min(bounds.total, float(largest.sum())))
 
 
 def _likely(

@@ -10,10 +10,15 @@ from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.printed_form import printed_latex
 from fltheory.report.html.mathml import SIGNS_IN_LATEX
 from fltheory.report.latex.sentences import escaped, sentence_latex
-from fltheory.report.terminal.corrected_statement import further_note, written_summands
+from fltheory.report.terminal.corrected_statement import (
+    OTHER_PARTS,
+    further_note,
+    has_other_parts,
+    written_summands,
+)
 from fltheory.report.terminal.explanation import meanings_in_use
 from fltheory.theorems import Hypothesis
-from fltheory.theorems.correction import Correction, left_part
+from fltheory.theorems.correction import Correction, definition_part, left_part
 
 _PREAMBLE = (
     r"% in the preamble: \usepackage{amsmath,amsthm,xcolor} \newtheorem*{corrected}{Corrected}",
@@ -45,10 +50,13 @@ def _latex(correction: Correction) -> Iterator[str]:
         for hypothesis in assertion.hypotheses:
             yield f"if {_named(correction, hypothesis)}."
     symbols = [
-        *(f"${sp.latex(s)} = {printed_latex(term)}$" for s, term in basis.definitions.items()),
+        *(
+            f"${_marked(correction, definition_part(s, term), _defined(s, term))}$"
+            for s, term in basis.definitions.items()
+        ),
         *(
             f"${sp.latex(s)}$: {sentence_latex(meaning)}"
-            for s, meaning in meanings_in_use(statement)
+            for s, meaning in meanings_in_use(statement, as_stated=True)
         ),
     ]
     yield f"Here {'; '.join(symbols)}."
@@ -63,11 +71,20 @@ def _latex(correction: Correction) -> Iterator[str]:
         left_out = f"{sentence_latex(hypothesis.name)}, ${printed_latex(hypothesis.condition)}$"
         yield rf"  \item[] left out: {left_out}."
     if note := further_note(correction):
-        yield rf"  \item[{{[*]}}] other parts that the proof needs: {sentence_latex(note)}"
+        starred = has_other_parts(correction)
+        heading = rf"[{{[*]}}] {OTHER_PARTS}: " if starred else "[] "
+        yield rf"  \item{heading}{sentence_latex(note)}"
     yield r"\end{enumerate}"
 
 
+def _defined(symbol: sp.Symbol, term: sp.Expr) -> str:
+    return f"{sp.latex(symbol)} = {printed_latex(term)}"
+
+
 def _named(correction: Correction, hypothesis: Hypothesis) -> str:
+    if hypothesis.stated:
+        marks = correction.marks(hypothesis.condition)
+        return sentence_latex(hypothesis.stated) + (rf"$\changed{{{marks}}}{{}}$" if marks else "")
     condition = _marked(correction, hypothesis.condition, printed_latex(hypothesis.condition))
     return f"{sentence_latex(hypothesis.name)}: ${condition}$"
 

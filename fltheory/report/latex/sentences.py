@@ -95,6 +95,7 @@ _NAMES = {
     **{name: f"\\{name}" for name in _GREEK.split()},
     "eps": r"\epsilon",
     "etabar": r"\bar{\eta}",
+    "Rhat": r"\hat{R}",
     "Var": r"\operatorname{Var}",
 }
 _BEFORE_AN_OPERAND = {

@@ -17,8 +17,9 @@ from fltheory.grammar.printed_form import (
 )
 from fltheory.report.terminal.explanation import meanings_in_use
 from fltheory.theorems import Hypothesis
-from fltheory.theorems.correction import Correction, left_part
+from fltheory.theorems.correction import Correction, definition_part, left_part, parts_of
 
+OTHER_PARTS = "other parts that the proof needs"
 _WORDS = {Relation.OF_ORDER: "is of the order of", Relation.GOES_WITH: "goes with"}
 
 
@@ -38,11 +39,7 @@ def _text(correction: Correction) -> Iterator[str]:
         yield "then"
     for assertion in statement.assertions:
         yield from _assertion_text(correction, assertion)
-    yield from (
-        f"with {symbol} = {printed_text(term)}" for symbol, term in basis.definitions.items()
-    )
-    for symbol, meaning in meanings_in_use(statement):
-        yield f"  {symbol}: {meaning}"
+    yield from _symbols(correction)
     yield ""
     yield "What changes"
     for change in correction.changes:
@@ -53,7 +50,15 @@ def _text(correction: Correction) -> Iterator[str]:
         yield f"  left out: {hypothesis.name}, {printed_text(hypothesis.condition)}"
     if note := further_note(correction):
         yield ""
-        yield f"Note ([*] marks other parts that the proof needs): {note}"
+        yield f"{_note_heading(correction)}: {note}"
+
+
+def _symbols(correction: Correction) -> Iterator[str]:
+    for symbol, term in correction.corrected.basis.definitions.items():
+        marks = correction.marks(definition_part(symbol, term))
+        yield f"with {symbol} = {printed_text(term)}{f'   [{marks}]' if marks else ''}"
+    for symbol, meaning in meanings_in_use(correction.corrected, as_stated=True):
+        yield f"  {symbol}: {meaning}"
 
 
 def further_note(correction: Correction) -> str:
@@ -61,9 +66,18 @@ def further_note(correction: Correction) -> str:
     return "" if correction.corrected.repair is not None else correction.corrected.note
 
 
+def _note_heading(correction: Correction) -> str:
+    return f"Note ([*] marks {OTHER_PARTS})" if has_other_parts(correction) else "Note"
+
+
+def has_other_parts(correction: Correction) -> bool:
+    """Tell whether parts of the statement are marked with a star, which no change brought in."""
+    return any("*" in correction.marks(part) for part in parts_of(correction.corrected))
+
+
 def _condition_text(correction: Correction, hypothesis: Hypothesis) -> str:
     marks = correction.marks(hypothesis.condition)
-    text = f"{hypothesis.name}: {printed_text(hypothesis.condition)}"
+    text = hypothesis.stated or f"{hypothesis.name}: {printed_text(hypothesis.condition)}"
     return f"{text}   [{marks}]" if marks else text
 
 

@@ -68,24 +68,50 @@ def _lines(statement: Statement, fits: Fits) -> Iterator[str]:
             yield f"  natural witness: {fault.natural_witness}"
 
 
-def meanings_in_use(statement: Statement) -> Iterator[tuple[sp.Symbol, str]]:
+def meanings_in_use(
+    statement: Statement, *, as_stated: bool = False
+) -> Iterator[tuple[sp.Symbol, str]]:
     """Yield what stands in a statement and what it means, without what its formulas define.
 
     A paper's symbols are listed once for all of its statements; few of them use all.
+
+    Parameters
+    ----------
+    statement : Statement
+    as_stated : bool
+        Leave out the numbers by which conditions are evaluated that a paper states in words.
     """
     basis = statement.basis
     assertions = (*statement.assertions, *basis.assertions)
-    formulas = [*(a.right for a in assertions), *(h.condition for h in basis.hypotheses)]
-    formulas += [h.condition for a in assertions for h in a.hypotheses]
-    formulas += basis.definitions.values()
+    conditions = [*basis.hypotheses, *(h for a in assertions for h in a.hypotheses)]
+    formulas: list[sp.Basic] = [*(a.right for a in assertions), *basis.definitions.values()]
+    formulas += (h.condition for h in conditions if not (as_stated and h.stated))
     used = set().union(*(formula.free_symbols for formula in formulas))
-    # Left sides and readings are words, in which symbols stand as well.
-    words = set(re.findall(r"\w+", " ".join((statement.note, *(a.left for a in assertions)))))
+    evaluated = set().union(*(h.condition.free_symbols for h in conditions)) - used
+    left_out = {str(symbol) for symbol in evaluated} if as_stated else set()
+    # Left sides, conditions in words and readings have symbols as well.
+    texts = (statement.note, *(h.stated for h in conditions), *(a.left for a in assertions))
+    words = _names_in(" ".join(texts)) | {str(symbol) for symbol in used}
+    if as_stated:
+        # What stands in a meaning has to be told, too.
+        for _ in basis.meanings:
+            words |= {
+                name
+                for symbol, meaning in basis.meanings.items()
+                if str(symbol) in words - left_out
+                for name in _names_in(meaning)
+            }
     for item in basis.round_symbols:
         yield item.symbol, item.meaning
     for symbol, meaning in basis.meanings.items():
-        if (symbol in used or symbol.name in words) and symbol not in basis.definitions:
+        if symbol.name in words - left_out and symbol not in basis.definitions:
             yield symbol, meaning
+
+
+def _names_in(text: str) -> set[str]:
+    """Return the names in a text, those with a client's index without it as well."""
+    names = set(re.findall(r"\w+", text))
+    return names | {re.sub(r"_[hijk]$", "", name) for name in names}
 
 
 def _assertions(statement: Statement, fits: Fits) -> Iterator[str]:

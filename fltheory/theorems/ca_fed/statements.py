@@ -14,7 +14,7 @@ hold where their bound is tightest, which is where they are checked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LOSS
+from fltheory.participation.chain_structure import Mixing
 from fltheory.theorems.ca_fed import regimes
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.ca_fed.sums import (
@@ -86,6 +87,7 @@ from fltheory.theorems.ca_fed.symbols import (
     r_min,
     r_opt,
     rho,
+    sigma,
     tv_start,
     upsilon,
 )
@@ -119,8 +121,16 @@ def decomposition_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
     }
 
 
-def convergence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorem 2.
+def convergence_constants(
+    setting: Setting, mixing_of: Callable[[CaFedSetting], Mixing] | None = None
+) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values for Theorem 2, with the C_P and T_P of the chain's `mixing`.
+
+    Parameters
+    ----------
+    setting : Setting
+    mixing_of : callable, optional
+        What has other constants of equation (5).
 
     Raises
     ------
@@ -128,7 +138,8 @@ def convergence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         For a setting of another kind than CA-Fed's.
     """
     s = CaFedSetting(setting)
-    problem, mixing = s.problem, s.participation.mixing
+    problem = s.problem
+    mixing = s.participation.mixing if mixing_of is None else mixing_of(s)
     minimiser = s.objective.minimiser
     endless = endless_sums(s.steps, mixing, s.largest_loss_change)
     finite = finite_sums(s.steps, mixing, s.largest_loss_change, s.rounds)
@@ -146,6 +157,7 @@ def convergence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         Gamma: problem.Gamma,
         Gamma_B: s.Gamma_B,
         pi_q: s.pi_q,
+        sigma: problem.sigma,
         N_q: problem.sigma**2 * number(s.pi @ s.q**2),
         D_B: norm(s.x0 - minimiser),
         eta_1: s.steps.at(1),
@@ -163,6 +175,24 @@ def convergence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
         V_T: finite.unmixed,
         J_T: finite.delays,
     }
+
+
+def cited_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values with C_P as in [14], of one eigenbasis."""
+    return convergence_constants(
+        setting,
+        lambda s: replace(
+            s.participation.mixing, factor=s.participation.cited_factor.of_eigenbasis
+        ),
+    )
+
+
+def least_cited_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
+    """Return the symbols' values with a C_P below that of [14] for every eigenbasis."""
+    return convergence_constants(
+        setting,
+        lambda s: replace(s.participation.mixing, factor=s.participation.cited_factor.at_least),
+    )
 
 
 def constants_of_upsilon(s: CaFedSetting) -> Mapping[sp.Symbol, float]:
@@ -301,12 +331,23 @@ THEOREM_2 = Theorem(
         psi: "as printed below (12)",
         phi: "as printed below (12): 2EDGQ sum_t ln(2 C_P H t) eta_{t-J_t}^2",
         **MEANINGS_OF_CONVERGENCE,
+        C_P: (
+            "of [14], Lemma 1, by memory: (sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F over the "
+            "chain's Jordan blocks, of sizes n_i"
+        ),
+        T_P: "of [14]: 0 for a chain that is diagonalisable",
     },
-    constants=convergence_constants,
+    constants=cited_constants,
+    tightest=least_cited_constants,
     definitions=_DEFINITIONS,
     observe=_observe_biased_excess,
     units=UNITS,
-    quantities=QUANTITIES,
+    quantities=QUANTITIES
+    | {
+        C_P: "cited_chain_factor",
+        Y_1: "cited_delayed_square_sum",
+        Y_0: "cited_delayed_log_sum",
+    },
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
@@ -314,12 +355,30 @@ THEOREM_2 = Theorem(
         "server step size; any initial distribution of the chain; no limit on eta_t; factors 1/2 "
         "in front of q'Sigma q and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), "
         "which may be negative, where Lemma 3 has J_t ln(1/lambda). Sums without limits run over "
-        "all t >= 1."
+        "all t >= 1. C_P and T_P are those of [14], Lemma 1, whose text is not at hand: the "
+        "formula is taken from memory. It leaves the eigenbasis open: the one that refutes is the "
+        "product of the clients' own, written down, and what holds does so with less than any has."
+    ),
+)
+
+THEOREM_2_ANY_FACTOR = replace(
+    THEOREM_2,
+    reading="any C_P",
+    meanings={**THEOREM_2.meanings, **MEANINGS_OF_CONVERGENCE},
+    constants=convergence_constants,
+    tightest=None,
+    quantities=QUANTITIES,
+    derivation=None,
+    note=(
+        "More than is printed: with any C_P and T_P that satisfy (5), and not those of [14] alone. "
+        "Smaller ones are known, sum_k max(pi_k, 1 - pi_k) and 0 for independent clients, with "
+        "which the bound is smaller and what breaks it says nothing of the printed one. All else "
+        "as printed."
     ),
 )
 
 THEOREM_2_DERIVED = replace(
-    THEOREM_2,
+    THEOREM_2_ANY_FACTOR,
     reading="derived",
     bound=as_printed(
         lambda: (
@@ -344,6 +403,11 @@ THEOREM_2_DERIVED = replace(
         Hypothesis(
             "local models stay in W, noise aside", sp.Ge(rho, L / mu * r_opt), "(7) at w_{t,j}^k"
         ),
+        Hypothesis(
+            "no noise between local steps",
+            as_printed(lambda: sp.Eq((E - 1) * sigma, 0, evaluate=False)),
+            "(7) at w_{t,j}^k",
+        ),
     ),
     meanings=MEANINGS_OF_CONVERGENCE,
     definitions={},
@@ -354,8 +418,8 @@ THEOREM_2_DERIVED = replace(
         "2's last step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that "
         "may be negative. Carried through both steps instead, to where it stands in front of F_B "
         "- F_B*, which is never negative, it costs a factor 4 in the terms of M and of J_t. Sums "
-        "end at T, as in the proof. One thing is assumed without a check: that local models which "
-        "noise drives out of W still meet (7)."
+        "end at T, as in the proof. It uses (7) at local models too, which noise may drive out of "
+        "W where there are several local steps."
     ),
 )
 
@@ -367,6 +431,7 @@ _WRONG_MINIMISER = Refutation(
     "derived",
     ("started at the optimum",),
     ("ca-fed-2-start.json",),
+    answer="A slip: the proof has w_B* throughout.",
 )
 _NO_SERVER_STEP = Refutation(
     "(20) has no server step size, so that the proof holds for eta_s = 1 alone; with a small "
@@ -376,6 +441,7 @@ _NO_SERVER_STEP = Refutation(
     "derived",
     ("small server step",),
     ("ca-fed-2-server-step.json",),
+    answer="The analysis takes eta_s = 1; a server step size can be put into eta_t.",
 )
 _NEGATIVE_LOGARITHM = Refutation(
     "Below (12), ln(2 C_P H t) stands where Lemma 3 has J_t ln(1/lambda), and it is negative for "
@@ -383,13 +449,24 @@ _NEGATIVE_LOGARITHM = Refutation(
     Weight.MISPRINT,
     "J_t, or an H of at least 1/(2 C_P), which (8) allows as well",
     "derived",
-    ("other units",),
+    (),
     ("ca-fed-2-units.json",),
+    answer="H may be any upper bound in (8); take it large enough for the logarithm.",
+)
+_FAULTS_WITH_ANY_FACTOR = (
+    replace(_WRONG_MINIMISER, certificates=("ca-fed-2-any-start.json",)),
+    replace(_NO_SERVER_STEP, certificates=("ca-fed-2-any-server-step.json",)),
+    replace(
+        _NEGATIVE_LOGARITHM,
+        regimes=("other units",),
+        certificates=("ca-fed-2-any-units.json",),
+    ),
 )
 
 STATEMENTS: tuple[Statement, ...] = (
     THEOREM_1,
     replace(THEOREM_2, refutations=(_WRONG_MINIMISER, _NO_SERVER_STEP, _NEGATIVE_LOGARITHM)),
+    replace(THEOREM_2_ANY_FACTOR, refutations=_FAULTS_WITH_ANY_FACTOR),
     THEOREM_2_DERIVED,
     THEOREM_3,
 )

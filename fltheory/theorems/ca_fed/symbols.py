@@ -51,6 +51,7 @@ psi = sp.Symbol("psi", nonnegative=True)
 phi = sp.Symbol("phi", real=True)
 
 sigma = sp.Symbol("sigma", nonnegative=True)
+sigma_least = sp.Symbol("sigma_min", nonnegative=True)
 theta = sp.Symbol("theta", real=True)
 q_least = sp.Symbol("q_min", nonnegative=True)
 
@@ -73,9 +74,10 @@ MEANINGS_OF_CONVERGENCE = {
     T: "rounds; w_t is the model before round t = 1 .. T, w_1 = w_{0,0}",
     M: "states of the chain",
     lambda_P: "lambda(P) = (lambda_2(P) + 1)/2",
-    C_P: "|[P^t]_ij - pi_j| <= C_P lambda(P)^t",
-    T_P: "... for t >= T_P",
+    C_P: "|[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P, any such number",
+    T_P: "whole number of (5), see C_P",
     D: "sup over W and k of ||grad F_k||",
+    sigma: "clients' gradient noise, E||noise||^2 <= sigma^2",
     G: "sqrt(D^2 + sigma^2)",
     H: "sup over W and k of |F_k(w) - F_k(w_B*)|",
     Gamma: "max_k F_k(w*) - F_k*",
@@ -85,6 +87,8 @@ MEANINGS_OF_CONVERGENCE = {
     N_q: "sum_k pi_k q_k^2 sigma_k^2, so that q'Sigma q = N_q sum_t eta_t^2",
     D_0: "||w_{0,0} - w*||",
     D_B: "||w_{0,0} - w_B*||",
+    sp.Symbol("F_B"): "sum_k p_k F_k, p_k = pi_k q_k/sum_h pi_h q_h, least at w_B*",
+    sp.Symbol("lambda"): "lambda(P) = (lambda_2(P) + 1)/2, of the chain's second eigenvalue",
     eta_1: "client_lr in the first round",
     eta_s: "server_lr",
     decay: "eta_t is of order t^-r",
@@ -100,7 +104,10 @@ MEANINGS_OF_CONVERGENCE = {
     Y_0: "sum over t >= 1 of ln(t) eta_{t-J_t}^2",
     S_2T: "sum over t = 1 .. T of eta_t^2",
     V_T: "sum of eta_t C_P lambda(P)^J_t over t = 1 .. T where J_t < t - 1",
-    J_T: "sum over t = 1 .. T of J_t eta_{t-J_t}^2, J_t at most t - 1",
+    J_T: (
+        "sum over t = 1 .. T of J_t eta_{t-J_t}^2, where J_t is the least whole number j with "
+        "2 C_P H t lambda(P)^j <= 1, but from T_P to t - 1"
+    ),
 }
 
 MEANINGS_OF_WEIGHTS = {
@@ -108,6 +115,16 @@ MEANINGS_OF_WEIGHTS = {
     theta: "theta*, the multiplier of ||y||_1 = Q s in (26), at the optimum",
     N: "clients",
     q_least: "the smallest aggregation weight",
+    sigma_least: "the smallest of the clients' sigma_k; here all have one",
+    sp.Symbol("pi"): "availability, a number for each client",
+    sp.Symbol("alpha"): "target importance, a number for each client",
+    sp.Symbol("q"): "aggregation weights, a number for each client; q* where (12) is smallest",
+    Q: "sum_k q_k",
+    sp.Symbol("p"): "biased importance, p_k = pi_k q_k/sum_h pi_h q_h",
+    sp.Symbol("chi"): "chi^2 = sum_k (alpha_k - p_k)^2/p_k",
+    sp.Symbol("nu"): (
+        "nu_k = alpha_k^2/p_k, divided by their sum; <d, e> = sum_k d_k e_k/nu_k, |d|^2 = <d, d>"
+    ),
 }
 
 _GRADIENT = LOSS / LENGTH
@@ -157,6 +174,7 @@ UNITS = {
     psi: LENGTH**2,
     phi: LENGTH**2,
     sigma: _GRADIENT,
+    sigma_least: _GRADIENT,
     theta: LENGTH**2,
     q_least: PURE,
 }
@@ -203,4 +221,5 @@ QUANTITIES = {
     Y_0: "delayed_log_sum",
     Y_1: "delayed_square_sum",
     sigma: "sigma",
+    sigma_least: "sigma",
 }

@@ -29,6 +29,7 @@ from fltheory.theorems.ca_fed.symbols import (
     N,
     q_least,
     sigma,
+    sigma_least,
 )
 from fltheory.theorems.ca_fed.symbols import theta as theta_star
 from fltheory.validation import FloatArray
@@ -50,6 +51,7 @@ def weights_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
     found = _fastest(s)
     return {
         sigma: s.problem.sigma,
+        sigma_least: s.problem.sigma,
         theta_star: math.nan if found is None else found[1],
         N: s.problem.n_clients,
         q_least: number(s.q.min()),
@@ -194,7 +196,8 @@ APPENDIX_D = PointClaim(
     regimes=regimes.APPENDIX_D,
     note=(
         "To the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive constants a, "
-        "lambda*, theta*. All clients have the same noise."
+        "lambda*, theta*. All clients have the same noise here, though the paper has a sigma_k for "
+        "each."
     ),
     kind=StatementKind.REMARK,
 )
@@ -205,13 +208,19 @@ APPENDIX_D_DERIVED = replace(
     hypotheses=(
         *APPENDIX_D.hypotheses,
         Hypothesis("theta* not negative", sp.Ge(theta_star, 0, evaluate=False), "(26), (27)"),
+        Hypothesis(
+            "equal noise of all clients",
+            sp.Eq(sigma_least, sigma),
+            "(27), sigma_k^2 in A_kk",
+            stated="sigma_k = sigma for every client k",
+        ),
     ),
     note=(
         "(27) has A_kk, which is proportional to pi_k, where the remark has a constant a: q_k* is "
         "(lambda* - theta*/pi_k)/(sigma_k^2 sum eta_t^2), which is concave in pi_k, not affine. "
         "Setting the derivative of (26) in s to zero gives theta* = (upsilon - 1/2 q*'Sigma "
         "q*)/Q, which is negative where noise outweighs upsilon; the less available clients then "
-        "get the larger weights."
+        "get the larger weights. With unequal noise it is sigma_k^2 q_k* that grows with pi_k."
     ),
 )
 
@@ -222,7 +231,7 @@ APPENDIX_E = PointClaim(
     source=f"{PAPER}, Appendix E",
     quantity=PointQuantity(
         _convexity_ratio,
-        "<p - nu, nu - q/Q> + |p - nu| |nu - q/Q|, nu_k ~ alpha_k^2/p_k",
+        "<p - nu, nu - q/Q> + |p - nu| |nu - q/Q|",
         PURE,
         r"\langle p-\nu,\nu-\frac{q}{Q}\rangle+\|p-\nu\|\,\|\nu-\frac{q}{Q}\|",
         certified="weight_convexity",
@@ -236,20 +245,38 @@ APPENDIX_E = PointClaim(
     regimes=regimes.APPENDIX_E,
     note=(
         "To the letter, on sum q = Q. The quantity is at most 2 exactly where the Hessian of "
-        "chi^2 along sum q = Q has no negative direction at the setting's weights; norms are sum "
-        "d^2/nu."
+        "chi^2 along sum q = Q has no negative direction at the setting's weights."
     ),
     kind=StatementKind.REMARK,
+)
+
+APPENDIX_E_TWO_CLIENTS = replace(
+    APPENDIX_E,
+    reading="two clients",
+    hypotheses=(*APPENDIX_E.hypotheses, Hypothesis("two clients", sp.Le(N, 2), "Appendix E")),
+    note=(
+        "For two clients chi^2 is, up to a constant, c_1/q_1 + c_2/q_2, which is convex, though "
+        "its summands are not (see ca-fed/appendix-e-summands)."
+    ),
 )
 
 APPENDIX_E_DERIVED = replace(
     APPENDIX_E,
     reading="derived",
-    hypotheses=(*APPENDIX_E.hypotheses, Hypothesis("two clients", sp.Le(N, 2), "Appendix E")),
+    title="The chi-square bias is convex in the biased importance p",
+    quantity=PointQuantity(
+        _bend_in_share,
+        "max over k of 1 - p_k d^2 chi^2/dp_k^2",
+        PURE,
+        r"\max_k\left(1-p_k\frac{\partial^2\chi^2}{\partial p_k^2}\right)",
+        certified="share_curvature",
+    ),
+    bound=sp.Integer(1),
     note=(
-        "For two clients chi^2 is, up to a constant, c_1/q_1 + c_2/q_2, which is convex, though "
-        "its summands are not (see ca-fed/appendix-e-summands). With three or more clients it is "
-        "not convex in q everywhere; it is convex in p, so that (III-C) still has one minimum."
+        "In p the sum has one summand for each p_k, with the second derivative 2 alpha_k^2/p_k^3. "
+        "The quantity is at most 1 exactly where none of them is negative, so that chi^2 is convex "
+        "in p, for any number of clients, and (III-C) still has one minimum. In q it is not convex "
+        "everywhere with three or more clients; with two it is (the reading 'two clients')."
     ),
 )
 
@@ -257,9 +284,16 @@ SUMMANDS = replace(
     APPENDIX_E,
     id="ca-fed/appendix-e-summands",
     title="Every summand of the chi-square bias is convex in the aggregation weights",
+    meanings=MEANINGS_OF_WEIGHTS
+    | {
+        sp.Symbol("b_k"): "alpha_k^2/p_k",
+        sp.Symbol("z"): "v_k/q_k, for a step v of the weights with sum_k v_k = 0",
+        sp.Symbol("y"): "pi'v/pi'q",
+        sp.Symbol("f_k"): "f_k(p) = (p - alpha_k)^2/p",
+    },
     quantity=PointQuantity(
         _summand_curvature_ratio,
-        "max over k of (b_k + p_k) z y/(b_k z^2 + p_k y^2), b_k = alpha_k^2/p_k",
+        "max over k of (b_k + p_k) z y/(b_k z^2 + p_k y^2)",
         PURE,
         r"\max_k\frac{(b_k+p_k)zy}{b_kz^2+p_ky^2}",
         certified="summand_curvature",
@@ -281,7 +315,7 @@ SUMMANDS_DERIVED = replace(
     reading="derived",
     quantity=PointQuantity(
         _bend_in_share,
-        "max over k of 1 - p_k f_k''(p_k), f_k(p) = (p - alpha_k)^2/p",
+        "max over k of 1 - p_k f_k''(p_k)",
         PURE,
         r"\max_k\left(1-p_kf_k''(p_k)\right)",
         certified="share_curvature",
@@ -303,10 +337,11 @@ STATEMENTS: tuple[Statement, ...] = (
                 "in s to zero gives theta* = (upsilon - 1/2 q*'Sigma q*)/Q, which is negative "
                 "where noise outweighs upsilon.",
                 Weight.MISSING_HYPOTHESIS,
-                "theta* >= 0",
+                "theta* >= 0, and equal noise of all clients",
                 "derived",
                 ("noisy gradients",),
                 ("ca-fed-appendix-d.json",),
+                answer="A remark on the usual case, in which upsilon outweighs noise.",
             ),
         ),
     ),
@@ -319,14 +354,16 @@ STATEMENTS: tuple[Statement, ...] = (
                 "summands are not, and with three or more clients their sum need not be convex "
                 "either.",
                 Weight.GAP,
-                "two clients, or convexity in p in place of q",
+                "convexity in p in place of q; in q for two clients alone",
                 "derived",
                 ("rare majority",),
                 ("ca-fed-appendix-e.json",),
+                answer="Convexity in p is enough for (III-C); the weights follow from p.",
             ),
         ),
     ),
     APPENDIX_E_DERIVED,
+    APPENDIX_E_TWO_CLIENTS,
     replace(
         SUMMANDS,
         refutations=(
@@ -339,6 +376,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 "derived",
                 tuple(SUMMANDS.regimes),
                 ("ca-fed-appendix-e-summands.json",),
+                answer="The step is not needed once convexity in p is used.",
             ),
         ),
     ),

@@ -66,6 +66,9 @@ MEANINGS_OF_LIMIT = {
     delta_h: "sup over clients and points of ||grad F_n - grad h||",
 }
 MEANINGS_OF_WEIGHTS = {
+    sp.Symbol("p_n"): "a client's probability to take part in a round",
+    sp.Symbol("omega_t"): "omega_t^n, FedAU's weight of client n in round t",
+    sp.Symbol("S_n"): "rounds from one participation of client n to the next, at most K",
     N: "clients",
     T: "rounds, t = 0 .. T-1",
     K: "cut-off",

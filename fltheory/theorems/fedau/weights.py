@@ -213,6 +213,14 @@ LAST_LINE = PointClaim(
     kind=StatementKind.STEP,
 )
 
+
+def _against_count_latex(first: str) -> str:
+    return (
+        rf"\max_{{n,\,t\geq {first}}}\frac{{\mathbb{{E}}[(p_n\omega_t^n-1)^2]}}"
+        r"{p_n^2\operatorname{Var}S_n/\max(\lfloor t/K\rfloor,1)+(1-p_n)^{2K}}"
+    )
+
+
 STEP = PointClaim(
     id="fedau/3-step",
     reading="printed",
@@ -223,6 +231,7 @@ STEP = PointClaim(
         "max over t >= 1 and n of E[(p_n omega_t^n - 1)^2] / "
         "(p_n^2 Var S_n/max(floor(t/K), 1) + (1-p_n)^(2K))",
         PURE,
+        latex=_against_count_latex("1"),
         certified="weight_error_ratio",
     ),
     bound=sp.Integer(1),
@@ -248,6 +257,7 @@ STEP_DERIVED = replace(
         _against_count_from_cutoff,
         STEP.quantity.text.replace("t >= 1", "t >= K"),
         PURE,
+        latex=_against_count_latex("K"),
         certified="late_weight_error_ratio",
     ),
     note=(
@@ -273,6 +283,7 @@ STATEMENTS: tuple[Statement, ...] = (
                 "derived",
                 ("K = 5", "K = 50", "before an interval ends"),
                 ("fedau-3-step.json",),
+                answer="Rounds before the first interval ends add K/T at most: the order stays.",
             ),
         ),
     ),

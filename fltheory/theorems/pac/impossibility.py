@@ -29,6 +29,14 @@ omega = sp.Symbol("omega", positive=True)
 M, n, m = sp.symbols("M n m", positive=True, integer=True)
 agree = sp.Symbol("agree", nonnegative=True)
 hidden_alike = sp.Symbol("H_alike", nonnegative=True)
+_WORDS = {
+    sp.Symbol("x_1"): "the point at which two concepts agree, of mass P(x_1) = (1 + omega)/2",
+    sp.Symbol("x_2"): "the point at which two concepts differ, of mass P(x_2) = (1 - omega)/2",
+    sp.Symbol("f_1"): "one of the two concepts",
+    sp.Symbol("f_2"): "the other one",
+    sp.Symbol("h"): "what a learner returns",
+    sp.Symbol("hidden"): "the event that no selected sample is at x_2",
+}
 
 MEANINGS = {
     M: "clients",
@@ -36,6 +44,7 @@ MEANINGS = {
     m: "clients who take part",
     omega: "m/M, system capacity",
     agree: "1 if two concepts agree at a point and differ at another, 0 if not",
+    **_WORDS,
 }
 
 
@@ -165,6 +174,7 @@ _NON_TRIVIAL = Hypothesis(
     "two concepts agree at a point and differ at another",
     sp.Eq(agree, 1),
     "'non-trivial', Theorem 1",
+    stated="two concepts agree at a point x_1 and differ at another one, x_2",
 )
 _FAILURE = "min over learners, max over f_1, f_2 of P[error > (1 - omega)/8]"
 
@@ -290,7 +300,12 @@ GUESSING_DERIVED = replace(
     GUESSING,
     reading="derived",
     quantity=LearningQuantity(
-        _of(_conditional), "min over learners, max over f_1, f_2 of P[error at x_2 | hidden]"
+        _of(_conditional),
+        "min over learners, max over f in {f_1, f_2} of P[h(x_2) != f(x_2) | hidden]",
+        latex=(
+            r"\min_{\mathrm{learners}}\;\max_{f\in\{f_1,f_2\}}"
+            r"P[h(x_2)\neq f(x_2)\mid\mathrm{hidden}]"
+        ),
     ),
     note="At the hidden point, given that it is hidden, no learner is better than a coin.",
 )
@@ -367,13 +382,28 @@ CONDITIONAL_TIGHT = replace(
     ),
 )
 
+
+def _sum_of_errors(*points: str) -> str:
+    """Return (3) in LaTeX, with x_1 or x_2 at its six places."""
+    a, b, c, d, e, f = points
+    return (
+        rf"\max_h\;1\{{h(x_{a})\neq f_1(x_{b})\}}P(x_{c})"
+        rf"+1\{{h(x_{d})\neq f_2(x_{e})\}}P(x_{f})"
+    )
+
+
 SUM = replace(
     CHERNOFF,
     id="pac/1-sum",
     title="The errors under the two targets add up to 4 epsilon",
     source=f"{PAPER}, (3) and (4)",
-    quantity=LearningQuantity(_printed_sum, "the largest value of (3)"),
+    quantity=LearningQuantity(
+        _printed_sum,
+        "max over h of 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1)",
+        latex=_sum_of_errors("1", "1", "2", "1", "2", "1"),
+    ),
     bound=(1 - omega) / 2,
+    hypotheses=(_NON_TRIVIAL,),
     note=(
         "To the letter: 1{h(x_1) != f_1(x_1)} P(x_2) + 1{h(x_1) != f_2(x_2)} P(x_1), with x_1 "
         "where x_2 should stand. It is 1 - 4 epsilon for a learner that is right at x_1, where "
@@ -384,8 +414,12 @@ SUM = replace(
 SUM_DERIVED = replace(
     SUM,
     reading="derived",
-    quantity=LearningQuantity(_derived_sum, "the largest value of (3), x_2 in both places"),
-    note="1{h(x_2) != f_1(x_2)} P(x_2) + 1{h(x_2) != f_2(x_2)} P(x_2): one of the two is 1.",
+    quantity=LearningQuantity(
+        _derived_sum,
+        "max over h of 1{h(x_2) != f_1(x_2)} P(x_2) + 1{h(x_2) != f_2(x_2)} P(x_2)",
+        latex=_sum_of_errors("2", "2", "2", "2", "2", "2"),
+    ),
+    note="As f_1 and f_2 differ at x_2, one of the two indicators is 1 and the other one 0.",
 )
 
 STATEMENTS = (
@@ -405,6 +439,7 @@ STATEMENTS = (
                 "derived",
                 ("half take part", "one takes part", "ten thousand samples"),
                 natural="half take part",
+                answer="The sentence is about learnability, which fails both ways.",
             ),
         ),
     ),
@@ -414,12 +449,14 @@ STATEMENTS = (
         refutations=(
             Refutation(
                 "x_1 is seen and has mass 1 - 4 epsilon, so that a learner that is right there "
-                "errs with probability at most (1 - omega)/2; the proof is about x_2 alone.",
-                Weight.MISPRINT,
+                "errs with probability at most (1 - omega)/2; the proof is about x_2 alone, and "
+                "so is, in all likelihood, the sentence.",
+                Weight.WORDING,
                 "at the hidden point, given that it is hidden",
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",
+                answer="Informal, about the hidden point; the later version leaves it out.",
             ),
         ),
     ),
@@ -439,6 +476,7 @@ STATEMENTS = (
                 "derived",
                 tuple(REGIMES),
                 natural="half take part",
+                answer="A typing error; (4) follows.",
             ),
         ),
     ),

@@ -14,6 +14,7 @@ from fltheory.learnability.system import (
     PowerOfSize,
     ServerAssistedSystem,
     TailCase,
+    TailFamily,
     UniformPair,
     clients_per_server,
     fixed,
@@ -152,6 +153,15 @@ LEMMA_1 = {
     ),
     "exponentially unlikely": LearningRegime(
         "m = 2000, delta = 2^-1000", lambda: TailCase(2_000, Fraction(1, 2**1000))
+    ),
+}
+
+LEMMA_1_AT_ALL_SIZES = {
+    "delta = 1/20": LearningRegime(
+        "delta = 1/20 at every m", lambda: TailFamily(FOUR_DECADES, "1/20", 0.0)
+    ),
+    "delta = exp(-m/2)": LearningRegime(
+        "a delta that falls exponentially with m", lambda: TailFamily(FOUR_DECADES, 1, 0.5)
     ),
 }
 

@@ -41,6 +41,7 @@ from fltheory.learnability.system import (
     PowerOfSize,
     ServerAssistedSystem,
     TailCase,
+    TailFamily,
     UniformPair,
 )
 from fltheory.theorems.pac import regimes as regimes
@@ -202,7 +203,17 @@ _A1_Q = Hypothesis("Assumption 1 for Q", sp.Lt(alpha_Q, sp.oo, evaluate=False), 
 _A2 = Hypothesis("Assumption 2 with beta > 0", sp.Gt(beta, 0, evaluate=False), "Assumption 2")
 _ONE_LAW = Hypothesis("one Q for all n", sp.Le(laws, 1), "Section 3.2: S_Q ~ Q for some Q")
 _A2_CONSTANT = Hypothesis(
-    "alpha does not grow with n", sp.Le(alpha_growth, _NO_GROWTH), "(15) to (1)"
+    "alpha does not grow with n",
+    sp.Le(alpha_growth, _NO_GROWTH),
+    "(15) to (1)",
+    stated="alpha of Assumption 2 does not grow with n",
+)
+
+_CLOSE_TARGETS = Hypothesis(
+    "eps_P(h_Q*) = O(A(n_T, delta))",
+    sp.Le(offset_growth, _NO_GROWTH),
+    "Theorem 3",
+    stated="eps_P(h_Q*) = O(d_H/n_T log(n_T/d_H))",
 )
 
 THEOREM_2 = DecayClaim(
@@ -339,7 +350,7 @@ THEOREM_3 = DecayClaim(
     order=n_T ** (-1 / (2 - beta_P)),
     hypotheses=(
         _A1_P,
-        Hypothesis("eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"),
+        _CLOSE_TARGETS,
     ),
     meanings={
         n_T: "the server's samples",
@@ -370,9 +381,24 @@ THEOREM_3_DERIVED = replace(
 )
 
 
+m, d_H = sp.symbols("m d_H", positive=True, integer=True)
+_ERRORS = {
+    sp.Symbol("eps_P"): "excess error: the probability of an error on P, less that of h_P*",
+    sp.Symbol("eps_Q"): "excess error: the probability of an error on Q, less that of h_Q*",
+    sp.Symbol("Rhat_P"): "share of errors on the server's samples",
+    sp.Symbol("h_P"): "h_P*, the best hypothesis for P",
+    sp.Symbol(
+        "h_Q"
+    ): "h_Q*, the best hypothesis for Q; h_Q^, an empirical minimiser of Q's samples",
+}
+constant = sp.Symbol("c", positive=True)
+A = sp.Symbol("A", real=True)
+
+
 def _tail_constants(case: TailCase) -> Mapping[sp.Symbol, Any]:
+    """Return the symbols' values: noiseless thresholds have d_H = 1, beta_Q = 1, and c = 1 does."""
     _checked(case, TailCase)
-    return {delta: case.delta}
+    return {delta: case.delta, m: case.m, d_H: 1, beta_Q: 1, constant: 1}
 
 
 def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tuple[float, float]]:
@@ -388,30 +414,44 @@ def _noiseless_tail(level: Callable[[int, float], float]) -> Callable[[Any], tup
     return value
 
 
+_PRINTED_A = as_printed(lambda: d_H / m * sp.log(m / d_H + 1 / m * sp.log(1 / delta)))
+_CITED_A = as_printed(lambda: d_H / m * sp.log(m / d_H) + 1 / m * sp.log(1 / delta))
+_OF_LEMMA_1 = {
+    **_ERRORS,
+    m: "samples, drawn independently from Q",
+    d_H: "VC dimension of the hypotheses",
+    beta_Q: _SOURCES[beta_Q],
+    delta: "probability of failure",
+}
+
 LEMMA_1 = LearningClaim(
     id="pac/lemma-1",
     reading="printed",
     title="The empirical minimiser's excess error is A(m, delta)^(1/(2 - beta_Q))",
     source=f"{PAPER}, Lemma 1, (18)",
     quantity=LearningQuantity(
-        _noiseless_tail(printed_complexity), "P[eps_Q(h_Q^) > A(m, delta)], A as printed"
+        _noiseless_tail(printed_complexity),
+        "P[eps_Q(h_Q^) > A^(1/(2 - beta_Q))]",
+        latex=r"P\left[\varepsilon_Q(\hat h_Q)>A^{\frac{1}{2-\beta_Q}}\right]",
     ),
     relation=Relation.AT_MOST,
     bound=delta,
     hypotheses=(),
-    meanings={delta: "probability of failure"},
+    meanings=_OF_LEMMA_1,
+    definitions={A: _PRINTED_A},
     constants=_tail_constants,
     regimes=regimes.LEMMA_1,
     kind=StatementKind.LEMMA,
     note=(
-        "A(m, delta) = d/m log(m/d + 1/m log(1/delta)) has delta inside the logarithm. Thresholds "
-        "without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = exp(-m/2) "
-        "requires u = 1 - exp(-1/2) = 0.39 while A is log(m + 1/2)/m, so that no constant factor "
-        "will do for all m. (18) is an equation without a constant; it is read as <= with the "
-        "constant 1. The least constants that would do here are 0.64, 2.9, 11 and 77, in the "
-        "order of the regimes: with 3 the lemma would hold at m = 100 and delta = 1e-6, but at m "
-        "= 2000 and delta = 2^-1000 it would fail as it does with 1. For m below d/2, A can be "
-        "negative."
+        "A(m, delta) = d_H/m log(m/d_H + 1/m log(1/delta)) has delta inside the logarithm. "
+        "Thresholds without noise have P[eps_Q > u] = 2 (1-u)^m - (1-2u)^m, which at delta = "
+        "exp(-m/2) requires u = 1 - exp(-1/2) = 0.39 while A is log(m + 1/2)/m, so that no "
+        "constant factor will do for all m. (18) is an equation without a constant; it is read "
+        "as <= with the constant 1, which is all that the regimes here refute: the reading 'any "
+        "constant' refutes the rest. The least constants that would do here are 0.64, 2.9, 11 "
+        "and 77, in the order of the regimes: with 3 the lemma would hold at m = 100 and delta = "
+        "1e-6, but at m = 2000 and delta = 2^-1000 it would fail as it does with 1. For m below "
+        "d_H/2, A can be negative."
     ),
 )
 
@@ -419,12 +459,81 @@ LEMMA_1_DERIVED = replace(
     LEMMA_1,
     reading="derived",
     quantity=LearningQuantity(
-        _noiseless_tail(cited_complexity), "P[eps_Q(h_Q^) > A(m, delta)], A with delta outside"
+        _noiseless_tail(cited_complexity),
+        "P[eps_Q(h_Q^) > (c A)^(1/(2 - beta_Q))]",
+        latex=r"P\left[\varepsilon_Q(\hat h_Q)>(c\,A)^{\frac{1}{2-\beta_Q}}\right]",
     ),
+    hypotheses=(
+        Hypothesis("enough samples", as_printed(lambda: sp.Ge(m, 2 * d_H)), "log(m/d_H) > 0"),
+    ),
+    meanings={
+        **_OF_LEMMA_1,
+        constant: "a constant that depends on Assumption 1's constant and on nothing else",
+    },
+    definitions={A: _CITED_A},
     note=(
-        "A(m, delta) = d/m log(max(m, d)/d) + 1/m log(1/delta), the usual term in uniform "
-        "Bernstein bounds. For these thresholds no constant is needed: 2 (1-u)^m <= 2 exp(-m u) = "
-        "2 delta/m at u = A."
+        "A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), the usual term in uniform Bernstein "
+        "bounds. With fewer samples than m = 2 d_H its first part vanishes, and no factor helps "
+        "where delta is near 1: one sample leaves an error of up to 1/2, and A = log(1/delta). "
+        "On thresholds without noise d_H = beta_Q = 1, and c = 1 is enough: 2 (1-u)^m <= 2 "
+        "exp(-m u) = 2 delta/m at u = A. That some c is enough for every class is Vapnik and "
+        "Chervonenkis's theorem, and is not checked."
+    ),
+)
+
+
+def _tail_quantile(
+    family: TailFamily, n: int, replicas: int, rng: np.random.Generator
+) -> Measurement:
+    """Return the u at which ``2 (1-u)^m - (1-2u)^m``, zero from 1/2 on, is delta; by halving."""
+    del replicas, rng
+    wanted, low, high = family.log_delta(n), 0.0, 0.5
+    for _ in range(200):
+        u = (low + high) / 2
+        both = math.exp(n * (math.log1p(-2 * u) - math.log1p(-u))) if u < 0.5 else 0.0
+        is_likelier = n * math.log1p(-u) + math.log(2 - both) > wanted
+        low, high = (u, high) if is_likelier else (low, u)
+    return Measurement(high)
+
+
+def _kept_by_exponential_delta(family: TailFamily) -> KnownDecay | None:
+    """Return that the quantile stays: P[eps_Q > u] is at least (1 - u)^m, that of one side."""
+    least = -math.expm1(-family.rate)
+    if family.delta < 1 or least == 0:
+        return None
+    return KnownDecay(0.0, f"at least {least:.2g} at every m, as P[eps_Q > u] >= (1-u)^m")
+
+
+def _family_constants(family: TailFamily) -> Mapping[sp.Symbol, Any]:
+    _checked(family, TailFamily)
+    return {d_H: 1, beta_Q: 1}
+
+
+LEMMA_1_ANY_CONSTANT = DecayClaim(
+    id="pac/lemma-1",
+    reading="any constant",
+    title="The empirical minimiser's excess error is O(A(m, delta)^(1/(2 - beta_Q)))",
+    source=LEMMA_1.source,
+    quantity=DecayQuantity(
+        _tail_quantile,
+        lambda family: False,
+        "(1 - delta)-quantile of eps_Q(h_Q^)",
+        latex=r"\inf\{u:P[\varepsilon_Q(\hat h_Q)>u]\leq\delta\}",
+        known_decay=_kept_by_exponential_delta,
+    ),
+    variable=m,
+    order=(d_H / m) ** (1 / (2 - beta_Q)),
+    hypotheses=(),
+    meanings=_OF_LEMMA_1,
+    constants=_family_constants,
+    regimes=regimes.LEMMA_1_AT_ALL_SIZES,
+    kind=StatementKind.LEMMA,
+    note=(
+        "More lenient than printed: with any constant factor, the same for all m and delta in (0, "
+        "1). A(m, delta) as printed is of the order of log(m)/m for every delta >= exp(-m/2), and "
+        "logarithms are let pass. But samples of m points all lie outside an interval of mass u "
+        "on one side of the target with probability (1-u)^m, so that at delta = exp(-m/2) the "
+        "quantile is at least 1 - exp(-1/2) at every m."
     ),
 )
 
@@ -459,10 +568,14 @@ def _binomial_deviation(case: DisagreementCase) -> KnownDecay | None:
     return KnownDecay(-exponent, f"of order n_T^(-{power}) by the central limit theorem")
 
 
+server_excess = sp.Symbol("r", real=True)
+
+
 def _disagreement_constants(case: DisagreementCase) -> Mapping[sp.Symbol, Any]:
+    """Return the symbols' values at h_Q^ = h_Q*: without noise P(h != h_P*) is eps_P(h)."""
     _checked(case, DisagreementCase)
     shares = [case.mass(value) / cited_complexity(value, case.delta) for value in case.sizes]
-    return {offset_growth: slope(case.sizes, shares)}
+    return {server_excess: 0, beta_P: 1, offset_growth: slope(case.sizes, shares)}
 
 
 LEMMA_2 = DecayClaim(
@@ -473,14 +586,29 @@ LEMMA_2 = DecayClaim(
     quantity=DecayQuantity(
         _deviation,
         lambda case: False,
-        "19/20-quantile of R_P^(h_Q^) - R_P^(h_P*) - eps_P(h_Q*) at h_Q^ = h_Q*",
+        "19/20-quantile of Rhat_P(h_Q^) - Rhat_P(h_P*) - eps_P(h_Q*)",
+        latex=(
+            r"\inf\{u:P[\hat R_P(\hat h_Q)-\hat R_P(h_P^*)-\varepsilon_P(h_Q^*)>u]"
+            r"\leq\tfrac{1}{20}\}"
+        ),
         known_decay=_binomial_deviation,
     ),
     variable=n_T,
     order=1 / n_T,
-    hypotheses=(),
+    hypotheses=(
+        Hypothesis(
+            "no worse on the server's data",
+            sp.Le(server_excess, 0, evaluate=False),
+            "Lemma 2",
+            stated="Rhat_P(h_Q^) <= Rhat_P(h_Q*)",
+        ),
+    ),
     meanings={
-        n_T: "the server's samples",
+        **_ERRORS,
+        n_T: "the server's samples, drawn independently from P",
+        d_H: _OF_LEMMA_1[d_H],
+        server_excess: "Rhat_P(h_Q^) - Rhat_P(h_Q*), shares of errors on the server's samples",
+        beta_P: _SOURCES[beta_P],
         offset_growth: "growth of eps_P(h_Q*)/A(n_T, 1/20) with n_T, as a slope in logarithms",
     },
     constants=_disagreement_constants,
@@ -488,9 +616,9 @@ LEMMA_2 = DecayClaim(
     kind=StatementKind.LEMMA,
     note=(
         "To the letter: there is no condition on h_Q*, and the lemma's own condition is met by "
-        "h_Q^ = h_Q*. The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) A) to be O(A). But "
-        "the number of samples on which two fixed hypotheses differ is binomial, and their share "
-        "deviates from its mean by the order n_T^(-1/2)."
+        "h_Q^ = h_Q*, where it is checked. The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) "
+        "A) to be O(A). But the number of samples on which two fixed hypotheses differ is "
+        "binomial, and their share deviates from its mean by the order n_T^(-1/2)."
     ),
 )
 
@@ -498,11 +626,13 @@ LEMMA_2_DERIVED = replace(
     LEMMA_2,
     reading="derived",
     hypotheses=(
-        Hypothesis("eps_P(h_Q*) = O(A(n_T, delta))", sp.Le(offset_growth, _NO_GROWTH), "Theorem 3"),
+        *LEMMA_2.hypotheses,
+        _CLOSE_TARGETS,
+        Hypothesis("no noise near the target", sp.Eq(beta_P, 1), "Assumption 1, (23) to (24)"),
     ),
     note=(
-        "With Theorem 3's second condition and beta_P = 1, as here, P(h_Q* != h_P*) is O(A) as "
-        "well; for smaller beta_P the difference is of order A^((1 + beta_P)/2)."
+        "With Theorem 3's second condition and beta_P = 1, P(h_Q* != h_P*) is O(A) as well; for "
+        "smaller beta_P the difference is of order A^((1 + beta_P)/2)."
     ),
 )
 
@@ -529,12 +659,21 @@ def _needed_inside(pair: UniformPair) -> Fraction:
     return max(abs(first - second) / second for first, second in pairs if second > 0)
 
 
+def _supremum(thresholds: str) -> str:
+    ratio = r"\frac{|\varepsilon_P(h_u)-\varepsilon_Q(h_u)|}{\varepsilon_Q(h_u)}"
+    return rf"\sup_{{{thresholds}}}{ratio}"
+
+
 EXAMPLE = LearningClaim(
     id="pac/example",
     reading="printed",
     title="Uniform P on [a, b] and Q on [c, d] are positively related with beta = 1",
     source=f"{PAPER}, below Assumption 2",
-    quantity=LearningQuantity(_needed_everywhere, "sup over thresholds of |eps_P - eps_Q|/eps_Q"),
+    quantity=LearningQuantity(
+        _needed_everywhere,
+        "sup over thresholds of |eps_P - eps_Q|/eps_Q",
+        latex=_supremum(r"u\in\mathbb R"),
+    ),
     relation=Relation.AT_MOST,
     bound=as_printed(lambda: 1 - (d - c) / (b - a)),
     hypotheses=(Hypothesis("a target in Q's support", sp.Le(c, t), "below Assumption 2"),),
@@ -544,6 +683,7 @@ EXAMPLE = LearningClaim(
         c: "Q's support from, a' in the paper",
         d: "Q's support to, b' in the paper",
         t: "the target t*",
+        **_ERRORS,
     },
     constants=_pair_constants,
     regimes=regimes.EXAMPLE,
@@ -559,7 +699,9 @@ EXAMPLE_DERIVED = replace(
     EXAMPLE,
     reading="derived",
     quantity=LearningQuantity(
-        _needed_inside, "sup over thresholds in [c, d] of |eps_P - eps_Q|/eps_Q"
+        _needed_inside,
+        "sup over thresholds in [c, d] of |eps_P - eps_Q|/eps_Q",
+        latex=_supremum(r"c\leq u\leq d"),
     ),
     note="With thresholds restricted to Q's support, the printed alpha is exact.",
 )
@@ -576,6 +718,7 @@ STATEMENTS = (
                 "derived",
                 ("target off the middle", "target at Q's end"),
                 natural="target off the middle",
+                answer="Thresholds inside of the support of Q are meant.",
             ),
         ),
     ),
@@ -588,14 +731,29 @@ STATEMENTS = (
                 "the lemma is cited have it outside, and no constant factor makes up for the "
                 "difference.",
                 Weight.MISPRINT,
-                "A = d/m log(m/d) + 1/m log(1/delta)",
+                "A = d_H/m log(m/d_H) + 1/m log(1/delta), with a constant factor and m >= 2 d_H",
                 "derived",
                 ("unlikely", "most unlikely", "exponentially unlikely"),
                 natural="unlikely",
+                answer="The logarithm's bracket closes too late; constants are left out.",
             ),
         ),
     ),
     LEMMA_1_DERIVED,
+    replace(
+        LEMMA_1_ANY_CONSTANT,
+        refutations=(
+            Refutation(
+                "Of m samples none may be near the target with a probability that is exponentially "
+                "small in m and no smaller, while A as printed hardly depends on delta.",
+                Weight.MISPRINT,
+                "A = d_H/m log(m/d_H) + 1/m log(1/delta), as in the derived reading",
+                regimes=("delta = exp(-m/2)",),
+                natural="delta = exp(-m/2)",
+                answer="As above: with delta outside of the logarithm a constant is enough.",
+            ),
+        ),
+    ),
     THEOREM_2,
     replace(
         THEOREM_2_UNIFORM,
@@ -608,6 +766,7 @@ STATEMENTS = (
                 "derived",
                 ("ten server samples",),
                 natural="ten server samples",
+                answer="Q is given first in the theorem, and does not change with n.",
             ),
         ),
     ),
@@ -620,10 +779,11 @@ STATEMENTS = (
                 "The step from (23) to (24) takes sqrt(P(h_Q* != h_P*) A) to be O(A), which holds "
                 "only where P(h_Q* != h_P*) is itself O(A).",
                 Weight.MISSING_HYPOTHESIS,
-                "Theorem 3's second condition",
+                "Theorem 3's second condition, and beta_P = 1",
                 "derived",
                 ("apart",),
                 natural="apart",
+                answer="Used only under Theorem 3's conditions, where it holds for beta_P = 1.",
             ),
         ),
     ),

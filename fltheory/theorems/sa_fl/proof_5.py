@@ -52,19 +52,24 @@ _TAKEN = (
     "needs eta_c <= 1/(8LK).",
 )
 
-_MEANINGS_WITHOUT_A_CONDITION = {
+_MEANINGS_WITH_ANY_NOISE = {
     a: "E||1/m sum_i sum_k [grad F_i(x_{r,k}^i) - grad F_i(x_r)]||^2",
     b: "||1/m sum_i sum_k grad F_i(x_r)||^2",
     n: "E||1/m sum_i sum_k noise||^2",
     V: "E||Delta_r||^2, noise included",
+}
+_MEANINGS_WITHOUT_A_CONDITION = _MEANINGS_WITH_ANY_NOISE | {
     e: "||x_r - x*||, where d = e^2 is before the expectation over x_r",
     f: "F(x_r) - F(x*)",
 }
-_TAKEN_WITHOUT_A_CONDITION = (
+_TAKEN_WITH_ANY_NOISE = (
     *_TAKEN[:2],
     "(60): 2 ||X||^2 + 2 ||Y||^2 is at least ||X + Y||^2, X the local drift of gradients and Y the "
     "gradients at x_r with the noise, which is orthogonal to them given x_r.",
     *_TAKEN[3:],
+)
+_TAKEN_WITHOUT_A_CONDITION = (
+    *_TAKEN_WITH_ANY_NOISE,
     "For (78): F_i - F has gradients of at most sigma_G (Assumption 5), so G_4 >= f - sigma_G e "
     "for any participants; F is mu-strongly convex and L-smooth, so f >= mu e^2/2, G_3 <= 2 L f.",
 )
@@ -77,15 +82,19 @@ _DRIFT = _STILL + 30 * K**2 * eta_c**2 * G_3
 _FACTOR = 2 * eta_c * K * L * (1 + K * eta_c * L)
 _GROWTH = 1 + 30 * L * eta_bar / mu * (1 + 2 * L * eta_bar / mu)
 _SERVER_81 = (L + mu) / (2 * L * mu) * ((L + mu) * eta_bar / (2 * L * mu) - 2 / (L + mu))
-_RESIDUAL_83 = (
-    4 * q * eta_c**2 * K**2 * sigma_G**2
-    + q * K * eta_c**2 / m * sigma**2
-    + q * _FACTOR * _STILL
-    + (1 - q) * eta_s**2 * sigma_s**2
-)
-_RESIDUAL_WITHOUT_A_CONDITION = (
-    _RESIDUAL_83 + q * K * eta_c**2 / m * sigma**2 + 2 * q * K * eta_c * sigma_G**2 / mu
-)
+
+
+def _residual_83(noise: int = 1) -> sp.Expr:
+    return (
+        4 * q * eta_c**2 * K**2 * sigma_G**2
+        + noise * q * K * eta_c**2 / m * sigma**2
+        + q * _FACTOR * _STILL
+        + (1 - q) * eta_s**2 * sigma_s**2
+    )
+
+
+_RESIDUAL_83 = _residual_83()
+_RESIDUAL_WITHOUT_A_CONDITION = _residual_83(2) + 2 * q * K * eta_c * sigma_G**2 / mu
 
 
 @deferred
@@ -145,11 +154,15 @@ def printed(bound: sp.Expr, q_condition: Relational, server_step: Relational) ->
 def derived(
     bound: sp.Expr, q_condition: Relational, server_step: Relational, client_step: Relational
 ) -> Derivation:
-    """Return the steps with (81) as it comes out of (80), and the condition that this needs."""
+    """Return the steps with (81) as it comes out of (80), and the condition that this needs.
+
+    In (61) the noise is counted twice, as in the lemma on martingale differences.
+    """
     clients_81 = 16 * q * eta_bar / mu**2 * _GROWTH
     bracket = (clients_81 + (1 - q) * _SERVER_81) * G_3 - 4 * q / mu * G_4
-    return _derivation(
-        *_one_round(),
+    steps = (
+        _server_round(),
+        *_clients_round_with_any_noise(),
         Step(
             "needed in (75)",
             "the hypotheses give eta_c <= 1/(8LK), which the drift lemma needs",
@@ -159,15 +172,16 @@ def derived(
                 multipliers=(_ONE,),
             ),
         ),
-        *_both_rounds(server_step, clients_81),
+        *_both_rounds(server_step, clients_81, noise=2),
         Step(
             "(81) to the condition on q",
             "the registered condition says that the terms in G_3 and G_4 are at most zero",
             Equal(q_condition.rhs - q_condition.lhs, -bracket),
         ),
-        _step_83("the registered condition", clients_81, q_condition),
-        *_rounds(bound),
+        _step_83("the registered condition", clients_81, q_condition, noise=2),
+        *_rounds(bound, _residual_83(2)),
     )
+    return Derivation(steps, _TAKEN_WITH_ANY_NOISE, _MEANINGS | _MEANINGS_WITH_ANY_NOISE)
 
 
 @deferred
@@ -423,14 +437,14 @@ def _both_rounds_without_a_condition(server_step: Relational) -> tuple[Step, ...
     )
 
 
-def _both_rounds(server_step: Relational, clients_81: sp.Expr) -> tuple[Step, ...]:
+def _both_rounds(server_step: Relational, clients_81: sp.Expr, noise: int = 1) -> tuple[Step, ...]:
     """Return the steps from (77) to (81)."""
     mixed_80 = (
         (1 - eta_bar) * d
         + _gradient_of_clients() * G_3
         - 2 * q * eta_c * K * G_4
         + _gradient_of_server() * G_3
-        + _RESIDUAL_83
+        + _residual_83(noise)
     )
     return (
         _contraction(server_step),
@@ -438,7 +452,7 @@ def _both_rounds(server_step: Relational, clients_81: sp.Expr) -> tuple[Step, ..
             "(58), (77) to (80)",
             "a clients' round with probability q, a server's with 1 - q",
             Implied(
-                given=(sp.Le(d_server, _server_58()), sp.Le(d_clients, _clients_77())),
+                given=(sp.Le(d_server, _server_58()), sp.Le(d_clients, _clients_77(noise))),
                 claimed=sp.Le(q * d_clients + (1 - q) * d_server, mixed_80),
                 domain=(sp.Le(q, 1),),
                 multipliers=(1 - q, q),
@@ -490,15 +504,17 @@ def _gradient_of_server() -> sp.Expr:
     return (1 - q) * eta_s * (eta_s - 2 / (L + mu))
 
 
-def _step_83(condition_text: str, clients_81: sp.Expr, condition: Relational) -> Step:
+def _step_83(
+    condition_text: str, clients_81: sp.Expr, condition: Relational, noise: int = 1
+) -> Step:
     bracket = clients_81 + (1 - q) * _SERVER_81
     before = (1 - eta_bar) * d + eta_bar * bracket * G_3 - 4 * q * eta_bar / mu * G_4
     return Step(
         "(82) to (83)",
         f"{condition_text} makes the terms in G_3 and G_4 at most zero",
         Implied(
-            given=(sp.Le(d_next, before + _RESIDUAL_83), condition),
-            claimed=sp.Le(d_next, (1 - eta_bar) * d + _RESIDUAL_83),
+            given=(sp.Le(d_next, before + _residual_83(noise)), condition),
+            claimed=sp.Le(d_next, (1 - eta_bar) * d + _residual_83(noise)),
             multipliers=(_ONE, eta_bar),
         ),
     )

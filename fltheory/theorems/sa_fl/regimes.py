@@ -224,6 +224,10 @@ COROLLARY_2 = {
                 "one of four clients excluded, etabar = 1.05 log(R)/R",
                 lambda: _rate_instance(sigma_G=1.0, smoothness=1.0, distance=10.0, excluded=(0,)),
             ),
+            "unbiased sampling, L = 20": (
+                "different clients, L = mu = 20, etabar = 1.05 log(R)/R",
+                lambda: _rate_instance(sigma_G=20.0, smoothness=20.0, distance=2.0),
+            ),
             "minority excluded, L = 20": (
                 "one of four clients excluded, L = mu = 20, etabar = 1.05 log(R)/R",
                 lambda: _rate_instance(sigma_G=20.0, smoothness=20.0, distance=2.0, excluded=(0,)),

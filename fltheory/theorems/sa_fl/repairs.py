@@ -70,7 +70,7 @@ def _theorem_4(
     price_in_bound: bool = False,
 ) -> Theorem:
     """Return Theorem 4 with eta_s to a power in the condition on q, or without that condition."""
-    smooth, dissimilarity, _, coupling, few = printed.hypotheses
+    smooth, dissimilarity, _, coupling, few = (h for h in printed.hypotheses if not h.is_sign)
     if price_in_bound:
         return replace(
             printed,
@@ -98,7 +98,7 @@ def _theorem_5(
     noise: int = 2,
 ) -> Theorem:
     """Return Theorem 5 with its condition on q for these gains, or without that condition."""
-    *others, coupling, few = THEOREM_5.hypotheses
+    *others, coupling, few = (h for h in THEOREM_5.hypotheses if not h.is_sign)
     steps = () if step is None else (step,)
     bound = as_printed(lambda: bound_5(noise))
     if price_in_bound:
@@ -200,7 +200,7 @@ _NOISE_5 = Mend(
     "4 q eta_c sigma^2/(mu m) in place of 2 q eta_c sigma^2/(mu m) in the bound",
     "(61), the cited lemma's factor 2",
     {"noise": 4},
-    Weight.MISSING_HYPOTHESIS,
+    Weight.GAP,
 )
 _PRICE_5 = Mend(
     "a term 4 q sigma_G^2/mu^2 in the bound in place of the condition on q, which has 1/(L+mu) "

@@ -568,7 +568,8 @@ class _Law:
     """Who takes part: states, the sets that each may have, and what may follow it.
 
     ``rate``, ``factor`` and ``states`` are those of chains that a client each has of its own:
-    ``|P^t - pi| <= factor rate^t``, rate (1 + lambda_2)/2.
+    ``|P^t - pi| <= factor rate^t``, rate (1 + lambda_2)/2. ``lengths`` is a product over chains of
+    two states, pi and 1 - pi, of ``8 (pi^2 + (1 - pi)^2)``, see `_cited_factor`.
     """
 
     initial: Mapping[Any, Fraction]
@@ -576,7 +577,8 @@ class _Law:
     sets: Callable[[Any], list[tuple[Fraction, Present]]]
     following: Callable[[Any], list[tuple[Any, Fraction]]]
     states: int
-    mixing: tuple[Fraction, Fraction] | None = None
+    mixing: tuple[Fraction, Fraction | None] | None = None
+    lengths: Fraction = Fraction(1)
 
     @property
     def is_independent(self) -> bool:
@@ -655,6 +657,7 @@ def _on_and_off(place: str, raw: dict[str, Any], n: int) -> _Law:
     _must(f"{place}.availability", few, f"of up to {MOST_PLACES} sets", len(varies))
     second = max((abs(nu[i]) for i in varies), default=Fraction(0))
     mixing = (1 + second) / 2, _total(max(a, 1 - a) for a in pi)
+    lengths = Fraction(math.prod(_squared_lengths(pi[i]) for i in varies))
     law = dict(_sets_of(pi))
     initial = law
     if raw["start"] is not None:
@@ -662,12 +665,16 @@ def _on_and_off(place: str, raw: dict[str, Any], n: int) -> _Law:
         _must(f"{place}.start", set(there) <= {0, 1}, "0 or 1 for each client", there)
         initial = {tuple(i for i in range(n) if there[i]): _ONE}
     elif second == 0:
-        return replace(_alike(law.items(), len(law)), mixing=mixing)
+        return replace(_alike(law.items(), len(law)), mixing=mixing, lengths=lengths)
 
     def following(present: Present) -> list[tuple[Present, Fraction]]:
         return list(_sets_of([stays[i] if i in present else comes[i] for i in range(n)]))
 
-    return _Law(initial, law, lambda at: [(_ONE, at)], following, len(law), mixing)
+    return _Law(initial, law, lambda at: [(_ONE, at)], following, len(law), mixing, lengths)
+
+
+def _squared_lengths(pi: Fraction) -> Fraction:
+    return 8 * (pi**2 + (1 - pi) ** 2)
 
 
 def _chain(place: str, raw: dict[str, Any], n: int) -> _Law:
@@ -693,7 +700,14 @@ def _chain(place: str, raw: dict[str, Any], n: int) -> _Law:
         _must(f"{place}.start", 0 <= start < size, f"a state below {size}", start)
         initial = {start: _ONE}
     moves = [[(j, chance) for j, chance in enumerate(row) if chance > 0] for row in rows]
-    return _Law(initial, law, lambda at: [(_ONE, sets[at])], lambda at: moves[at], size)
+    mixing, lengths = None, _ONE
+    if size == 2:
+        # The only chain whose second eigenvalue a trace tells; that of clients who come as one.
+        mixing = (1 + abs(rows[0][0] + rows[1][1] - 1)) / 2, None
+        lengths = _squared_lengths(law[0])
+    return _Law(
+        initial, law, lambda at: [(_ONE, sets[at])], lambda at: moves[at], size, mixing, lengths
+    )
 
 
 def _mixes(rows: Matrix) -> bool:
@@ -1693,7 +1707,7 @@ class _Known:
         self.runs = [_Run(w, _Block(w.clients, group, w.x0, self.effort)) for group in groups]
         self._numbers: dict[tuple[str, int], Span] = {}
         self._series: dict[tuple[str, int], list[Span]] = {}
-        self._delayed: dict[int, tuple[Span, Span]] = {}
+        self._delayed: dict[tuple[str, int], tuple[Span, Span]] = {}
 
     def number(self, name: str, bits: int) -> Span:
         """Return a number of the setting."""
@@ -1714,11 +1728,11 @@ class _Known:
             ]
         return self._series[of, bits]
 
-    def delayed(self, bits: int) -> tuple[Span, Span]:
-        """Return both sums of `_delayed`, which share thousands of logarithms."""
-        if bits not in self._delayed:
-            self._delayed[bits] = _delayed(self, bits)
-        return self._delayed[bits]
+    def delayed(self, factor: str, bits: int) -> tuple[Span, Span]:
+        """Return both sums of `_delayed`, which share thousands of logarithms, for a C_P."""
+        if (factor, bits) not in self._delayed:
+            self._delayed[factor, bits] = _delayed(self, bits, self.number(factor, bits))
+        return self._delayed[factor, bits]
 
     def parameter(self, name: str) -> Fraction:
         """Return a parameter of the algorithm that is a number."""
@@ -1945,9 +1959,16 @@ def _control_gap(known: _Known, bits: int) -> Fraction:
 
 
 def _mixing(known: _Known) -> tuple[Fraction, Fraction]:
-    if known.w.law.mixing is None:
+    rate, factor = known.w.law.mixing or (_ONE, None)
+    if factor is None:
         raise CertificateError("statement.symbols: mixing is known of chains of single clients")
-    return known.w.law.mixing
+    return rate, factor
+
+
+def _rate(known: _Known) -> Fraction:
+    if known.w.law.mixing is None:
+        raise CertificateError("statement.symbols: a rate is known of chains of two states")
+    return known.w.law.mixing[0]
 
 
 def _start_distance(known: _Known, bits: int) -> Fraction:
@@ -2024,25 +2045,38 @@ def _squares(scale: Fraction, offset: Fraction, bits: int) -> Span:
     return low + rest[0], high + rest[1]
 
 
-def _delayed(known: _Known, bits: int) -> tuple[Span, Span]:
+def _cited_factor(known: _Known, bits: int) -> Span:
+    """Return C_P as CA-Fed's [14] has it: sqrt(M - 1) ||U||_F ||U^-1||_F, 1 for the first if M = 1.
+
+    Of a client that comes and goes both pairs of a right and a left eigenvector, (1, 1), (pi, 1 -
+    pi) and (1 - pi, -pi), (1, -1), have lengths of product sqrt(2 (pi^2 + (1 - pi)^2)); U has their
+    products, each scaled so that it is as long as its left one, so that both norms are
+    sqrt(sum of these lengths).
+    """
+    _rate(known)
+    most = max(known.w.law.states - 1, 1) * known.w.law.lengths
+    return _root((most, most), 2, bits)
+
+
+def _delayed(known: _Known, bits: int, factor: Span) -> tuple[Span, Span]:
     """Return the sums over t >= 1 of eta_{t - J_t}^2, and of ln(t) times that.
 
     ``J_t = min(m_t, t)`` with m_t the least whole number that has ``2 C_P H t lambda^m <= 1``.
     Beyond n terms, ``m_n <= m_t <= m_n + 1 + (t - n)/(n (1 - lambda))``, so that t - J_t + offset
     is at least a (t - n) + b; the sums' rest is bounded by integrals.
     """
-    (scale, offset), (rate, factor) = _falling(known), _mixing(known)
+    (scale, offset), rate = _falling(known), _rate(known)
     n = min(64 * bits, MOST_TERMS)
     slope, slowly = 1 - 1 / (n * (1 - rate)), "statement.symbols: the chain mixes too slowly"
     if slope < _HALF or offset > n:
         raise CertificateError(slowly)
-    change = known.number("largest_loss_change", bits)
+    reach = _product(factor, known.number("largest_loss_change", bits))
     logs = [_log_of(Fraction(t), COARSEST) for t in range(1, n + 1)]
     ends: list[tuple[Fraction, Fraction]] = []
-    for end, above in zip(change, (0, 1), strict=True):
+    for end, above in zip(reach, (0, 1), strict=True):
         m, over, total, of_logs = 0, _ONE, 0, Fraction(0)
         for t in range(1, n + 1):
-            while 2 * factor * end * t > over:
+            while 2 * end * t > over:
                 # Rounded up, m becomes too small, and so do the terms; rounded down, too large.
                 m, over = m + 1, _outwards((over / rate,) * 2, 2 * COARSEST)[1 - above]
                 if m >= n:
@@ -2351,9 +2385,10 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
     "biased_squared_distance": lambda k, b: _square(_apart(k.w.x0, _minimiser_of_biased(k))),
     "biased_Gamma": lambda k, b: max(_losses_at(k, _minimiser_of_biased(k))),
     "chain_states": lambda k, b: Fraction(k.w.law.states),
-    "chain_rate": lambda k, b: _mixing(k)[0],
+    "chain_rate": lambda k, b: _rate(k),
     "chain_factor": lambda k, b: _mixing(k)[1],
-    "chain_onset": lambda k, b: 0 * _mixing(k)[0],
+    "cited_chain_factor": _cited_factor,
+    "chain_onset": lambda k, b: 0 * _rate(k),
     "start_distance": _start_distance,
     "radius": lambda k, b: _ball(k)[1],
     "reach_of_optima": _reach(lambda k: k.w.clients.optima),
@@ -2368,8 +2403,10 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
     "step_sum": lambda k, b: k.effort.sum_of(_schedule(k), k.w.rounds),
     "step_square_sum": lambda k, b: _squares(*_falling(k), b),
     "inverse_square_sum": lambda k, b: _squares(_ONE, Fraction(0), b),
-    "delayed_square_sum": lambda k, b: k.delayed(b)[0],
-    "delayed_log_sum": lambda k, b: k.delayed(b)[1],
+    "delayed_square_sum": lambda k, b: k.delayed("chain_factor", b)[0],
+    "delayed_log_sum": lambda k, b: k.delayed("chain_factor", b)[1],
+    "cited_delayed_square_sum": lambda k, b: k.delayed("cited_chain_factor", b)[0],
+    "cited_delayed_log_sum": lambda k, b: k.delayed("cited_chain_factor", b)[1],
     "weight_convexity": _weight_convexity,
     "chance_of_absence": _chance_of_absence,
     "summand_curvature": _summand_curvature,

@@ -41,7 +41,9 @@ def holds_on_every_path(theorem: Theorem, witness: Witness) -> bool:
     if not theorem.round_symbols:
         return True
     reductions = {item.reduction for item in theorem.round_symbols}
-    of_rounds = [h.condition for h in theorem.hypotheses if h.condition.has(*_GRADIENTS)]
+    # That D is positive on every path is part of what is settled below.
+    asked = (h.condition for h in theorem.hypotheses if not h.is_sign)
+    of_rounds = [condition for condition in asked if condition.has(*_GRADIENTS)]
     if len(of_rounds) != 1 or len(reductions) != 1 or of_rounds[0].lhs != sa_fl.q:
         return False
     moves = _Moves.of(witness)

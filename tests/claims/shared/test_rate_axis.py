@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from flint import arb
 
-from fltheory.claims.order import _check_the_same_hold
 from fltheory.claims.shared.comparison import Comparison
 from fltheory.claims.shared.rate_axis import (
     AxisReading,
@@ -19,10 +18,9 @@ from fltheory.claims.shared.rate_axis import (
     evidence_of,
     slope_of_last_decade,
 )
-from fltheory.engines.enclosure.enclosed import NotEnclosedError
 from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck, Outcome
+from fltheory.evidence.verdict import Evidence, Grade, Outcome
 from fltheory.theorems import get
 
 GRID = (1, 10, 100, 200, 500, 1000)
@@ -149,21 +147,6 @@ def test_an_equation_with_a_root_is_not_met_by_a_fraction() -> None:
     verdict = alone.verdict(claim.regimes["i.i.d."].setting, Sampling())
     assert (verdict.outcome, verdict.evidence.grade) == (Outcome.HOLDS, Grade.FLOAT64)
     assert "which holds but for rounding" in verdict.evidence.why_not_exact
-
-
-def check(holds: bool | None) -> HypothesisCheck:
-    return HypothesisCheck("some steps", "s = 1", "", holds, 0.0)
-
-
-@pytest.mark.parametrize("computed", [True, False])
-def test_what_floats_decide_otherwise_is_not_enclosed(computed: bool) -> None:
-    with pytest.raises(NotEnclosedError, match="'some steps', which holds but for rounding"):
-        _check_the_same_hold([check(computed)], [check(not computed)])
-
-
-@pytest.mark.parametrize("enclosed", [True, False, None])
-def test_what_floats_leave_open_may_be_decided(enclosed: bool | None) -> None:
-    _check_the_same_hold([check(None)], [check(enclosed)])
 
 
 def test_a_sample_is_told_no_reason_for_being_in_float64() -> None:

@@ -190,9 +190,48 @@ def test_what_is_weighted_by_functions_of_a_client_and_of_how_many_there_are() -
     check_all(run, clients, origin, EVERY_NUMBER, 1e-13)
 
 
+def test_clients_who_are_all_alike_have_noise_of_their_own() -> None:
+    """Of 20 clients like one another eight take half a step: noise of variance 1/4 over eight."""
+    alike = QuadraticProblem([[1.0]], np.zeros((20, 1)), sigma=1.0)
+
+    def run(states: Any, clients: Any, who: Any) -> Any:
+        changes = clients.local_sgd(states, who, steps=1, lr=0.5)
+        return states + changes.sum(axis=1) / who.sum(axis=1, keepdims=True)
+
+    for numbers in (np.array([8]), np.arange(21)):
+        reading = reading_of(run, ClientNumbers(alike, FLOAT64), (np.ones(1), np.ones(1)), numbers)
+        slope, _, noise = reading.of(np.arange(20) < 8)
+        np.testing.assert_allclose((slope, noise), ([[0.5]], [[1 / 32]]), rtol=1e-14)
+
+
+def steps(x: Any, clients: Any, who: Any) -> Any:
+    return clients.local_sgd(x, who, steps=1, lr=0.5)
+
+
+def test_who_trains_in_any_case_has_noise_in_any_case() -> None:
+    """The first client is invited always, all are asked for a gradient, and absent ones for two."""
+    first = np.arange(N) == 0
+
+    def run(states: Any, clients: Any, who: Any) -> Any:
+        invited = clients.local_sgd(states, who | first, steps=2, lr=0.25)
+        every = clients.local_sgd(states, np.ones((1, N), dtype=bool), steps=1, lr=1.0)
+        others = clients.local_sgd(states, ~who, steps=2, lr=0.5)
+        total = (invited + 0.5 * others).sum(axis=1) / count(who) + every.mean(axis=1)
+        return np.concatenate([states + total, (invited - others).mean(axis=1)], axis=1)
+
+    clients, origin = ClientNumbers(PROBLEM, FLOAT64), np.array([0.5, -0.25])
+    check_all(run, clients, origin, EVERY_NUMBER, 1e-13)
+
+
 @pytest.mark.parametrize(
     ("run", "named"),
     [
+        (lambda x, clients, who: x + np.median(steps(x, clients, who), axis=1), "median of who"),
+        (lambda x, clients, who: x + np.sort(steps(x, clients, who), axis=1)[:, 0], "sort of who"),
+        (lambda x, clients, who: x + np.clip(steps(x, clients, who), -1, 1).sum(axis=1), "clip"),
+        (lambda x, clients, who: x + steps(x, clients, who).max(axis=1), "depends on the model"),
+        (lambda x, clients, who: x + abs(steps(x, clients, who)).sum(axis=1), "absolute value"),
+        (lambda x, clients, who: x + steps(x, clients, who)[:, 0], "picks out"),
         (lambda x, clients, who: x + who[:, :2].sum(axis=1)[:, None], "picks out"),
         (
             lambda x, clients, who: x + (who + who.any(axis=1)[:, None]).sum(axis=1)[:, None],
@@ -208,10 +247,6 @@ def test_what_is_weighted_by_functions_of_a_client_and_of_how_many_there_are() -
                 x + (who * np.arange(N) * clients.server_gradient(x)[:, :1]).sum(axis=1)[:, None]
             ),
             "it multiplies noise by who takes part",
-        ),
-        (
-            lambda x, clients, who: clients.local_sgd(x, ~who, steps=1, lr=0.5).sum(axis=1),
-            "clients train who may be absent",
         ),
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines.clients.noise import GaussianNoise, Silence, UnitImpulses
+from fltheory.engines.clients.noise import GaussianNoise
+from tests.engines.impulses import CountedSilence, UnitImpulses
 
 
 def test_gaussian_noise_is_the_generators_stream() -> None:
@@ -20,7 +21,7 @@ def test_gaussian_noise_is_the_generators_stream() -> None:
 
 def test_silence_counts_the_most_that_a_replica_uses() -> None:
     """Three replicas: 2 x 3 numbers, 1 x 3 and then 2 x 5, 1 x 3; a fourth none, 16 at last."""
-    silence = Silence()
+    silence = CountedSilence()
     assert (silence.normal(np.array([0, 1, 0, 2]), 3) == 0).all()
     assert silence.normal(np.array([1, 1]), 5).shape == (2, 5)
     assert silence.numbers_per_replica == 1 * 3 + 2 * 5

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from oracles import random_problem
 
 from fltheory.engines.clients import quadratic_clients
-from fltheory.engines.clients.noise import GaussianNoise, Silence, UnitImpulses
+from fltheory.engines.clients.noise import GaussianNoise, Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem
+from tests.engines.impulses import CountedSilence, UnitImpulses
 
 ALL_PRESENT = np.ones((1, 4), dtype=bool)
 
@@ -85,7 +86,7 @@ def read_covariance(
     method: str, problem: QuadraticProblem, who: np.ndarray, **arguments: object
 ) -> np.ndarray:
     """Feed unit impulses to a summing method and add up the squares of the answers."""
-    silence = Silence()
+    silence = CountedSilence()
     x = np.zeros((1, problem.dim))
     weights = np.array([[0.5, 0.25, 0.125, 0.125]])
     still = getattr(QuadraticClients(problem, silence), method)(x, who, weights, **arguments)
@@ -124,7 +125,7 @@ def test_noise_of_sums(shared: bool, steps: int, lr: float, method: str) -> None
 @pytest.mark.parametrize("shared", [True, False])
 def test_noise_of_each_client_is_its_own(shared: bool) -> None:
     problem = random_problem(4, 4, 2, shared=shared, sigma=0.9)
-    silence = Silence()
+    silence = CountedSilence()
     still = QuadraticClients(problem, silence).local_sgd(
         np.zeros((1, 2)), ALL_PRESENT, steps=3, lr=0.4
     )
@@ -267,7 +268,7 @@ def test_noise_of_each_replicas_sum(case: str, steps: int, method: str) -> None:
     problem = random_problem(9, CROWD, PLANE, sigma=1.3)
     who, weights = crowd_masks_and_weights(case)
     x, arguments = np.zeros((len(who), PLANE)), {"steps": steps, "lr": 0.35}
-    silence = Silence()
+    silence = CountedSilence()
     still = getattr(QuadraticClients(problem, silence), method)(x, who, weights, **arguments)
     count = silence.numbers_per_replica
     clients = QuadraticClients(problem, UnitImpulses(np.tile(np.arange(count), len(who))))
@@ -303,7 +304,7 @@ def test_mean_of_each_replicas_sum(case: str, corrected: bool) -> None:
 @pytest.mark.parametrize(("case", "numbers"), [("alike", 3), ("different", 21), ("nobody", 0)])
 def test_numbers_drawn_for_a_sum(case: str, numbers: int) -> None:
     """Three for a sum drawn as one; seven is the most for whom they are drawn one by one."""
-    silence = Silence()
+    silence = CountedSilence()
     who, weights = crowd_masks_and_weights(case)
     clients = QuadraticClients(random_problem(9, CROWD, PLANE, sigma=1.3), silence)
     clients.summed_local_sgd(np.zeros((len(who), PLANE)), who, weights, steps=2, lr=0.1)
@@ -315,7 +316,7 @@ def test_a_replicas_numbers_do_not_hang_on_the_others() -> None:
     problem = random_problem(9, CROWD, PLANE, sigma=1.3)
     who, weights = crowd_masks_and_weights("different")
     for rows in (slice(0, 6), slice(4, 13), slice(10, 13)):
-        silence, some = Silence(), who[rows]
+        silence, some = CountedSilence(), who[rows]
         QuadraticClients(problem, silence).summed_local_sgd(
             np.zeros((len(some), PLANE)), some, weights[rows], steps=2, lr=0.1
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.engines.clients.noise import Silence, UnitImpulses
+from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.problems import QuadraticProblem, RippledProblem, nonconvex
+from tests.engines.impulses import UnitImpulses
 
 RIPPLED = nonconvex(3, 2, L=2.0, sigma_G=1.0, sigma=1.5, server_sigma=0.6, x_star=[1.0, -1.0])
 

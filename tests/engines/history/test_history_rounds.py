@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.algorithms import FedAR, FedAU, Mifa
+from fltheory.algorithms import FedAR, FedAU, Harmonic, Mifa, Scheduled
 from fltheory.engines import Setting, paths
 from fltheory.engines.history import history_rounds
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
@@ -30,6 +30,20 @@ def test_many_rounds_take_few_runs_on_forms(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(history_rounds.AffineRounds, "_forms_image", counted)
     paths(Setting(FedAR(0.1, 1), PROBLEM, Cyclic([2, 1], [0, 0]), 1000, [3.0]))
     assert runs == [1, 2, 4, 8, 16, 32, 64, 128, 256, 490]
+
+
+def test_rounds_of_their_own_step_sizes_foretell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No two rounds are of one algorithm: a real round beside each would be run in vain."""
+    run = []
+    honest = history_rounds.AffineRounds._real_round
+    monkeypatch.setattr(
+        history_rounds.AffineRounds, "_real_round", lambda *of: run.append(1) or honest(*of)
+    )
+    harmonic = Scheduled(FedAR(0.1, 1), Harmonic(1.0, offset=10.0))
+    paths(Setting(harmonic, PROBLEM, Cyclic([2, 1], [0, 0]), 50, [3.0]))
+    assert not run
+    paths(Setting(FedAR(0.1, 1), PROBLEM, Cyclic([2, 1], [0, 0]), 50, [3.0]))
+    assert len(run) >= 40
 
 
 @pytest.mark.parametrize(

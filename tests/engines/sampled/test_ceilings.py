@@ -11,7 +11,14 @@ from scipy.integrate import quad
 from fltheory.algorithms import FedAvg
 from fltheory.engines import Setting
 from fltheory.engines.observables import Envelope
-from fltheory.engines.sampled.ceilings import Range, _range, _standard, _under, ranges
+from fltheory.engines.sampled.ceilings import (
+    _OF_THE_CEILING,
+    Range,
+    _least_open,
+    _standard,
+    _under,
+    ranges,
+)
 from fltheory.engines.sampled.reach import Reach
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem, nonconvex
@@ -22,7 +29,7 @@ E = 1e-3
 
 
 def under(shape: Envelope, *, given_path: bool = False) -> Range:
-    return _under(FAR, shape, 5, E, given_path)
+    return _under(FAR, shape, 5, E / _OF_THE_CEILING, given_path)
 
 
 def test_ceilings_of_distances_and_noise() -> None:
@@ -63,16 +70,14 @@ def test_what_does_not_hang_on_the_model() -> None:
     assert found.beyond.tolist() == [0, 0]
 
 
-def test_the_lowest_of_several_counts_with_what_it_cuts_off() -> None:
-    shapes = [Envelope(1.0, 0.0), Envelope(0.5, 1.0)]
-    each = [under(one) for one in shapes]
-    found = _range(FAR, shapes, 5, E, False)
-    assert (each[0].ceiling < each[1].ceiling).tolist() == [False, False]
-    far = Reach(np.array([1.0, 9.0]), NOISE, SPREAD)
-    each = [_under(far, one, 5, E, False) for one in shapes]
-    found = _range(far, shapes, 5, E, False)
-    assert found.ceiling.tolist() == [each[0].ceiling[0], each[1].ceiling[1]]
-    assert found.beyond.tolist() == [each[0].beyond[0], each[1].beyond[1]]
+def test_the_ceiling_that_leaves_least_open_counts_with_what_it_cuts_off() -> None:
+    """A tenth of the ceiling and all beyond: 1 and 1.4, then 2 and 1.9."""
+    zero = np.zeros(2)
+    high = Range(zero, np.array([10.0, 20.0]), zero)
+    low = Range(zero, np.array([4.0, 9.0]), np.array([1.0, 1.0]))
+    found = _least_open([high, low], 0.1)
+    assert found.ceiling.tolist() == [10.0, 9.0]
+    assert found.beyond.tolist() == [0.0, 1.0]
     assert found.floor.tolist() == [0, 0]
 
 
@@ -106,6 +111,6 @@ def test_observables_without_an_envelope_are_unbounded() -> None:
 
     problem = nonconvex(2, 2, L=1.0, sigma_G=0.5)
     setting = Setting(FedAvg(0.1, 1), problem, UniformSubset(2, 1), 2, [0.5, 0.0])
-    found = ranges(setting, [Plain()], exceeded=E, given_path=False)  # type: ignore[list-item]
+    found = ranges(setting, [Plain()], left_open=E / _OF_THE_CEILING, given_path=False)  # type: ignore[list-item]
     assert set(found) == {"squared_distance", "squared_gradient", "excess_loss", "plain"}
     assert found["plain"].ceiling.tolist() == [math.inf] * 3

@@ -120,7 +120,7 @@ def test_no_path_has_a_larger_second_moment(algorithm) -> None:
     problem = QuadraticProblem(np.diag([1.0, 0.4]), [[1.0, 0.0], [-1.0, 2.0]], sigma=2.0)
     for p in ([0.5, 0.5], [0.99, 0.99], [0.01, 0.99], [0.01, 0.01]):
         setting = Setting(algorithm, problem, Bernoulli(p), 4, [1.0, -1.0])
-        limits = ranges(setting, (), exceeded=1e-9, given_path=True)
+        limits = ranges(setting, (), left_open=1e-7, given_path=True)
         truth = paths(setting)
         for name, limit in limits.items():
             assert (truth[name] <= limit.ceiling).all()
@@ -166,7 +166,7 @@ def test_noise_alone_has_the_variance_of_its_steps() -> None:
     found = reach(run)
     assert found.spread[1] == pytest.approx(3.0 / 2, rel=1e-8)
     assert found.noise[1] == pytest.approx(3.0, rel=1e-8)
-    limits = ranges(run, (), exceeded=1e-9, given_path=True)
+    limits = ranges(run, (), left_open=1e-7, given_path=True)
     assert limits["squared_distance"].ceiling[1] == pytest.approx(9.0, rel=1e-7)
 
 
@@ -175,7 +175,7 @@ def test_gradient_sums_stay_below_their_ceiling() -> None:
     problem = nonconvex(3, 2, L=1.0, sigma_G=0.5, sigma=1.0)
     item = ParticipantGradientSum(4, 0.4)
     setting = Setting(FedAvg(0.4, 4), problem, UniformSubset(3, 2), 12, [3.0, 0.0])
-    limits = ranges(setting, (item,), exceeded=1e-12, given_path=False)
+    limits = ranges(setting, (item,), left_open=1e-10, given_path=False)
     run = monte_carlo(setting, replicas=400, seed=1, observe=(item,))
     limit = limits[item.name]
     assert (run[item.name] <= limit.ceiling).all()
@@ -204,7 +204,7 @@ def test_what_a_ceiling_cuts_off_is_not_more_than_is_added(exceeded: float) -> N
     """One step of lr 1 from the optimum is its noise, V = sigma^2 z^2: by quadrature."""
     problem = QuadraticProblem([[1.0]], [[0.0]], sigma=2.0)
     run = Setting(FedAvg(1.0, 1), problem, Bernoulli([1.0]), 1, [0.0])
-    limit = ranges(run, (), exceeded=exceeded, given_path=False)["squared_distance"]
+    limit = ranges(run, (), left_open=100 * exceeded, given_path=False)["squared_distance"]
     top = float(limit.ceiling[1])
     assert 2 * norm.sf(np.sqrt(top) / 2) <= exceeded
     cut, _ = quad(lambda z: 2 * (4 * z * z - top) * norm.pdf(z), np.sqrt(top) / 2, 40)
@@ -225,7 +225,7 @@ def test_of_others_nothing_is_known(algorithm, problem) -> None:
     assert found.distance[0] == pytest.approx(start, rel=1e-8)
     assert np.isinf(found.distance[1:]).all()
     assert np.isinf(
-        ranges(setting, (), exceeded=0.1, given_path=False)["excess_loss"].ceiling[1:]
+        ranges(setting, (), left_open=10.0, given_path=False)["excess_loss"].ceiling[1:]
     ).all()
 
 

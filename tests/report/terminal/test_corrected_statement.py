@@ -9,6 +9,7 @@ import pytest
 from fltheory import theorems
 from fltheory.grammar.printed_form import form_text, printed_latex, printed_text
 from fltheory.report.latex.corrected_latex import _typeset_summands, corrected_latex
+from fltheory.report.latex.sentences import sentence_latex
 from fltheory.report.terminal.corrected_statement import corrected_text, written_summands
 from fltheory.theorems.correction import correction, hypotheses_of
 
@@ -24,8 +25,12 @@ def test_text_and_latex_hold_every_part_and_every_change(identifier: str) -> Non
     found = correction(identifier)
     text, latex = corrected_text(found), corrected_latex(found)
     for hypothesis in hypotheses_of(found.corrected):
-        assert hypothesis.name in text
-        assert printed_latex(hypothesis.condition) in latex
+        if hypothesis.stated:
+            assert hypothesis.stated in text
+            assert sentence_latex(hypothesis.stated) in latex
+        else:
+            assert hypothesis.name in text
+            assert printed_latex(hypothesis.condition) in latex
     for assertion in found.corrected.assertions:
         assert assertion.left in text
         for term, written in written_summands(assertion):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from fltheory import theorems
+from fltheory.grammar.refutation import Mend
 from fltheory.theorems.sa_fl.repairs import FAULTS
 from fltheory.verify import Outcome, check
 from fltheory.verify.safari.coin_paths import holds_on_every_path
@@ -43,13 +45,24 @@ def test_theorem_5_falls_by_the_unit_of_its_condition_alone(budget: int, applica
     assert f"none refuted; {budget} settings tried of 4 to 10 clients" in by_source["(80)"].line
 
 
-def test_the_graver_fault_is_preferred() -> None:
-    """The submission has minima, so that its step's limit alone is left."""
-    sources = [one.fault.source for one in found("sa-fl-submission/4") if one.witness]
-    assert sources == ["(45)"]
-    root = next(one for one in found("sa-fl-submission/4") if one.witness)
-    assert root.witness == preferred(found("sa-fl-submission/4"))
-    assert not root.on_every_path
+def test_a_condition_met_by_accident_witnesses_nothing() -> None:
+    """The submission has minima, and larger steps than (45) allows turn its denominator around."""
+    assert [one.witness for one in found("sa-fl-submission/4")] == [None] * 3
+    assert all(one.applicable > 0 for one in found("sa-fl-submission/4"))
+
+
+def test_a_fault_on_every_path_is_preferred_then_the_graver_one() -> None:
+    step, _, _, maxima = FAULTS["sa-fl/4"].mends
+    (shown,) = {one.witness for one in found("sa-fl/4") if one.witness}
+
+    def one(mend: Mend, rounds: int, *, on_every_path: bool) -> NaturalWitness:
+        witness = replace(shown, rounds=rounds)
+        return NaturalWitness(mend, witness, on_every_path, 1, 1, 1)
+
+    light, grave = one(step, 100, on_every_path=False), one(maxima, 200, on_every_path=False)
+    assert preferred((light, grave)) == grave.witness
+    sure = one(step, 300, on_every_path=True)
+    assert preferred((light, grave, sure)) == sure.witness
 
 
 def test_the_same_seed_finds_the_same() -> None:

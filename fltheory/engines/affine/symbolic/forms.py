@@ -147,6 +147,13 @@ class Space:
             raise refused(f"a count above {_LARGEST_COUNT}, which floats do not tell from others,")
         return AffineArray(self, entries(self.arithmetic, values)[..., None])
 
+    def variables(self, origin: Entries, rows: int = 1) -> AffineArray:
+        """Return forms (rows, n) that are the space's first n symbols, measured from an origin."""
+        values = np.full((rows, origin.size, 1 + origin.size), self.zero)
+        values[:, :, 0] = origin
+        values[:, np.arange(origin.size), 1 + np.arange(origin.size)] = self.arithmetic.entry(1)
+        return AffineArray(self, values)
+
     def full(self, shape: tuple[int, ...], value: int) -> AffineArray:
         """Return constants that are all one whole number."""
         dtype = object if self.arithmetic.exact else np.float64

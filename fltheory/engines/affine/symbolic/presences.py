@@ -88,7 +88,7 @@ class PresenceSpace(Space):
         super().__init__(arithmetic, symbols)
         self.n_clients, self.most, self._sums = n_clients, most, sums
         self.width = 1 + symbols + room
-        self.own: list[slice] = []
+        self.own: dict[int, tuple[slice, bool]] = {}
         self.numbers = self.constants(numbers)
         self.functions = [self.full(numbers.shape, 1)]
 
@@ -121,11 +121,14 @@ class PresenceSpace(Space):
             raise NoRoomError(f"noise of {self.noises} symbols")
         return first
 
-    def own_noise(self, covariances: Entries) -> AffineArray:
-        """Return noise (1, 1, w) that is each client's own, given its covariance (N or 1, w, w)."""
+    def own_noise(self, covariances: Entries, *, away: bool = False) -> AffineArray:
+        """Return noise (1, 1, w) that is each client's own, given its covariance (N or 1, w, w).
+
+        It is there with the client, or, if ``away``, without.
+        """
         first = self.fresh_noise(covariances)
         places = np.arange(covariances.shape[-1])
-        self.own.append(slice(1 + first, 1 + first + places.size))
+        self.own[first] = slice(1 + first, 1 + first + places.size), away
         values = np.full((1, 1, places.size, self.width), self.zero)
         values[0, 0, places, 1 + first + places] = self.arithmetic.entry(1)
         return AffineArray(self, values)
@@ -574,31 +577,41 @@ class Presences(_Symbol):
                     apart > (0 if self.space.arithmetic.exact else _LOST * abs(other.values))
                 ).any():
                     raise together("who comes twice does not count twice")
-            if any(_anything(without.values[..., columns]) for columns in self.space.own):
-                raise together("clients train who may be absent")
-            term = gather(without, added)
+            term = gather(*self._without_noise(without, added))
             if e:
                 term = self.space.turned(term, partial(operator.mul, self.space.functions[e]))
             total = term if total is None else total + term
         return total
 
+    def _without_noise(
+        self, without: AffineArray, added: AffineArray
+    ) -> tuple[AffineArray, AffineArray]:
+        """Count noise that absent clients have by client: it is not the same for all of them."""
+        for columns, away in self.space.own.values():
+            if _anything(without.values[..., columns]):
+                if not away or self.space.most > 1:
+                    raise together("it takes noise of absent clients for that of those there")
+                without, added = without.copy(), added.copy()
+                added.values[..., columns] = without.values[..., columns]
+                without.values[..., columns] = self.space.zero
+        return without, added
+
     def _added(self, without: AffineArray, added: AffineArray) -> Any:
         """Return the sum over clients."""
-        space, base, each = (
-            self.space,
-            without.sum(axis=self.axis),
-            _clients_first(added, self.axis),
-        )
-        if not (each == each[:1]).all():
+        space, base, numbers = self.space, without.sum(axis=self.axis), self.space.numbers
+        each = _clients_first(added, self.axis)
+        noisy = any(_anything(each[..., columns]) for columns, _ in space.own.values())
+        if noisy or not (each == each[:1]).all():
             blocks = space.blocks(base)
             blocks[..., 0, 1:, : each.shape[-1]] = np.moveaxis(each, 0, -2)
             return AffineArray(space, blocks.reshape(*base.shape, -1))
-        one, numbers = AffineArray(space, each[0]), space.numbers
+        # Whoever comes adds the same.
+        one = AffineArray(space, each[0])
+        if len(numbers) == 1:
+            return base + one * numbers[0]
         if one.size == 1 and one.is_constant and base.is_constant:
             return OfNumber(space, one.reshape(1) * numbers + base.reshape(1), base.ndim)
-        return base + (
-            one * numbers[0] if len(numbers) == 1 else space.turned(one, lambda h: h * numbers)
-        )
+        return base + space.turned(one, lambda h: h * numbers)
 
     def _extreme(self, name: str, own: Any) -> Any:
         """Return a minimum or the like over clients who are all alike."""
@@ -650,8 +663,12 @@ class PresentClients(FormClients):
             return correction.mapped(lambda side: plain(push, side, shape))
         return plain(push, correction, shape)
 
-    def _noise_of_each(self, local: LocalMaps, who: Any) -> AffineArray:
-        return self._space.own_noise(local.noise)
+    def _noise_of_each(self, local: LocalMaps, who: Any) -> Any:
+        space, there = self._space, self._space.own_noise(local.noise)
+        if not np.any(who.parts[0][0] if isinstance(who, Presences) else who):
+            return there
+        away = space.own_noise(local.noise, away=True)
+        return space.namespace.where(space.mask[:, :, None], there, away)
 
     def _sum(
         self, local: LocalMaps, x: AffineArray, who: Any, weights: Any, correction: Any

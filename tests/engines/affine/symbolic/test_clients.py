@@ -14,9 +14,10 @@ from fltheory.engines.affine.numbers import FLOAT64, RATIONAL, as_fraction
 from fltheory.engines.affine.probe import noise_covariance
 from fltheory.engines.affine.symbolic.clients import ClientNumbers, FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError, Space
-from fltheory.engines.clients.noise import Silence, UnitImpulses
+from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.problems import QuadraticProblem
+from tests.engines.impulses import CountedSilence, UnitImpulses
 
 HESSIANS = [[[1.25, 0.5], [0.5, 0.75]], [[0.9, -0.1], [-0.1, 0.4]]]
 OPTIMA = [[0.3, -1.1], [2.0, 0.7]]
@@ -116,7 +117,7 @@ def test_answers_are_those_on_numbers(name: str, shared: bool) -> None:
     x = AffineArray(space, np.tile(symbols, (3, 1, 1)))
     forms = answer(FormClients(ClientNumbers(problem, FLOAT64), space), x, masks)
     model = np.random.default_rng(1).standard_normal(2)
-    silence = Silence()
+    silence = CountedSilence()
     models = np.tile(model, (3, 1))
     silent = answer(QuadraticClients(problem, silence), models, masks)
     np.testing.assert_allclose(

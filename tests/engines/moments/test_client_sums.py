@@ -42,7 +42,7 @@ from fltheory.engines.affine.probing import random_affine_map
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.state_layout import StateLayout
 from fltheory.engines.affine.symbolic.forms import NotAffineError
-from fltheory.engines.moments.many_sets.client_sums import _mean_square_weight, law_of_sums
+from fltheory.engines.moments.client_sums import _mean_square_weight, law_of_sums
 from fltheory.engines.moments.moment_map import MomentMap
 from fltheory.engines.observables import ParticipantExcessLoss, ParticipantGradientSum
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from oracles import random_problem
@@ -15,6 +17,7 @@ from fltheory.algorithms import (
     Mifa,
     Safari,
     Scaffold,
+    WeightedFedAvg,
 )
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, stationary
@@ -32,6 +35,15 @@ PROCESSES = {
     "one never comes": MarkovOnOff([0.0, 0.3, 0.5, 0.9, 0.4, 0.7], 0.0),
     "uniform": UniformSubset(6, 3),
 }
+
+
+class InvitesTheFirst(WeightedFedAvg):
+    """Those there and client 0, who is asked whether it is there or not."""
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        return super().round(state, clients, who | (np.arange(who.shape[1]) == 0), branch)
+
+
 ALGORITHMS = {
     "FedAvg": FedAvg(0.2, 2),
     "FedAvg-IS": FedAvgIS((0.3,) * 6, 0.2, 2),
@@ -40,6 +52,7 @@ ALGORITHMS = {
     "FedVARP": FedVarp(0.2, 2),
     "SCAFFOLD I": Scaffold(0.2, 2, option=1),
     "SCAFFOLD II": Scaffold(0.2, 2, server_lr=1.2),
+    "invites the first": InvitesTheFirst((0.1, 0.2, 0.3, 0.2, 0.1, 0.1), 0.2, 2),
 }
 
 
@@ -47,6 +60,8 @@ def forms_of_the_law(monkeypatch: pytest.MonkeyPatch):
     """Yield settings under which the law is read off sets, by factors, and by rows."""
     for sets, largest_dense in ((10**6, 40), (0, 40), (0, 0)):
         monkeypatch.setattr(probing, "_ENUMERATION_LIMIT", sets)
+        if not sets:
+            monkeypatch.setattr(probing, "_by_enumeration", None)
         monkeypatch.setattr(random_affine_map, "LARGEST_DENSE_STATE", largest_dense)
         yield
 

@@ -1,0 +1,203 @@
+"""What runs with rarely large weights add to an expectation, at most.
+
+Where a weight grows with a client's absences, the furthest that any run can get tells nothing: it
+is reached by runs that hardly ever happen. How rare they are is known where clients come and go
+independently and a client's weight hangs on its own presence alone (`CountedWeights`). In the words
+of `reach`, and with shares ``beta_i >= 0`` that sum to one, a round grows distances by at most
+
+``max(1 - sum_i w_i theta_i, sum_i w_i lambda_i - 1) <= prod_i f_i(w_i)``,
+``f_i(w) = 1 + w max(-theta_i, 0) + max(lambda_i w - 2 beta_i, 0)``.
+
+So ``||x - x*|| <= prod_i G_i (||x_0 - x*|| + sum_i S_i)``, where G_i is the product of client i's
+f_i along the rounds in which it is there, and S_i the sum of ``w_i`` times what its push and its
+noise move the model. The noise counts twice, for its mean and for its spread: with v the norm of
+a run's noise, ``E v^2 <= (E v)^2 + l^2``, and both are at most the sum of its shares. Clients are
+independent, so that the expectation of the square is made of those of G_i^2, G_i^2 S_i and
+G_i^2 S_i^2, which follow one client's histories and merge those of equal counts.
+
+A run is *typical* while ``lambda_i w_i <= 2 beta_i`` for all clients: how far it can get is small.
+What the others add is the expectation over all runs less that over the typical ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fltheory.algorithms import AveragedIterate
+from fltheory.algorithms.contract import Algorithm, State, in_round
+from fltheory.algorithms.shared.update_bounds import CountedWeights
+from fltheory.content import cached_by_content
+from fltheory.engines.clients.pulls import Pulls
+from fltheory.engines.guard import guarded
+from fltheory.engines.sampled.reach import Reach, followed, speaks_of_its_round
+from fltheory.engines.setting import Setting
+from fltheory.participation.process import ClientChains, process_of
+from fltheory.problems.gradient_split import HasGradientSplit
+from fltheory.validation import FloatArray
+
+# Histories times clients in all rounds together: a second or two.
+_MOST = 1 << 22
+# Of sums of positive numbers, some for each round, client and history.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class RareWeights:
+    """How far typical runs get, and what all others add.
+
+    Attributes
+    ----------
+    typical : Reach
+        Of runs in which no weight has been large so far.
+    start : float
+        ``||x_0 - x*||``.
+    squares : array, (rounds + 1, 2, 3, N)
+        ``E G_i^2 S_i^k`` for k = 0, 1, 2: of all runs, and of those that are typical.
+    """
+
+    typical: Reach
+    start: float
+    squares: FloatArray
+
+    def added(self, slope: float, level: float) -> FloatArray:
+        """Bound ``E[(slope ||x_r - x*|| + level)^2 1{not typical}]`` for every round r."""
+        constant = slope * self.start + level
+        with np.errstate(all="ignore"):
+            chance, once, twice = np.moveaxis(self.squares, 2, 0)
+            each = np.where(chance > 0, once / chance, 0.0)
+            spread = np.where(chance > 0, twice / chance, 0.0) - each**2
+            mean = constant + slope * each.sum(axis=2)
+            every = chance.prod(axis=2) * (mean**2 + slope**2 * spread.sum(axis=2))
+            rare = every[:, 0] * (1 + _ROUNDING) - every[:, 1] * (1 - _ROUNDING)
+        return np.nan_to_num(np.maximum(rare, 0.0), nan=np.inf, posinf=np.inf)
+
+
+@cached_by_content(32)
+@np.errstate(over="ignore", invalid="ignore")
+def rare_weights(setting: Setting) -> RareWeights | None:
+    """Return what runs with large weights add; None where how rare they are is not known.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import FedAU
+    >>> from fltheory.participation import Bernoulli
+    >>> from fltheory.problems import QuadraticProblem
+    >>> problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    >>> setting = Setting(FedAU(0.1, 1), problem, Bernoulli([0.5, 0.6]), 30, [3.0])
+    >>> found = rare_weights(setting)
+    >>> float(found.typical.distance[-1].round(6)), bool(found.added(1.0, 0.0)[-1] < 1e-3)
+    (3.0, True)
+    """
+    algorithm, problem = setting.algorithm, setting.problem
+    chains = process_of(setting.participation).client_chains
+    if isinstance(algorithm, AveragedIterate):
+        algorithm = algorithm.algorithm
+    if not isinstance(problem, HasGradientSplit) or chains is None:
+        return None
+    if not np.isfinite(problem.gradient_split.rest) or guarded(setting).draws_from:
+        return None
+    squares, now, shares = [], None, np.ones(0)
+    for r in range(1, setting.rounds + 1):
+        of_round = in_round(algorithm, r)
+        if not isinstance(of_round, CountedWeights) or not speaks_of_its_round(type(of_round)):
+            return None
+        (bounds,) = of_round.update_bounds(problem.n_clients, r).values()
+        pulls = Pulls.of(problem.gradient_split, bounds.steps, bounds.lr)
+        if now is None:
+            shares = _shares(pulls, setting.participation.marginals, setting.rounds)
+            now = _Clients.before_the_first(of_round, chains)
+            squares.append(now.squares)
+        if len(now.held) * problem.n_clients > _MOST // setting.rounds:
+            return None
+        now = now.after(of_round, pulls, shares, problem.sigma)
+        squares.append(now.squares)
+    start = float(np.linalg.norm(setting.x0 - problem.x_star))
+    far = followed(algorithm, problem, problem.gradient_split, start, setting.rounds, shares)
+    return RareWeights(far, start, np.array(squares))
+
+
+def _shares(pulls: Pulls, marginals: FloatArray, rounds: int) -> FloatArray:
+    """Return betas: any are right; these are in proportion to what a client usually moves."""
+    usual = np.maximum(pulls.largest, 0.0) / np.maximum(marginals, 1 / rounds)
+    total = float(usual.sum())
+    return usual / total if total > 0 else np.full(usual.shape, 1 / usual.size)
+
+
+@dataclass(frozen=True, eq=False)
+class _Clients:
+    """Every client on all of its own histories, of which those of equal counts are one.
+
+    Attributes
+    ----------
+    counts : mapping of str to array, (H, 1)
+        The same for all clients.
+    held : array, (H, 2, 2, 3, N)
+        Shares of ``E G_i^2 S_i^k``: by whether the client was there in the last round, and then as
+        `RareWeights.squares`.
+    coming : array, (2, N)
+        Chances of being there next, of those who were not there and of those who were.
+    """
+
+    chains: ClientChains
+    counts: State
+    held: FloatArray
+    coming: FloatArray
+
+    @classmethod
+    def before_the_first(cls, algorithm: Algorithm, chains: ClientChains) -> _Clients:
+        counts = {n: a for n, a in algorithm.init(np.zeros((1, 1)), 1).items() if n != "x"}
+        held = np.zeros((1, 2, 2, 3, chains.first.size))
+        held[:, 0, :, 0] = 1.0
+        return cls(chains, counts, held, np.stack([chains.first, chains.first]))
+
+    @property
+    def squares(self) -> FloatArray:
+        """(2, 3, N), all histories together."""
+        return np.asarray(self.held.sum(axis=(0, 1)))
+
+    def after(
+        self, algorithm: CountedWeights, pulls: Pulls, shares: FloatArray, sigma: float
+    ) -> _Clients:
+        """Return the clients after one more round."""
+        n = self.chains.first.size
+        weights = np.broadcast_to(algorithm.weights_if_present(self.counts, n), (len(self.held), n))
+        excess = pulls.largest * weights - 2 * shares
+        growth = 1 + weights * np.maximum(-pulls.least, 0.0) + np.maximum(excess, 0.0)
+        step = weights * (pulls.push + 2 * sigma * pulls.noise)
+        chance, once, twice = np.moveaxis(self._going(self.coming), 2, 0)
+        here = (
+            np.stack(
+                [
+                    chance,
+                    once + step[:, None] * chance,
+                    twice + 2 * step[:, None] * once + step[:, None] ** 2 * chance,
+                ],
+                axis=2,
+            )
+            * growth[:, None, None] ** 2
+        )
+        # What is within the shares is so for certain: the limit itself is where runs are typical.
+        here[:, 1] *= (excess <= 0)[:, None]
+        away = self._going(1 - self.coming)
+        made = [
+            algorithm.counted(self.counts, np.full((len(self.held), 1), present))
+            for present in (True, False)
+        ]
+        names = list(self.counts)
+        rows = np.concatenate([np.hstack([counts[name] for name in names]) for counts in made])
+        order = np.lexsort(rows.T)
+        rows = rows[order]
+        first = np.flatnonzero(np.append(True, (rows[1:] != rows[:-1]).any(axis=1)))
+        split = np.zeros((2, *self.held.shape))
+        split[0, :, 1], split[1, :, 0] = here, away
+        held = np.add.reduceat(split.reshape(-1, *self.held.shape[1:])[order], first)
+        kept = rows[first]
+        counts = {name: kept[:, [column]] for column, name in enumerate(names)}
+        going = np.stack([self.chains.comes, self.chains.stays])
+        return _Clients(self.chains, counts, held, going)
+
+    def _going(self, chances: FloatArray) -> FloatArray:
+        """Return what goes on by chances (2, N), wherever it was in the last round."""
+        return np.asarray((self.held * chances[:, None, None]).sum(axis=1))
