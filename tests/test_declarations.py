@@ -18,8 +18,8 @@ from types import ModuleType
 import sympy as sp
 
 PACKAGES = ("engines", "algorithms", "weights", "theorems")
-# What grows as a round is read, a path is walked or the errors of rounds are added up.
-WRITTEN_TO = {"Space", "ComingRound", "SteadyGrowth"}
+# What grows as a round is read or a path is walked.
+WRITTEN_TO = {"Space", "ComingRound"}
 ARRAYS = {"NDArray", "ndarray", "ArrayLike", "FloatArray", "Masks", "Entries", "ClientIndices"}
 # Without equality of their own, or without a hash: sequences may be lists, problems hold arrays.
 WITHOUT_VALUE = ARRAYS | {"Any", "Mapping", "list", "dict", "Sequence", "Participation", "Problem"}

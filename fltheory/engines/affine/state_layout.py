@@ -93,6 +93,8 @@ class StateLayout:
     def form(self, form: QuadraticForm) -> QuadraticForm:
         """Return a form in the model's offset as a form in the state's."""
         memory = self.origin.size - form.vector.size
+        if memory == 0:
+            return form
         return replace(
             form,
             matrix=np.pad(form.matrix, ((0, memory), (0, memory))),
