@@ -232,6 +232,8 @@ def test_settings_of_another_kind_are_refused() -> None:
         check(claim(Fraction(1)), runs)
     with pytest.raises(ValueError, match="setting must be a Setting for sa-fl/5"):
         check(theorems.get("sa-fl/5"), SYSTEM)
+    with pytest.raises(ValueError, match="setting must be a Setting for sa-fl/5"):
+        theorems.get("sa-fl/5").trial(SYSTEM, Sampling())
     with pytest.raises(ValueError, match="setting must be a ServerAssistedSystem"):
         check(theorems.get("pac/2"), SYSTEM)
     with pytest.raises(ValueError, match="setting must be a FederatedSystem"):

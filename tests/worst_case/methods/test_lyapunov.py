@@ -50,6 +50,16 @@ def test_sagas_rate() -> None:
     found.certificate.verify()  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("margin", ["1/10", "1/100"])
+def test_what_is_proved_at_once_is_as_near_as_was_asked(margin: str) -> None:
+    """1 - rate is the solver's over 1 + margin, to six digits: nothing nearer is looked for."""
+    found = lyapunov_bound_of(of_saga(10, "1/3"), TEN, margin=margin)
+    assert found.rate is not None
+    assert found.least_rate is not None
+    away = (1 - found.least_rate) / (1 + float(Fraction(margin)))
+    assert float(1 - found.rate) == pytest.approx(away, rel=1e-5)
+
+
 @pytest.mark.parametrize(("n_clients", "mu"), [(5, "1/20"), (50, "1/10"), (1000, "1/100")])
 def test_published_rates_are_proved(n_clients: int, mu: str) -> None:
     """SAGA (Defazio et al., 2014) at 1/(3L); SAG (Schmidt et al., 2017, Theorem 1) at 1/(16L)."""
