@@ -151,6 +151,11 @@ def test_sampled_slopes_are_judged_by_their_ends(
     assert "(missed with probability 1e-09)" in verdict.detail
 
 
+def test_a_standard_error_takes_two_replicas_a_size() -> None:
+    claimed = decay(lambda s: Measurement(1 / s, 0.01 / s), sampled=True)
+    assert check(claimed, Sizes(), replicas=2).evidence.replicas == 2  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("known", "outcome"), [(-0.7, Outcome.REFUTED), (0.0, Outcome.REFUTED), (-1.0, Outcome.HOLDS)]
 )
