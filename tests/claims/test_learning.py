@@ -153,6 +153,11 @@ def test_sampled_slopes_are_judged_by_their_ends(
     assert "(missed with probability 1e-09)" in verdict.detail
 
 
+def test_a_standard_error_takes_two_replicas_a_size() -> None:
+    claimed = decay(lambda s: Measurement(1 / s, 0.01 / s), sampled=True)
+    assert check(claimed, Sizes(), replicas=2).evidence.replicas == 2  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("known", "outcome"), [(-0.7, Outcome.REFUTED), (0.0, Outcome.REFUTED), (-1.0, Outcome.HOLDS)]
 )
@@ -234,6 +239,8 @@ def test_settings_of_another_kind_are_refused() -> None:
         check(claim(Fraction(1)), runs)
     with pytest.raises(ValueError, match="setting must be a Setting for sa-fl/5"):
         check(theorems.get("sa-fl/5"), SYSTEM)
+    with pytest.raises(ValueError, match="setting must be a Setting for sa-fl/5"):
+        theorems.get("sa-fl/5").trial(SYSTEM, Sampling())
     with pytest.raises(ValueError, match="setting must be a ServerAssistedSystem"):
         check(theorems.get("pac/2"), SYSTEM)
     with pytest.raises(ValueError, match="setting must be a FederatedSystem"):

@@ -6,6 +6,7 @@ max(|1 - eta L|, |1 - eta mu|)^2 (Polyak), and noise adds eta^2 sigma^2/N to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -53,6 +54,7 @@ def test_the_templates_theorem_is_proved() -> None:
     assert result.best_speed == pytest.approx(float(rate))
     # The least residual is eta^2 sigma^2/N, and the bound's is (1 - rate) eta sigma^2/(N mu).
     assert result.residual_ratio == pytest.approx(2 - 1 / 80, rel=1e-4)
+    assert math.isnan(result.unconditional_ratio)  # it has no condition on q
     certificate = result.all_rounds.certificate
     assert certificate is not None
     certificate.verify()

@@ -24,6 +24,7 @@ from fltheory.worst_case import ClientClass, best_bound, read_proof
 from fltheory.worst_case.audits.audit import ClassOutcome
 from fltheory.worst_case.methods.lyapunov import (
     LyapunovBound,
+    LyapunovProgram,
     lyapunov_bound_of,
 )
 from fltheory.worst_case.methods.memory import MemoryRound
@@ -48,6 +49,24 @@ def test_sagas_rate() -> None:
     assert found.start is not None
     assert found.start >= 1
     found.certificate.verify()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("margin", ["1/10", "1/100"])
+def test_what_is_proved_at_once_is_as_near_as_was_asked(margin: str) -> None:
+    """1 - rate is the solver's over 1 + margin, to six digits: nothing nearer is looked for."""
+    found = lyapunov_bound_of(of_saga(10, "1/3"), TEN, margin=margin)
+    assert found.rate is not None
+    assert found.least_rate is not None
+    away = (1 - found.least_rate) / (1 + float(Fraction(margin)))
+    assert float(1 - found.rate) == pytest.approx(away, rel=1e-5)
+
+
+def test_without_a_function_inside_its_limits_nothing_is_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LyapunovProgram, "inner_solution", lambda *given: None)
+    found = lyapunov_bound_of(of_saga(10, "1/3"), TEN, "0.975")
+    assert found.outcome is ClassOutcome.UNDECIDED
 
 
 @pytest.mark.parametrize(("n_clients", "mu"), [(5, "1/20"), (50, "1/10"), (1000, "1/100")])
