@@ -18,8 +18,8 @@ from types import ModuleType
 import sympy as sp
 
 PACKAGES = ("engines", "algorithms", "weights", "claims", "evidence", "theorems", "worst_case")
-# What grows as a round is read, a path is walked, or errors of rounds or inequalities are added up.
-WRITTEN_TO = {"Space", "ComingRound", "SteadyGrowth", "Form"}
+# What grows as a round is read, a path is walked, or inequalities are added up.
+WRITTEN_TO = {"Space", "ComingRound", "Form"}
 # Of these packages, what holds arrays or lists is compared by identity.
 COMPARED = ("engines", "algorithms", "weights", "theorems")
 ARRAYS = {"NDArray", "ndarray", "ArrayLike", "FloatArray", "Masks", "Entries", "ClientIndices"}
