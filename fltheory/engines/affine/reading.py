@@ -118,7 +118,8 @@ class Reading:
                 if np.array_equal(known, function):
                     sums += parts
                     return
-            found.append((function, parts.copy()))
+            if parts.any() or not found:
+                found.append((function, parts.copy()))
 
         for e, (h, maps) in enumerate(zip(self.functions, self.maps, strict=True)):
             add(np.where(self.numbers > 0, h, 0.0), maps[1 + eligible])

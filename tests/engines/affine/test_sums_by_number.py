@@ -44,6 +44,14 @@ class InvitesTheFirst(WeightedFedAvg):
         return super().round(state, clients, who | (np.arange(who.shape[1]) == 0), branch)
 
 
+class ShrinksByNumber(WeightedFedAvg):
+    """What the server does hangs on how many come, and it does most where nobody does."""
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        after = super().round(state, clients, who, branch)["x"]
+        return {"x": after - 0.2 * state["x"] / (1 + who.sum(axis=1, keepdims=True))}
+
+
 ALGORITHMS = {
     "FedAvg": FedAvg(0.2, 2),
     "FedAvg-IS": FedAvgIS((0.3,) * 6, 0.2, 2),
@@ -52,6 +60,7 @@ ALGORITHMS = {
     "FedVARP": FedVarp(0.2, 2),
     "SCAFFOLD I": Scaffold(0.2, 2, option=1),
     "SCAFFOLD II": Scaffold(0.2, 2, server_lr=1.2),
+    "shrinks by number": ShrinksByNumber((0.1, 0.2, 0.3, 0.2, 0.1, 0.1), 0.2, 2),
     "invites the first": InvitesTheFirst((0.1, 0.2, 0.3, 0.2, 0.1, 0.1), 0.2, 2),
 }
 

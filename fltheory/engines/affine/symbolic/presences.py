@@ -577,24 +577,21 @@ class Presences(_Symbol):
                     apart > (0 if self.space.arithmetic.exact else _LOST * abs(other.values))
                 ).any():
                     raise together("who comes twice does not count twice")
-            term = gather(*self._without_noise(without, added))
+            term = gather(without, self._with_noise_away(without, added))
             if e:
                 term = self.space.turned(term, partial(operator.mul, self.space.functions[e]))
             total = term if total is None else total + term
         return total
 
-    def _without_noise(
-        self, without: AffineArray, added: AffineArray
-    ) -> tuple[AffineArray, AffineArray]:
+    def _with_noise_away(self, without: AffineArray, added: AffineArray) -> AffineArray:
         """Count noise that absent clients have by client: it is not the same for all of them."""
         for columns, away in self.space.own.values():
             if _anything(without.values[..., columns]):
                 if not away or self.space.most > 1:
                     raise together("it takes noise of absent clients for that of those there")
-                without, added = without.copy(), added.copy()
+                added = added.copy()
                 added.values[..., columns] = without.values[..., columns]
-                without.values[..., columns] = self.space.zero
-        return without, added
+        return added
 
     def _added(self, without: AffineArray, added: AffineArray) -> Any:
         """Return the sum over clients."""
