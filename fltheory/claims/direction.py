@@ -87,16 +87,18 @@ class DirectionClaim(RateClaim):
         steps = list(pairwise(comparisons))
         if orders[0] > orders[-1]:
             steps = [(after, before) for before, after in steps]
-        worst = max(steps, key=lambda step: step[0].truth / step[1].truth)
-        error = math.fsum(side.evidence.error for side in worst)
+        worst = max(steps, key=_quotient)
+        error, scale = math.fsum(side.evidence.error for side in worst), worst[1].truth
         truths = ", ".join(f"{comparison.truth:.4g}" for comparison in comparisons)
         values = ", ".join(str(value) for value in reading.grid)
         return Verdict(
             theorem=self.id,
             reading=self.reading,
             outcome=unmet(hypotheses) or _direction(steps),
-            evidence=replace(worst[0].evidence, error=error / worst[1].truth),
-            truth=worst[0].truth / worst[1].truth,
+            evidence=replace(
+                worst[0].evidence, error=error / scale if scale else math.inf if error else 0.0
+            ),
+            truth=_quotient(worst),
             bound=1.0,
             hypotheses=hypotheses,
             detail=f"{axis.variable} = {values}: {truths}",
@@ -107,6 +109,14 @@ class DirectionClaim(RateClaim):
         before = np.concatenate([[np.nan], curve.judged[:-1]])
         course = "exceeded" if reading.orders[-1] > reading.orders[0] else "undercut"
         return replace(curve, bound=before, bound_name=f"truth one value before, to be {course}")
+
+
+def _quotient(step: tuple[Comparison, Comparison]) -> float:
+    """Return what the first is of the second; one where both are nothing."""
+    lower, higher = (side.truth for side in step)
+    if higher == 0:
+        return 1.0 if lower == 0 else math.inf
+    return lower / higher
 
 
 def _direction(steps: Sequence[tuple[Comparison, Comparison]]) -> Outcome:

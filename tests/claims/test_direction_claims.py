@@ -61,6 +61,11 @@ def test_where_a_hypothesis_fails_no_run_is_followed(monkeypatch: pytest.MonkeyP
     assert -2 <= trial.score < -1
 
 
+def test_what_stays_as_it_is_neither_falls_nor_rises() -> None:
+    """Whoever starts at the optimum stays there, without a rounding."""
+    assert check(FALLS, replace(SETTING, x0=[0.0])).outcome is Outcome.UNDECIDED
+
+
 def test_an_error_that_halves_falls() -> None:
     """(x_R - x*)^2 = 4 (1/4)^R: the quotient nearest one is 1/4."""
     verdict = check(FALLS, SETTING)

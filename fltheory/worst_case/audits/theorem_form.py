@@ -248,8 +248,8 @@ class _DistanceForm(TheoremForm):
         )
 
     def start_in(self, quantity: BoundedQuantity, bound: sp.Expr) -> sp.Expr | None:
-        start = bound.coeff(_DISTANCE)
-        return None if start == 0 or _rate_of(start) is None else start
+        start = bound.coeff(_DISTANCE)  # zero, where it is not there, has no rate
+        return None if _rate_of(start) is None else start
 
     def parts(
         self, theorem: Theorem, clients: AnyClass, a_round: OneRound, steps: Values | None = None
