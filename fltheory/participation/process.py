@@ -281,6 +281,8 @@ class Process(ReadOnlyArrays):
         rounds = validation.whole_number("rounds", rounds, at_least=1)
         if self.period is None:
             return None
+        if self.fixed_size == self.n_clients:  # also of exact numbers, of which nothing is drawn
+            return np.ones((rounds, self.n_clients), dtype=bool)
         drawn = self.masks(np.random.default_rng(0), 1)
         return np.concatenate([mask.copy() for mask in islice(drawn, rounds)])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Trace, UniformSubset
 
 RECORD = [[1, 0], [0, 1], [1, 1]]
@@ -21,6 +22,9 @@ def test_paths_are_those_that_are_drawn() -> None:
 
 @pytest.mark.parametrize("everybody", [UniformSubset(3, 3), Bernoulli([1.0, 1.0, 1.0])])
 def test_everybody_always_is_known(everybody) -> None:
+    """In exact numbers, too, which no draw is compared with."""
+    twin = everybody.in_numbers(exact_numbers)
+    assert np.array_equal(twin.known_path(2), np.ones((2, 3), dtype=bool))
     assert np.array_equal(everybody.known_path(2), np.ones((2, 3), dtype=bool))
 
 
