@@ -296,11 +296,8 @@ class Process(ReadOnlyArrays):
     @cached_property
     def cited_factor(self) -> chain_structure.CitedFactor:
         """C_P as CA-Fed takes it from its [14], with an eigenbasis that floats find."""
-        states = self.states()
-        assert states.limit is not None
-        return chain_structure.cited_factor(
-            states.backward(np.eye(len(states.masks))), states.limit
-        )
+        states, limit = self._states_with_limit()
+        return chain_structure.cited_factor(states.backward(np.eye(len(limit))), limit)
 
     @property
     def start_distance(self) -> Any:

@@ -5,12 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.algorithms import FedAvg
-from fltheory.engines import Setting
-from fltheory.engines.affine.numbers import Balls
-from fltheory.engines.enclosure.exact_setting import exact_setting
+from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, Trace, UniformSubset
-from fltheory.problems import QuadraticProblem
 
 RECORD = [[1, 0], [0, 1], [1, 1]]
 
@@ -26,15 +22,10 @@ def test_paths_are_those_that_are_drawn() -> None:
 
 @pytest.mark.parametrize("everybody", [UniformSubset(3, 3), Bernoulli([1.0, 1.0, 1.0])])
 def test_everybody_always_is_known(everybody) -> None:
+    """In exact numbers, too, which no draw is compared with."""
+    twin = everybody.in_numbers(exact_numbers)
+    assert np.array_equal(twin.known_path(2), np.ones((2, 3), dtype=bool))
     assert np.array_equal(everybody.known_path(2), np.ones((2, 3), dtype=bool))
-
-
-def test_everybody_is_known_where_availabilities_are_fractions() -> None:
-    """Where floats would be drawn and compared with them, a verdict would not be exact."""
-    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]])
-    with Balls(128).in_use():
-        twin = exact_setting(Setting(FedAvg(0.1, 1), problem, Bernoulli([1.0, 1.0]), 2, [1.0]))
-        assert twin.participation.known_path(2).all()
 
 
 @pytest.mark.parametrize(
