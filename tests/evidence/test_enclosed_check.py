@@ -60,7 +60,7 @@ def test_both_sides_are_those_of_plain_fractions() -> None:
     bound = (
         (1 - lr / 2) ** 3 * Fraction(6, 10) ** 2
         + 8 * q * lr * sigma_G**2
-        + 2 * q * lr * sigma**2
+        + 4 * q * lr * sigma**2  # twice the printed noise: in (61) it is counted twice
         + 4 * q * (1 + lr) * 5 * lr**2 * (sigma**2 + 6 * sigma_G**2)
         + (1 - q) * server * sigma_s**2
     )
