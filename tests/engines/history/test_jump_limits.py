@@ -12,6 +12,7 @@ from oracles import RawQuadratics, convert, random_problem, solve
 from fltheory.algorithms import FedAvg, Safari, WeightedFedAvg
 from fltheory.engines import Setting, exact, stationary
 from fltheory.engines.history import jump_limits
+from fltheory.engines.history.jump_map import JumpMap
 from fltheory.engines.moments.stationary_limit import StationaryLimit
 from fltheory.engines.trajectory import FIELDS
 from fltheory.participation import FiniteChain, MarkovOnOff, Trace
@@ -270,3 +271,19 @@ def test_what_rounds_too_much_is_not_answered() -> None:
         stationary(Setting(FedAvg(1.0, 1), problem, chain, 1, problem.x_star))
     milder = QuadraticProblem([[[1e3 + 1]], [[1.0]]], [[0.0], [1.0]])
     assert stationary(Setting(FedAvg(1.0, 1), milder, chain, 1, milder.x_star)).converges
+
+
+def test_what_an_error_adds_up_to_over_all_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a model that is halved in every round its square: 1 + 1/4 + 1/16 + ... = 4/3."""
+    found: list[float | None] = []
+    bound = jump_limits._dwell
+
+    def kept(step: JumpMap) -> float | None:
+        found.append(bound(step))
+        return found[-1]
+
+    monkeypatch.setattr(jump_limits, "_dwell", kept)
+    chain = FiniteChain([[0.5, 0.5], [0.25, 0.75]], [[1, 0], [0, 1]])
+    problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
+    stationary(Setting(FedAvg(0.5, 1), problem, chain, 1, problem.x_star))
+    assert found == [pytest.approx(4 / 3, rel=1e-12)]
