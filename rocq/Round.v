@@ -52,6 +52,15 @@ Definition law (A : Type) := list (R * A).
 Definition expectation {A : Type} (l : law A) (value : A -> R) : R :=
   fold_right (fun p rest => fst p * value (snd p) + rest) 0 l.
 
+(** They are not negative, and sum to one. *)
+Definition probabilities {A : Type} (l : law A) : Prop :=
+  (forall p, In p l -> 0 <= fst p) /\ expectation l (fun _ => 1) = 1.
+
+(** The tower property: what is expected of [value] after a round is what is expected, over the
+    point [x] before it, of [after x], which is what a round from [x] gives in expectation. *)
+Definition tower {V : space} (iterates : nat -> law V) (value after : V -> R) : Prop :=
+  forall r, expectation (iterates (S r)) value = expectation (iterates r) after.
+
 (** Noise without bias, whose mean square is at most [sigma] squared. *)
 Record unbiased {V : space} (l : law V) (sigma : R) : Prop := {
   noise_certain : expectation l (fun _ => 1) = 1;

@@ -68,8 +68,9 @@ def test_a_theorem_says_what_its_certificate_claims(file: Path) -> None:
 
 
 def _changed(text: str, rng: random.Random) -> str:
-    """Return a theorem with one number, sign, word or line that is another."""
-    at, end = text.index("Theorem "), text.index("Proof.")
+    """Return theorems of which one has a number, sign, word or line that is another."""
+    at = rng.choice([text.index("Theorem "), text.rindex("Theorem ")])
+    end = text.index("Proof.", at)
     head, body, rest = text[:at], text[at:end], text[end:]
     kind = rng.randrange(5)
     if kind == 0:
@@ -103,10 +104,10 @@ def _changed(text: str, rng: random.Random) -> str:
         return head + extra + body + rest
     old, new = rng.choice(
         [
-            ("one_round", "other_round"),
-            ("exact H", "admit"),
+            ("H := ", "H := other_"),
+            ("intros V", "admit; intros V"),
             ("Qed.", "Admitted."),
-            ("exact", "abstract"),
+            ("Qed.", "Qed.\nAxiom more : False."),
         ]
     )
     return head + body + rest.replace(old, new, 1)
