@@ -22,7 +22,18 @@ import read_back
 
 HERE = Path(__file__).resolve().parent
 # In the order in which they need each other.
-LIBRARY = ("Space", "Forms", "Round", "OneRound", "Sound", "Groups", "Draw", "Bound", "Rounds")
+LIBRARY = (
+    "Space",
+    "Forms",
+    "Round",
+    "OneRound",
+    "Sound",
+    "Groups",
+    "Draw",
+    "Bound",
+    "Rounds",
+    "Quadratic",
+)
 # Those of the real numbers of Rocq's standard library.
 ALLOWED = {
     "ClassicalDedekindReals.sig_forall_dec",
