@@ -4,14 +4,6 @@ From Coq Require Import Reals List Lra.
 From fltheory Require Import Space Round Draw.
 Open Scope R_scope.
 
-Lemma expectation_le {A} (l : law A) f g :
-  (forall p, In p l -> 0 <= fst p) -> (forall o, f o <= g o) -> expectation l f <= expectation l g.
-Proof.
-  induction l as [|[p o] l IH]; simpl; intros P H; [lra|].
-  assert (0 <= p) by exact (P (p, o) (or_introl eq_refl)).
-  assert (IH' := IH (fun q I => P q (or_intror I)) H). specialize (H o). nra.
-Qed.
-
 (** 1 + rate + rate^2 + ..., as many terms as there were rounds. *)
 Fixpoint geometric (rate : R) (r : nat) : R :=
   match r with O => 0 | S r => rate * geometric rate r + 1 end.

@@ -30,6 +30,7 @@ LIBRARY = (
     "Sound",
     "Groups",
     "Draw",
+    "Noise",
     "Bound",
     "Rounds",
     "Quadratic",

@@ -61,22 +61,21 @@ EVERY_ROUND = "Theorem @(?P=name)@_after_every_round :\n"
 END = "Print Assumptions @(?P=name)@_after_every_round.\n"
 DISTANCE = "(fun x => square (minus x xs))"
 # What a proof may be made of.
+DRAWS = r"draws (?:noises sigma )?(?:errors rho )?"
+MET = r"P (?:N )?(?:S )?A B C D(?: E)?(?: U)?"
 STEPS = re.compile(
-    r"intros V n (?:s )?F G x xs d draws (?:noises sigma )?P (?:N )?(?:S )?A B C D(?: E)?\.|"
+    rf"intros V n (?:s )?F G x xs d {DRAWS}{MET}\.|"
     r"assert \(H := one_round the_claim the_certificate ltac:\(vm_compute; reflexivity\)\)\.|"
-    r"unfold holds in H\. specialize \(H V n (?:s|0%nat) F G x xs d (?:sigma|0) draws "
-    r"(?:noises|\[\(1, zero\)\])\)\.|"
+    r"specialize \(H V n (?:s|0%nat) F G x xs d (?:sigma|0) (?:rho|0) draws "
+    r"(?:noises|\[\(1, zero\)\]) (?:errors|\[\(1, fun _ _ => zero\)\])\)\.|"
     r"unfold the_claim in H\. in_numbers H\.|"
     r"assert \(Z : INR 0 = 0 \* \(INR n \+ INR 0\)\) by \(simpl; ring\)\.|"
     r"rewrite \?Nat\.add_0_r in H\.|"
-    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A B C D (?:E|\(silent V\))\)\.|"
-    r"exact H\.|exact \(clients_alone _ _ _ _ H\)\.|"
-    r"intros V n (?:s )?F G xs d draws (?:noises sigma )?iterates P (?:N )?(?:S )?A B C D "
-    r"(?:E )?W T r\.|"
+    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A B C D (?:E|\(silent V\))(?: U)?\)\. lra\.|"
+    rf"intros V n (?:s )?F G xs d {DRAWS}iterates {MET} W T r\.|"
     r"rewrite <- (?:geometric_one|geometric_value by lra)\.|"
     r"refine \(all_rounds iterates _ _ _ _ _ W T _ r\); \[lra\|intros x\]\.|"
-    r"assert \(H := THEOREM V n (?:s )?F G x xs d draws (?:noises sigma )?"
-    r"P (?:N )?(?:S )?A B C D(?: E)?\)\. lra\."
+    rf"assert \(H := THEOREM V n (?:s )?F G x xs d {DRAWS}{MET}\)\. lra\."
 )
 
 
@@ -85,13 +84,22 @@ class NotReadError(ValueError):
 
 
 def statements(
-    share: bool, every: bool, heterogeneity: str, server: bool, steady: bool
+    share: bool, every: bool, heterogeneity: str, server: bool, noisy: bool, steady: bool
 ) -> tuple[str, str]:
     """Return both theorems' text with places for their numbers, in braces."""
     sizes, everybody, excluded = EXCLUDING if share else ALONE
+    seen, over, closed = (
+        ("noisy_gradients G xi", " expectation errors (fun xi =>", ")")
+        if noisy
+        else ("exact_gradients G", "", "")
+    )
     one_round = (
-        "expectation draws (fun who =>\n      square (minus (clients_round {N} {m} {K} {client_lr} "
-        "{server_lr} G who x) xs))"
+        "expectation draws (fun who =>"
+        + over
+        + "\n      square (minus (clients_round {N} {m} {K} {client_lr} {server_lr}\n        ("
+        + seen
+        + ") who x) xs))"
+        + closed
     )
     floor = "{heterogeneity} * (d * d)"
     if server:
@@ -100,8 +108,14 @@ def statements(
             "square (minus (server_round {N} {assist_lr} G noise x) xs))"
         )
         floor += "\n     + {server_noise} * (sigma * sigma)"
+    if noisy:
+        floor += "\n     + {noise} * (rho * rho)"
     losses = f"  forall (V : space) ({sizes} : nat) (F : nat -> V -> R) (G : nat -> V -> V) "
-    random = "    (draws : law (nat -> bool))" + (" (noises : law V) (sigma : R)" if server else "")
+    random = (
+        "    (draws : law (nat -> bool))"
+        + (" (noises : law V) (sigma : R)" if server else "")
+        + (" (errors : law (nat -> nat -> V)) (rho : R)" if noisy else "")
+    )
     hypotheses = (
         "  ({m} <= n)%nat ->\n  "
         + ("" if every else "INR n <= {most} ->\n  ")
@@ -111,6 +125,7 @@ def statements(
         + SHAPES[heterogeneity]
         + " ->\n  draws_uniformly draws n {m} ->\n"
         + ("  unbiased noises sigma ->\n" if server else "")
+        + ("  noise_of_clients errors n {K} rho ->\n" if noisy else "")
     )
     first = (
         f"{losses}(x xs : V) (d : R)\n{random},\n{hypotheses}  {one_round}\n"
@@ -135,7 +150,8 @@ def read(text: str) -> dict[str, Any]:
     NotReadError
         If the file is of another shape.
     """
-    for shape in product((False, True), (False, True), SHAPES, (False, True), (False, True)):
+    either = (False, True)
+    for shape in product(either, either, SHAPES, either, either, either):
         found = _pattern(*statements(*shape)).fullmatch(text)
         # Where the rate is one, as many floors add up as there are rounds.
         if found and shape[-1] == (_value(found["rate"]) == 1):
@@ -174,12 +190,12 @@ def _literal(piece: str, seen: set[str]) -> str:
 
 
 def _numbers(
-    found: re.Match[str], share: bool, every: bool, heterogeneity: str, server: bool
+    found: re.Match[str], share: bool, every: bool, heterogeneity: str, server: bool, noisy: bool
 ) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         name: _value(text) for name, text in found.groupdict().items() if name != "name"
     }
-    numbers |= {"heterogeneity_at": heterogeneity}
+    numbers |= {"heterogeneity_at": heterogeneity, "noisy": noisy}
     numbers |= {} if share else {"share": Fraction(0)}
     numbers |= {"most": None} if every else {}
     numbers |= {} if server else {"q": Fraction(1)}
@@ -205,6 +221,7 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "L": Fraction(clients["L"]),
         "mu": Fraction(clients["mu"]),
         "heterogeneity_at": clients["heterogeneity"],
+        "noisy": clients["noise"],
         "share": share,
         "most": None if n_clients == "every" else n_clients * (1 - share),
         "q": q,
@@ -213,6 +230,8 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
             for name in ("rate", "heterogeneity")
         },
     }
+    if clients["noise"]:
+        numbers["noise"] = sum(Fraction(c) * lr**i for i, c in enumerate(bound["noise"]))
     if q < 1:
         numbers["assist_lr"] = Fraction(played["assist_lr_over_client_lr"]) * lr
         numbers["server_noise"] = sum(

@@ -45,14 +45,13 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     Raises
     ------
     NotExportedError
-        For a descent of F, an interval of steps, noise of clients' gradients, more than
-        `MOST_STEPS` local steps or `MOST_PARTICIPANTS`.
+        For a descent of F, an interval of steps, more than `MOST_STEPS` local steps or
+        `MOST_PARTICIPANTS`.
     """
     first, last = proof.client_lr
     refused = {
         "a bound on F and not on the distance": proof.of_descent,
         "an interval of step sizes": first < last,
-        "noise of clients' gradients": proof.noisy,
         f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
         f"more than {MOST_PARTICIPANTS} participants": proof.participants > MOST_PARTICIPANTS,
     }
@@ -120,6 +119,7 @@ def _claim(proof: Proof) -> Iterator[str]:
         "smoothness": _rational(proof.L),
         "convexity": _rational(proof.mu),
         "everywhere": str(proof.heterogeneity == "everywhere").lower(),
+        "noisy": str(proof.noisy).lower(),
         **{name: _rational(value) for name, value in _bound(proof).items()},
     }
     yield "Definition the_claim : claim := {|"
@@ -131,25 +131,30 @@ def _bound(proof: Proof) -> dict[str, Fraction]:
     lr = proof.client_lr[0]
     return {
         name: sum((c * lr**i for i, c in enumerate(proof.bound[name])), Fraction(0))
-        for name in ("rate", "heterogeneity", "server_noise")
+        for name in ("rate", "heterogeneity", "noise", "server_noise")
     }
 
 
 def _certificate(proof: Proof, box: Box) -> Iterator[str]:
-    budget = _bound(proof)["heterogeneity"]
-    blocks = _in_units(proof, slack_blocks(proof, box, proof.client_lr[0]))
+    bound, lr = _bound(proof), proof.client_lr[0]
+    budget = bound["heterogeneity"]
+    noise = bound["noise"] - proof.q * (proof.server_lr * lr) ** 2 / proof.participants
+    blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
         **{
-            f"{group}_pairs": _pairs(box.pairs.get(group, []), proof.client_lr[0])
+            f"{group}_pairs": _pairs(box.pairs.get(group, []), lr)
             for group in ("eligible", "excluded")
         },
         "budgets": _linear([budget * part for part in box.budgets]),
+        "noises": _linear([noise * part for part in box.noises]),
+        "orthogonal": _orthogonal(proof, box.orthogonal),
         **{
             f"{name}_squares": _squares(blocks.get(block, []))
             for name, block in (
                 ("mean", "means"),
                 ("eligible", "differences of eligible clients"),
                 ("excluded", "differences of excluded clients"),
+                ("fluctuation", "fluctuations"),
             )
         },
     }
@@ -165,6 +170,20 @@ def _pairs(weights: FractionRows, lr: Fraction) -> str:
             f"({a}%nat, {b}%nat, {_rational(lr * value)})"
             for a, row in enumerate(weights)
             for b, value in enumerate(row)
+            if value
+        ]
+    )
+
+
+def _orthogonal(proof: Proof, values: Fractions) -> str:
+    """Return the multipliers of products that are zero: of a step's noise and what was before."""
+    count = proof.local_steps - 1
+    before = [(k, j) for k in range(count) for j in (*range(k), *range(count, count + k))]
+    unit = 2 * proof.client_lr[0] / proof.L
+    return _list(
+        [
+            f"({k}%nat, {j}%nat, {_rational(unit * value)})"
+            for (k, j), value in zip(before, values, strict=False)
             if value
         ]
     )
@@ -315,10 +334,15 @@ def _statement(proof: Proof) -> _Statement:
     alone, server = not proof.excluded_share, proof.q < 1
     everybody = "n" if alone else "(n + s)"
     pool = proof.n_eligible
+    seen, over, closed = (
+        ("(noisy_gradients G xi)", " expectation errors (fun xi =>", ")")
+        if proof.noisy
+        else ("(exact_gradients G)", "", "")
+    )
     played = (
-        "expectation draws (fun who =>\n"
+        f"expectation draws (fun who =>{over}\n"
         f"      square (minus (clients_round {everybody} {m} {proof.local_steps} {_real(lr)} "
-        f"{_real(proof.server_lr)} G who x) xs))"
+        f"{_real(proof.server_lr)}\n        {seen} who x) xs)){closed}"
     )
     floor = f"{bound['heterogeneity']} * (d * d)"
     if server:
@@ -328,6 +352,8 @@ def _statement(proof: Proof) -> _Statement:
             f"      square (minus (server_round {everybody} {assist} G noise x) xs))"
         )
         floor += f"\n     + {bound['server_noise']} * (sigma * sigma)"
+    if proof.noisy:
+        floor += f"\n     + {bound['noise']} * (rho * rho)"
     hypotheses = [f"({m} <= n)%nat"]
     hypotheses += [] if pool is None else [f"INR n <= {_real(pool)}"]
     hypotheses += [] if alone else [f"INR s = {_real(proof.excluded_share)} * (INR n + INR s)"]
@@ -342,9 +368,13 @@ def _statement(proof: Proof) -> _Statement:
         f"draws_uniformly draws n {m}",
     ]
     hypotheses += ["unbiased noises sigma"] if server else []
+    if proof.noisy:
+        hypotheses.append(f"noise_of_clients errors n {proof.local_steps} rho")
     return _Statement(
         "n" if alone else "n s",
-        "(draws : law (nat -> bool))" + (" (noises : law V) (sigma : R)" if server else ""),
+        "(draws : law (nat -> bool))"
+        + (" (noises : law V) (sigma : R)" if server else "")
+        + (" (errors : law (nat -> nat -> V)) (rho : R)" if proof.noisy else ""),
         tuple(hypotheses),
         played,
         bound["rate"],
@@ -367,9 +397,9 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
     counted = " ".join(
         ["P", *(["N"] if proof.n_eligible is not None else []), *([] if alone else ["S"])]
     )
-    noise = " noises sigma" if server else ""
-    met = f"{counted} A B C D{' E' if server else ''}"
-    yield from _proof_of(said, alone, server, f"{noise} {met}")
+    noise = (" noises sigma" if server else "") + (" errors rho" if proof.noisy else "")
+    met = f"{counted} A B C D" + (" E" if server else "") + (" U" if proof.noisy else "")
+    yield from _proof_of(said, proof, f"{noise} {met}")
     rate = said.rate
     terms = f"((1 - {rate} ^ r) / (1 - {rate}))" if rate != "1" else "INR r"
     value = "(fun x => square (minus x xs))"
@@ -393,19 +423,22 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
     yield f"Qed.\n\nPrint Assumptions {name}_after_every_round.\n"
 
 
-def _proof_of(said: _Statement, alone: bool, server: bool, met: str) -> Iterator[str]:
+def _proof_of(said: _Statement, proof: Proof, met: str) -> Iterator[str]:
+    alone = not proof.excluded_share
     sizes = "n 0%nat" if alone else "n s"
-    noise = "sigma draws noises" if server else "0 draws [(1, zero)]"
+    sigma, noises, last = (
+        ("sigma", "noises", "E") if proof.q < 1 else ("0", "[(1, zero)]", "(silent V)")
+    )
+    rho, errors = ("rho", "errors") if proof.noisy else ("0", "[(1, fun _ _ => zero)]")
     known = ["P", "N" if " N " in met else "I", "Z" if alone else "S"]
     yield "Proof."
     yield f"  intros V {said.sizes} F G x xs d draws{met}."
     yield "  assert (H := one_round the_claim the_certificate ltac:(vm_compute; reflexivity))."
-    yield f"  unfold holds in H. specialize (H V {sizes} F G x xs d {noise})."
+    yield f"  specialize (H V {sizes} F G x xs d {sigma} {rho} draws {noises} {errors})."
     yield "  unfold the_claim in H. in_numbers H."
     if alone:
         yield "  assert (Z : INR 0 = 0 * (INR n + INR 0)) by (simpl; ring)."
         yield "  rewrite ?Nat.add_0_r in H."
-    last = "E" if server else "(silent V)"
-    yield f"  specialize (H (conj {known[0]} (conj {known[1]} {known[2]})) A B C D {last})."
-    yield "  exact H." if server else "  exact (clients_alone _ _ _ _ H)."
+    last += " U" if proof.noisy else ""
+    yield f"  specialize (H (conj {known[0]} (conj {known[1]} {known[2]})) A B C D {last}). lra."
     yield "Qed.\n"

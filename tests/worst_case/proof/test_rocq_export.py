@@ -140,7 +140,6 @@ def test_none_of_thousands_of_other_statements_is() -> None:
     [
         ("claim", "descent", "a bound on F and not on the distance"),
         ("steps", "interval", "an interval of step sizes"),
-        ("noise", True, "noise of clients' gradients"),
         ("participants", 2_000, "more than 1000 participants"),
     ],
 )
@@ -154,8 +153,6 @@ def test_what_the_library_does_not_know_is_named(field: str, value: Any, message
         document["class"]["heterogeneity"] = "everywhere"
     elif field == "steps":
         document["boxes"][0]["client_lr"][1] = "1/9"
-    elif field == "noise":
-        document["class"]["noise"] = True
     else:
         document["round"] |= {"participants": value, "n_clients": value}
     with pytest.raises(ValueError, match=message):
