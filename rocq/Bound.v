@@ -58,9 +58,6 @@ Proof.
   apply Qle_bool_iff in E. congruence.
 Qed.
 
-Lemma Q2R_two : Q2R 2 = 2.
-Proof. unfold Q2R. simpl. lra. Qed.
-
 Lemma Q2R_inject n : Q2R (inject_Z (Z.of_nat n)) = INR n.
 Proof. unfold Q2R, inject_Z. cbn [Qnum Qden]. rewrite <- INR_IZR_INZ. lra. Qed.
 

@@ -185,15 +185,8 @@ Proof.
   - unfold unit in IH. rewrite IH by lia. rewrite Q2R_0. ring.
 Qed.
 
-Lemma inner_lin_r l r vs us w :
-  (forall u, inner (lin l vs) u = inner (lin r us) u) -> inner w (lin l vs) = inner w (lin r us).
-Proof. intros H. rewrite !(inner_sym V w). apply H. Qed.
-
 Lemma bil_nil us vs : bil [] us vs = 0.
 Proof. reflexivity. Qed.
-
-Lemma bil_no_vectors A vs : bil A [] vs = 0.
-Proof. destruct A; reflexivity. Qed.
 
 Lemma bil_qadd A B us vs : bil (qadd A B) us vs = bil A us vs + bil B us vs.
 Proof.

@@ -96,6 +96,18 @@ Proof.
   - intros p i [<-|[]] I. simpl. now apply Nat.ltb_ge.
 Qed.
 
+(** ** Noise of one client's one step: a coin tells its sign *)
+
+Lemma a_coin_is_noise {V : space} (v : V) (rho : R) : square v <= rho * rho ->
+  noise_of_clients ((1 / 2, fun _ _ => v) :: (1 / 2, fun _ _ => scale (-1) v) :: nil) 1 1 rho.
+Proof.
+  intros B. constructor.
+  - split; simpl; [|lra]. intros p [<-|[<-|[]]]; simpl; lra.
+  - intros i k _ _. simpl. unfold square in *. rewrite inner_scale, inner_scale_r. lra.
+  - intros i k past _ K. replace k with 0%nat by lia. simpl. rewrite inner_scale. lra.
+  - intros. lia.
+Qed.
+
 (** ** Vectors of d real numbers *)
 
 Definition real_vectors (d : nat) : space.
