@@ -1,7 +1,7 @@
 (** The theorem: what the checker accepts bounds the round for every client loss of the class. *)
 
 From Coq Require Import Reals QArith Qreals List Lra Lia Arith Bool.
-From fltheory Require Import Space Forms Round OneRound Sound Groups Draw.
+From fltheory Require Import Space Forms Round OneRound Sound Groups Draw Noise.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -17,22 +17,34 @@ Definition covers (c : claim) (n s : nat) : Prop :=
   /\ match most_eligible c with None => True | Some p => INR n <= Q2R p end
   /\ INR s = Q2R (excluded_share c) * (INR n + INR s).
 
+(** The bound, where clients see [seen xi] and [over] is the expectation over their noise xi. *)
+Definition bounds (c : claim) {V : space} (n s : nat) (G : nat -> V -> V) (x xs : V)
+    (d sigma rho : R) (draws : law (nat -> bool)) (noises : law V)
+    (over : ((nat -> nat -> V) -> R) -> R) (seen : (nat -> nat -> V) -> nat -> nat -> V -> V)
+    : Prop :=
+  Q2R (q c) * expectation draws (fun who => over (fun xi =>
+      square (minus (clients_round (n + s) (participants c)
+        (local_steps c) (Q2R (client_lr c)) (Q2R (server_lr c)) (seen xi) who x) xs)))
+  + (1 - Q2R (q c)) * expectation noises (fun noise =>
+      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs))
+  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d)
+     + Q2R (server_noise c) * (sigma * sigma) + Q2R (noise c) * (rho * rho).
+
 Definition holds (c : claim) : Prop :=
   forall (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V)
-    (d sigma : R) (who_takes_part : law (nat -> bool)) (server_noise_law : law V),
+    (d sigma rho : R) (draws : law (nat -> bool)) (noises : law V) (errors : law (nat -> nat -> V)),
   covers c n s ->
   (forall i, (i < n + s)%nat ->
     interpolable (Q2R (smoothness c)) (Q2R (convexity c)) (F i) (G i)) ->
   same (mean_gradient (n + s) G xs) zero ->
   heterogeneous (everywhere c) d (n + s) G xs ->
-  draws_uniformly who_takes_part n (participants c) ->
-  unbiased server_noise_law sigma ->
-  Q2R (q c) * expectation who_takes_part (fun who => square (minus (clients_round (n + s) (participants c)
-      (local_steps c) (Q2R (client_lr c)) (Q2R (server_lr c)) G who x) xs))
-  + (1 - Q2R (q c)) * expectation server_noise_law (fun noise =>
-      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs))
-  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d)
-     + Q2R (server_noise c) * (sigma * sigma).
+  draws_uniformly draws n (participants c) ->
+  unbiased noises sigma ->
+  if noisy c
+  then noise_of_clients errors n (local_steps c) rho ->
+    bounds c n s G x xs d sigma rho draws noises (expectation errors) (noisy_gradients G)
+  else bounds c n s G x xs d sigma 0 draws noises (fun value => value (fun _ _ => zero))
+    (fun _ => exact_gradients G).
 
 Lemma Q2R_nonneg a : Qle_bool 0 a = true -> 0 <= Q2R a.
 Proof. intros H. rewrite <- Q2R_0. apply Qle_Rle. now apply Qle_bool_iff. Qed.
@@ -45,9 +57,6 @@ Proof.
   intros H. apply negb_true_iff in H. apply Qlt_Rlt. apply Qnot_le_lt. intros E.
   apply Qle_bool_iff in E. congruence.
 Qed.
-
-Lemma Q2R_two : Q2R 2 = 2.
-Proof. unfold Q2R. simpl. lra. Qed.
 
 Lemma Q2R_inject n : Q2R (inject_Z (Z.of_nat n)) = INR n.
 Proof. unfold Q2R, inject_Z. cbn [Qnum Qden]. rewrite <- INR_IZR_INZ. lra. Qed.
@@ -71,18 +80,31 @@ Let a := Q2R (excluded_share c).
 Let eta := Q2R (client_lr c).
 
 Variables (V : space) (n s : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) (d : R) (l : law (nat -> bool)).
-Variables (noises : law V) (sigma : R).
+Variables (noises : law V) (sigma rho : R) (errors : law (nat -> nat -> V)).
+Variable seen : (nat -> nat -> V) -> nat -> nat -> V -> V.
+Variable k : nat.
+Hypothesis K_is : K = S k.
+Hypothesis errorful : noise_of_clients errors n (S k) rho.
+Hypothesis sees : forall p i b y, In p errors -> same (seen (snd p) i b y) (add (G i y) (snd p i b)).
+Hypothesis fresh : forall xi xi' i b y, xi i b = xi' i b -> seen xi i b y = seen xi' i b y.
+Hypothesis quiet : noisy c = false ->
+  rho = 0 /\ forall p, In p errors -> forall i b, snd p i b = zero.
 Hypothesis covered : covers c n s.
 Hypothesis interpolated : forall i, (i < n + s)%nat ->
   interpolable (Q2R (smoothness c)) (Q2R (convexity c)) (F i) (G i).
 Hypothesis optimal : same (mean_gradient (n + s) G xs) zero.
 Hypothesis alike : heterogeneous (everywhere c) d (n + s) G xs.
 Hypothesis drawn : draws_uniformly l n m.
-Hypothesis noisy : unbiased noises sigma.
+Hypothesis server_noisy : unbiased noises sigma.
 
 Let out (i : nat) : V -> V := G (n + i)%nat.
 Let slope : V := mean_gradient (n + s) G x.
 Let z : V := minus x xs.
+Let own (i b : nat) : V := Noise.own errors n k rho eta G seen x xs errorful i b.
+Let change (i : nat) : V := expected errors (Noise.change errors n k rho eta seen x errorful i).
+Let out_own (i a : nat) : V := out i (if (a <? 1)%nat then x else xs).
+Let noise_form (i : nat) := Noise.fluctuations errors n k rho eta G seen x xs errorful i.
+Let W : space := vectors (V := V) errors (of_probabilities _ _ _ _ errorful).
 
 (** *** What has been checked *)
 
@@ -99,11 +121,16 @@ Lemma checks :
   is_sum_of_squares (mean_block c eligible excluded) (mean_squares w) = true /\
   (one_eligible c || is_sum_of_squares (eligible_block c eligible) (eligible_squares w)) = true /\
   (negb (excludes c) || one_excluded c
-     || is_sum_of_squares (substituted excluded (differences 1)) (excluded_squares w)) = true.
+     || is_sum_of_squares (substituted excluded (differences 1)) (excluded_squares w)) = true /\
+  (negb (noisy c)
+     || (length (OneRound.noises w) <=? K - 1)%nat && at_most (noise c - last_noise c) (OneRound.noises w)
+        && orthogonal_fit (K - 1) (orthogonal w)
+        && is_sum_of_squares (noise_block c eligible (OneRound.noises w) (orthogonal w))
+             (fluctuation_squares w)) = true.
 Proof.
   assert (H := ok). unfold accepted in H. unfold eligible, excluded, bo, bx, co, cx, K.
   destruct (shares c w) as [[b0 b1] [c0 c1]]. simpl.
-  do 6 (apply andb_prop in H; destruct H as [H ?]). repeat split; assumption.
+  do 7 (apply andb_prop in H; destruct H as [H ?]). repeat split; assumption.
 Qed.
 
 Lemma ranges :
@@ -144,8 +171,6 @@ Qed.
 
 (** *** The means *)
 
-Let own (i b : nat) : V := G i (place c (G i) x xs K b).
-
 Definition mean_coordinate (j : nat) : V :=
   match j with
   | O => z
@@ -158,13 +183,11 @@ Definition means : list V := map mean_coordinate (seq 0 (K + 3)).
 Lemma lin_means j v : (j < K + 3)%nat -> inner (lin (unit j) means) v = inner (mean_coordinate j) v.
 Proof. intros L. unfold means. now apply lin_unit_seq. Qed.
 
-Lemma place_first i : place c (G i) x xs K 0 = x.
-Proof.
-  destruct ranges as (_ & P & _). unfold place. destruct (Nat.ltb_spec 0 K); [reflexivity|lia].
-Qed.
+Lemma own_first i : same (own i 0) (G i x).
+Proof. apply Noise.own_first. Qed.
 
-Lemma place_last i k : place c (G i) x xs k k = xs.
-Proof. unfold place. destruct (Nat.ltb_spec k k); [lia|reflexivity]. Qed.
+Lemma own_last i : same (own i K) (G i xs).
+Proof. rewrite K_is. apply Noise.own_last. Qed.
 
 Lemma lin_mean_slope : same (lin (mean_slope c) means) slope.
 Proof.
@@ -172,7 +195,7 @@ Proof.
   rewrite lin_ladd, !lin_lscale, !lin_means by lia.
   rewrite inner_mean, split_average, Q2R_Qred, Q2R_minus, Q2R_1. fold a. f_equal; f_equal.
   - simpl. destruct (Nat.ltb_spec 0 K); [|lia]. rewrite inner_mean. apply average_ext.
-    intros i _. unfold own. now rewrite place_first.
+    intros i _. apply (own_first i v).
   - simpl. destruct (Nat.ltb_spec K K); [lia|]. rewrite Nat.eqb_refl, inner_mean. reflexivity.
 Qed.
 
@@ -186,9 +209,9 @@ Proof.
 Qed.
 
 Lemma eligible_split :
-  average n (fun i => form eligible (coordinates c (G i) x xs slope K)) =
+  average n (fun i => form eligible (map (coordinate z slope (own i)) (seq 0 (K + 3)))) =
   form (substituted eligible (eligible_means c)) means
-  + average n (fun i => form (substituted eligible (differences K)) (differing c n K G x xs i)).
+  + average n (fun i => form (substituted eligible (differences K)) (differing n K own i)).
 Proof.
   destruct counts as (M & _). destruct ranges as (_ & P & A & _).
   apply group_split; [lia|]. unfold eligible_means. fold K.
@@ -208,13 +231,13 @@ Proof.
       rewrite Q2R_opp, Q2R_minus, Q2R_1. fold a. cbn [mean_coordinate Nat.add].
       destruct (Nat.ltb_spec (S K) K); [lia|]. destruct (Nat.eqb_spec (S K) K); [lia|].
       rewrite <- eligible_optimum, !inner_mean. apply average_ext. intros i _.
-      cbn [coordinate]. now rewrite place_last.
+      cbn [coordinate]. symmetry. apply (own_last i v).
 Qed.
 
 Lemma excluded_split : (0 < s)%nat ->
-  average s (fun i => form excluded (coordinates c (out i) x xs slope 1)) =
+  average s (fun i => form excluded (map (coordinate z slope (out_own i)) (seq 0 (1 + 3)))) =
   form (substituted excluded (excluded_means c)) means
-  + average s (fun i => form (substituted excluded (differences 1)) (differing c s 1 out x xs i)).
+  + average s (fun i => form (substituted excluded (differences 1)) (differing s 1 out_own i)).
 Proof.
   intros S. apply group_split; [exact S|]. unfold excluded_means. fold K.
   cbn [map seq Nat.add].
@@ -236,26 +259,35 @@ Let out_at_optimum := average s (fun i => square (out i xs)).
 Let out_at_x := average s (fun i => square (minus (out i x) slope)).
 
 Lemma eligible_value :
-  average n (fun i => form eligible (coordinates c (G i) x xs slope K))
+  average n (fun i => form eligible (map (coordinate z slope (own i)) (seq 0 (K + 3))))
+  + average n (fun i => form (V := W) (substituted eligible (random_forms K)) (noise_form i))
   <= Q2R bo * at_optimum + Q2R bx * at_x.
 Proof.
-  destruct checks as (_ & P & _). destruct ranges as (_ & k & _ & _ & L & M & _).
-  unfold at_optimum, at_x. rewrite <- !average_scale, <- average_add.
+  destruct checks as (_ & P & _). destruct ranges as (_ & _ & _ & _ & L & M & _).
+  unfold at_optimum, at_x. rewrite <- !average_scale, <- !average_add.
   unfold average. apply Rmult_le_compat_l.
   - left. apply Rinv_0_lt_compat. destruct counts as (C & _). apply lt_0_INR. lia.
-  - apply sum_le. intros i I. apply (group_value c (F i)); auto; try lia. apply interpolated. lia.
+  - apply sum_le. intros i I. unfold eligible. rewrite K_is in *.
+    apply (client_value errors n k rho eta G seen x xs errorful sees c F slope eq_refl L M);
+      auto. intros j J. apply interpolated. lia.
 Qed.
 
 Lemma excluded_value : (0 < s)%nat ->
-  average s (fun i => form excluded (coordinates c (out i) x xs slope 1))
+  average s (fun i => form excluded (map (coordinate z slope (out_own i)) (seq 0 (1 + 3))))
   <= Q2R co * out_at_optimum + Q2R cx * out_at_x.
 Proof.
   intros S. destruct checks as (_ & _ & P & _). destruct ranges as (_ & _ & _ & _ & L & M & _).
   unfold out_at_optimum, out_at_x. rewrite <- !average_scale, <- average_add.
   unfold average. apply Rmult_le_compat_l.
   - left. apply Rinv_0_lt_compat. now apply lt_0_INR.
-  - apply sum_le. intros i I. apply (group_value c (F (n + i)%nat)); auto; try lia.
-    apply interpolated. lia.
+  - apply sum_le. intros i I. set (at_ (a : nat) := if (a <? 1)%nat then x else xs).
+    assert (H := group_value c 1 x xs slope at_ (out_own i) (fun _ => zero)
+      (fun a => F (n + i)%nat (at_ a)) ltac:(lia) L M).
+    unfold coordinates in H. cbn [seq map app Nat.sub] in H. rewrite app_nil_r in H. apply H; auto.
+    + intros b b' _ _. apply interpolated. lia.
+    + intros [|b] v B; [|lia]. unfold at_. cbn [Nat.ltb Nat.leb sum]. ring.
+    + apply same_refl.
+    + intros. apply same_refl.
 Qed.
 
 Lemma sum_of_list b l' : fold_right Qplus 0%Q (b :: l') = (b + fold_right Qplus 0 l')%Q.
@@ -310,23 +342,18 @@ Qed.
 (** *** The round *)
 
 Let srv := Q2R (server_lr c).
-Let change (i : nat) : V := minus (local_sgd eta (G i) K x) x.
 
-Lemma change_value i v : inner (change i) v = - eta * sum K (fun b => inner (own i b) v).
-Proof.
-  destruct ranges as (_ & P & _).
-  assert (H := moved c (G i) x xs K P K v (le_n K)). unfold change. fold eta in H.
-  rewrite !inner_minus in H. rewrite inner_minus. unfold own. lra.
-Qed.
+Lemma change_value i v : (i < n)%nat -> inner (change i) v = - eta * sum K (fun b => inner (own i b) v).
+Proof. intros I. rewrite K_is. now apply expected_change. Qed.
 
-Lemma average_of_sums k (f : nat -> nat -> R) :
-  average n (fun i => sum k (f i)) = sum k (fun b => average n (fun i => f i b)).
+Lemma average_of_sums count (f : nat -> nat -> R) :
+  average n (fun i => sum count (f i)) = sum count (fun b => average n (fun i => f i b)).
 Proof. unfold average. now rewrite sum_swap, sum_scale. Qed.
 
 Lemma mean_change_value v :
   inner (mean n change) v = - eta * sum K (fun b => inner (mean n (fun i => own i b)) v).
 Proof.
-  rewrite inner_mean, (average_ext n _ _ (fun i _ => change_value i v)), average_scale,
+  rewrite inner_mean, (average_ext n _ _ (fun i I => change_value i v I)), average_scale,
     average_of_sums.
   f_equal. apply sum_ext. intros b _. now rewrite inner_mean.
 Qed.
@@ -350,20 +377,20 @@ Proof.
   cbn [mean_coordinate]. unfold z. rewrite !inner_minus, inner_scale. ring.
 Qed.
 
-Lemma apart_change i :
-  same (apart n change i) (scale (- eta) (lin (ones K) (differing c n K G x xs i))).
+Lemma apart_change i : (i < n)%nat ->
+  same (apart n change i) (scale (- eta) (lin (ones K) (differing n K own i))).
 Proof.
-  intros v. unfold apart. rewrite inner_minus, change_value, mean_change_value, inner_scale.
+  intros I v. unfold apart. rewrite inner_minus, change_value, mean_change_value, inner_scale by exact I.
   unfold ones, differing. rewrite lin_repeat, Q2R_1 by lia.
   rewrite Rmult_1_l, <- Rmult_minus_distr_l. f_equal.
   replace (sum K (fun b => inner (own i b) v) - sum K (fun b => inner (mean n (fun i0 => own i0 b)) v))
     with (sum K (fun b => inner (own i b) v) + (-1) * sum K (fun b => inner (mean n (fun i0 => own i0 b)) v))
     by ring.
   rewrite <- sum_scale, <- sum_add. apply sum_ext. intros b _. cbn [Nat.add].
-  unfold apart. rewrite inner_minus. unfold own. ring.
+  unfold apart. rewrite inner_minus. ring.
 Qed.
 
-Let variance := average n (fun i => square (lin (ones K) (differing c n K G x xs i))).
+Let variance := average n (fun i => square (lin (ones K) (differing n K own i))).
 
 Lemma variance_nonneg : 0 <= variance.
 Proof. apply average_nonneg. intros. apply square_nonneg. Qed.
@@ -371,7 +398,7 @@ Proof. apply average_nonneg. intros. apply square_nonneg. Qed.
 (** What is not negative in the differences of the eligible clients. *)
 Lemma eligible_differences :
   Q2R (q c) * (srv * eta * (srv * eta)) * Q2R (spread c) * variance <=
-  average n (fun i => form (substituted eligible (differences K)) (differing c n K G x xs i))
+  average n (fun i => form (substituted eligible (differences K)) (differing n K own i))
   \/ n = 1%nat.
 Proof.
   destruct checks as (_ & _ & _ & _ & _ & P & _). apply orb_prop in P. destruct P as [P|P].
@@ -382,16 +409,16 @@ Proof.
   - left. unfold variance. rewrite <- average_scale. unfold average. apply Rmult_le_compat_l.
     + left. apply Rinv_0_lt_compat. destruct counts as (C & _). apply lt_0_INR. lia.
     + apply sum_le. intros i _.
-      assert (S := sum_of_squares _ _ (differing c n K G x xs i) P).
+      assert (S := sum_of_squares _ _ (differing n K own i) P).
       unfold eligible_block in S. fold K in S.
       rewrite form_qadd, form_qscale, form_product, Q2R_Qred, !Q2R_mult, Q2R_opp in S.
       fold eta srv in S. unfold square. lra.
 Qed.
 
 Lemma excluded_differences : (0 < s)%nat ->
-  0 <= average s (fun i => form (substituted excluded (differences 1)) (differing c s 1 out x xs i)).
+  0 <= average s (fun i => form (substituted excluded (differences 1)) (differing s 1 out_own i)).
 Proof.
-  intros S. destruct checks as (_ & _ & _ & _ & _ & _ & P).
+  intros S. destruct checks as (_ & _ & _ & _ & _ & _ & P & _).
   assert (A := ranges). destruct A as (_ & _ & A & _). destruct counts as (M & N & E & T).
   apply orb_prop in P. destruct P as [P|P]; [apply orb_prop in P; destruct P as [P|P]|].
   - exfalso. unfold excludes in P. rewrite negb_involutive in P.
@@ -419,7 +446,7 @@ Let kappa := match n with
   end.
 
 Lemma kappa_spread : n <> 1%nat -> kappa = (INR n - INR m) / (INR m * (INR n - 1)).
-Proof. unfold kappa. destruct n as [|[|k]]; intros; congruence. Qed.
+Proof. unfold kappa. destruct n as [|[|more]]; intros; congruence. Qed.
 
 Lemma kappa_most : n <> 1%nat -> kappa <= Q2R (spread c).
 Proof.
@@ -448,31 +475,82 @@ Proof.
     lra.
 Qed.
 
+(** What the noise adds: the mean of the variances of what the clients change. *)
+Let noise_variance := average n (fun i => square (V := W)
+  (random_part errors (Noise.change errors n k rho eta seen x errorful i))).
+
 Lemma clients_value :
-  expectation l (fun who => square (minus (clients_round (n + s) m K eta srv G who x) xs)) =
-  square (lin (after_clients c) means) + srv * eta * (srv * eta) * kappa * variance.
+  expectation l (fun who => expectation errors (fun xi =>
+    square (minus (clients_round (n + s) m K eta srv (seen xi) who x) xs))) =
+  square (lin (after_clients c) means) + srv * eta * (srv * eta) * kappa * variance
+  + srv * srv / INR m * noise_variance.
 Proof.
-  destruct counts as (C & _). unfold clients_round.
+  destruct counts as (C & _). rewrite K_is. unfold clients_round.
+  refine (eq_trans (expected_round errors n k rho eta seen x xs errorful fresh l s m srv drawn C) _).
+  fold noise_variance. f_equal.
   refine (eq_trans (expected_square l n s m change drawn C x xs srv kappa kappa_spread) _).
   unfold square at 1. fold z.
   rewrite (same_inner _ _ _ _ (fun v => eq_sym (after_clients_value v))
              (fun v => eq_sym (after_clients_value v))).
   unfold square at 2. f_equal.
-  rewrite (average_ext n _ (fun i => eta * eta * square (lin (ones K) (differing c n K G x xs i)))).
+  rewrite (average_ext n _ (fun i => eta * eta * square (lin (ones K) (differing n K own i)))).
   - rewrite average_scale. fold variance. ring.
-  - intros i _. unfold square. rewrite (same_inner _ _ _ _ (apart_change i) (apart_change i)).
+  - intros i I. unfold square.
+    rewrite (same_inner _ _ _ _ (apart_change i I) (apart_change i I)).
     rewrite inner_scale, inner_scale_r. ring.
 Qed.
 
-Theorem bounded :
-  Q2R (q c) * expectation l (fun who => square (minus (clients_round (n + s) m K eta srv G who x) xs))
-  + (1 - Q2R (q c)) * expectation noises (fun noise =>
-      square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs))
-  <= Q2R (rate c) * square (minus x xs) + Q2R (heterogeneity c) * (d * d)
-     + Q2R (server_noise c) * (sigma * sigma).
+Lemma noise_bounded :
+  Q2R (q c) * (srv * srv / INR m * noise_variance) <=
+  average n (fun i => form (V := W) (substituted eligible (random_forms K)) (noise_form i))
+  + Q2R (noise c) * (rho * rho).
 Proof.
+  destruct counts as ((M & N) & _). destruct ranges as (_ & _ & _ & Q & _).
+  assert (M1 : 0 < INR m) by (apply lt_0_INR; lia).
+  set (each i := square (V := W) (lin (V := W) (ones (k + k)) (noise_form i))).
+  assert (T : Q2R (last_noise c) = Q2R (q c) * (srv * srv / INR m) * (eta * eta)).
+  { unfold last_noise. assert (I := Q2R_inject m). unfold m in *.
+    rewrite Q2R_Qred, Q2R_div, !Q2R_mult, I by (apply Q2R_nonzero; rewrite I; lra).
+    fold eta srv. field. lra. }
+  assert (S0 : 0 <= srv * srv / INR m).
+  { apply Rmult_le_pos; [apply Rle_0_sqr|left; now apply Rinv_0_lt_compat]. }
+  assert (V0 : noise_variance <= eta * eta * (average n each + rho * rho)).
+  { unfold noise_variance. rewrite <- (average_const n (rho * rho)) by lia.
+    rewrite <- average_add, <- average_scale. unfold average. apply Rmult_le_compat_l.
+    - left. apply Rinv_0_lt_compat, lt_0_INR. lia.
+    - apply sum_le. intros i I. now apply change_variance. }
+  apply Rle_trans with (Q2R (last_noise c) * (average n each + rho * rho)).
+  { rewrite T, Rmult_assoc, Rmult_assoc. apply Rmult_le_compat_l; [lra|].
+    now apply Rmult_le_compat_l. }
+  destruct checks as (_ & _ & _ & _ & _ & _ & _ & P). apply orb_prop in P. destruct P as [P|P].
+  - apply negb_true_iff in P. destruct (quiet P) as [Z0 Z1].
+    assert (Z : forall i, (i < n)%nat -> Forall (fun v => same (V := W) v zero) (noise_form i))
+      by (intros i I; now apply without_noise).
+    assert (average n each = 0) as ->.
+    { rewrite (average_ext n each (fun _ => 0)); [apply average_const; lia|]. intros i I. unfold each.
+      assert (H := form_of_zeros (V := W) (product (ones (k + k)) (ones (k + k))) _ (Z i I)).
+      now rewrite form_product in H. }
+    rewrite (average_ext n _ (fun _ => 0)), average_const by (try lia; intros; now apply form_of_zeros, Z).
+    rewrite Z0. lra.
+  - do 3 (apply andb_prop in P; destruct P as [P ?]).
+    unfold at_most in *. repeat match goal with H : _ && _ = true |- _ => apply andb_prop in H; destruct H end.
+    match goal with H : Qle_bool (fold_right _ _ _) _ = true |- _ => apply Q2R_le in H; rewrite Q2R_minus in H end.
+    rewrite K_is in *. replace (S k - 1)%nat with k in * by lia.
+    assert (E : Q2R (last_noise c) * average n each <=
+      average n (fun i => form (V := W) (substituted eligible (random_forms (S k))) (noise_form i))
+      + Q2R (fold_right Qplus 0%Q (OneRound.noises w)) * (rho * rho)).
+    { rewrite <- (average_const n (_ * (rho * rho))) by lia.
+      rewrite <- average_add, <- average_scale. unfold average. apply Rmult_le_compat_l.
+      - left. apply Rinv_0_lt_compat, lt_0_INR. lia.
+      - apply sum_le. intros i I. eapply noise_value; eauto. }
+    assert (0 <= rho * rho) by apply Rle_0_sqr. nra.
+Qed.
+
+Theorem bounded : bounds c n s G x xs d sigma rho l noises (expectation errors) seen.
+Proof.
+  unfold bounds. fold m K eta srv.
   destruct checks as (_ & _ & _ & _ & B & _). assert (E := eligible_split).
-  assert (EV := eligible_value). assert (U := budgets_value).
+  assert (EV := eligible_value). assert (NB := noise_bounded). assert (U := budgets_value).
   destruct ranges as (_ & _ & _ & Hq & _ & _ & SN). rewrite clients_value.
   assert (server : expectation noises (fun noise =>
       square (minus (server_round (n + s) (Q2R (assist_lr c)) G noise x) xs)) <=
@@ -518,16 +596,16 @@ Proof.
       destruct counts as (_ & _ & R & _). fold a in X. rewrite X, Q2R_0 in R.
       assert (0 < INR s) by now apply lt_0_INR. lra. }
   assert (D : Q2R (q c) * (srv * eta * (srv * eta) * kappa * variance) <=
-    average n (fun i => form (substituted eligible (differences K)) (differing c n K G x xs i))).
+    average n (fun i => form (substituted eligible (differences K)) (differing n K own i))).
   { destruct (Nat.eq_dec n 1) as [One|Many].
     - assert (Z1 : forall f : nat -> V, same (apart n f 0) zero).
       { intros f v. unfold apart, mean. rewrite One, inner_minus, inner_scale. simpl.
         rewrite inner_add, inner_zero. field. }
-      assert (ZD : Forall (fun v => same v zero) (differing c n K G x xs 0)).
+      assert (ZD : Forall (fun v => same v zero) (differing n K own 0)).
       { unfold differing. apply Forall_map, Forall_forall. intros b _. apply Z1. }
       assert (ZV : variance = 0).
       { unfold variance. rewrite One. unfold average. simpl. rewrite <- One.
-        assert (L : same (lin (ones K) (differing c n K G x xs 0)) zero).
+        assert (L : same (lin (ones K) (differing n K own 0)) zero).
         { intros v. unfold ones, differing. rewrite lin_repeat, inner_zero by lia.
           rewrite (sum_ext K _ (fun _ => 0)), sum_const; [ring|].
           intros b _. rewrite (Z1 _ v). apply inner_zero. }
@@ -549,11 +627,36 @@ Qed.
 
 End Main.
 
+Lemma no_noise (V : space) n K : noise_of_clients [(1, fun _ _ => zero : V)] n K 0.
+Proof.
+  constructor.
+  - split; simpl; [|ring]. intros p [<-|[]]. simpl. lra.
+  - intros. simpl. unfold square. rewrite inner_zero. lra.
+  - intros. simpl. rewrite inner_zero. ring.
+  - intros i j f g _ _ _. simpl. rewrite !inner_add, !inner_scale, !inner_zero, inner_add_r, inner_scale_r,
+      inner_zero_r. ring.
+Qed.
+
 (** Whatever the checker accepts holds. *)
 Theorem one_round c w : accepted c w = true -> holds c.
 Proof.
-  intros ok V n s F G x xs d sigma l noises C I O A D N.
-  exact (bounded c w ok V n s F G x xs d l noises sigma C I O A D N).
+  intros ok V n s F G x xs d sigma rho l noises errors C I O A D N.
+  destruct (local_steps c) as [|k] eqn:K.
+  { exfalso. unfold accepted in ok. destruct (shares c w) as [[? ?] [? ?]].
+    unfold in_range in ok. rewrite K in ok. simpl in ok. now rewrite andb_false_r in ok. }
+  destruct (noisy c) eqn:E.
+  - intros U.
+    apply (bounded c w ok V n s F G x xs d l noises sigma rho errors (noisy_gradients G) k K U); auto.
+    + intros p i b y _. apply same_refl.
+    + intros xi xi' i b y H. unfold noisy_gradients. now rewrite H.
+    + congruence.
+  - assert (B : bounds c n s G x xs d sigma 0 l noises (expectation [(1, fun _ _ => zero)])
+      (fun _ => exact_gradients G)).
+    { apply (bounded c w ok V n s F G x xs d l noises sigma 0 _ _ k K (no_noise V n (S k))); auto.
+      + intros p i b y [<-|[]] v. simpl. unfold exact_gradients. rewrite inner_add, inner_zero. ring.
+      + intros _. split; [reflexivity|]. now intros p [<-|[]]. }
+    unfold bounds in *. apply Rle_trans with (2 := B). right. f_equal. f_equal.
+    apply expectation_ext. intros p _. simpl. ring.
 Qed.
 
 (** ** For theorems with numbers *)
@@ -567,14 +670,12 @@ Qed.
 Lemma Q2R_whole z : Q2R (z # 1) = IZR z.
 Proof. unfold Q2R. simpl. lra. Qed.
 
-(** What is left where the server makes no step. *)
-Lemma clients_alone (clients server bound noise : R) :
-  1 * clients + (1 - 1) * server <= bound + noise * (0 * 0) -> clients <= bound.
-Proof. lra. Qed.
-
 (** Say what a claim says, whose fields are numbers, in real numbers. *)
 Ltac in_numbers H :=
-  cbv beta iota delta [holds covers heterogeneous participants local_steps most_eligible
-    excluded_share q client_lr server_lr assist_lr smoothness convexity everywhere rate
-    heterogeneity server_noise] in H;
-  repeat match type of H with context [Q2R (?z # 1)] => rewrite (Q2R_whole z) in H end.
+  cbv beta iota delta [holds bounds covers heterogeneous participants local_steps most_eligible
+    excluded_share q client_lr server_lr assist_lr smoothness convexity everywhere noisy
+    rate heterogeneity noise server_noise] in H;
+  repeat match type of H with context [Q2R (?z # 1)] => rewrite (Q2R_whole z) in H end;
+  repeat match type of H with context [Q2R (?z # ?p)] =>
+    change (Q2R (z # p)) with (IZR z / IZR (Z.pos p)) in H
+  end.

@@ -35,6 +35,14 @@ Qed.
 
 End Expectation.
 
+Lemma expectation_le {A} (l : law A) f g :
+  (forall p, In p l -> 0 <= fst p) -> (forall o, f o <= g o) -> expectation l f <= expectation l g.
+Proof.
+  induction l as [|[p o] l IH]; simpl; intros P H; [lra|].
+  assert (0 <= p) by exact (P (p, o) (or_introl eq_refl)).
+  assert (IH' := IH (fun q I => P q (or_intror I)) H). specialize (H o). nra.
+Qed.
+
 Lemma indicator_twice b : indicator b * indicator b = indicator b.
 Proof. destruct b; simpl; ring. Qed.
 

@@ -162,6 +162,21 @@ Proof.
   rewrite inner_add, inner_scale, IH by lia. rewrite Q2R_0. ring.
 Qed.
 
+Lemma lin_padded l n r vs us w : (length l + n = length vs)%nat ->
+  inner (lin (l ++ zeros n ++ r) (vs ++ us)) w = inner (lin l vs) w + inner (lin r us) w.
+Proof.
+  revert vs. induction l as [|a l IH]; intros vs E.
+  - simpl. rewrite lin_zeros, inner_zero by now symmetry. ring.
+  - destruct vs as [|v vs]; simpl in *; [discriminate|]. rewrite !inner_add, IH by lia. ring.
+Qed.
+
+Lemma lin_beyond l vs us w : (length l <= length vs)%nat ->
+  inner (lin l (vs ++ us)) w = inner (lin l vs) w.
+Proof.
+  revert vs. induction l as [|a l IH]; intros vs E; [now rewrite !lin_nil|].
+  destruct vs as [|v vs]; simpl in *; [lia|]. now rewrite !inner_add, IH by lia.
+Qed.
+
 Lemma lin_unit n vs w : (n < length vs)%nat -> inner (lin (unit n) vs) w = inner (nth n vs zero) w.
 Proof.
   revert vs. induction n as [|n IH]; intros [|v vs] L; simpl in *; try lia;
@@ -170,15 +185,8 @@ Proof.
   - unfold unit in IH. rewrite IH by lia. rewrite Q2R_0. ring.
 Qed.
 
-Lemma inner_lin_r l r vs us w :
-  (forall u, inner (lin l vs) u = inner (lin r us) u) -> inner w (lin l vs) = inner w (lin r us).
-Proof. intros H. rewrite !(inner_sym V w). apply H. Qed.
-
 Lemma bil_nil us vs : bil [] us vs = 0.
 Proof. reflexivity. Qed.
-
-Lemma bil_no_vectors A vs : bil A [] vs = 0.
-Proof. destruct A; reflexivity. Qed.
 
 Lemma bil_qadd A B us vs : bil (qadd A B) us vs = bil A us vs + bil B us vs.
 Proof.
@@ -306,6 +314,24 @@ Proof.
   induction A as [|r A IH]; intros us' vs' G; simpl; [reflexivity|].
   destruct G as [|u v us' vs' E G]; [reflexivity|].
   rewrite (IH us' vs' G). f_equal. apply same_inner; [exact E|now apply lin_same].
+Qed.
+
+Lemma form_beyond A vs us : Forall (fun u => same u zero) us -> form A (vs ++ us) = form A vs.
+Proof.
+  intros Z.
+  assert (T : forall r, same (lin r (vs ++ us)) (lin r vs)).
+  { induction vs as [|v vs IH]; intros r w; simpl.
+    - rewrite lin_no_vectors. revert r. induction Z as [|u us E Z IH]; intros [|a r]; simpl;
+        rewrite ?inner_add, ?inner_scale, ?(E w), ?IH, ?inner_zero; ring.
+    - destruct r; [reflexivity|]. simpl. rewrite !inner_add. now rewrite (IH r w). }
+  unfold form.
+  assert (H : forall ws, bil A (ws ++ us) (vs ++ us) = bil A ws vs); [|apply H].
+  induction A as [|r A IH]; intros [|w ws]; simpl; try reflexivity.
+  - destruct Z as [|u us' E Z]; [reflexivity|]. rewrite (E _), inner_zero.
+    assert (N : forall B, bil B us' (vs ++ u :: us') = 0); [|rewrite N; ring].
+    clear - Z. generalize (vs ++ u :: us'). intros ts. induction Z as [|y us' E Z IH]; intros [|t B];
+      simpl; rewrite ?(E _), ?inner_zero, ?IH; ring.
+  - rewrite IH. f_equal. rewrite !(inner_sym V w). apply T.
 Qed.
 
 (** ** Averages over clients *)

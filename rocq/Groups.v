@@ -22,11 +22,10 @@ End Constant.
 
 Section Group.
 Context {V : space}.
-Variables (c : claim) (n k : nat) (G : nat -> V -> V) (x xs slope : V).
+Variables (n k : nat) (z slope : V) (own : nat -> nat -> V).
 Hypothesis some : (0 < n)%nat.
 
-Let coord (i j : nat) : V := coordinate c (G i) x xs slope k j.
-Let own (i a : nat) : V := G i (place c (G i) x xs k a).
+Let coord (i j : nat) : V := coordinate z slope (own i) j.
 
 Definition differing (i : nat) : list V :=
   map (fun a => apart n (fun i => own i a) i) (seq 0 (S k)).
@@ -34,18 +33,18 @@ Definition differing (i : nat) : list V :=
 Lemma group_split A T (means : list V) :
   Forall2 same (map (fun t => lin t means) T)
     (map (fun j => mean n (fun i => coord i j)) (seq 0 (k + 3))) ->
-  average n (fun i => form A (coordinates c (G i) x xs slope k)) =
+  average n (fun i => form A (map (coord i) (seq 0 (k + 3)))) =
   form (substituted A T) means
   + average n (fun i => form (substituted A (differences k)) (differing i)).
 Proof.
-  intros H. unfold coordinates. rewrite (average_form n coord A) by assumption.
+  intros H. rewrite (average_form n coord A) by assumption.
   rewrite form_substituted, (form_same A _ _ H). f_equal.
   apply average_ext. intros i _. rewrite form_substituted. symmetry. apply form_same.
   unfold differences. replace (k + 3)%nat with (S (S (S k))) by lia.
   change (seq 0 (S (S (S k)))) with (0 :: 1 :: seq 2 (S k))%nat. cbn [map].
   constructor; [|constructor].
   - intros w. rewrite lin_nil. symmetry.
-    exact (eq_trans (apart_constant n (minus x xs) i some w) (inner_zero V w)).
+    exact (eq_trans (apart_constant n z i some w) (inner_zero V w)).
   - intros w. rewrite lin_nil. symmetry.
     exact (eq_trans (apart_constant n slope i some w) (inner_zero V w)).
   - rewrite map_map, <- (seq_shift (S k) 1), <- (seq_shift (S k) 0), !map_map.

@@ -23,8 +23,10 @@ Record claim := Claim {
   smoothness : Q;
   convexity : Q;
   everywhere : bool;  (* how heterogeneity is bounded *)
+  noisy : bool;  (* whether clients' gradients have noise *)
   rate : Q;
   heterogeneity : Q;
+  noise : Q;
   server_noise : Q
 }.
 
@@ -35,15 +37,22 @@ Record certificate := Certificate {
   eligible_pairs : pairs;
   excluded_pairs : pairs;
   budgets : list Q;  (* at x* and at x, of the eligible and of the excluded; or one at x* of all *)
+  noises : list Q;  (* of the mean squares of a client's noise, but for the last step's *)
+  orthogonal : pairs;  (* of (k, j) the product, which is zero, of step k's noise and what was before *)
   mean_squares : squares;
   eligible_squares : squares;
-  excluded_squares : squares
+  excluded_squares : squares;
+  fluctuation_squares : squares
 }.
 
-(** ** Forms in one client's coordinates: x - x*, the gradient of F, its own gradients at its points *)
+(** ** Forms in one client's coordinates: x - x*, the gradient of F, its own gradients at its points,
+    and the noise that it sees there *)
 
 Definition point (c : claim) (k a : nat) : linear :=
-  if (a <? k)%nat then 1%Q :: 0%Q :: repeat (- client_lr c)%Q a else [].
+  let steps := repeat (- client_lr c)%Q a in
+  if (a <? k)%nat
+  then (1%Q :: 0%Q :: steps) ++ if noisy c then zeros (S k - a) ++ steps else []
+  else [].
 
 Definition gradient (a : nat) : linear := unit (2 + a).
 
@@ -126,6 +135,31 @@ Definition eligible_block (c : claim) (eligible : quadratic) : quadratic :=
     (qscale (Qred (- q c * step * step * spread c))
        (product (ones (local_steps c)) (ones (local_steps c)))).
 
+(** ** Forms in what is random of one client: its gradients less their means, and the noise *)
+
+(** Its gradients at x and x* are certain. *)
+Definition random_forms (k : nat) : list linear :=
+  [] :: [] :: [] :: map unit (seq 0 (k - 1)) ++ [[]] ++ map unit (seq (k - 1) (k - 1)).
+
+(** What the last step's noise adds. *)
+Definition last_noise (c : claim) : Q :=
+  let step := (server_lr c * client_lr c)%Q in
+  Qred (q c * step * step / inject_Z (Z.of_nat (participants c))).
+
+Definition noise_block (c : claim) (eligible : quadratic) (parts : list Q) (l : pairs) : quadratic :=
+  let k := (local_steps c - 1)%nat in
+  qadd (substituted eligible (random_forms (local_steps c)))
+    (qadd (qsum (map (fun p => qscale (fst p) (product (unit (k + snd p)) (unit (k + snd p))))
+            (List.combine parts (seq 0 k))))
+       (qadd (qsum (map (fun p => qscale (snd p)
+            (both (unit (k + fst (fst p))) (unit (snd (fst p))))) l))
+          (qscale (- last_noise c) (product (ones (k + k)) (ones (k + k)))))).
+
+(** Step k's noise has no product with gradients up to this step, nor with earlier noise. *)
+Definition orthogonal_fit (k : nat) (l : pairs) : bool :=
+  forallb (fun p => let '(step, other, _) := p in
+    (step <? k)%nat && ((other <? step)%nat || (k <=? other)%nat && (other <? k + step)%nat)) l.
+
 Definition one_eligible (c : claim) : bool :=
   match most_eligible c with None => false | Some n => Qle_bool n 1 end.
 
@@ -167,4 +201,10 @@ Definition accepted (c : claim) (w : certificate) : bool :=
   && is_sum_of_squares (mean_block c eligible excluded) (mean_squares w)
   && (one_eligible c || is_sum_of_squares (eligible_block c eligible) (eligible_squares w))
   && (negb (excludes c) || one_excluded c
-      || is_sum_of_squares (substituted excluded (differences 1)) (excluded_squares w)).
+      || is_sum_of_squares (substituted excluded (differences 1)) (excluded_squares w))
+  && (negb (noisy c)
+      || (length (noises w) <=? local_steps c - 1)%nat
+         && at_most (noise c - last_noise c) (noises w)
+         && orthogonal_fit (local_steps c - 1) (orthogonal w)
+         && is_sum_of_squares (noise_block c eligible (noises w) (orthogonal w))
+              (fluctuation_squares w)).

@@ -25,18 +25,24 @@ Definition mean_gradient (N : nat) (G : nat -> V -> V) (x : V) : V := mean N (fu
 
 (** ** One round *)
 
-Fixpoint local_sgd (step : R) (G : V -> V) (steps : nat) (x : V) : V :=
+(** [g k y] is the gradient that is seen at [y] at local step [k]. *)
+Fixpoint local_sgd (step : R) (g : nat -> V -> V) (steps : nat) (x : V) : V :=
   match steps with
   | O => x
-  | S k => let y := local_sgd step G k x in minus y (scale step (G y))
+  | S k => let y := local_sgd step g k x in minus y (scale step (g k y))
   end.
 
 (** Participants make [K] local steps each, and the server adds [server_lr] times the mean change of
     [m] of them. *)
-Definition clients_round (N m K : nat) (client_lr server_lr : R) (G : nat -> V -> V)
+Definition clients_round (N m K : nat) (client_lr server_lr : R) (g : nat -> nat -> V -> V)
     (drawn : nat -> bool) (x : V) : V :=
   add x (scale (server_lr / INR m) (total N (fun i =>
-    if drawn i then minus (local_sgd client_lr (G i) K x) x else zero))).
+    if drawn i then minus (local_sgd client_lr (g i) K x) x else zero))).
+
+(** What clients see: their gradients, or these and [xi i k] at client i's local step k. *)
+Definition exact_gradients (G : nat -> V -> V) (i k : nat) (y : V) : V := G i y.
+Definition noisy_gradients (G : nat -> V -> V) (xi : nat -> nat -> V) (i k : nat) (y : V) : V :=
+  add (G i y) (xi i k).
 
 (** The server makes one step along the gradient of F, which has some noise. *)
 Definition server_round (N : nat) (lr : R) (G : nat -> V -> V) (noise x : V) : V :=
@@ -52,11 +58,38 @@ Definition law (A : Type) := list (R * A).
 Definition expectation {A : Type} (l : law A) (value : A -> R) : R :=
   fold_right (fun p rest => fst p * value (snd p) + rest) 0 l.
 
+(** They are not negative, and sum to one. *)
+Definition probabilities {A : Type} (l : law A) : Prop :=
+  (forall p, In p l -> 0 <= fst p) /\ expectation l (fun _ => 1) = 1.
+
+(** The tower property: what is expected of [value] after a round is what is expected, over the
+    point [x] before it, of [after x], which is what a round from [x] gives in expectation. *)
+Definition tower {V : space} (iterates : nat -> law V) (value after : V -> R) : Prop :=
+  forall r, expectation (iterates (S r)) value = expectation (iterates r) after.
+
 (** Noise without bias, whose mean square is at most [sigma] squared. *)
 Record unbiased {V : space} (l : law V) (sigma : R) : Prop := {
   noise_certain : expectation l (fun _ => 1) = 1;
   noise_mean : forall v : V, expectation l (fun noise => inner noise v) = 0;
   noise_square : expectation l square <= sigma * sigma
+}.
+
+(** The mean of a random vector. *)
+Definition expected {A : Type} {V : space} (l : law A) (f : A -> V) : V :=
+  fold_right (fun p rest => add (scale (fst p) (f (snd p))) rest) zero l.
+
+(** Noise of clients' gradients: [xi i k] at client i's local step k has mean square at most [sigma]
+    squared and no bias, whatever the client's noise was before; clients' noises are independent. *)
+Record noise_of_clients {V : space} (l : law (nat -> nat -> V)) (n K : nat) (sigma : R) : Prop := {
+  of_probabilities : probabilities l;
+  of_square : forall i k, (i < n)%nat -> (k < K)%nat ->
+    expectation l (fun xi => square (xi i k)) <= sigma * sigma;
+  without_bias : forall i k (past : list V -> V), (i < n)%nat -> (k < K)%nat ->
+    expectation l (fun xi => inner (xi i k) (past (map (xi i) (seq 0 k)))) = 0;
+  independent : forall i j (f g : list V -> V), (i < n)%nat -> (j < n)%nat -> i <> j ->
+    expectation l (fun xi => inner (f (map (xi i) (seq 0 K))) (g (map (xi j) (seq 0 K))))
+    = inner (expected l (fun xi => f (map (xi i) (seq 0 K))))
+        (expected l (fun xi => g (map (xi j) (seq 0 K))))
 }.
 
 Definition indicator (b : bool) : R := if b then 1 else 0.

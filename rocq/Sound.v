@@ -53,53 +53,66 @@ End Coordinates.
 
 (** ** One client *)
 
+(** A difference from the optimum, the gradient of F, and a client's own gradients. *)
+Definition coordinate {V : space} (z slope : V) (grad : nat -> V) (j : nat) : V :=
+  match j with
+  | O => z
+  | S O => slope
+  | S (S a) => grad a
+  end.
+
 Section Client.
 Context {V : space}.
-Variables (c : claim) (F : V -> R) (G : V -> V) (x xs slope : V) (k : nat).
+(** Its points before each local step and the optimum, its gradients and losses there, the noise. *)
+Variables (c : claim) (k : nat) (x xs slope : V) (place grad error : nat -> V) (loss : nat -> R).
 Hypothesis k_positive : (0 < k)%nat.
 Hypothesis smooth : 0 < Q2R (smoothness c).
 Hypothesis convex : Q2R (convexity c) < Q2R (smoothness c).
-Hypothesis interpolated : interpolable (Q2R (smoothness c)) (Q2R (convexity c)) F G.
+Hypothesis interpolated : forall a b, (a <= k)%nat -> (b <= k)%nat ->
+  let (L, mu) := (Q2R (smoothness c), Q2R (convexity c)) in
+  loss b + inner (grad b) (minus (place a) (place b))
+    + (square (minus (grad a) (grad b)) / L + mu * square (minus (place a) (place b))
+       - 2 * (mu / L) * inner (minus (grad a) (grad b)) (minus (place a) (place b)))
+      / (2 * (1 - mu / L))
+  <= loss a.
 
 Let step := Q2R (client_lr c).
 
-(** Its points: before each local step, and the optimum. *)
-Definition place (a : nat) : V := if (a <? k)%nat then local_sgd step G a x else xs.
+Hypothesis walked : forall a w, (a < k)%nat -> inner (minus (place a) xs) w =
+  inner (minus x xs) w - step * sum a (fun b => inner (grad b) w + inner (error b) w).
+Hypothesis arrived : same (place k) xs.
+Hypothesis quiet : noisy c = false -> forall b, (b < k)%nat -> same (error b) zero.
 
-Definition coordinate (j : nat) : V :=
-  match j with
-  | O => minus x xs
-  | S O => slope
-  | S (S a) => G (place a)
-  end.
+Definition coordinates : list V :=
+  map (coordinate (minus x xs) slope grad) (seq 0 (k + 3)) ++ map error (seq 0 (k - 1)).
 
-Definition coordinates : list V := map coordinate (seq 0 (k + 3)).
-
-Lemma lin_gradient a w : (a <= k)%nat -> inner (lin (gradient a) coordinates) w = inner (G (place a)) w.
-Proof. intros L. unfold gradient, coordinates. now rewrite lin_unit_seq by lia. Qed.
-
-Lemma moved a w : (a <= k)%nat ->
-  inner (minus (local_sgd step G a x) xs) w =
-  inner (minus x xs) w - step * sum a (fun b => inner (G (place b)) w).
+Lemma lin_gradient a w : (a <= k)%nat -> inner (lin (gradient a) coordinates) w = inner (grad a) w.
 Proof.
-  induction a as [|a IH]; intros L; simpl; [ring|].
-  rewrite inner_minus, inner_minus, inner_scale.
-  assert (H := IH ltac:(lia)). rewrite inner_minus in H.
-  assert (P : place a = local_sgd step G a x).
-  { unfold place. destruct (Nat.ltb_spec a k); [reflexivity|lia]. }
-  rewrite P. rewrite inner_minus in *. lra.
+  intros L. unfold gradient, coordinates. rewrite lin_beyond.
+  - now rewrite lin_unit_seq by lia.
+  - unfold unit, zeros. rewrite app_length, repeat_length, map_length, seq_length. simpl. lia.
 Qed.
 
 Lemma lin_point a w : (a <= k)%nat ->
   inner (lin (point c k a) coordinates) w = inner (minus (place a) xs) w.
 Proof.
-  intros L. unfold point, place. destruct (Nat.ltb_spec a k) as [H|H].
-  - unfold coordinates. replace (k + 3)%nat with (S (S (S k))) by lia.
-    change (seq 0 (S (S (S k)))) with (0 :: 1 :: seq 2 (S k))%nat. cbn [map lin].
-    rewrite !inner_add, !inner_scale, lin_repeat by lia.
-    rewrite Q2R_0, Q2R_1, Q2R_opp, (moved a) by lia. fold step.
-    cbn [coordinate Nat.add]. ring.
-  - rewrite lin_nil, inner_minus. ring.
+  intros L. unfold point. destruct (Nat.ltb_spec a k) as [H|H].
+  - assert (E : inner (lin (1%Q :: 0%Q :: repeat (- client_lr c)%Q a)
+        (map (coordinate (minus x xs) slope grad) (seq 0 (k + 3)))) w =
+      inner (minus x xs) w - step * sum a (fun b => inner (grad b) w)).
+    { replace (k + 3)%nat with (S (S (S k))) by lia.
+      change (seq 0 (S (S (S k)))) with (0 :: 1 :: seq 2 (S k))%nat. cbn [map lin].
+      rewrite !inner_add, !inner_scale, lin_repeat by lia.
+      rewrite Q2R_0, Q2R_1, Q2R_opp. fold step. cbn [coordinate Nat.add]. ring. }
+    rewrite walked, sum_add by exact H. unfold coordinates. destruct (noisy c) eqn:N.
+    + rewrite lin_padded, E, lin_repeat, Q2R_opp by
+        (try lia; rewrite map_length, seq_length; cbn [length]; rewrite repeat_length; lia).
+      fold step. cbn [Nat.add]. ring.
+    + rewrite app_nil_r, lin_beyond, E by
+        (simpl; rewrite repeat_length, map_length, seq_length; lia).
+      rewrite (sum_ext a (fun b => inner (error b) w) (fun _ => 0)), sum_const; [ring|].
+      intros b B. rewrite (quiet eq_refl b) by lia. apply inner_zero.
+  - replace a with k by lia. rewrite lin_nil, inner_minus, (arrived w). ring.
 Qed.
 
 Lemma lin_apart_points a b w : (a <= k)%nat -> (b <= k)%nat ->
@@ -109,8 +122,7 @@ Proof.
 Qed.
 
 Lemma lin_steeper a b w : (a <= k)%nat -> (b <= k)%nat ->
-  inner (lin (lminus (gradient a) (gradient b)) coordinates) w =
-  inner (minus (G (place a)) (G (place b))) w.
+  inner (lin (lminus (gradient a) (gradient b)) coordinates) w = inner (minus (grad a) (grad b)) w.
 Proof.
   intros A B. rewrite lin_lminus, !lin_gradient, inner_minus by assumption. reflexivity.
 Qed.
@@ -122,10 +134,10 @@ Lemma Q2R_nonzero a : Q2R a <> 0 -> ~ (a == 0)%Q.
 Proof. intros H E. apply H. rewrite (Qeq_eqR _ _ E). apply Q2R_0. Qed.
 
 Lemma condition_value a b : (a <= k)%nat -> (b <= k)%nat ->
-  form (condition c k a b) coordinates <= F (place a) - F (place b).
+  form (condition c k a b) coordinates <= loss a - loss b.
 Proof.
   intros A B. set (L := Q2R (smoothness c)) in *. set (mu := Q2R (convexity c)) in *.
-  assert (I := interpolated (place a) (place b)). fold L mu in I.
+  assert (I := interpolated a b A B). cbv zeta beta iota in I. fold L mu in I.
   assert (N : L <> 0) by lra.
   assert (below : 1 - mu / L > 0).
   { replace (1 - mu / L) with ((L - mu) / L) by (field; lra).
@@ -160,9 +172,9 @@ Proof.
   refine (Space R 0 Rplus Rmult Rmult _ _ _ _ _); intros; try ring. nra.
 Defined.
 
-Definition values : list line := map (fun a => F (place a)) (seq 0 (S k)).
+Definition values : list line := map loss (seq 0 (S k)).
 
-Lemma lin_value a : (a <= k)%nat -> inner (s := line) (lin (V := line) (unit a) values) 1 = F (place a).
+Lemma lin_value a : (a <= k)%nat -> inner (s := line) (lin (V := line) (unit a) values) 1 = loss a.
 Proof.
   intros L. unfold values. rewrite (lin_unit_seq (V := line)) by lia. simpl. ring.
 Qed.
@@ -196,19 +208,17 @@ Qed.
 
 Lemma group_value l bo bx : pairs_fit k l = true ->
   form (group c k l bo bx) coordinates <=
-  Q2R bo * square (G xs) + Q2R bx * square (minus (G x) slope).
+  Q2R bo * square (grad k) + Q2R bx * square (minus (grad 0) slope).
 Proof.
   intros P. unfold group. rewrite !form_qadd, !form_qscale, !form_product.
   assert (H := conditions_value l P).
-  assert (X : place 0 = x).
-  { unfold place. destruct (Nat.ltb_spec 0 k); [reflexivity|lia]. }
-  assert (O : place k = xs).
-  { unfold place. destruct (Nat.ltb_spec k k); [lia|reflexivity]. }
-  rewrite (same_inner (lin (gradient k) coordinates) (G xs) (lin (gradient k) coordinates) (G xs))
-    by (intros w; rewrite lin_gradient, O by lia; reflexivity).
-  assert (S : same (lin (lminus (gradient 0) (unit 1)) coordinates) (minus (G x) slope)).
-  { intros w. rewrite lin_lminus, lin_gradient, X, inner_minus by lia. f_equal.
-    unfold coordinates. rewrite lin_unit_seq by lia. reflexivity. }
+  rewrite (same_inner (lin (gradient k) coordinates) (grad k) (lin (gradient k) coordinates) (grad k))
+    by (intros w; now rewrite lin_gradient by lia).
+  assert (S : same (lin (lminus (gradient 0) (unit 1)) coordinates) (minus (grad 0) slope)).
+  { intros w. rewrite lin_lminus, lin_gradient, inner_minus by lia. f_equal.
+    unfold coordinates. rewrite lin_beyond, lin_unit_seq by
+      (try (rewrite map_length, seq_length; simpl); lia).
+    reflexivity. }
   rewrite (same_inner _ _ _ _ S S). unfold square. lra.
 Qed.
 

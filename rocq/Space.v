@@ -105,9 +105,6 @@ Qed.
 Lemma inner_mean n (f : nat -> V) w : inner (mean n f) w = average n (fun i => inner (f i) w).
 Proof. unfold mean, average. now rewrite inner_scale, inner_total. Qed.
 
-Lemma inner_mean_r n (f : nat -> V) w : inner w (mean n f) = average n (fun i => inner w (f i)).
-Proof. unfold mean, average. now rewrite inner_scale_r, inner_total_r. Qed.
-
 Lemma same_refl (u : V) : same u u.
 Proof. intros w. reflexivity. Qed.
 

@@ -3,9 +3,10 @@
     python read_back.py FILE.v [CERTIFICATE.json]
 
 Everything in the file is compared with the one shape that such a file has: what it imports, two
-definitions that hold nothing but numbers, the theorem with its hypotheses, and a proof that hands
-the numbers to the library. What is not of that shape, a name defined anew say, is refused. With
-the certificate beside it the theorem's numbers must be those of its claim. Standard library only.
+definitions that hold nothing but numbers, the theorems of one round and of all with their
+hypotheses, and proofs that hand the numbers to the library. What is not of that shape, a name
+defined anew say, is refused. With the certificate beside it the theorems' numbers must be those of
+its claim. Standard library only.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import re
 import sys
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ HEAD = """\
     library in the folder rocq of fltheory. *)
 
 From Coq Require Import Reals QArith List Lra Arith.
-From fltheory Require Import Space Forms Round OneRound Bound.
+From fltheory Require Import Space Forms Round OneRound Bound Rounds.
 Import ListNotations.
 Open Scope Q_scope.
 
@@ -53,19 +56,26 @@ SHAPES = {
 PROOF = """Proof.
 @(?:  .*\\n)*@Qed.
 
-Print Assumptions @(?P=name)@.
 """
+EVERY_ROUND = "Theorem @(?P=name)@_after_every_round :\n"
+END = "Print Assumptions @(?P=name)@_after_every_round.\n"
+DISTANCE = "(fun x => square (minus x xs))"
 # What a proof may be made of.
+DRAWS = r"draws (?:noises sigma )?(?:errors rho )?"
+MET = r"P (?:N )?(?:S )?A B C D(?: E)?(?: U)?"
 STEPS = re.compile(
-    r"intros V n (?:s )?F G x xs d draws (?:noises sigma )?P (?:N )?(?:S )?A B C D(?: E)?\.|"
+    rf"intros V n (?:s )?F G x xs d {DRAWS}{MET}\.|"
     r"assert \(H := one_round the_claim the_certificate ltac:\(vm_compute; reflexivity\)\)\.|"
-    r"unfold holds in H\. specialize \(H V n (?:s|0%nat) F G x xs d (?:sigma|0) draws "
-    r"(?:noises|\[\(1, zero\)\])\)\.|"
+    r"specialize \(H V n (?:s|0%nat) F G x xs d (?:sigma|0) (?:rho|0) draws "
+    r"(?:noises|\[\(1, zero\)\]) (?:errors|\[\(1, fun _ _ => zero\)\])\)\.|"
     r"unfold the_claim in H\. in_numbers H\.|"
     r"assert \(Z : INR 0 = 0 \* \(INR n \+ INR 0\)\) by \(simpl; ring\)\.|"
     r"rewrite \?Nat\.add_0_r in H\.|"
-    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A B C D (?:E|\(silent V\))\)\.|"
-    r"exact H\.|exact \(clients_alone _ _ _ _ H\)\."
+    r"specialize \(H \(conj P \(conj [NI] [SZ]\)\) A B C D (?:E|\(silent V\))(?: U)?\)\. lra\.|"
+    rf"intros V n (?:s )?F G xs d {DRAWS}iterates {MET} W T r\.|"
+    r"rewrite <- (?:geometric_one|geometric_value by lra)\.|"
+    r"refine \(all_rounds iterates _ _ _ _ _ W T _ r\); \[lra\|intros x\]\.|"
+    rf"assert \(H := THEOREM V n (?:s )?F G x xs d {DRAWS}{MET}\)\. lra\."
 )
 
 
@@ -73,25 +83,41 @@ class NotReadError(ValueError):
     """The file is not of the shape of an exported theorem, or says something else."""
 
 
-def statement(share: bool, every: bool, heterogeneity: str, server: bool) -> str:
-    """Return the theorem's text with places for its numbers, in braces."""
+def statements(
+    share: bool, every: bool, heterogeneity: str, server: bool, noisy: bool, steady: bool
+) -> tuple[str, str]:
+    """Return both theorems' text with places for their numbers, in braces."""
     sizes, everybody, excluded = EXCLUDING if share else ALONE
-    clients = (
-        "expectation draws (fun who =>\n      square (minus (clients_round {N} {m} {K} {client_lr} "
-        "{server_lr} G who x) xs))"
+    seen, over, closed = (
+        ("noisy_gradients G xi", " expectation errors (fun xi =>", ")")
+        if noisy
+        else ("exact_gradients G", "", "")
     )
-    left, right = clients, "{rate} * square (minus x xs) + {heterogeneity} * (d * d)"
+    one_round = (
+        "expectation draws (fun who =>"
+        + over
+        + "\n      square (minus (clients_round {N} {m} {K} {client_lr} {server_lr}\n        ("
+        + seen
+        + ") who x) xs))"
+        + closed
+    )
+    floor = "{heterogeneity} * (d * d)"
     if server:
-        left = (
-            "{q} * " + clients + "\n  + (1 - {q}) * expectation noises (fun noise =>\n      "
+        one_round = (
+            "{q} * " + one_round + "\n  + (1 - {q}) * expectation noises (fun noise =>\n      "
             "square (minus (server_round {N} {assist_lr} G noise x) xs))"
         )
-        right += "\n     + {server_noise} * (sigma * sigma)"
-    text = (
-        f"  forall (V : space) ({sizes} : nat) (F : nat -> V -> R) (G : nat -> V -> V) (x xs : V) "
-        "(d : R)\n    (draws : law (nat -> bool))"
+        floor += "\n     + {server_noise} * (sigma * sigma)"
+    if noisy:
+        floor += "\n     + {noise} * (rho * rho)"
+    losses = f"  forall (V : space) ({sizes} : nat) (F : nat -> V -> R) (G : nat -> V -> V) "
+    random = (
+        "    (draws : law (nat -> bool))"
         + (" (noises : law V) (sigma : R)" if server else "")
-        + ",\n  ({m} <= n)%nat ->\n  "
+        + (" (errors : law (nat -> nat -> V)) (rho : R)" if noisy else "")
+    )
+    hypotheses = (
+        "  ({m} <= n)%nat ->\n  "
         + ("" if every else "INR n <= {most} ->\n  ")
         + excluded
         + "(forall i, (i < {N})%nat -> interpolable {L} {mu} (F i) (G i)) ->\n"
@@ -99,48 +125,59 @@ def statement(share: bool, every: bool, heterogeneity: str, server: bool) -> str
         + SHAPES[heterogeneity]
         + " ->\n  draws_uniformly draws n {m} ->\n"
         + ("  unbiased noises sigma ->\n" if server else "")
-        + f"  {left}\n  <= {right}.\n"
+        + ("  noise_of_clients errors n {K} rho ->\n" if noisy else "")
     )
-    return text.replace("{N}", everybody)
+    first = (
+        f"{losses}(x xs : V) (d : R)\n{random},\n{hypotheses}  {one_round}\n"
+        f"  <= {{rate}} * square (minus x xs) + {floor}.\n"
+    )
+    terms = "INR r" if steady else "((1 - {rate} ^ r) / (1 - {rate}))"
+    all_rounds = (
+        f"{losses}(xs : V) (d : R)\n{random} (iterates : nat -> law V),\n{hypotheses}"
+        f"  (forall r, probabilities (iterates r)) ->\n  tower iterates {DISTANCE} (fun x =>\n"
+        f"  {one_round}) ->\n  forall r, expectation (iterates r) {DISTANCE}\n"
+        f"  <= {{rate}} ^ r * expectation (iterates 0%nat) {DISTANCE}\n"
+        f"     + ({floor})\n     * {terms}.\n"
+    )
+    return first.replace("{N}", everybody), all_rounds.replace("{N}", everybody)
 
 
 def read(text: str) -> dict[str, Any]:
-    """Return the numbers of an exported theorem, by name.
+    """Return the numbers of an exported file's theorems, by name.
 
     Raises
     ------
     NotReadError
         If the file is of another shape.
     """
-    for share in (False, True):
-        for every in (False, True):
-            for heterogeneity in SHAPES:
-                for server in (False, True):
-                    shape = statement(share, every, heterogeneity, server)
-                    found = re.fullmatch(_pattern(shape), text)
-                    if found:
-                        _check_proof(text)
-                        return _numbers(found, share, every, heterogeneity, server)
+    either = (False, True)
+    for shape in product(either, either, SHAPES, either, either, either):
+        found = _pattern(*statements(*shape)).fullmatch(text)
+        # Where the rate is one, as many floors add up as there are rounds.
+        if found and shape[-1] == (_value(found["rate"]) == 1):
+            _check_proofs(text, found["name"])
+            return _numbers(found, *shape[:-1])
     raise NotReadError("the file must be of the shape of an exported theorem")
 
 
-def _check_proof(text: str) -> None:
-    body = text[text.index("Proof.\n") + 7 : text.index("Qed.\n")]
-    for line in body.splitlines():
-        if not STEPS.fullmatch(line.strip()):
-            raise NotReadError(f"the proof has a line of its own: {line.strip()[:60]}")
+def _check_proofs(text: str, name: str) -> None:
+    for body in re.findall(r"^Proof\.\n(.*?)^Qed\.$", text, re.MULTILINE | re.DOTALL):
+        for line in body.splitlines():
+            if not STEPS.fullmatch(line.strip().replace(f"H := {name} ", "H := THEOREM ")):
+                raise NotReadError(f"the proof has a line of its own: {line.strip()[:60]}")
 
 
-def _pattern(shape: str) -> str:
-    parts = []
-    for index, piece in enumerate((HEAD + shape + PROOF).split("@")):
-        parts.append(piece if index % 2 else _literal(piece))
-    return "".join(parts).replace("FIELD", FIELD).replace("LISTS", LISTS)
-
-
-def _literal(piece: str) -> str:
+@cache
+def _pattern(first: str, all_rounds: str) -> re.Pattern[str]:
+    text = HEAD + first + PROOF + EVERY_ROUND + all_rounds + PROOF + END
     seen: set[str] = set()
+    parts = [
+        piece if index % 2 else _literal(piece, seen) for index, piece in enumerate(text.split("@"))
+    ]
+    return re.compile("".join(parts).replace("FIELD", FIELD).replace("LISTS", LISTS))
 
+
+def _literal(piece: str, seen: set[str]) -> str:
     def slot(found: re.Match[str]) -> str:
         name = found.group(1)
         if name in seen:
@@ -153,12 +190,12 @@ def _literal(piece: str) -> str:
 
 
 def _numbers(
-    found: re.Match[str], share: bool, every: bool, heterogeneity: str, server: bool
+    found: re.Match[str], share: bool, every: bool, heterogeneity: str, server: bool, noisy: bool
 ) -> dict[str, Any]:
     numbers: dict[str, Any] = {
         name: _value(text) for name, text in found.groupdict().items() if name != "name"
     }
-    numbers |= {"heterogeneity_at": heterogeneity}
+    numbers |= {"heterogeneity_at": heterogeneity, "noisy": noisy}
     numbers |= {} if share else {"share": Fraction(0)}
     numbers |= {"most": None} if every else {}
     numbers |= {} if server else {"q": Fraction(1)}
@@ -184,6 +221,7 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
         "L": Fraction(clients["L"]),
         "mu": Fraction(clients["mu"]),
         "heterogeneity_at": clients["heterogeneity"],
+        "noisy": clients["noise"],
         "share": share,
         "most": None if n_clients == "every" else n_clients * (1 - share),
         "q": q,
@@ -192,6 +230,8 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
             for name in ("rate", "heterogeneity")
         },
     }
+    if clients["noise"]:
+        numbers["noise"] = sum(Fraction(c) * lr**i for i, c in enumerate(bound["noise"]))
     if q < 1:
         numbers["assist_lr"] = Fraction(played["assist_lr_over_client_lr"]) * lr
         numbers["server_noise"] = sum(

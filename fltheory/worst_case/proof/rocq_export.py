@@ -12,6 +12,7 @@ it leaves is diagonally dominant, and so a sum of squares of single coordinates 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
@@ -32,7 +33,7 @@ class NotExportedError(ValueError):
 
 
 def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
-    """Return a file for Rocq whose one theorem is what a proof claims.
+    """Return a file for Rocq whose theorems are what a proof claims, of a round and of all.
 
     Parameters
     ----------
@@ -44,14 +45,13 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     Raises
     ------
     NotExportedError
-        For a descent of F, an interval of steps, noise of clients' gradients, more than
-        `MOST_STEPS` local steps or `MOST_PARTICIPANTS`.
+        For a descent of F, an interval of steps, more than `MOST_STEPS` local steps or
+        `MOST_PARTICIPANTS`.
     """
     first, last = proof.client_lr
     refused = {
         "a bound on F and not on the distance": proof.of_descent,
         "an interval of step sizes": first < last,
-        "noise of clients' gradients": proof.noisy,
         f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
         f"more than {MOST_PARTICIPANTS} participants": proof.participants > MOST_PARTICIPANTS,
     }
@@ -70,7 +70,7 @@ _HEAD = """\
     library in the folder rocq of fltheory. *)
 
 From Coq Require Import Reals QArith List Lra Arith.
-From fltheory Require Import Space Forms Round OneRound Bound.
+From fltheory Require Import Space Forms Round OneRound Bound Rounds.
 Import ListNotations.
 Open Scope Q_scope.
 """
@@ -119,6 +119,7 @@ def _claim(proof: Proof) -> Iterator[str]:
         "smoothness": _rational(proof.L),
         "convexity": _rational(proof.mu),
         "everywhere": str(proof.heterogeneity == "everywhere").lower(),
+        "noisy": str(proof.noisy).lower(),
         **{name: _rational(value) for name, value in _bound(proof).items()},
     }
     yield "Definition the_claim : claim := {|"
@@ -130,25 +131,30 @@ def _bound(proof: Proof) -> dict[str, Fraction]:
     lr = proof.client_lr[0]
     return {
         name: sum((c * lr**i for i, c in enumerate(proof.bound[name])), Fraction(0))
-        for name in ("rate", "heterogeneity", "server_noise")
+        for name in ("rate", "heterogeneity", "noise", "server_noise")
     }
 
 
 def _certificate(proof: Proof, box: Box) -> Iterator[str]:
-    budget = _bound(proof)["heterogeneity"]
-    blocks = _in_units(proof, slack_blocks(proof, box, proof.client_lr[0]))
+    bound, lr = _bound(proof), proof.client_lr[0]
+    budget = bound["heterogeneity"]
+    noise = bound["noise"] - proof.q * (proof.server_lr * lr) ** 2 / proof.participants
+    blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
         **{
-            f"{group}_pairs": _pairs(box.pairs.get(group, []), proof.client_lr[0])
+            f"{group}_pairs": _pairs(box.pairs.get(group, []), lr)
             for group in ("eligible", "excluded")
         },
         "budgets": _linear([budget * part for part in box.budgets]),
+        "noises": _linear([noise * part for part in box.noises]),
+        "orthogonal": _orthogonal(proof, box.orthogonal),
         **{
             f"{name}_squares": _squares(blocks.get(block, []))
             for name, block in (
                 ("mean", "means"),
                 ("eligible", "differences of eligible clients"),
                 ("excluded", "differences of excluded clients"),
+                ("fluctuation", "fluctuations"),
             )
         },
     }
@@ -164,6 +170,20 @@ def _pairs(weights: FractionRows, lr: Fraction) -> str:
             f"({a}%nat, {b}%nat, {_rational(lr * value)})"
             for a, row in enumerate(weights)
             for b, value in enumerate(row)
+            if value
+        ]
+    )
+
+
+def _orthogonal(proof: Proof, values: Fractions) -> str:
+    """Return the multipliers of products that are zero: of a step's noise and what was before."""
+    count = proof.local_steps - 1
+    before = [(k, j) for k in range(count) for j in (*range(k), *range(count, count + k))]
+    unit = 2 * proof.client_lr[0] / proof.L
+    return _list(
+        [
+            f"({k}%nat, {j}%nat, {_rational(unit * value)})"
+            for (k, j), value in zip(before, values, strict=False)
             if value
         ]
     )
@@ -296,45 +316,44 @@ def _eliminated(matrix: FractionRows) -> list[Square]:
 # ---------------------------------------------------------------- the theorem
 
 
-def _theorem(proof: Proof, name: str) -> Iterator[str]:
-    """Yield the theorem in plain mathematics, and its proof."""
-    bound, lr, m = _bound(proof), proof.client_lr[0], proof.participants
+@dataclass(frozen=True)
+class _Statement:
+    """What one round's theorem says, in parts: that of all rounds is made of the same."""
+
+    sizes: str
+    random: str
+    hypotheses: tuple[str, ...]
+    round: str
+    rate: str
+    floor: str
+
+
+def _statement(proof: Proof) -> _Statement:
+    bound = {name: _real(value) for name, value in _bound(proof).items()}
+    lr, m, q = proof.client_lr[0], proof.participants, _real(proof.q)
     alone, server = not proof.excluded_share, proof.q < 1
     everybody = "n" if alone else "(n + s)"
     pool = proof.n_eligible
-    heterogeneity = (
-        f"(forall i y, (i < {everybody})%nat ->\n"
-        f"    square (minus (G i y) (mean_gradient {everybody} G y)) <= d * d)"
-        if proof.heterogeneity == "everywhere"
-        else f"average {everybody} (fun i => square (G i xs)) <= d * d"
+    seen, over, closed = (
+        ("(noisy_gradients G xi)", " expectation errors (fun xi =>", ")")
+        if proof.noisy
+        else ("(exact_gradients G)", "", "")
     )
-    clients = (
-        "expectation draws (fun who =>\n"
+    played = (
+        f"expectation draws (fun who =>{over}\n"
         f"      square (minus (clients_round {everybody} {m} {proof.local_steps} {_real(lr)} "
-        f"{_real(proof.server_lr)} G who x) xs))"
+        f"{_real(proof.server_lr)}\n        {seen} who x) xs)){closed}"
     )
-    assist = (
-        "expectation noises (fun noise =>\n"
-        f"      square (minus (server_round {everybody} {_real(proof.assist_ratio * lr)} G noise x)"
-        " xs))"
-    )
-    right = (
-        f"{_real(bound['rate'])} * square (minus x xs) + {_real(bound['heterogeneity'])} * (d * d)"
-    )
-    q = _real(proof.q)
+    floor = f"{bound['heterogeneity']} * (d * d)"
     if server:
-        left = f"{q} * {clients}\n  + (1 - {q}) * {assist}"
-        right += f"\n     + {_real(bound['server_noise'])} * (sigma * sigma)"
-    else:
-        left = clients
-    noises = " (noises : law V) (sigma : R)" if server else ""
-    yield (
-        "Open Scope R_scope.\n\n"
-        f"Theorem {name} :\n"
-        f"  forall (V : space) (n{'' if alone else ' s'} : nat) (F : nat -> V -> R) "
-        "(G : nat -> V -> V) (x xs : V) (d : R)\n"
-        f"    (draws : law (nat -> bool)){noises},"
-    )
+        assist = _real(proof.assist_ratio * lr)
+        played = (
+            f"{q} * {played}\n  + (1 - {q}) * expectation noises (fun noise =>\n"
+            f"      square (minus (server_round {everybody} {assist} G noise x) xs))"
+        )
+        floor += f"\n     + {bound['server_noise']} * (sigma * sigma)"
+    if proof.noisy:
+        floor += f"\n     + {bound['noise']} * (rho * rho)"
     hypotheses = [f"({m} <= n)%nat"]
     hypotheses += [] if pool is None else [f"INR n <= {_real(pool)}"]
     hypotheses += [] if alone else [f"INR s = {_real(proof.excluded_share)} * (INR n + INR s)"]
@@ -342,33 +361,84 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
         f"(forall i, (i < {everybody})%nat -> "
         f"interpolable {_real(proof.L)} {_real(proof.mu)} (F i) (G i))",
         f"same (mean_gradient {everybody} G xs) zero",
-        heterogeneity,
+        f"(forall i y, (i < {everybody})%nat ->\n"
+        f"    square (minus (G i y) (mean_gradient {everybody} G y)) <= d * d)"
+        if proof.heterogeneity == "everywhere"
+        else f"average {everybody} (fun i => square (G i xs)) <= d * d",
         f"draws_uniformly draws n {m}",
     ]
     hypotheses += ["unbiased noises sigma"] if server else []
-    yield "".join(f"  {each} ->\n" for each in hypotheses) + f"  {left}\n  <= {right}."
-    yield from _proof_of(alone, server, pool is None)
-    yield f"Print Assumptions {name}.\n"
-
-
-def _proof_of(alone: bool, server: bool, every: bool) -> Iterator[str]:
-    sizes = "n 0%nat" if alone else "n s"
-    noise = "sigma draws noises" if server else "0 draws [(1, zero)]"
-    arguments = f"V {sizes} F G x xs d {noise}"
-    counted = "P" + ("" if every else " N") + ("" if alone else " S")
-    covers = ["P", "I" if every else "N", "Z" if alone else "S"]
-    yield "Proof."
-    yield (
-        f"  intros V n {'' if alone else 's '}F G x xs d draws "
-        f"{'noises sigma ' if server else ''}{counted} A B C D{' E' if server else ''}."
+    if proof.noisy:
+        hypotheses.append(f"noise_of_clients errors n {proof.local_steps} rho")
+    return _Statement(
+        "n" if alone else "n s",
+        "(draws : law (nat -> bool))"
+        + (" (noises : law V) (sigma : R)" if server else "")
+        + (" (errors : law (nat -> nat -> V)) (rho : R)" if proof.noisy else ""),
+        tuple(hypotheses),
+        played,
+        bound["rate"],
+        floor,
     )
+
+
+def _theorem(proof: Proof, name: str) -> Iterator[str]:
+    """Yield the theorem in plain mathematics, that of all rounds, and their proofs."""
+    said = _statement(proof)
+    known = "".join(f"  {each} ->\n" for each in said.hypotheses)
+    clients = "(F : nat -> V -> R) (G : nat -> V -> V)"
+    yield (
+        f"Open Scope R_scope.\n\nTheorem {name} :\n"
+        f"  forall (V : space) ({said.sizes} : nat) {clients} (x xs : V) (d : R)\n"
+        f"    {said.random},\n{known}  {said.round}\n"
+        f"  <= {said.rate} * square (minus x xs) + {said.floor}."
+    )
+    alone, server = not proof.excluded_share, proof.q < 1
+    counted = " ".join(
+        ["P", *(["N"] if proof.n_eligible is not None else []), *([] if alone else ["S"])]
+    )
+    noise = (" noises sigma" if server else "") + (" errors rho" if proof.noisy else "")
+    met = f"{counted} A B C D" + (" E" if server else "") + (" U" if proof.noisy else "")
+    yield from _proof_of(said, proof, f"{noise} {met}")
+    rate = said.rate
+    terms = f"((1 - {rate} ^ r) / (1 - {rate}))" if rate != "1" else "INR r"
+    value = "(fun x => square (minus x xs))"
+    yield (
+        f"Theorem {name}_after_every_round :\n"
+        f"  forall (V : space) ({said.sizes} : nat) {clients} (xs : V) (d : R)\n"
+        f"    {said.random} (iterates : nat -> law V),\n{known}"
+        "  (forall r, probabilities (iterates r)) ->\n"
+        f"  tower iterates {value} (fun x =>\n"
+        f"  {said.round}) ->\n"
+        f"  forall r, expectation (iterates r) {value}\n"
+        f"  <= {rate} ^ r * expectation (iterates 0%nat) {value}\n"
+        f"     + ({said.floor})\n     * {terms}."
+    )
+    geometric = "geometric_one" if rate == "1" else "geometric_value by lra"
+    yield "Proof."
+    yield f"  intros V {said.sizes} F G xs d draws{noise} iterates {met} W T r."
+    yield f"  rewrite <- {geometric}."
+    yield "  refine (all_rounds iterates _ _ _ _ _ W T _ r); [lra|intros x]."
+    yield f"  assert (H := {name} V {said.sizes} F G x xs d draws{noise} {met}). lra."
+    yield f"Qed.\n\nPrint Assumptions {name}_after_every_round.\n"
+
+
+def _proof_of(said: _Statement, proof: Proof, met: str) -> Iterator[str]:
+    alone = not proof.excluded_share
+    sizes = "n 0%nat" if alone else "n s"
+    sigma, noises, last = (
+        ("sigma", "noises", "E") if proof.q < 1 else ("0", "[(1, zero)]", "(silent V)")
+    )
+    rho, errors = ("rho", "errors") if proof.noisy else ("0", "[(1, fun _ _ => zero)]")
+    known = ["P", "N" if " N " in met else "I", "Z" if alone else "S"]
+    yield "Proof."
+    yield f"  intros V {said.sizes} F G x xs d draws{met}."
     yield "  assert (H := one_round the_claim the_certificate ltac:(vm_compute; reflexivity))."
-    yield f"  unfold holds in H. specialize (H {arguments})."
+    yield f"  specialize (H V {sizes} F G x xs d {sigma} {rho} draws {noises} {errors})."
     yield "  unfold the_claim in H. in_numbers H."
     if alone:
         yield "  assert (Z : INR 0 = 0 * (INR n + INR 0)) by (simpl; ring)."
         yield "  rewrite ?Nat.add_0_r in H."
-    last = "E" if server else "(silent V)"
-    yield f"  specialize (H (conj {covers[0]} (conj {covers[1]} {covers[2]})) A B C D {last})."
-    yield "  exact H." if server else "  exact (clients_alone _ _ _ _ H)."
+    last += " U" if proof.noisy else ""
+    yield f"  specialize (H (conj {known[0]} (conj {known[1]} {known[2]})) A B C D {last}). lra."
     yield "Qed.\n"

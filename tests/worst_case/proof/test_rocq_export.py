@@ -27,16 +27,18 @@ ROCQ = Path(__file__).parents[3] / "rocq"
 KEPT = sorted((ROCQ / "proofs").glob("*.json"))
 
 
-def _read_back() -> Any:
-    spec = importlib.util.spec_from_file_location("read_back", ROCQ / "read_back.py")
+def _program(name: str) -> Any:
+    spec = importlib.util.spec_from_file_location(name, ROCQ / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-read_back = _read_back()
+read_back = _program("read_back")  # which the other imports
+check = _program("check")
 small = st.fractions(-3, 3, max_denominator=7)
 
 
@@ -68,8 +70,9 @@ def test_a_theorem_says_what_its_certificate_claims(file: Path) -> None:
 
 
 def _changed(text: str, rng: random.Random) -> str:
-    """Return a theorem with one number, sign, word or line that is another."""
-    at, end = text.index("Theorem "), text.index("Proof.")
+    """Return theorems of which one has a number, sign, word or line that is another."""
+    at = rng.choice([text.index("Theorem "), text.rindex("Theorem ")])
+    end = text.index("Proof.", at)
     head, body, rest = text[:at], text[at:end], text[end:]
     kind = rng.randrange(5)
     if kind == 0:
@@ -103,10 +106,10 @@ def _changed(text: str, rng: random.Random) -> str:
         return head + extra + body + rest
     old, new = rng.choice(
         [
-            ("one_round", "other_round"),
-            ("exact H", "admit"),
+            ("H := ", "H := other_"),
+            ("intros V", "admit; intros V"),
             ("Qed.", "Admitted."),
-            ("exact", "abstract"),
+            ("Qed.", "Qed.\nAxiom more : False."),
         ]
     )
     return head + body + rest.replace(old, new, 1)
@@ -139,7 +142,6 @@ def test_none_of_thousands_of_other_statements_is() -> None:
     [
         ("claim", "descent", "a bound on F and not on the distance"),
         ("steps", "interval", "an interval of step sizes"),
-        ("noise", True, "noise of clients' gradients"),
         ("participants", 2_000, "more than 1000 participants"),
     ],
 )
@@ -153,12 +155,102 @@ def test_what_the_library_does_not_know_is_named(field: str, value: Any, message
         document["class"]["heterogeneity"] = "everywhere"
     elif field == "steps":
         document["boxes"][0]["client_lr"][1] = "1/9"
-    elif field == "noise":
-        document["class"]["noise"] = True
     else:
         document["round"] |= {"participants": value, "n_clients": value}
     with pytest.raises(ValueError, match=message):
         Certificate(json.dumps(document)).rocq_theorem()
+
+
+# As Coq 8.16 prints them.
+REST_ON = """\
+Axioms:
+ClassicalDedekindReals.sig_forall_dec
+  : forall P : nat -> Prop,
+    (forall n : nat, {P n} + {~ P n}) ->
+    {n : nat | ~ P n} + {forall n : nat, P n}
+FunctionalExtensionality.functional_extensionality_dep
+  : forall (A : Type) (B : A -> Type) (f g : forall x : A, B x),
+    (forall x : A, f x = g x) -> f = g
+"""
+
+
+def test_the_real_numbers_axioms_are_allowed() -> None:
+    check.check_assumptions(REST_ON)
+    check.check_assumptions("Closed under the global context\n")
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "",
+        REST_ON + "false : False\n",
+        REST_ON + "f is assumed to be guarded.\n",
+        REST_ON + "D is assumed to be positive.\n",
+        REST_ON + "T relies on an unsafe hierarchy.\n",
+        REST_ON.replace("-> f = g", "-> False"),
+    ],
+)
+def test_what_else_a_theorem_rests_on_is_refused(printed: str) -> None:
+    with pytest.raises(ValueError, match="a theorem must"):
+        check.check_assumptions(printed)
+
+
+CONTEXT = """\
+CONTEXT SUMMARY
+===============
+
+* Theory: Set is predicative
+
+* Axioms:
+    Coq.Logic.FunctionalExtensionality.functional_extensionality_dep
+
+* Constants/Inductives relying on type-in-type: <none>
+
+* Constants/Inductives relying on unsafe (co)fixpoints: <none>
+
+* Inductives whose positivity is assumed: <none>
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    Coq.Logic", "    fltheory.Bound.false\n    Coq.Logic"),
+        ("(co)fixpoints: <none>", "(co)fixpoints:\n    fltheory.Bound.f"),
+        ("assumed: <none>", "assumed:\n    fltheory.Bound.D"),
+        ("* Axioms:", "* Nothing:"),
+    ],
+)
+def test_what_the_compiled_library_assumes_is_refused(old: str, new: str) -> None:
+    check.check_context(CONTEXT)
+    with pytest.raises(ValueError, match="must"):
+        check.check_context(CONTEXT.replace(old, new))
+
+
+@pytest.mark.parametrize("name", check.LIBRARY)
+def test_the_library_proves_what_it_says(name: str) -> None:
+    check.check_source(name, (ROCQ / f"{name}.v").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Axioms a b : False.",
+        "Parameters a b : False.",
+        "Unset Guard Checking.",
+        "#[bypass_check(guard)] Fixpoint f (n : nat) : False := f n.",
+        "Lemma l : False. Admitted.",
+        "Require Import Classical.",
+        "From mathcomp Require Import all_ssreflect.",
+        "From fltheory Require Import Bound.",
+        "From Coq Require Export Reals.",
+        'Declare ML Module "other".',
+    ],
+)
+def test_a_library_that_assumes_is_refused(line: str) -> None:
+    source = (ROCQ / "Round.v").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match=r"Round\.v must"):
+        check.check_source("Round", source + line + "\n")
 
 
 @pytest.mark.soundness

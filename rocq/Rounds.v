@@ -1,0 +1,94 @@
+(** All rounds: what one round's inequality gives when it is iterated. *)
+
+From Coq Require Import Reals List Lra.
+From fltheory Require Import Space Round Draw.
+Open Scope R_scope.
+
+(** 1 + rate + rate^2 + ..., as many terms as there were rounds. *)
+Fixpoint geometric (rate : R) (r : nat) : R :=
+  match r with O => 0 | S r => rate * geometric rate r + 1 end.
+
+Lemma geometric_value rate r : rate <> 1 -> geometric rate r = (1 - rate ^ r) / (1 - rate).
+Proof.
+  intros N. assert (1 - rate <> 0) by lra.
+  induction r as [|r IH]; simpl; [|rewrite IH]; field; assumption.
+Qed.
+
+Lemma geometric_one r : geometric 1 r = INR r.
+Proof. induction r as [|r IH]; [reflexivity|]. rewrite S_INR. simpl geometric. lra. Qed.
+
+Theorem all_rounds {V : space} (iterates : nat -> law V) (value after : V -> R) (rate floor : R) :
+  0 <= rate -> (forall r, probabilities (iterates r)) -> tower iterates value after ->
+  (forall x, after x <= rate * value x + floor) ->
+  forall r, expectation (iterates r) value <=
+    rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r.
+Proof.
+  intros P L T H r. induction r as [|r IH]; simpl; [lra|].
+  destruct (L r) as [N C].
+  rewrite T. apply Rle_trans with (expectation (iterates r) (fun x => rate * value x + floor * 1)).
+  - apply expectation_le; [exact N|]. intros x. specialize (H x). lra.
+  - rewrite expectation_add, !expectation_scale, C.
+    assert (rate * expectation (iterates r) value <=
+      rate * (rate ^ r * expectation (iterates 0%nat) value + floor * geometric rate r))
+      by now apply Rmult_le_compat_l.
+    lra.
+Qed.
+
+(** ** The tower property is what independent rounds have *)
+
+Section Independent.
+Context {V : space}.
+
+Definition step_on (l : law V) (next : V -> law V) : law V :=
+  flat_map (fun p => map (fun o => (fst p * fst o, snd o)) (next (snd p))) l.
+
+Fixpoint played (next : V -> law V) (x : V) (r : nat) : law V :=
+  match r with O => (1, x) :: nil | S r => step_on (played next x r) next end.
+
+Lemma expectation_app {A} (l l' : law A) f :
+  expectation (l ++ l') f = expectation l f + expectation l' f.
+Proof. induction l as [|p l IH]; simpl; [ring|]. rewrite IH. ring. Qed.
+
+Lemma expectation_map {A B} (l : law A) (a : R) (h : A -> B) f :
+  expectation (map (fun o => (a * fst o, h (snd o))) l) f = a * expectation l (fun o => f (h o)).
+Proof. induction l as [|p l IH]; simpl; [ring|]. rewrite IH. ring. Qed.
+
+(** A law of the next point for each point, drawn anew each round. *)
+Theorem independent_rounds (next : V -> law V) (x : V) (value : V -> R) :
+  tower (played next x) value (fun y => expectation (next y) value).
+Proof.
+  intros r. simpl. induction (played next x r) as [|p l IH]; simpl; [reflexivity|].
+  rewrite expectation_app, (expectation_map (next (snd p)) (fst p) (fun o => o)), IH. reflexivity.
+Qed.
+
+Lemma independent_probabilities (next : V -> law V) (x : V) :
+  (forall y, probabilities (next y)) -> forall r, probabilities (played next x r).
+Proof.
+  intros L r. induction r as [|r [P C]].
+  - split; simpl; [|ring]. intros p [<-|[]]. simpl. lra.
+  - split.
+    + intros p I. apply in_flat_map in I. destruct I as [o [I J]].
+      apply in_map_iff in J. destruct J as [u [<- J]].
+      apply Rmult_le_pos; [now apply P|now apply (L (snd o))].
+    + rewrite (independent_rounds next x (fun _ => 1) r).
+      transitivity (expectation (played next x r) (fun _ => 1)); [|exact C].
+      apply expectation_ext. intros p _. apply (L (snd p)).
+Qed.
+
+(** A clients' round with probability [q], else a server's. *)
+Definition either {A B} (q : R) (draws : law A) (clients : A -> V) (noises : law B)
+    (server : B -> V) : law V :=
+  map (fun o => (q * fst o, clients (snd o))) draws
+  ++ map (fun o => ((1 - q) * fst o, server (snd o))) noises.
+
+Theorem tower_of_rounds {A B} q (draws : law A) (clients : V -> A -> V) (noises : law B)
+    (server : V -> B -> V) (x : V) (value : V -> R) :
+  tower (played (fun y => either q draws (clients y) noises (server y)) x) value
+    (fun y => q * expectation draws (fun who => value (clients y who))
+              + (1 - q) * expectation noises (fun noise => value (server y noise))).
+Proof.
+  intros r. rewrite independent_rounds. apply expectation_ext. intros p _.
+  unfold either. now rewrite expectation_app, !expectation_map.
+Qed.
+
+End Independent.
