@@ -79,7 +79,7 @@ def check_identity(checker: Checker, text: str, seed: int) -> None:
     """The blocks at means and differences are what the play gives, for any numbers."""
     proof = checker.parsed(text)
     total, (g, u) = played_slack(proof, np.random.default_rng(seed))
-    blocks = checker._blocks(proof, proof.boxes[0], proof.boxes[0].client_lr[0])
+    blocks = checker.slack_blocks(proof, proof.boxes[0], proof.boxes[0].client_lr[0])
     n = len(g)
     means = g.sum(axis=0) / n
     found = form(blocks["means"], np.append(means, u.sum() / len(u)))
@@ -115,7 +115,7 @@ def check_fluctuations(checker: Checker, text: str, seed: int) -> None:
     for k in range(count):
         for other in [*h[1 : k + 1], *xi[:k]]:
             total += 2 * next(free) * xi[k] * other
-    blocks = checker._blocks(proof, box, box.client_lr[0])
+    blocks = checker.slack_blocks(proof, box, box.client_lr[0])
     assert form(blocks["fluctuations"], np.array([*h[1:], *xi[:-1]], dtype=object)) == total
 
 

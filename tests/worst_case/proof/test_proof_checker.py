@@ -99,7 +99,7 @@ def check_identity(checker: Checker, text: str, seed: int) -> None:
     total, data = played_slack(proof, np.random.default_rng(seed))
     z, g, u, at = data
     n = len(g)
-    blocks = checker._blocks(proof, proof.boxes[0], proof.boxes[0].client_lr[0])
+    blocks = checker.slack_blocks(proof, proof.boxes[0], proof.boxes[0].client_lr[0])
     mean = np.concatenate([[z], g.sum(axis=0) / n, [at[n:].sum() / len(u)], [u.sum() / len(u)]])
     found = form(blocks["means"], mean)
     own = np.column_stack([g, at[:n]])
@@ -140,7 +140,7 @@ def check_fluctuations(checker: Checker, text: str, seed: int) -> None:
     for k in range(count):
         for other in [*h[1 : k + 1], *xi[:k]]:
             total += 2 * next(free) * xi[k] * other
-    blocks = checker._blocks(proof, box, box.client_lr[0])
+    blocks = checker.slack_blocks(proof, box, box.client_lr[0])
     assert form(blocks["fluctuations"], np.array([*h[1:], *xi[:-1]], dtype=object)) == total
 
 
