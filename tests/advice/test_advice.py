@@ -137,7 +137,7 @@ def test_a_part_of_a_log_does_not_count_as_the_log(found: Advice) -> None:
 def test_needs_are_read_off_the_algorithms(found: Advice) -> None:
     assert {advice.name: str(advice.needs) for advice in found.algorithms} == {
         "fedavg": "nothing",
-        "fedau": "3 numbers a client",
+        "fedau": "4 numbers a client",
         "fedar": "1 vector a client, 2 numbers a client",
         "mifa": "1 vector a client",
         "fedvarp": "1 vector a client",

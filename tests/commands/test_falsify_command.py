@@ -44,7 +44,7 @@ def test_what_refutes_an_order_is_kept_and_checked_again(fltheory_command, tmp_p
 
 def test_falsify_writes_a_certificate(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "found.json"
-    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--budget", "600", "--out", path)
+    status, out, _ = fltheory_command("falsify", "sa-fl/4", "--budget", "1500", "--out", path)
     assert status == 0
     assert "certified: checked in fractions" in out
     assert fltheory_command("certify", str(path))[0] == 0

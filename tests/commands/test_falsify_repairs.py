@@ -4,15 +4,11 @@ from __future__ import annotations
 
 
 def test_repair_shows_which_mends_are_needed(fltheory_command) -> None:
-    status, out, _ = fltheory_command(
-        "falsify", "sa-fl-submission/4", "--repairs", "--budget", "1000"
-    )
+    status, out, _ = fltheory_command("falsify", "sa-fl/5", "--repairs", "--budget", "1000")
     assert status == 0
-    assert "sa-fl-submission/4 (repaired) survives the search, which is not a proof" in out
-    assert (
-        "eta_c <= 1/(2 sqrt(30) LK) in place of 1/(4 sqrt(30LK)) [(45)]: refuted without it" in out
-    )
-    assert "the sum over r = 0 .. R-1 in place of 1 .. R [(51)]: not refuted without it" in out
+    assert "sa-fl/5 (repaired) survives the search, which is not a proof" in out
+    assert "eta_c <= 1/(16LK) as a further hypothesis [(75), (78)]: refuted without it" in out
+    assert "[(61), the cited lemma's factor 2]: not refuted without it" in out
 
 
 def test_repair_of_a_claimed_order_is_searched_as_a_whole(fltheory_command) -> None:

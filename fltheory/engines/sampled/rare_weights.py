@@ -87,8 +87,8 @@ def rare_weights(setting: Setting) -> RareWeights | None:
     >>> problem = QuadraticProblem([[1.0]], [[-1.0], [1.0]])
     >>> setting = Setting(FedAU(0.1, 1), problem, Bernoulli([0.5, 0.6]), 30, [3.0])
     >>> found = rare_weights(setting)
-    >>> float(found.typical.distance[-1].round(6)), bool(found.added(1.0, 0.0)[-1] < 1e-3)
-    (3.0, True)
+    >>> bool(found.added(1.0, 0.0)[-1] < 1e-3)
+    True
     """
     algorithm, problem = setting.algorithm, setting.problem
     chains = process_of(setting.participation).client_chains

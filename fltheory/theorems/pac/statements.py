@@ -589,7 +589,7 @@ LEMMA_2 = DecayClaim(
         "19/20-quantile of Rhat_P(h_Q^) - Rhat_P(h_P*) - eps_P(h_Q*)",
         latex=(
             r"\inf\{u:P[\hat R_P(\hat h_Q)-\hat R_P(h_P^*)-\varepsilon_P(h_Q^*)>u]"
-            r"\leq\tfrac{1}{20}\}"
+            r"\leq\frac{1}{20}\}"
         ),
         known_decay=_binomial_deviation,
     ),

@@ -46,6 +46,7 @@ MEANINGS = {
     "--figure": ("Write a figure to this file", Path),
     "--json": (r"Write the \w+ as JSON to this file", Path),
     "--csv": ("Write the verdicts as CSV to this file", Path),
+    "--rocq": ("Where to write the proof as a theorem", Path),
     "--html": ("Write the report to this file", Path),
     # Of a page that the project keeps, or of an advice: either way nothing is kept of it.
     "--check": ("Write nothing; exit 1 if it differs|Train the bundled digits under the log", bool),

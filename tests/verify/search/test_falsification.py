@@ -27,7 +27,7 @@ from fltheory.verify.safari.instance_search import evaluated, simplified
 DERIVED = theorems.get("sa-fl/5", "derived")
 
 
-@pytest.mark.parametrize("budget", [600, pytest.param(10_000, marks=pytest.mark.soundness)])
+@pytest.mark.parametrize("budget", [1500, pytest.param(10_000, marks=pytest.mark.soundness)])
 def test_a_printed_statement_is_refuted_and_certified(budget: int) -> None:
     theorem = theorems.get("sa-fl/4")
     found = falsify(theorem, budget)

@@ -22,7 +22,7 @@ TEN = SafariRound(eligible=9, excluded=1, participants=4, local_steps=5, client_
 
 
 def test_the_claim_is_theorem_5_to_the_letter() -> None:
-    """By hand, from the printed bound: (1 - rate) times each term of the floor."""
+    """By hand: (1 - rate) times each term of the printed floor, its noise twice, as (60) has it."""
     clients = ClientClass(1, "0.1", "everywhere", sigma=1, server_sigma=1)
     played = TEN.coupled(DERIVED, clients)
     L, mu, q, K, m = Fraction(1), Fraction(1, 10), Fraction(1, 2), 5, 4
@@ -33,7 +33,7 @@ def test_the_claim_is_theorem_5_to_the_letter() -> None:
     drift = 4 * q * L * (1 + K * eta * L) / mu * 5 * K * eta**2
     assert claim.rate == 1 - bar
     assert claim.heterogeneity == bar * (8 * q * eta * K / mu + 6 * K * drift)
-    assert claim.noise == bar * (2 * q * eta / (mu * m) + drift)
+    assert claim.noise == bar * (4 * q * eta / (mu * m) + drift)
     assert claim.server_noise == bar * (1 - q) * (L + mu) / (2 * L * mu) * played.assist_lr
     assert claim.server_noise == (1 - q) * played.assist_lr**2
 
