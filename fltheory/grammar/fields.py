@@ -87,6 +87,8 @@ _CHECKS: Mapping[str, Check] = {
     "quantities": partial(validation.mapping_of, keys=sp.Symbol, values=str),
     "units": partial(validation.mapping_of, keys=sp.Symbol, values=Unit),
     "constants": partial(validation.is_callable, arguments=1),
+    "domain": partial(validation.is_callable, arguments=1),
+    "symbols": partial(validation.tuple_of, kind=sp.Symbol),
     "observe": partial(validation.is_callable, arguments=1),
     "grid": partial(validation.is_callable, arguments=1),
     "schedule": partial(validation.is_callable, arguments=2),
@@ -112,7 +114,8 @@ def check_fields(owner: Any, of: str, **further: Check) -> None:
             checks[item.name](f"{item.name} of {of}", getattr(owner, item.name))
     if hasattr(owner, "refutations"):
         _check_refutations(owner, of)
-    if hasattr(owner, "meanings"):
+    if hasattr(owner, "read_symbols"):
+        owner.read_symbols()
         check_symbols(owner, of)
 
 
