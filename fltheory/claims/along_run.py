@@ -192,6 +192,7 @@ class Theorem(Inequality):
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
     symbols: tuple[sp.Symbol, ...] = ()
+    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
     constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
     tightest: Callable[[Setting], Mapping[sp.Symbol, float]] | None = None

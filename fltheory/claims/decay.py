@@ -144,6 +144,7 @@ class DecayClaim(Basis):
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
     symbols: tuple[sp.Symbol, ...] = ()
+    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
     constants: Callable[[Any], Mapping[sp.Symbol, Any]] = NO_NUMBERS
 

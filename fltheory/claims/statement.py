@@ -229,6 +229,8 @@ class Basis(Statement):
         Symbols whose values depend on the trajectory.
     symbols : tuple of Symbol
         Those that stand in no formula of its own: its texts, or a corollary's orders, have them.
+    read_as : mapping
+        Symbols that stand for something else in this reading, each with a symbol that says what.
     meanings, units, quantities : mapping
         What each symbol stands for, its unit (none where one of them has no unit), and which
         number of a setting it is, where that is a formula: what `symbol` was told.
@@ -245,6 +247,7 @@ class Basis(Statement):
     quantities: Mapping[sp.Symbol, str]
     domain: Callable[[Any], Any]
     symbols: tuple[sp.Symbol, ...]
+    read_as: Mapping[sp.Symbol, Any]
     round_symbols: tuple[RoundSymbol, ...] = ()
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
@@ -258,23 +261,21 @@ class Basis(Statement):
         What was filled in before, for the statement that this one was made from by ``replace``, is
         left out: symbols that are no longer its own would stand beside others of the same name.
         """
-        own = declared_in(self._formulas())
+        own = [(one, self.read_as.get(one, one)) for one in declared_in(self._formulas())]
         known: dict[str, Mapping[sp.Symbol, Any]] = {
-            "meanings": {one: one.meaning for one in own if one.meaning},
-            "units": {one: one.unit for one in own if one.unit is not None},
-            "quantities": {one: one.number for one in own if isinstance(one.number, str)},
+            "meanings": {one: as_.meaning for one, as_ in own if as_.meaning},
+            "units": {one: as_.unit for one, as_ in own if as_.unit is not None},
+            "quantities": {one: as_.number for one, as_ in own if isinstance(as_.number, str)},
         }
-        if any(one.unit is None for one in own):
+        if len(known["units"]) < len(own):
             known["units"] = {}
         for name, table in known.items():
             given = getattr(self, name)
             other = {key: said for key, said in given.items() if not isinstance(key, Symbol)}
             object.__setattr__(self, name, {**table, **other})
-        constants = self.constants
-        if isinstance(constants, NumbersOfSymbols):
-            valued = tuple(one for one in own if one.number is not None)
-            found = replace(constants, symbols=valued, domain=self.domain)
-            object.__setattr__(self, "constants", found)
+        if isinstance(self.constants, NumbersOfSymbols):
+            numbers = tuple((one, as_.number) for one, as_ in own if as_.number is not None)
+            object.__setattr__(self, "constants", NumbersOfSymbols(numbers, self.domain))
 
     @property
     def basis(self) -> Self:

@@ -23,6 +23,7 @@ from fltheory.derivations.derivation import Derivation
 from fltheory.grammar.family import Family
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.symbols import Symbol
 from fltheory.grammar.units import Unit
 
 Check = Callable[[str, Any], None]
@@ -89,6 +90,7 @@ _CHECKS: Mapping[str, Check] = {
     "constants": partial(validation.is_callable, arguments=1),
     "domain": partial(validation.is_callable, arguments=1),
     "symbols": partial(validation.tuple_of, kind=sp.Symbol),
+    "read_as": partial(validation.mapping_of, keys=Symbol, values=Symbol),
     "observe": partial(validation.is_callable, arguments=1),
     "grid": partial(validation.is_callable, arguments=1),
     "schedule": partial(validation.is_callable, arguments=2),

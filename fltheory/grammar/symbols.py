@@ -7,8 +7,8 @@ tables beside its formulas: it asks their symbols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -127,22 +127,19 @@ class NumbersOfSymbols:
 
     Attributes
     ----------
-    symbols : tuple of Symbol
+    numbers : tuple of pairs
+        Symbols and what each is of a setting.
     domain : callable
         The setting in the paper's terms; raises ValueError for one that it does not speak of.
-    instead : mapping
-        Other numbers than the symbols' own.
     """
 
-    symbols: tuple[Symbol, ...] = ()
+    numbers: tuple[tuple[sp.Symbol, Number], ...] = ()
     domain: Callable[[Any], Any] = whole_setting
-    instead: Mapping[sp.Symbol, Number] = field(default_factory=dict, hash=False)
 
     def __call__(self, setting: Any) -> dict[sp.Symbol, Any]:
-        """Return the value of each symbol that has a number."""
+        """Return the value of each symbol."""
         within = self.domain(setting)
-        numbers = {one: self.instead.get(one, one.number) for one in self.symbols}
-        return {one: _value(by, within) for one, by in numbers.items() if by is not None}
+        return {one: _value(number, within) for one, number in self.numbers}
 
 
 def _value(number: Number, setting: Any) -> Any:
