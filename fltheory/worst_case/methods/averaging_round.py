@@ -39,6 +39,9 @@ class AvailabilityGroup:
         alpha of each client, above 0.
     weight : Fraction
         What the server multiplies the update of each by; 1 where it averages over those present.
+    correlation : Fraction
+        lambda, in [0, 1): one that is there stays with probability ``lambda + (1 - lambda) p``, one
+        that is not comes with ``(1 - lambda) p``. 0 where rounds are independent.
 
     Raises
     ------
@@ -50,13 +53,27 @@ class AvailabilityGroup:
     availability: Fraction
     target_weight: Fraction
     weight: Fraction
+    correlation: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         validation.whole_number("n_clients", self.n_clients, at_least=1)
-        for name, above in (("availability", 0), ("target_weight", 0), ("weight", None)):
+        ranges = {"availability": 0, "target_weight": 0, "weight": None, "correlation": None}
+        for name, above in ranges.items():
             object.__setattr__(self, name, exact(name, getattr(self, name), above=above))
         if self.availability > 1:
             raise ValueError(f"availability must be at most 1, got {self.availability}")
+        if self.correlation >= 1:
+            raise ValueError(f"correlation must be below 1, got {self.correlation}")
+
+    @property
+    def stays(self) -> Fraction:
+        """Probability that one that is there takes part in the next round."""
+        return self.correlation + self.comes
+
+    @property
+    def comes(self) -> Fraction:
+        """Probability that one that is not there takes part in the next round."""
+        return (1 - self.correlation) * self.availability
 
 
 @dataclass(frozen=True)
