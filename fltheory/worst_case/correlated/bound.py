@@ -10,17 +10,17 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Literal, TypeAlias
-
-import numpy as np
 
 from fltheory import validation
 from fltheory.decimals import as_fraction, fraction_text
 from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import correlated_checker
+from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, check_correlated
+from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.program import OnOffProgram, Solution, cells_of, states_of
 from fltheory.worst_case.methods.averaging_round import AveragingRound
-from fltheory.worst_case.proof import correlated_checker
-from fltheory.worst_case.proof.correlated_checker import CorrelatedProof, check_correlated
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
@@ -29,19 +29,17 @@ Measured: TypeAlias = Literal["distance", "loss"]
 # Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
 _UNITS = (1, 8, Fraction(1, 8), 128)
 _BITS = (44, 60)
-# What is fixed beside the floor, its share above the least: slack for the proof.
-_ROOM = Fraction(1, 1000)
+# What the start costs beside the floor, so that of equal floors the one of the least start is
+# found; and in a proof the start's share above that.
+_TIE = 1e-7
+_ROOM = 1e-3
+_FIRST = ("start", "once", "noise_once")
 _MOST_STATES = 400
 
 
 @dataclass(frozen=True)
-class CorrelatedBound:
-    """A bound for every round and every client loss, as the solver found it.
-
-    Over rounds ``t < T``, the mean of ``E||x_t - x*||^2`` ("distance") or ``E F`` of the mean model, less
-    F* ("loss"), is at most ``(start ||x_0 - x*||^2 + start_heterogeneity h + start_noise sigma^2)/T +
-    heterogeneity h + noise sigma^2`` with ``h = sum alpha_i ||grad F_i(x*)||^2``. With a rate,
-    ``E||x_t - x*||^2 <= rate^t (start ...) + (1 - rate^t)/(1 - rate) (heterogeneity h + noise sigma^2)``.
+class Request:
+    """What is asked for.
 
     Attributes
     ----------
@@ -49,21 +47,63 @@ class CorrelatedBound:
     client_class : ClientClass
     measure : {"distance", "loss"}
     rate : Fraction or None
-        As given; None for the mean over rounds.
-    start, start_heterogeneity, start_noise : float
-    heterogeneity, noise : float
+        None for the mean over rounds.
+    rounds : int or None
+        After how many the bound is to be least; None for the floor.
+    distance : float
+        ``||x_0 - x*||``, for ``rounds``.
     """
 
     round: AveragingRound
     client_class: ClientClass
     measure: Measured
     rate: Fraction | None
+    rounds: int | None
+    distance: float
+
+
+@dataclass(frozen=True)
+class CorrelatedBound:
+    """A bound for every round and every client loss, as the solver found it.
+
+    Over rounds ``t < T``, the mean of ``E||x_t - x*||^2`` ("distance") or ``E F`` of the mean
+    model, less F* ("loss"), is at most ``(start ||x_0 - x*||^2 + start_heterogeneity h +
+    start_noise sigma^2)/T + heterogeneity h + noise sigma^2`` with ``h = sum alpha_i ||grad
+    F_i(x*)||^2``. With a rate, ``E||x_t - x*||^2 <= rate^t (start ...) + (1 - rate^t)/(1 - rate)
+    (heterogeneity h + noise sigma^2)``.
+
+    Attributes
+    ----------
+    start, start_heterogeneity, start_noise : float
+    heterogeneity, noise : float
+    request : Request
+        What was asked for.
+    solved : Solved
+        What the solver found.
+    """
+
     start: float
     start_heterogeneity: float
     start_noise: float
     heterogeneity: float
     noise: float
+    request: Request
     solved: Solved
+
+    @property
+    def round(self) -> AveragingRound:
+        """The round."""
+        return self.request.round
+
+    @property
+    def client_class(self) -> ClientClass:
+        """The class of clients."""
+        return self.request.client_class
+
+    @property
+    def rate(self) -> Fraction | None:
+        """The rate as given; None for the mean over rounds."""
+        return self.request.rate
 
     @property
     def residual(self) -> float:
@@ -98,14 +138,11 @@ class Solved:
     unit : Fraction
         Of gradients at x*, over L.
     solution : Solution
-    costs : mapping of str to float
-        What was minimised.
     """
 
     program: OnOffProgram
     unit: Fraction
     solution: Solution
-    costs: Mapping[str, float]
 
 
 def best_correlated_bound(
@@ -132,7 +169,8 @@ def best_correlated_bound(
     rate : number, optional
         The rate of a bound on every round's ``E||x_t - x*||^2``; by default means are bounded.
     rounds : int, optional
-        The bound after so many rounds from ``distance = ||x_0 - x*||`` is least; by default the floor.
+        The bound after so many rounds from ``distance = ||x_0 - x*||`` is least; by default the
+        floor.
     distance : number
 
     Raises
@@ -159,10 +197,14 @@ def best_correlated_bound(
         raise ValueError(f"rate must be below 1, got {given}")
     if given is not None and measure == "loss":
         raise ValueError("measure must be 'distance' for a rate: F is bounded for means of models")
-    far = float(exact("distance", distance)) ** 2
+    if given is not None and rounds is not None:
+        raise ValueError("rounds must not be given beside a rate, whose bound is for every round")
     count = None if rounds is None else validation.whole_number("rounds", rounds, at_least=1)
-    for solved in _solutions(a_round, client_class, measure, given, count, far):
-        return _bound(a_round, client_class, measure, given, solved)
+    request = Request(
+        a_round, client_class, measure, given, count, float(exact("distance", distance))
+    )
+    for solved in _solutions(request):
+        return _bound(request, solved)
     what = "floor" if given is None else f"bound at a rate of {float(given):.6g}"
     raise ArithmeticError(
         f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
@@ -173,21 +215,21 @@ def best_correlated_bound(
 def _check(a_round: AveragingRound, clients: ClientClass) -> None:
     if clients.mu == 0:
         raise ValueError(
-            "mu must be above 0 where clients are correlated in time: without strong convexity the "
-            "distance to x* has no finite floor"
+            "mu must be above 0 where clients are correlated in time: without strong convexity "
+            "the distance to x* has no finite floor"
         )
     if clients.heterogeneity != "optimum":
         raise ValueError(
-            "client_class must have heterogeneity 'optimum' where clients are correlated in time: the "
-            "correction sees clients' gradients at x* only"
+            "client_class must have heterogeneity 'optimum' where clients are correlated in time: "
+            "the correction sees clients' gradients at x* only"
         )
     if clients.server_sigma:
         raise ValueError("client_class must have server_sigma = 0: no server's step is averaged")
     states = math.prod(own.n_clients + 1 for own in a_round.groups)
     if states > _MOST_STATES:
         raise ValueError(
-            f"participation must have at most {_MOST_STATES} states, numbers present in each group of "
-            f"clients that are alike, got {states}"
+            f"participation must have at most {_MOST_STATES} states, numbers present in each "
+            f"group of clients that are alike, got {states}"
         )
 
 
@@ -202,83 +244,62 @@ def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
     return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
 
 
-def _solutions(
-    a_round: AveragingRound,
-    clients: ClientClass,
-    measure: Measured,
-    rate: Fraction | None,
-    rounds: int | None,
-    far: float,
-) -> Iterator[Solved]:
+def _solutions(request: Request) -> Iterator[Solved]:
     """Yield solutions in one unit after another, all nearly the best."""
+    a_round, clients, rounds = request.round, request.client_class, request.rounds
     step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
     h = float(clients.dissimilarity / clients.L) ** 2
     sigma = float(clients.sigma / clients.L) ** 2
-    first = _guess(a_round, clients)
+    guess = _guess(a_round, clients)
     for factor in _UNITS:
-        unit = Fraction(2) ** round(-math.log2(first) / 2) * factor
+        unit = Fraction(2) ** round(-math.log2(guess) / 2) * factor
         program = OnOffProgram(
             a_round,
             mu,
             step,
-            measure,
-            None if rate is None else float(rate),
+            request.measure,
+            None if request.rate is None else float(request.rate),
             sigma > 0,
             float(unit),
         )
-        costs = {"floor": 1.0, "noise": sigma / h}
+        share = h / (h + sigma)
+        first = (_TIE, _TIE, _TIE)
         if rounds is not None:
-            costs |= {
-                "start": far * float(unit) ** 2 / h / rounds,
-                "once": 1 / rounds,
-                "noise_once": sigma / h / rounds,
-            }
-        found = program.solve(costs)
+            far = request.distance**2 * float(unit) ** 2 / (h + sigma)
+            first = (far / rounds, share / rounds, (1 - share) / rounds)
+        costs = {"floor": share, "noise": 1 - share}
+        found = program.solve(costs | dict(zip(_FIRST, first, strict=True)))
         if found is not None:
-            yield Solved(program, unit, found, costs)
+            yield Solved(program, unit, found)
 
 
-def _bound(
-    a_round: AveragingRound,
-    clients: ClientClass,
-    measure: Measured,
-    rate: Fraction | None,
-    solved: Solved,
-) -> CorrelatedBound:
-    units = {name: float(value) for name, value in _units(a_round, clients, measure, rate, solved.unit)}
+def _bound(request: Request, solved: Solved) -> CorrelatedBound:
+    units = {name: float(value) for name, value in _units(request, solved.unit)}
     ends = solved.solution.ends
     return CorrelatedBound(
-        a_round,
-        clients,
-        measure,
-        rate,
         ends["start"] * units["z"],
         ends["once"] * units["g"],
         ends["noise_once"] * units["g"],
         ends["floor"] * units["g"],
         ends["noise"] * units["g"],
+        request,
         solved,
     )
 
 
-def _units(
-    a_round: AveragingRound,
-    clients: ClientClass,
-    measure: Measured,
-    rate: Fraction | None,
-    unit: Fraction,
-) -> Iterator[tuple[str, Fraction]]:
+def _units(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
     """Yield what a program's numbers are multiplied by in the certificate's units.
 
     Coefficients of ``||z||^2``, of z with gradients, and of squares of gradients; multipliers.
     """
+    a_round, clients = request.round, request.client_class
     scale = 2 * clients.L * a_round.client_lr * a_round.local_steps * a_round.server_lr
     if a_round.averaging == "weights":
         scale *= sum(own.n_clients * own.weight * own.availability for own in a_round.groups)
     theta, whole = Fraction(1), Fraction(1)
-    if rate is None:
-        theta = scale * (clients.mu / clients.L if measure == "distance" else 1)
-        whole = clients.L if measure == "loss" else Fraction(1)
+    if request.rate is None:
+        theta = scale * (clients.mu / clients.L if request.measure == "distance" else 1)
+        whole = clients.L if request.measure == "loss" else Fraction(1)
     yield "z", whole / theta
     yield "zg", whole / theta / unit / clients.L
     yield "g", whole / theta / unit**2 / clients.L**2
@@ -291,65 +312,41 @@ def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> Corr
 
     Parameters and errors are those of `certificate`.
     """
-    share = 1 + exact("margin", margin, above=0)
-    a_round, clients = bound.round, bound.client_class
-    tried = [bound.solved]
-    costs = bound.solved.costs
-    rounds = None
-    if "start" in costs:
-        rounds = round(1 / costs["once"])
-    for index in range(1 + len(_UNITS)):
-        if index:
-            far = float(clients.dissimilarity**2 / clients.L**2)
-            far *= costs.get("start", 0.0) * (rounds or 1) / float(bound.solved.unit) ** 2
-            if index == 1:
-                others = _solutions(a_round, clients, bound.measure, bound.rate, rounds, far)
-            following = next(others, None)
-            if following is None:
-                break
-            tried.append(following)
-        made = _proved(bound, tried[-1], share)
+    share = 1 + float(exact("margin", margin, above=0))
+    for solved in chain([bound.solved], _solutions(bound.request)):
+        made = _proved(bound, solved, share)
         if made is not None:
             return made
     raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
 
 
-def _proved(
-    bound: CorrelatedBound, solved: Solved, share: Fraction
-) -> CorrelatedCertificate | None:
-    program, ends = solved.program, solved.solution.ends
-    if ends["floor"] > solved.solution.ends["floor"] * (1 + 1e-3):
-        return None
-    fixed = {name: float(share) * ends[name] for name in ("floor", "noise")}
-    rest = {"start": 1.0, "once": 1.0, "noise_once": 1.0}
-    if "start" in solved.costs:
-        first = {name: ends[name] * float(share) for name in rest}
-    else:
-        least = program.solve(rest, fixed)
-        if least is None:
-            return None
-        first = {name: least.ends[name] * float(1 + _ROOM) for name in rest}
+def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedCertificate | None:
+    # The units of two programs differ, so that a share of the bound's own floor is claimed in each.
+    ratio = float(solved.unit / bound.solved.unit) ** 2
+    ends = bound.solved.solution.ends
+    fixed = {name: share * ratio * ends[name] for name in ("floor", "noise")}
+    room = share if bound.request.rounds else 1 + _ROOM
     # What is nearly zero gets room too.
-    fixed |= {name: value + 1e-9 for name, value in first.items()}
-    if not program.noisy:
-        fixed |= dict.fromkeys(("noise", "noise_once"), 0.0)
-    widest = program.solve(None, fixed)
+    fixed |= {name: room * solved.solution.ends[name] + 1e-9 for name in _FIRST}
+    widest = solved.program.solve(None, fixed)
     if widest is None:
         return None
     for bits in _BITS:
-        made = CorrelatedCertificate(_text(bound, solved.unit, widest, bits))
+        made = CorrelatedCertificate(_text(bound.request, solved.unit, widest, bits))
         try:
             made.verify()
-        except correlated_checker.ProofError:
+        except ProofError:
             continue
         return made
     return None
 
 
-def _text(bound: CorrelatedBound, unit: Fraction, found: Solution, bits: int) -> str:
-    """Return a certificate's JSON, the program's numbers rounded to so many bits after the point."""
-    a_round, clients = bound.round, bound.client_class
-    units = dict(_units(a_round, clients, bound.measure, bound.rate, unit))
+def _text(request: Request, unit: Fraction, found: Solution, bits: int) -> str:
+    """Return a certificate's JSON, numbers rounded to so many bits after the point."""
+    a_round, clients = request.round, request.client_class
+    units = dict(_units(request, unit))
+    # Without a rate, F(x) - F* may be what function values add up to.
+    wanted = Fraction(request.rate is None and request.measure == "loss")
 
     def dyadic(value: float) -> Fraction:
         return Fraction(round(as_fraction(value) * 2**bits), 2**bits)
@@ -361,6 +358,8 @@ def _text(bound: CorrelatedBound, unit: Fraction, found: Solution, bits: int) ->
     cells = [list(cells_of(a_round, state)) for state in states_of(a_round)]
     noisy = clients.sigma > 0
     ends = {name: written(value, "g") for name, value in found.ends.items() if name != "start"}
+    if not noisy:
+        ends |= dict.fromkeys(("noise", "noise_once", "noise_below"), "0")
     names = {
         "start": written(found.ends["start"], "z"),
         "start_heterogeneity": ends["once"],
@@ -371,7 +370,7 @@ def _text(bound: CorrelatedBound, unit: Fraction, found: Solution, bits: int) ->
     document = {
         "kind": correlated_checker.KIND,
         "version": correlated_checker.VERSION,
-        "claim": correlated_checker.CLAIMS[bound.measure if bound.rate is None else "rate"],
+        "claim": correlated_checker.CLAIMS[request.measure if request.rate is None else "rate"],
         "round": {
             "averaging": a_round.averaging,
             "local_steps": a_round.local_steps,
@@ -389,7 +388,7 @@ def _text(bound: CorrelatedBound, unit: Fraction, found: Solution, bits: int) ->
             ],
         },
         "class": {"L": str(clients.L), "mu": str(clients.mu), "noise": noisy},
-        "bound": {"rate": "1" if bound.rate is None else str(bound.rate), **names},
+        "bound": {"rate": "1" if request.rate is None else str(request.rate), **names},
         "below": ends["below"],
         "noise_below": ends["noise_below"],
         "function": [
@@ -398,14 +397,17 @@ def _text(bound: CorrelatedBound, unit: Fraction, found: Solution, bits: int) ->
         ],
         "multipliers": [
             [
-                _balanced(rows, dyadic, alphas[cell.group] * units["pair"], _wanted(bound))
+                _balanced(rows, dyadic, alphas[cell.group] * units["pair"], wanted)
                 for rows, cell in zip(own, here, strict=True)
             ]
             for own, here in zip(found.multipliers, cells, strict=True)
         ],
         "noises": [
             [
-                [str(alphas[cell.group] * dyadic(max(value, 0.0)) * units["noise"]) for value in row]
+                [
+                    str(alphas[cell.group] * dyadic(max(value, 0.0)) * units["noise"])
+                    for value in row
+                ]
                 for row, cell in zip(own, here, strict=True)
             ]
             for own, here in zip(found.noises, cells, strict=True)
@@ -419,10 +421,6 @@ def _text(bound: CorrelatedBound, unit: Fraction, found: Solution, bits: int) ->
         ],
     }
     return json.dumps(document, indent=1) + "\n"
-
-
-def _wanted(bound: CorrelatedBound) -> Fraction:
-    return Fraction(bound.rate is None and bound.measure == "loss")
 
 
 def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Mapping[str, Any]:
@@ -441,9 +439,7 @@ def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Map
     }
 
 
-def _balanced(
-    rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction
-) -> list[list[str]]:
+def _balanced(rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction) -> list[list[str]]:
     """Return multipliers, those with x* raised until function values add up as they must."""
     K = len(rows) - 1
     weights = [[dyadic(max(float(value), 0.0)) for value in row] for row in rows]
@@ -502,18 +498,21 @@ class CorrelatedCertificate(ProofFile):
             right = f"{rate}^t {first} + (1 - {rate}^t)/(1 - {rate}) ({each}) for every t"
         weighted = proof.averaging == "weights"
         sums = "weight times update" if weighted else "mean update of those present"
-        gradients = "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
+        gradients = (
+            "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
+        )
         lines = [
             left + right + ", h = sum alpha_i ||grad F_i(x*)||^2",
             f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
             f"{gradients}, x* of F = sum alpha_i F_i",
-            f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times {sums}; "
-            "clients come and go independently of each other, stationary at first:",
+            f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times "
+            f"{sums}; clients come and go independently of each other, stationary at first:",
         ]
         for own in proof.groups:
             weight = f", weight {fraction_text(own.weight)}" if weighted else ""
             lines.append(
-                f"  {own.n_clients} with availability {fraction_text(own.availability)}, correlation "
-                f"{fraction_text(own.correlation)}, alpha = {fraction_text(own.target_weight)}{weight}"
+                f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
+                f"correlation {fraction_text(own.correlation)}, "
+                f"alpha = {fraction_text(own.target_weight)}{weight}"
             )
         return tuple(lines)

@@ -1,25 +1,27 @@
 """The semidefinite program of weighted averaging where clients come and go in bursts.
 
-The state is S, who took part in the round before, known by how many of each group it has. Clients of
-a group are interchangeable, so that all quadratic forms of ``z = x - x*`` and ``g_i = grad
+The state is S, who took part in the round before, known by how many of each group it has. Clients
+of a group are interchangeable, so that all quadratic forms of ``z = x - x*`` and ``g_i = grad
 F_i(x*)`` that can matter are
 
-    W_S(x) = form(z, u_1..u_C, U_1..U_{C-1}) + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c})
-             alpha_i ||g_i||^2,        u_c = sum_{i in S, c} alpha_i g_i,  U_c = sum_{i in c} alpha_i g_i
+    W_S(x) = form(z, u_1..u_C, U_1..U_{C-1})
+             + sum_c (present_c sum_{i in S, c} + all_c sum_{i in c}) alpha_i ||g_i||^2
+    u_c = sum_{i in S, c} alpha_i g_i,     U_c = sum_{i in c} alpha_i g_i
 
 with coefficients for every state. The term ``2 b <z, u>`` is a Poisson correction: given S, the
 next round's drift contains ``<z, u_S>``, and b takes it away. Without it the floor does not shrink
 with the step. Wanted is, for every state and x,
 
-    W_S(x) - E[W_{S'}(x+) | S] - measured + floor h + noise sigma^2 >= 0,    h = sum alpha_i ||g_i||^2
+    W_S(x) - E[W_{S'}(x+) | S] - measured + floor h + noise sigma^2 >= 0
 
-for all L-smooth, mu-strongly convex clients. Everything is written in ``delta = grad F_i - g_i`` and
-``F_i - <g_i, .>``, which is a class member again; interpolation conditions come with multipliers.
+with ``h = sum alpha_i ||g_i||^2``, for all L-smooth, mu-strongly convex clients. Everything is
+written in ``delta = grad F_i - g_i`` and ``F_i - <g_i, .>``, which is a class member again;
+interpolation conditions come with multipliers.
 
 A state splits each group into those present and those not: its *cells*. A form that does not change
 when clients of a cell are exchanged has a *mean* block, of z and the cells' means, and a block of
-*differences* for every cell. Given how many of a cell are in S', they are a uniform subset of it: the
-mean of a sum over S' is what the cells' means say, and its variance is that of draws without
+*differences* for every cell. Given how many of a cell are in S', they are a uniform subset of it:
+the mean of a sum over S' is what the cells' means say, and its variance is that of draws without
 replacement. (The checker tags clients instead, and works with sums over pairs.)
 
 Units: L = 1; g in ``unit``; a cell's vectors times ``sqrt(alpha)``, its means times ``sqrt(alpha
@@ -32,8 +34,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, permutations, product
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binom
 
 from fltheory.read_only import ReadOnlyArrays
@@ -41,6 +45,9 @@ from fltheory.validation import FloatArray
 from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
 
+IntArray: TypeAlias = NDArray[np.int64]
+
+# What is left of a form of length one when it is a combination of others, but for rounding.
 _DEPENDENT = 1e-9
 
 
@@ -104,7 +111,8 @@ class Solution(ReadOnlyArrays):
 
 
 ENDS = ("floor", "start", "once", "below", "noise", "noise_once", "noise_below")
-"""Unknowns of the claim: ``floor h`` a round, ``start ||z_0||^2 + once h`` at first, W >= -below h."""
+"""Unknowns of the claim: ``floor h`` in every round, ``start ||z_0||^2 + once h`` at first, ``W >=
+-below h``; the same of noise."""
 
 
 class OnOffProgram:
@@ -173,7 +181,10 @@ class OnOffProgram:
         return 1 + len(cells) * self.steps + len(cells) - 1
 
     def _expected(self, cells: list[Cell], chances: list[float], moves: bool) -> Form:
-        """Return what each coefficient of each next state multiplies in E W, (states, coefs, ...)."""
+        """Return what each coefficient of each next state multiplies in E W.
+
+        Arrays begin with (states, coefficients).
+        """
         counts, chance, after = self._outcomes(cells, chances)
         n_groups, n = len(self.groups), len(self.states)
         means, size, K = self._means(cells), self._size(cells), self.steps
@@ -218,7 +229,7 @@ class OnOffProgram:
 
     def _outcomes(
         self, cells: list[Cell], chances: list[float]
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return how many of each cell may come next, with probability and next state."""
         counts: FloatArray = np.zeros((1, 0), dtype=int)
         chance: FloatArray = np.ones(1)
@@ -242,15 +253,13 @@ class OnOffProgram:
 
     def _chances(self, cells: list[Cell]) -> list[float]:
         return [
-            float(
-                self.groups[cell.group].stays if cell.present else self.groups[cell.group].comes
-            )
+            float(self.groups[cell.group].stays if cell.present else self.groups[cell.group].comes)
             for cell in cells
         ]
 
-    def _condition(self, a: int, b: int) -> FloatArray:
+    def _condition(self, pair: tuple[int, int]) -> FloatArray:
         """Return what is at most zero, function values apart, in (z, delta_0.., g)."""
-        K = self.steps
+        K, (a, b) = self.steps, pair
         points = np.zeros((K + 1, K + 2))
         points[:K, 0] = 1
         for k in range(K):
@@ -260,9 +269,9 @@ class OnOffProgram:
         gradients[:K, 1 : K + 1] = np.eye(K)
         return _interpolation(points[a] - points[b], gradients[a], gradients[b], self.mu)
 
-    def _fluctuation(self, a: int, b: int) -> FloatArray:
+    def _fluctuation(self, pair: tuple[int, int]) -> FloatArray:
         """Return the same of what noise does, in (h_1..h_{K-1}, xi_0..xi_{K-1})."""
-        K = self.steps
+        K, (a, b) = self.steps, pair
         h, xi = np.zeros((K + 1, 2 * K - 1)), np.zeros((K, 2 * K - 1))
         h[1:K, : K - 1] = np.eye(K - 1)
         xi[:, K - 1 :] = np.eye(K)
@@ -281,7 +290,7 @@ class OnOffProgram:
     # ------------------------------------------------------------ unknowns
 
     def _count(self) -> None:
-        """Number the unknowns: coefficients that a state can tell apart, multipliers, ends."""
+        """Give the unknowns numbers: coefficients a state can tell apart, multipliers, ends."""
         self._now_forms = [self._now(state) for state in range(len(self.states))]
         self._free: list[list[int]] = []
         for state, form in enumerate(self._now_forms):
@@ -299,8 +308,9 @@ class OnOffProgram:
         self._of_noises: list[list[slice]] = []
         K = self.steps
         # xi_k is orthogonal to earlier noise, and to h_1 .. h_k.
-        self._orthogonal = [(k, K - 1 + j) for k in range(K - 1, 2 * K - 1) for j in range(k - K + 1)]
-        self._orthogonal += [(k, j) for k in range(K - 1, 2 * K - 1) for j in range(k - K + 1)]
+        before = [(k, j) for k in range(K) for j in range(k)]
+        self._orthogonal = [(K - 1 + k, K - 1 + j) for k, j in before]
+        self._orthogonal += [(K - 1 + k, j) for k, j in before]
         extra = (K + len(self._orthogonal)) if self.noisy else 0
         for cells in self.cells:
             own, noises = [], []
@@ -311,7 +321,7 @@ class OnOffProgram:
                 place += extra
             self._of_cells.append(own)
             self._of_noises.append(noises)
-        # Without a rate they may be shifted alike: the first is zero, and the last unknown is unused.
+        # Without a rate all may be shifted alike: the first is zero.
         self._of_constants = place + np.arange(len(self.states))
         place += len(self.states)
         self._of_ends = {name: place + index for index, name in enumerate(ENDS)}
@@ -337,23 +347,11 @@ class OnOffProgram:
 
     def _inequality(self, state: int) -> Iterator[Block]:
         """Yield the blocks of ``rate W_S - E W_{S'} - measured + floor h + conditions >= 0``."""
-        cells = self.cells[state]
-        after = self._expected(cells, self._chances(cells), True)
-        now, rate = self._now_forms[state], 1.0 if self.rate is None else self.rate
-        size, K = self._size(cells), self.steps
+        cells, size, K = self.cells[state], self._size(self.cells[state]), self.steps
         means = self._means(cells)
-        first_g = size - means.shape[1]
-        mean, fixed = np.zeros((self.n_unknowns, size, size)), np.zeros((size, size))
-        owns = [np.zeros((self.n_unknowns, K + 1, K + 1)) for _ in cells]
+        first_g, fixed = size - means.shape[1], np.zeros((size, size))
         fixed_owns = [np.zeros((K + 1, K + 1)) for _ in cells]
-        for other, (free, place) in enumerate(zip(self._free, self._of_function, strict=True)):
-            mean[place] -= after.mean[other, free]
-            for own, part in zip(owns, after.differences, strict=True):
-                own[place] -= part[other, free]
-        free, place = self._free[state], self._of_function[state]
-        mean[place] += rate * now.mean[free]
-        for own, part in zip(owns, now.differences, strict=True):
-            own[place] += rate * part[free]
+        mean, owns = self._decrease(state)
         floor = self._of_ends["floor"]
         mean[floor, first_g:, first_g:] = np.eye(size - first_g)
         for own in owns:
@@ -368,19 +366,35 @@ class OnOffProgram:
             to_mean[0, 0] = 1
             to_mean[1 : K + 1, 1 + index * K : 1 + (index + 1) * K] = np.eye(K) / np.sqrt(weight)
             to_mean[K + 1, first_g:] = means[index]
-            for place, cycle in enumerate(self._cycles):
-                form = sum(self._condition(*pair) for pair in cycle)
-                unknown = self._of_cells[state][index].start + place
-                mean[unknown] = weight * to_mean.T @ form @ to_mean
-                owns[index][unknown] = form[1:, 1:]
+            own_place = self._of_cells[state][index]
+            forms = np.array([sum(map(self._condition, cycle)) for cycle in self._cycles])
+            mean[own_place] = weight * to_mean.T @ forms @ to_mean
+            owns[index][own_place] = forms[:, 1:, 1:]
             if self._takes_loss:
-                form = self._condition(K, 0)
+                form = self._condition((K, 0))
                 fixed += weight * to_mean.T @ form @ to_mean
                 fixed_owns[index] += form[1:, 1:]
         yield mean, fixed
         for cell, own, fixed_own in zip(cells, owns, fixed_owns, strict=True):
             if cell.size > 1:
                 yield own, fixed_own
+
+    def _decrease(self, state: int) -> tuple[FloatArray, list[FloatArray]]:
+        """Return ``rate W_S - E W_{S'}``: the mean block's columns and those of differences."""
+        cells, K = self.cells[state], self.steps
+        after = self._expected(cells, self._chances(cells), True)
+        now, rate = self._now_forms[state], 1.0 if self.rate is None else self.rate
+        mean = np.zeros((self.n_unknowns, *after.mean.shape[-2:]))
+        owns = [np.zeros((self.n_unknowns, K + 1, K + 1)) for _ in cells]
+        for other, (free, place) in enumerate(zip(self._free, self._of_function, strict=True)):
+            mean[place] -= after.mean[other, free]
+            for own, part in zip(owns, after.differences, strict=True):
+                own[place] -= part[other, free]
+        free, place = self._free[state], self._of_function[state]
+        mean[place] += rate * now.mean[free]
+        for own, part in zip(owns, now.differences, strict=True):
+            own[place] += rate * part[free]
+        return mean, owns
 
     @property
     def _takes_loss(self) -> bool:
@@ -400,11 +414,10 @@ class OnOffProgram:
             # The coefficient of ||z||^2 comes first in every state.
             first = np.array([place.start for place in self._of_function])[after]
             np.add.at(columns, first, -factors[:, None, None] * everything)
-            for place, cycle in enumerate(self._cycles):
-                form = sum(self._fluctuation(*pair) for pair in cycle)
-                columns[self._of_cells[state][index].start + place] = self.unit**2 * form
+            forms = np.array([sum(map(self._fluctuation, cycle)) for cycle in self._cycles])
+            columns[self._of_cells[state][index]] = self.unit**2 * forms
             if self._takes_loss:
-                fixed += self.unit**2 * self._fluctuation(K, 0)
+                fixed += self.unit**2 * self._fluctuation((K, 0))
             first = self._of_noises[state][index].start
             for k in range(K):
                 columns[first + k, K - 1 + k, K - 1 + k] = 1
@@ -413,7 +426,7 @@ class OnOffProgram:
             yield columns, fixed
 
     def _noise_rows(self, state: int) -> Iterator[tuple[FloatArray, float]]:
-        """Yield what noise adds to the inequality, and at the end, as rows that are not negative."""
+        """Yield what noise adds to the inequality, and to W: rows that are not negative."""
         if not self.noisy:
             return
         cells = self.cells[state]
@@ -435,11 +448,9 @@ class OnOffProgram:
 
     def _positive(self, state: int) -> Iterator[Block]:
         """Yield the blocks of ``W >= -below h``, or ``W >= ||z||^2`` where there is a rate."""
-        cells, now = self.cells[state], self._now_forms[state]
-        used = self._of_function[state], self._free[state]
-        below = self._of_ends["below"] if self.rate is None else None
-        floor = 0.0 if self.rate is None else 1.0
-        yield from self._ends(cells, [(used[0], now, used[1])], below, None, -floor)
+        own = self._of_function[state], self._now_forms[state], self._free[state]
+        h = {} if self.rate is not None else {"below": 1.0}
+        yield from self._ends(self.cells[state], [own], h, 0.0 if self.rate is None else -1.0)
 
     def _start(self) -> Iterator[Block]:
         """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` in the chain's limit."""
@@ -453,37 +464,31 @@ class OnOffProgram:
             )
             for state in range(len(self.states))
         ]
-        yield from self._ends(cells, used, "below", self._of_ends["start"], 0.0)
+        h = {"once": 1.0} if self.rate is not None else {"once": 1.0, "below": -1.0}
+        (mean, fixed), *owns = self._ends(cells, used, h, 0.0)
+        mean[self._of_ends["start"], 0, 0] = 1
+        yield from [(mean, fixed), *owns]
 
     def _ends(
         self,
         cells: list[Cell],
         used: list[tuple[slice, Form, list[int]]],
-        h: int | str | None,
-        z: int | None,
-        fixed_z: float,
+        h: Mapping[str, float],
+        square: float,
     ) -> Iterator[Block]:
+        """Yield the blocks of a form of z and g alone, plus multiples of h and of ``||z||^2``."""
         keep = [0, *range(1 + len(cells) * self.steps, self._size(cells))]
         mean, fixed = np.zeros((self.n_unknowns, len(keep), len(keep))), np.zeros((len(keep),) * 2)
         owns = [np.zeros((self.n_unknowns, 1, 1)) for _ in cells]
+        fixed[0, 0] = square
         for place, form, free in used:
             mean[place] += form.mean[np.ix_(free, keep, keep)]
             for own, part in zip(owns, form.differences, strict=True):
                 own[place, 0, 0] += part[free, -1, -1]
-        fixed[0, 0] = fixed_z
-        signs: list[tuple[int, float]] = []
-        if h == "below":
-            signs = [(self._of_ends["once"], 1.0)]
-            if self.rate is None:
-                signs.append((self._of_ends["below"], -1.0))
-        elif isinstance(h, int):
-            signs = [(h, 1.0)]
-        for unknown, sign in signs:
-            mean[unknown, 1:, 1:] = sign * np.eye(len(keep) - 1)
+        for name, factor in h.items():
+            mean[self._of_ends[name], 1:, 1:] = factor * np.eye(len(keep) - 1)
             for own in owns:
-                own[unknown, 0, 0] = sign
-        if z is not None:
-            mean[z, 0, 0] = 1
+                own[self._of_ends[name], 0, 0] = factor
         yield mean, fixed
         for cell, own in zip(cells, owns, strict=True):
             if cell.size > 1:
@@ -547,7 +552,8 @@ class OnOffProgram:
         offsets = np.concatenate([*takes, np.zeros(len(noise))])
         cost = np.zeros(self.n_unknowns)
         known = np.zeros(self.n_unknowns)
-        known[[self._of_ends[name] for name in fixed or ()]] = list((fixed or {}).values())
+        for name, value in (fixed or {}).items():
+            known[self._of_ends[name]] = value
         used = np.zeros(self.n_unknowns, dtype=bool)
         used[: self._of_constants[0]] = True
         if self.noisy:
@@ -651,9 +657,7 @@ def _interpolation(
     mixed = np.outer(steeper, apart)
     moved = np.outer(other, apart)
     squares = np.outer(steeper, steeper) + mu * np.outer(apart, apart)
-    return np.asarray(
-        (moved + moved.T) / 2 + (squares - mu * (mixed + mixed.T)) / (2 * (1 - mu))
-    )
+    return np.asarray((moved + moved.T) / 2 + (squares - mu * (mixed + mixed.T)) / (2 * (1 - mu)))
 
 
 def _independent(form: Form, order: list[int]) -> list[int]:
