@@ -16,8 +16,8 @@ from fltheory.worst_case import ClientClass, best_bound
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
 from fltheory.worst_case.methods.averaging import best_averaging_bound
 from fltheory.worst_case.methods.averaging_round import (
-    Averaging,
     AvailabilityGroup,
+    Averaging,
     AveragingRound,
 )
 from tests.worst_case.correlated.full_correlated_program import least_floor
