@@ -57,8 +57,7 @@ from fltheory.engines.affine.symbolic.forms import (
 )
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices, Silence
 from fltheory.engines.clients.stepped_clients import analytic_clients
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem

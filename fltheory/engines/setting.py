@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule, checked_algorithm
+from fltheory.engines.affine.numbers import FLOAT64, as_float, entries, with_parameters
+from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
+from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray, shown
 
@@ -104,3 +107,24 @@ def check_clients(problem: Problem, participation: Participation) -> None:
             f"participation must be over the problem's {problem.n_clients} clients, "
             f"got one over {participation.n_clients}"
         )
+
+
+def in_float64(setting: Setting) -> Setting:
+    """Return the setting with floats where its numbers are fractions or balls.
+
+    Engines in float64 begin with it: NumPy makes objects of a fraction times an array.
+    """
+    algorithm = with_parameters(setting.algorithm, FLOAT64)
+    problem = setting.problem
+    if isinstance(problem, QuadraticProblem) and is_exact(problem.optima):
+        weights = problem.target_weights
+        floats = QuadraticProblem(
+            entries(FLOAT64, problem.hessians),
+            entries(FLOAT64, problem.optima),
+            sigma=as_float(problem.sigma),
+            server_sigma=as_float(problem.server_sigma),
+            target_weights=None if weights is None else entries(FLOAT64, weights),
+        )
+        who = with_parameters(setting.participation, FLOAT64)
+        return Setting(algorithm, floats, who, setting.rounds, entries(FLOAT64, setting.x0))
+    return setting if algorithm is setting.algorithm else replace(setting, algorithm=algorithm)

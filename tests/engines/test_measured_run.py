@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines.measured.measured_problem import MeasuredProblem
-from fltheory.engines.measured.measured_run import (
+from fltheory.engines.measured_run import (
+    MeasuredProblem,
     Sampling,
     Server,
     dissimilarity_bound,
