@@ -33,6 +33,7 @@ FLOORS = {
     "fedau": 4,
     "strategies": 4,
     "flower": 4,
+    "numbers": 4,
     "grammar": 4,
     "derivations": 4,
     "advice": 5,

@@ -11,7 +11,7 @@ from fltheory.reproduce.bias_report import bias_page, bias_text, write_bias_figu
 from fltheory.reproduce.participation_bias import Bias, Cell, Effort, Grade, bias_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "bias.md"
-BY_PATHS = ("F3AST", "CA-Fed", "FedAU", "FedAR")
+BY_PATHS = ("F3AST", "CA-Fed", "FedAU", "FedAR", "FedAWE")
 
 
 @pytest.fixture(scope="module")
