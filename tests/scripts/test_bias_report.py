@@ -19,7 +19,7 @@ from docs.scripts.bias import (
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "bias.md"
-BY_PATHS = ("F3AST", "CA-Fed", "FedAU", "FedAR")
+BY_PATHS = ("F3AST", "CA-Fed", "FedAU", "FedAR", "FedAWE")
 
 
 @pytest.fixture(scope="module")

@@ -112,7 +112,7 @@ def test_progress_counts_cells() -> None:
     seen: list[tuple[int, int, str]] = []
     table = bias_table(EFFORT, progress=lambda *done: seen.append(done))
     assert [next(table).weights for _ in range(2)] == ["equal", "unequal"]
-    assert seen == [(1, 178, "FedAvg, everybody"), (2, 178, "FedAvg, everybody")]
+    assert seen == [(1, 188, "FedAvg, everybody"), (2, 188, "FedAvg, everybody")]
 
 
 @pytest.mark.parametrize(
