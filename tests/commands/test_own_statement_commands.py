@@ -40,7 +40,7 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
     theorems.load([MINE])
     out = str(tmp_path / "power.json")
     options = ("--every", "60", "--budget", "5", "--out", out)
-    status, text, err = fltheory_command("reproduce", "power", "my/1", *options)
+    status, text, err = fltheory_command("power.py", "my/1", *options)
     assert (status, "mutants, " in text) == (0, True), err
 
 
