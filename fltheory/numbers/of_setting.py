@@ -18,6 +18,7 @@ import numpy as np
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, log, number, root
+from fltheory.participation.process import Process, process_of
 from fltheory.participation.uniformity import distance_from_uniform, mean_size
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -67,6 +68,16 @@ class SettingView(ReadOnlyArrays):
         return np.asarray(self.setting.x0 - self.problem.x_star)
 
     @cached_property
+    def process(self) -> Process:
+        """The law of who takes part."""
+        return process_of(self.setting.participation)
+
+    @property
+    def absence(self) -> FloatArray:
+        """(N,) share of rounds in which a client does not take part."""
+        return np.asarray(1 - self.process.marginals)
+
+    @cached_property
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) the clients' gradients at ``x*``."""
         n_clients = self.problem.n_clients
@@ -80,6 +91,20 @@ def _squared(vector: FloatArray) -> Any:
 
 def _control_gap(view: SettingView) -> Any:
     return number((view.gradients_at_optimum**2).sum(axis=1).mean())
+
+
+def _dependence(view: SettingView) -> Any:
+    """Return the most that the past can change the probability that a client takes part."""
+    p = view.process.marginals
+    swing = np.maximum(p, 1 - p) * (p < 1)
+    chains = view.process.client_chains
+    return largest(swing if chains is None else swing * np.abs(chains.correlation))
+
+
+def _harmonic_sum(view: SettingView) -> Any:
+    p = view.process.marginals
+    one = p[0] / p[0]  # in the setting's own numbers
+    return number((one / np.arange(1, view.setting.rounds)).sum())
 
 
 def _of_problem(name: str) -> Callable[[SettingView], Any]:
@@ -136,6 +161,17 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
         "1 if who takes part depends on the past, else 0",
         lambda view: int(not view.setting.participation.independent),
     ),
+    "dependence": ("how far the past can move a client's probability to come", _dependence),
+    "mean_absence": ("1/N sum_n (1 - p_n)", lambda view: number(view.absence.mean())),
+    "mean_squared_absence": (
+        "1/N sum_n (1 - p_n)^2",
+        lambda view: number((view.absence**2).mean()),
+    ),
+    "mean_lasting_absence": (
+        "1/N sum_n (1 - p_n)^(2K), K the cut-off",
+        lambda view: number((view.absence ** (2 * view["cutoff"])).mean()),
+    ),
+    "harmonic_sum": ("1 + 1/2 + ... + 1/(rounds - 1)", _harmonic_sum),
 }
 """What each name means, and how it is worked out."""
 
