@@ -442,7 +442,7 @@ class _RealRounds:
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # As `np.unique` of rows would, which takes as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
-        few = np.frombuffer(b"".join(sets), dtype=bool).reshape(len(sets), -1)
+        few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)

@@ -15,7 +15,7 @@ from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
-from fltheory.validation import FloatArray
+from fltheory.validation import FloatArray, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,7 @@ class Setting(ReadOnlyArrays):
         if point.shape != (problem.dim,):
             raise ValueError(f"x0 must have shape ({problem.dim},), got {point.shape}")
         check_clients(problem, participation)
+        check_repeats(algorithm, participation)
         fields = {
             "algorithm": algorithm,
             "problem": problem,
@@ -82,11 +83,21 @@ class Setting(ReadOnlyArrays):
             object.__setattr__(self, name, value)
 
 
+def check_repeats(algorithm: Algorithm | Schedule, participation: Participation) -> None:
+    """Raise ValueError where clients may be drawn twice and the algorithm does not count that."""
+    repeats = getattr(participation, "repeats", False)
+    if repeats and not getattr(algorithm, "counts_draws", False):
+        raise ValueError(
+            "algorithm must weigh a client by how often it was drawn (counts_draws) for "
+            f"{type(participation).__name__}, got {shown(algorithm)}"
+        )
+
+
 def _check_part(name: str, value: Any, needed: str) -> None:
     """Raise ValueError for what has not even the size of such a part, and for a class."""
     if isinstance(value, type) or not hasattr(value, needed):
         kind = {"problem": "a problem", "participation": "who takes part"}[name]
-        raise ValueError(f"{name} must be {kind}, got {validation.shown(value)}")
+        raise ValueError(f"{name} must be {kind}, got {shown(value)}")
 
 
 def check_clients(problem: Problem, participation: Participation) -> None:
