@@ -7,6 +7,7 @@ uniformly, weighted averaging over those who are there, or a method with memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
@@ -17,25 +18,19 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
-from fltheory.worst_case.methods.averaging import (
-    AveragingBound,
-    averaging_certificate,
-    best_averaging_bound,
-    least_floor_weights,
-)
-from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
-from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, descent_certificate
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass
+from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
-Measured: TypeAlias = Literal["distance", "descent"]
-AnyBound: TypeAlias = Bound | DescentBound | AveragingBound | LyapunovBound
+Measured: TypeAlias = Literal["distance", "gap", "descent"]
+AnyBound: TypeAlias = Bound | LyapunovBound
 
 
 @checks_kinds
@@ -46,6 +41,7 @@ def best_bound(
     *,
     rate: Any = None,
     decrease: Any = None,
+    gap: Any = None,
     measure: Measured | None = None,
     target_weights: ArrayLike | None = None,
     best_weights: bool = False,
@@ -60,10 +56,12 @@ def best_bound(
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and
       so for all R by iteration. For heterogeneity at the optimum without noise it is the supremum
       over all problems of the class; elsewhere it may be above that. For a `SmoothClass`, whose
-      clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``.
-    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same on the distance, where clients
-      are there independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad
-      F_i(x*)||^2``, of the objective ``F = sum alpha_i F_i``. The class must be without noise.
+      clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. Of the
+      gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, and so for the mean
+      of ``E F(x_r) - F*`` over rounds, by weights ``rate^-r``.
+    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, where clients are there
+      independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, of the
+      objective ``F = sum alpha_i F_i``.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -77,10 +75,13 @@ def best_bound(
     rate : number, optional
         The rate at which the residual is to be least. By default the rate of the least floor,
         ``residual / (1 - rate)``, among equal floors the least; of a method with memory the least.
+        For the gap of F it is 1 by default.
     decrease : number, optional
         The same for the descent of F: by default that of the least floor, ``residual / decrease``,
         among equal floors the largest.
-    measure : {"distance", "descent"}, optional
+    gap : number, optional
+        The same for the gap of F.
+    measure : {"distance", "gap", "descent"}, optional
         What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
@@ -94,7 +95,7 @@ def best_bound(
 
     Returns
     -------
-    Bound, DescentBound, AveragingBound or LyapunovBound
+    Bound or LyapunovBound
         With its coefficients, ``floor``, and ``after(rounds, ...)``. A `LyapunovBound` has
         the outcome UNDECIDED where no function is found that the checker accepts.
 
@@ -127,43 +128,51 @@ def best_bound(
     >>> found = best_bound(saga, UniformSubset(10, 1), convex)
     >>> found.outcome.name, float(found.rate) < 0.975
     ('PROVED', True)
+
+    Gradient descent on convex clients: ``gap = 2 eta (1 - L eta / 2) ..`` at least, and no floor.
+
+    >>> found = best_bound(alone, UniformSubset(3, 3), ClientClass(1, 0), measure="gap")
+    >>> round(found.speed, 6)
+    1.0
     """
-    if measure is None:
-        measure = "distance" if client_class.mu >= 0 and decrease is None else "descent"
-    validation.one_of("measure", measure, get_args(Measured))
-    other, speed = ("decrease", rate) if measure == "distance" else ("rate", decrease)
-    if (decrease if measure == "distance" else rate) is not None:
-        raise ValueError(f"{other} must not be given for a bound on the {measure}")
-    remembers = isinstance(algorithm, FedVarp | Scaffold | Mifa)
-    alone = participation.independent and process_of(participation).client_chains is not None
-    if measure == "descent" and (remembers or alone):
-        raise ValueError(
-            "client_class must be a ClientClass for a method with memory or weighted averaging, of "
-            f"which the distance to x* is bounded, not the descent of F; got {client_class!r}"
-        )
-    if remembers:
-        return lyapunov_bound_of(
-            MemoryRound.of(algorithm, participation), _convex(client_class), speed
-        )
-    if alone:
+    given = {"rate": rate, "gap": gap, "decrease": decrease}
+    numbers = {name: exact(name, v) for name, v in given.items() if v is not None}
+    measured = _measured(measure, client_class, numbers)
+    if isinstance(algorithm, FedVarp | Scaffold | Mifa):
+        if measured is not DISTANCE:
+            raise ValueError(
+                "client_class must be a ClientClass for a method with memory, of which the "
+                f"distance to x* is bounded, not a {measured.speed} of F; got {client_class!r}"
+            )
+        a_memory = MemoryRound.of(algorithm, participation)
+        return lyapunov_bound_of(a_memory, _convex(client_class), rate)
+    speed = numbers.get(measured.speed)
+    if participation.independent and process_of(participation).client_chains is not None:
         averaged = AveragingRound.of(algorithm, participation, target_weights)
         if best_weights:
             averaged = least_floor_weights(averaged, _convex(client_class)).round
-        return best_averaging_bound(averaged, _convex(client_class), rate=speed)
+        return best_bound_of(averaged, client_class, speed, measured)
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
         a_round = a_round.for_every_n_clients()
-    return _of_one_round(a_round, client_class, measure, speed)
+    return best_bound_of(a_round, client_class, speed, measured)
 
 
-def _of_one_round(
-    a_round: OneRound, clients: AnyClass, measure: Measured, speed: Any
-) -> Bound | DescentBound:
-    of_descent = measure == "descent"
-    given = None if speed is None else exact("decrease" if of_descent else "rate", speed)
-    if of_descent:
-        return best_descent_of(a_round, clients, given)
-    return best_bound_of(a_round, _convex(clients), given)
+def _measured(
+    measure: Measured | None, clients: AnyClass, numbers: Mapping[str, Fraction]
+) -> Measure:
+    """Return what is bounded, and refuse numbers that are of something else."""
+    if measure is None:
+        smooth = clients.mu < 0 or "decrease" in numbers
+        measure = "descent" if smooth else "gap" if "gap" in numbers else "distance"
+    validation.one_of("measure", measure, get_args(Measured))
+    allowed = {"distance": ["rate"], "gap": ["rate", "gap"], "descent": ["decrease"]}[measure]
+    for name in numbers:
+        if name not in allowed:
+            raise ValueError(f"{name} must not be given for a bound on the {measure}")
+    if measure == "gap":
+        return Gap(numbers.get("rate", Fraction(1)))
+    return DESCENT if measure == "descent" else DISTANCE
 
 
 def _convex(clients: AnyClass) -> ClientClass:
@@ -179,7 +188,7 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
 
     Parameters
     ----------
-    bound : Bound, DescentBound, AveragingBound or LyapunovBound
+    bound : Bound or LyapunovBound
         The last has its proof already, or none.
     margin : float
         By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
@@ -215,7 +224,5 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
 
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
-    DescentBound: descent_certificate,
-    AveragingBound: averaging_certificate,
     LyapunovBound: _proof_of_memory,
 }

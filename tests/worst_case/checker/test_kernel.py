@@ -111,9 +111,10 @@ def test_a_combination_that_is_zero_is_put_in() -> None:
     form.add(Fraction(1), x, x)
     form.add(Fraction(2), x, b)
     form.add(Fraction(4), b, b)
-    # b = -2a: |x|^2 + 2 <x, b> + 4 |b|^2 is |x|^2 - 4 <x, a> + 16 |a|^2.
-    assert form.blocks([2 * a + b])["means"] == [[1, -2], [-2, 16]]
-    assert form.blocks()["means"] == [[1, 0, 1], [0, 0, 0], [1, 0, 4]]
+    form.add(Fraction(6), a, a)
+    # a = -b/2: 6 |a|^2 is 3/2 |b|^2.
+    assert form.blocks([2 * a + b])["means"] == [[1, 1], [1, Fraction(11, 2)]]
+    assert form.blocks()["means"] == [[1, 0, 1], [0, 6, 0], [1, 0, 4]]
 
 
 def test_what_has_a_negative_value_is_refused_by_its_block() -> None:

@@ -1,0 +1,26 @@
+"""Check a proof of any kind: 0 if it proves its claim, which is printed; 1 if not.
+
+``python -I -S fltheory/worst_case/checker FILE`` runs the folder as a program of its own, on
+Python's standard library and these files alone.
+"""
+
+import sys
+
+import kernel
+import memory
+import one_round
+
+KINDS = {own.KIND: own for own in (one_round, memory)}
+
+
+def check(text: str) -> str:
+    """Check a certificate's text and return its claim."""
+    checker = KINDS.get(kernel.kind_of(text))
+    if checker is None:
+        raise kernel.ProofError(f"kind: must be one of {', '.join(map(repr, KINDS))}")
+    proof = checker.parsed(text)
+    checker.check_proof(proof)
+    return proof.claim
+
+
+sys.exit(kernel.run(sys.argv[1:], "checker", check))
