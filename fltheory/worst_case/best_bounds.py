@@ -150,7 +150,7 @@ def best_bound(
     if participation.independent and process_of(participation).client_chains is not None:
         averaged = AveragingRound.of(algorithm, participation, target_weights)
         if best_weights:
-            averaged = least_floor_weights(averaged, _convex(client_class)).round
+            averaged = least_floor_weights(averaged, _convex(client_class))
         return best_bound_of(averaged, client_class, speed, measured)
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:

@@ -117,9 +117,9 @@ class TheoremForm(ABC):
 
     def bound(self, a_round: OneRound, clients: AnyClass, claim: Claim) -> Bound:
         """Return a claim as a bound."""
-        residual = (float(value) for value in claim.residual.values())
-        speed = float(claim.speed)
-        return Bound(a_round, clients, speed, *residual, claim.measure, claim.speed)
+        residual = {name: float(value) for name, value in claim.residual.items()}
+        found = Bound(a_round, clients, float(claim.speed), **residual)  # type: ignore[arg-type]
+        return replace(found, measure=claim.measure, given_speed=claim.speed)
 
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:
@@ -251,7 +251,7 @@ class _DistanceForm(TheoremForm):
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
         parts = _fractions(theorem, self.parts(theorem, clients, a_round))
         rate = parts.pop("rate")
-        return Claim(rate, **{name: (1 - rate) * part for name, part in parts.items()})
+        return Claim(rate, **parts).times(1 - rate, rate)  # type: ignore[arg-type]
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield it, then faster rates with the same floor."""
@@ -260,7 +260,7 @@ class _DistanceForm(TheoremForm):
         for share in range(1, _SPEEDS_TRIED + 1):
             rate = claim.speed - (share * away).limit_denominator(10**12)
             factor = (1 - rate) / (1 - claim.speed)
-            yield Claim(rate, *(factor * value for value in claim.residual.values()))
+            yield claim.times(factor, rate)
 
     def slower(self, speed: float, best_speed: float) -> float:
         if not 0 < speed < 1 or not 0 < best_speed < 1:
@@ -322,8 +322,8 @@ class _DescentForm(TheoremForm):
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
         parts = _fractions(theorem, self.parts(theorem, clients, a_round))
         decrease = parts.pop("decrease")
-        residual = {name: decrease * part for name, part in parts.items()}
-        return Claim(decrease, **residual, measure=DESCENT)
+        found = Claim(decrease, **parts, measure=DESCENT)
+        return found.times(decrease, decrease)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield larger decreases with the same floor, beginning with its own.
@@ -337,8 +337,7 @@ class _DescentForm(TheoremForm):
         for share in range(_SPEEDS_TRIED + 1):
             decrease = claim.speed + (share * away).limit_denominator(10**12)
             factor = decrease / claim.speed / half
-            residual = (factor * value for value in claim.residual.values())
-            yield Claim(decrease, *residual, DESCENT)
+            yield claim.times(factor, decrease)
 
     def slower(self, speed: float, best_speed: float) -> float:
         return best_speed / speed if speed > 0 else math.nan

@@ -157,7 +157,13 @@ def worst_clients(bound: Bound) -> WorstClients:
     >>> worst.problem.n_clients
     3
     """
-    return worst_clients_at(bound.round, bound.client_class, as_rate(bound))
+    a_round, clients = bound.round, bound.client_class
+    if not isinstance(a_round, OneRound) or not isinstance(clients, ClientClass):
+        raise ValueError(
+            "bound must be on the distance after a round of clients that are drawn uniformly, got "
+            f"{type(a_round).__name__} and {type(clients).__name__}"
+        )
+    return worst_clients_at(a_round, clients, as_rate(bound))
 
 
 def as_rate(bound: Bound) -> Fraction:

@@ -4,13 +4,19 @@
 Python's standard library and these files alone.
 """
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING, Any
 
-import kernel
-import memory
-import one_round
+if TYPE_CHECKING or __package__:
+    from fltheory.worst_case.checker import kernel, memory, one_round
+else:
+    import kernel
+    import memory
+    import one_round
 
-KINDS = {own.KIND: own for own in (one_round, memory)}
+KINDS: dict[str, Any] = {own.KIND: own for own in (one_round, memory)}
 
 
 def check(text: str) -> str:
@@ -20,7 +26,7 @@ def check(text: str) -> str:
         raise kernel.ProofError(f"kind: must be one of {', '.join(map(repr, KINDS))}")
     proof = checker.parsed(text)
     checker.check_proof(proof)
-    return proof.claim
+    return str(proof.claim)
 
 
 sys.exit(kernel.run(sys.argv[1:], "checker", check))

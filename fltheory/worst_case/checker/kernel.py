@@ -440,11 +440,16 @@ class Form:
 
 
 def _mixed(factors: Fractions, vectors: Sequence[Vector], nothing: Vector) -> Vector:
-    total = nothing
+    """Return a combination of vectors of one client; zeros are passed over."""
+    means = list(nothing.means)
+    apart = [Fraction(0)] * max(len(vector.apart) for vector in vectors)
     for factor, vector in zip(factors, vectors, strict=True):
         if factor:
-            total = total + factor * vector
-    return total
+            for total, values in ((means, vector.means), (apart, vector.apart)):
+                for index, value in enumerate(values):
+                    if value:
+                        total[index] += factor * value
+    return Vector(tuple(means), tuple(apart))
 
 
 def _zeros(size: int) -> FractionRows:

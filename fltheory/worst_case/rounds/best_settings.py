@@ -18,7 +18,7 @@ from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of
+from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import OneRound
@@ -391,8 +391,8 @@ def _three_digits(value: float) -> Fraction:
     return Fraction(f"{value:.3g}")
 
 
-def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> Bound:
-    """Return the bound of the weights, one a group, that have the least floor that was found.
+def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> AveragingRound:
+    """Return the round with the weights, one per group, of the least floor that was found.
 
     Among weights of the same sum over all clients as the round's. The floor is proved for what is
     returned; that no other weights have a smaller one is a local search's finding, from the
@@ -449,4 +449,4 @@ def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> B
             options={"xatol": 1e-4, "fatol": 1e-6, "maxfev": 80 * len(counts)},
         )
         tried.append(start + np.append(end.x, 0.0))
-    return best_bound_of(at(min(tried, key=log_floor)), client_class)
+    return at(min(tried, key=log_floor))

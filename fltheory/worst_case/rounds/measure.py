@@ -14,7 +14,7 @@ distance from x it does to half the distance from grad F(x).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
@@ -254,3 +254,8 @@ class Claim:
     def residual(self) -> dict[str, Fraction]:
         """The residual's coefficients, by name."""
         return {name: getattr(self, name) for name in checker.RESIDUAL}
+
+    def times(self, factor: Fraction, speed: Fraction) -> Claim:
+        """Return a claim at another speed, its residual multiplied."""
+        residual = {name: factor * value for name, value in self.residual.items()}
+        return replace(self, speed=speed, **residual)  # type: ignore[arg-type]
