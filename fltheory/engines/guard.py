@@ -57,8 +57,7 @@ from fltheory.engines.affine.symbolic.forms import (
 )
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices, Silence
 from fltheory.engines.clients.stepped_clients import analytic_clients
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -439,7 +438,7 @@ class _RealRounds:
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # As `np.unique` of rows would, which takes as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
-        few = np.frombuffer(b"".join(sets), dtype=bool).reshape(len(sets), -1)
+        few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)

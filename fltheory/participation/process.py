@@ -155,6 +155,9 @@ class Process(ReadOnlyArrays):
     mixes: ClassVar[bool] = False
     """Whether the law of its state, wherever it begins, has one limit: CA-Fed's Assumption 1."""
 
+    repeats: ClassVar[bool] = False
+    """Whether a client may be drawn more than once in a round: masks are then counts, int64."""
+
     if TYPE_CHECKING:
         # At run time it may be a field, which a property of a base would get in the way of.
         @property
@@ -179,8 +182,9 @@ class Process(ReadOnlyArrays):
         for state, share in limit:
             for chance, mask in law.who(state):
                 shares[mask.tobytes()] += share * chance
+        kind = np.int64 if self.repeats else np.bool_
         return [
-            (share, np.frombuffer(mask, dtype=bool)) for mask, share in shares.items() if share > 0
+            (share, np.frombuffer(mask, dtype=kind)) for mask, share in shares.items() if share > 0
         ]
 
     @property

@@ -18,6 +18,11 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
+from fltheory.worst_case.correlated.bound import (
+    CorrelatedBound,
+    best_correlated_bound,
+    correlated_certificate,
+)
 from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
@@ -29,8 +34,8 @@ from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
-Measured: TypeAlias = Literal["distance", "gap", "descent"]
-AnyBound: TypeAlias = Bound | LyapunovBound
+Measured: TypeAlias = Literal["distance", "gap", "descent", "loss"]
+AnyBound: TypeAlias = Bound | CorrelatedBound | LyapunovBound
 
 
 @checks_kinds
@@ -46,6 +51,8 @@ def best_bound(
     target_weights: ArrayLike | None = None,
     best_weights: bool = False,
     every_n_clients: bool = False,
+    rounds: int | None = None,
+    start_distance: Any = None,
 ) -> AnyBound:
     """Return the best bound that holds for all clients of a class, as a solver finds it.
 
@@ -62,6 +69,10 @@ def best_bound(
     - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, where clients are there
       independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, of the
       objective ``F = sum alpha_i F_i``.
+    - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
+      mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
+      + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
+      0. The measure "loss" bounds ``E F`` of the mean model instead.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -70,7 +81,7 @@ def best_bound(
     ----------
     algorithm : Algorithm
         Its step sizes are taken as fractions.
-    participation : UniformSubset or Bernoulli
+    participation : UniformSubset, Bernoulli or MarkovOnOff
     client_class : ClientClass or SmoothClass
     rate : number, optional
         The rate at which the residual is to be least. By default the rate of the least floor,
@@ -81,7 +92,7 @@ def best_bound(
         among equal floors the largest.
     gap : number, optional
         The same for the gap of F.
-    measure : {"distance", "gap", "descent"}, optional
+    measure : {"distance", "gap", "descent", "loss"}, optional
         What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
@@ -92,10 +103,15 @@ def best_bound(
     every_n_clients : bool
         Bound the round for every number of clients from the participants' on, at this share of
         excluded ones.
+    rounds : int, optional
+        For clients that come and go: the bound after so many rounds from ``start_distance`` is to
+        be the least, not the floor.
+    start_distance : number, optional
+        ``||x_0 - x*||`` for ``rounds``.
 
     Returns
     -------
-    Bound or LyapunovBound
+    Bound, CorrelatedBound or LyapunovBound
         With its coefficients, ``floor``, and ``after(rounds, ...)``. A `LyapunovBound` has
         the outcome UNDECIDED where no function is found that the checker accepts.
 
@@ -135,6 +151,8 @@ def best_bound(
     >>> round(found.speed, 6)
     1.0
     """
+    if (rounds is None) != (start_distance is None):
+        raise ValueError("rounds and start_distance must be given together, or neither")
     given = {"rate": rate, "gap": gap, "decrease": decrease}
     numbers = {name: exact(name, v) for name, v in given.items() if v is not None}
     measured = _measured(measure, client_class, numbers)
@@ -146,16 +164,21 @@ def best_bound(
             )
         a_memory = MemoryRound.of(algorithm, participation)
         return lyapunov_bound_of(a_memory, _convex(client_class), rate)
-    speed = numbers.get(measured.speed)
-    if participation.independent and process_of(participation).client_chains is not None:
+    if process_of(participation).client_chains is not None:
         averaged = AveragingRound.of(algorithm, participation, target_weights)
-        if best_weights:
-            averaged = least_floor_weights(averaged, _convex(client_class))
-        return best_bound_of(averaged, client_class, speed, measured)
+        horizon = (rounds, start_distance)
+        return _of_averaging(
+            averaged, client_class, numbers, measured, measure, best_weights, horizon
+        )
+    if measure == "loss" or rounds is not None:
+        raise ValueError(
+            "participation must be Bernoulli or MarkovOnOff for measure='loss' or rounds, got "
+            f"{type(participation).__name__}"
+        )
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
         a_round = a_round.for_every_n_clients()
-    return best_bound_of(a_round, client_class, speed, measured)
+    return best_bound_of(a_round, client_class, numbers.get(measured.speed), measured)
 
 
 def _measured(
@@ -166,13 +189,48 @@ def _measured(
         smooth = clients.mu < 0 or "decrease" in numbers
         measure = "descent" if smooth else "gap" if "gap" in numbers else "distance"
     validation.one_of("measure", measure, get_args(Measured))
-    allowed = {"distance": ["rate"], "gap": ["rate", "gap"], "descent": ["decrease"]}[measure]
+    allowed = {"gap": ["rate", "gap"], "descent": ["decrease"]}
     for name in numbers:
-        if name not in allowed:
+        if name not in allowed.get(measure, ["rate"]):
             raise ValueError(f"{name} must not be given for a bound on the {measure}")
     if measure == "gap":
         return Gap(numbers.get("rate", Fraction(1)))
     return DESCENT if measure == "descent" else DISTANCE
+
+
+def _of_averaging(
+    a_round: AveragingRound,
+    clients: AnyClass,
+    numbers: Mapping[str, Fraction],
+    measured: Measure,
+    measure: Measured | None,
+    best_weights: bool,
+    horizon: tuple[int | None, Any],
+) -> Bound | CorrelatedBound:
+    """Bound a single round where rounds are independent, else means over rounds."""
+    rounds, distance = horizon
+    if not a_round.is_correlated and measure != "loss" and rounds is None:
+        if best_weights:
+            a_round = least_floor_weights(a_round, _convex(clients))
+        return best_bound_of(a_round, clients, numbers.get(measured.speed), measured)
+    if best_weights:
+        raise ValueError(
+            "best_weights must be left out where means over rounds are bounded: weights are not "
+            "searched for there"
+        )
+    if measured is not DISTANCE:
+        raise ValueError(
+            f"measure must be 'distance' or 'loss' where clients are correlated in time, got "
+            f"a {measured.speed} of F"
+        )
+    return best_correlated_bound(
+        a_round,
+        _convex(clients),
+        measure="loss" if measure == "loss" else "distance",
+        rate=numbers.get("rate"),
+        rounds=rounds,
+        distance=1 if distance is None else distance,
+    )
 
 
 def _convex(clients: AnyClass) -> ClientClass:
@@ -188,7 +246,7 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
 
     Parameters
     ----------
-    bound : Bound or LyapunovBound
+    bound : Bound, CorrelatedBound or LyapunovBound
         The last has its proof already, or none.
     margin : float
         By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
@@ -224,5 +282,6 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
 
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
+    CorrelatedBound: correlated_certificate,
     LyapunovBound: _proof_of_memory,
 }

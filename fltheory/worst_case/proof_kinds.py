@@ -8,11 +8,14 @@ from pathlib import Path
 
 from fltheory import validation
 from fltheory.files.read_file import existing_file
+from fltheory.worst_case.correlated.bound import CorrelatedCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.certificate import Certificate
 
-KINDS: Mapping[str, type[ProofFile]] = {one.kind: one for one in (Certificate, LyapunovCertificate)}
+KINDS: Mapping[str, type[ProofFile]] = {
+    one.kind: one for one in (Certificate, CorrelatedCertificate, LyapunovCertificate)
+}
 _FORMER = ("bound on weighted averaging for every client loss",)
 """Kinds that are part of another one now."""
 
@@ -20,7 +23,7 @@ _FORMER = ("bound on weighted averaging for every client loss",)
 def read_proof(path: Path | str) -> ProofFile | None:
     """Return the proof that a file holds, not yet checked; None if it holds something else.
 
-    Of one round or of a method with memory: the file says which.
+    The file says of which kind it is.
 
     Raises
     ------

@@ -20,6 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from fltheory.engines.affine.deviations import (
+    ClientSum,
+    OwnSlopes,
+    SharedSlope,
+    Works,
+    absolute_norm,
+)
 from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     Probe,
@@ -31,13 +38,6 @@ from fltheory.engines.affine.reading import run_on_symbols
 from fltheory.engines.affine.symbolic.clients import LocalMaps
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError
 from fltheory.engines.affine.symbolic.presences import PresenceSpace, PresentClients, together
-from fltheory.engines.moments.deviations import (
-    ClientSum,
-    OwnSlopes,
-    SharedSlope,
-    Works,
-    absolute_norm,
-)
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.inclusions.correlations import (
     Inclusions,

@@ -18,8 +18,7 @@ from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import MomentMap, packed, parted, traces_of
 from fltheory.engines.moments.moment_recursion import affine_problem, moment_map, participants_of
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 

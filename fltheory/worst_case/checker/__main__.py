@@ -10,23 +10,22 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from fltheory.worst_case.checker import kernel, memory, one_round
+    from fltheory.worst_case.checker import correlated_checker, kernel, memory, one_round
 else:
+    import correlated_checker
     import kernel
     import memory
     import one_round
 
-KINDS: dict[str, Any] = {own.KIND: own for own in (one_round, memory)}
+KINDS: dict[str, Any] = {own.KIND: own for own in (one_round, memory, correlated_checker)}
 
 
 def check(text: str) -> str:
     """Check a certificate's text and return its claim."""
-    checker = KINDS.get(kernel.kind_of(text))
-    if checker is None:
+    kind = kernel.kind_of(text)
+    if kind not in KINDS:
         raise kernel.ProofError(f"kind: must be one of {', '.join(map(repr, KINDS))}")
-    proof = checker.parsed(text)
-    checker.check_proof(proof)
-    return str(proof.claim)
+    return str(KINDS[kind].checked(text))
 
 
 sys.exit(kernel.run(sys.argv[1:], "checker", check))

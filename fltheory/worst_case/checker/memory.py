@@ -341,3 +341,10 @@ def check_proof(proof: LyapunovProof) -> None:
     """
     for name, (form, zero) in slacks(proof).items():
         form.check(name, zero)
+
+
+def checked(text: str) -> str:
+    """Check a certificate's text and return its claim."""
+    proof = parsed(text)
+    check_proof(proof)
+    return proof.claim

@@ -716,3 +716,10 @@ def _sum(vectors: Sequence[Vector], nothing: Vector) -> Vector:
     for vector in vectors:
         total = total + vector
     return total
+
+
+def checked(text: str) -> str:
+    """Check a certificate's text and return its claim."""
+    proof = parsed(text)
+    check_proof(proof)
+    return proof.claim
