@@ -372,7 +372,6 @@ def parsed(text: str) -> Proof:
     )
     boxes = kernel.list_of("boxes", top["boxes"], lambda place, box: _box(place, box, proof))
     proof.boxes.extend(boxes)
-    _check_intervals(proof)
     return proof
 
 
@@ -494,6 +493,7 @@ def check_proof(proof: Proof) -> None:
     ProofError
         Naming the first thing that fails.
     """
+    _check_intervals(proof)
     for index, box in enumerate(proof.boxes):
         place = f"boxes[{index}]"
         for at, blocks in _bernstein(proof, box, place):

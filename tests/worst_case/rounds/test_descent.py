@@ -277,7 +277,7 @@ def test_a_sum_over_rounds_is_broken_by_clients_that_the_engine_runs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((FedAvg(0.1, 1), MarkovOnOff([0.5, 0.5], 0.5), SmoothClass(1)), "depend on the past"),
+        ((FedAvg(0.1, 1), MarkovOnOff([0.5, 0.5], 0.5), SmoothClass(1)), "are correlated in time"),
         ((FedAvg(0.1, 1), UniformSubset(2, 1), ClientClass(1, 0)), "heterogeneity 'everywhere'"),
     ],
 )
