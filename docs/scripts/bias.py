@@ -176,7 +176,7 @@ def algorithms(alpha: Sequence[float], p: FloatArray) -> dict[str, Algorithm]:
 
 
 @dataclass(frozen=True)
-class Cell:
+class BiasEntry:
     """An algorithm under a process, with target weights; each by name."""
 
     algorithm: str
@@ -234,7 +234,9 @@ def late_means(
     return np.asarray(sum(late) / (rounds - rounds // 2))
 
 
-def bias_table(effort: Effort | None = None, *, progress: Progress | None = None) -> Iterator[Cell]:
+def bias_table(
+    effort: Effort | None = None, *, progress: Progress | None = None
+) -> Iterator[BiasEntry]:
     """Yield the bias of every algorithm, process and weights; weights vary fastest.
 
     Parameters
@@ -246,7 +248,7 @@ def bias_table(effort: Effort | None = None, *, progress: Progress | None = None
     """
     tasks = list(_tasks())
     for done, (names, task) in enumerate(tasks, start=1):
-        cell = Cell(*names, limit_bias(*task, effort or Effort()))
+        cell = BiasEntry(*names, limit_bias(*task, effort or Effort()))
         if progress is not None:
             progress(done, len(tasks), f"{cell.algorithm}, {cell.process}")
         yield cell
@@ -289,12 +291,12 @@ _SMALLEST_SHOWN = 1e-3
 _NO_SPREAD = 1e-12
 
 
-def bias_page(cells: Sequence[Cell], effort: Effort, figure: str | None = None) -> str:
+def bias_page(cells: Sequence[BiasEntry], effort: Effort, figure: str | None = None) -> str:
     """Return the page in Markdown; ``figure`` is a link to its figure."""
     return "\n".join(_lines(cells, effort, figure)) + "\n"
 
 
-def _lines(cells: Sequence[Cell], effort: Effort, figure: str | None) -> Iterator[str]:
+def _lines(cells: Sequence[BiasEntry], effort: Effort, figure: str | None) -> Iterator[str]:
     yield _INTRODUCTION.format(
         p=", ".join(f"{p:g}" for p in AVAILABILITY),
         alpha=", ".join(f"{a:g}" for a in WEIGHTS["unequal"]),
@@ -361,14 +363,14 @@ def bias_text(bias: Bias) -> str:
     return f"{bias.size:.3f} +- {bias.error:.1g}"
 
 
-def _by_algorithm(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, str], Bias]]:
+def _by_algorithm(cells: Sequence[BiasEntry]) -> dict[str, dict[tuple[str, str], Bias]]:
     rows: dict[str, dict[tuple[str, str], Bias]] = {}
     for cell in cells:
         rows.setdefault(cell.algorithm, {})[cell.process, cell.weights] = cell.bias
     return rows
 
 
-def _remarks(cells: Sequence[Cell]) -> Iterator[str]:
+def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
     rows = _by_algorithm(cells)
     drift = rows["FedAvg"][_EVERYBODY, "equal"].size
     aim = rows["SCAFFOLD II"][_EVERYBODY, "unequal"].size
@@ -429,12 +431,12 @@ def _same(one: Bias, other: Bias) -> bool:
     return exact and abs(one.size - other.size) <= one.error + other.error
 
 
-def write_bias_figure(cells: Sequence[Cell], path: Path) -> None:
+def write_bias_figure(cells: Sequence[BiasEntry], path: Path) -> None:
     """Write the figure of the biases with equal weights, .png or .svg."""
     write_figure(lambda: bias_figure(cells), path)
 
 
-def bias_figure(cells: Sequence[Cell]) -> Figure:
+def bias_figure(cells: Sequence[BiasEntry]) -> Figure:
     """Draw a row an algorithm and a mark a process; those below 1e-3 lie at the left edge."""
     from matplotlib.figure import Figure
 

@@ -39,21 +39,18 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.printed_form import printed_text
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
-from fltheory.report.files.made_by import MadeBy
-from fltheory.report.files.verdict_file import cell_document, read_cell, read_verdicts
+from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
 from fltheory.report.latex.corrected_latex import corrected_latex
 from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted
-from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of, rows_of
-from fltheory.sweep.checks import found_of
+from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of, rows_of
 from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import get
 from fltheory.theorems.correction import correction
 from fltheory.theorems.registry import ids, readings
 from fltheory.verify import Outcome, falsify, read_certificate
 from fltheory.verify.certificates.certificate import Certified
-from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, check_regime
-from fltheory.verify.runs import Cell as Checked
+from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, Record, check_regime, record_of
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
 from fltheory.verify.safari.natural_witness import (
     BUDGET,
@@ -109,7 +106,7 @@ def work_on(refuted: Sequence[str], rest: Sequence[str], budget: int, verdicts: 
     ]
     works = []
     for kind, identifier, reading in searches:
-        cell = Cell(identifier, reading, {"budget": budget}, 0, 0, digest(files), kind)
+        cell = WorkCell(identifier, reading, {"budget": budget}, 0, 0, digest(files), kind)
         works.append(Work((cell,), files, kind, budget))
     checked = [get(identifier) for identifier in rest if verdicts and get(identifier).regimes]
     return [*works, *(Work(_verdict_cells(one, files), files, VERDICT, budget) for one in checked)]
@@ -126,7 +123,7 @@ class Results:
         """Return what a search has to say."""
         return made_of(self._rows[kind, identifier], lambda row: list(json.loads(row.result)))
 
-    def verdicts(self, identifier: str) -> list[Checked]:
+    def verdicts(self, identifier: str) -> list[Cell]:
         """Return a statement's verdicts, in the order of its regimes."""
         of_statement = (row for row in self._verdicts if row.statement == identifier)
         checked = (
@@ -136,11 +133,11 @@ class Results:
         return [cells[regime] for regime in get(identifier).regimes]
 
 
-def _verdict_cells(statement: Statement, files: Files) -> tuple[Cell, ...]:
+def _verdict_cells(statement: Statement, files: Files) -> tuple[WorkCell, ...]:
     sampling, of_files = Sampling(), digest(files)
     # A regime's share of the allowed error is the smaller, the more of them there are.
     return tuple(
-        Cell(
+        WorkCell(
             statement.id,
             statement.reading,
             {"regime": regime, "regimes": len(statement.regimes)},
@@ -153,28 +150,28 @@ def _verdict_cells(statement: Statement, files: Files) -> tuple[Cell, ...]:
     )
 
 
-def _verdict_row(cell: Cell, statement: Statement) -> Row:
+def _verdict_row(cell: WorkCell, statement: Statement) -> Row:
     begun = time.perf_counter()
     chance = FAMILY_ERROR_PROBABILITY / len(statement.regimes)
     sampling = Sampling(cell.replicas, cell.seed, chance)
     checked = check_regime(statement, cell.setting["regime"], sampling)
-    found = found_of(checked.verdict, json.dumps(cell_document(checked)))
+    found = record_of(checked.verdict, json.dumps(cell_document(checked)))
     return row_of(cell, found, time.perf_counter() - begun)
 
 
-def _survived(statement: Statement, budget: int) -> Found:
+def _survived(statement: Statement, budget: int) -> Record:
     survived = survival(statement, budget)
     fate = _NOT_REFUTED if survived.search.witness is None else _REFUTED
     return _said(fate, _repair_lines(survived))
 
 
-def _natural(statement: Statement, budget: int) -> Found:
+def _natural(statement: Statement, budget: int) -> Record:
     found = natural_witnesses(about_safari(statement), min(budget, BUDGET))
     fate = _REFUTED if any(one.witness for one in found) else _NOT_REFUTED
     return _said(fate, _natural_lines(found))
 
 
-def _searched(statement: Statement, budget: int) -> Found:
+def _searched(statement: Statement, budget: int) -> Record:
     """Search a statement; what is about SAFARI harder than others, around their regimes."""
     name = f"{statement.id} ({statement.reading})"
     if statement.why_not_searched:
@@ -189,17 +186,17 @@ def _searched(statement: Statement, budget: int) -> Found:
     return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
 
 
-_SEARCHES: Mapping[str, Callable[[Statement, int], Found]] = {
+_SEARCHES: Mapping[str, Callable[[Statement, int], Record]] = {
     SURVIVAL: _survived,
     NATURAL_WITNESS: _natural,
     SEARCH: _searched,
 }
 
 
-def _said(outcome: str, lines: Iterator[str] | Sequence[str]) -> Found:
+def _said(outcome: str, lines: Iterator[str] | Sequence[str]) -> Record:
     """Return an outcome with the lines of the page that it has."""
     lines = list(lines)
-    return Found(outcome, detail=lines[0] if lines else "", result=json.dumps(lines))
+    return Record(outcome, detail=lines[0] if lines else "", result=json.dumps(lines))
 
 
 def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
@@ -267,7 +264,7 @@ def findings(
     shown_from: Path,
     budget: int,
     *,
-    verdicts: Sequence[Checked] | None = None,
+    verdicts: Sequence[Cell] | None = None,
     kept: KeptWork | None = None,
     processes: int | None = None,
     executor: Executor | None = None,
@@ -342,7 +339,7 @@ def _worked_out(
     return [row for rows in done for row in rows]
 
 
-def _cells_of(statement: Statement, verdicts: Sequence[Checked]) -> list[Checked]:
+def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
     """Return a statement's own cells, in the order of its regimes."""
     known = {cell.key: cell for cell in verdicts}
     keys = [(statement.id, statement.reading, regime) for regime in statement.regimes]
@@ -352,7 +349,7 @@ def _cells_of(statement: Statement, verdicts: Sequence[Checked]) -> list[Checked
     return [known[key] for key in keys]
 
 
-def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Checked]]) -> Iterator[str]:
+def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
     """Yield how many results of papers are refuted, by weight, and the table of their faults."""
     of_regimes = {
         cell.key[:2]
@@ -388,7 +385,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Checked]])
 
 def _statements(
     refuted: Mapping[str, Path],
-    cells: Mapping[str, Sequence[Checked]],
+    cells: Mapping[str, Sequence[Cell]],
     searched: Mapping[str, str],
 ) -> Iterator[str]:
     yield "## Every printed statement\n"
@@ -400,7 +397,7 @@ def _statements(
     yield ""
 
 
-def _verdicts(cells: Sequence[Checked]) -> str:
+def _verdicts(cells: Sequence[Cell]) -> str:
     """Return a statement's verdicts over its regimes, those refuted by name."""
     count = Counter(cell.verdict.outcome.name for cell in cells)
     refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
@@ -451,7 +448,7 @@ def _corrected_lines(theorem: Statement) -> Iterator[str]:
     yield from ("```latex", corrected_latex(found), "```", "")
 
 
-def _lines_of_regimes(theorem: Statement, cells: Sequence[Checked]) -> Iterator[str]:
+def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the section of a statement that regimes refute; nothing where none does."""
     refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
     if not refuted:
@@ -473,7 +470,7 @@ def _lines_of_regimes(theorem: Statement, cells: Sequence[Checked]) -> Iterator[
         yield from _parting_lines(theorem)
 
 
-def _refutation_line(theorem: Statement, cell: Checked) -> str:
+def _refutation_line(theorem: Statement, cell: Cell) -> str:
     verdict, about = cell.verdict, theorem.regimes[cell.regime].about
     if verdict.is_rate:
         sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"

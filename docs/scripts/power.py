@@ -40,10 +40,11 @@ from fltheory.long_work.parallel import rest_as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
 from fltheory.problems import QuadraticProblem
 from fltheory.report.files.result_file import ResultFile
-from fltheory.sweep.cell import Cell, Files, Found, Row, Task, digest, own_files, row_of
+from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of
 from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import Theorem, registered
 from fltheory.verify.check import check
+from fltheory.verify.runs import Record
 from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
 from fltheory.verify.safari.instance_search import InstanceSearch
 from fltheory.verify.search.falsification import DEFAULT_BUDGET_IN_FAMILY, falsify
@@ -228,7 +229,7 @@ class _Judging(Task):
         begun = time.perf_counter()
         result = judged(self.key, self.plan)
         missed = "MISSED" if result.is_false else "NOT REFUTED"
-        found = Found(
+        found = Record(
             "FOUND" if result.is_found else missed,
             why=result.refuted_by,
             detail=f"{result.settings_tried} settings tried",
@@ -260,7 +261,7 @@ def _judging(key: Key, plan: Plan, files: Files) -> _Judging:
     change = registered_mutants(identifier, reading)[index].about
     # What else a plan says, which mutants to take, is nothing to one of them.
     about = {"mutant": index, "change": change, "budget": plan.budget}
-    cell = Cell(identifier, reading, about, plan.seed, 0, digest(files), MUTANT)
+    cell = WorkCell(identifier, reading, about, plan.seed, 0, digest(files), MUTANT)
     return _Judging((cell,), files, key, plan)
 
 

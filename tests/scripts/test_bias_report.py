@@ -9,7 +9,7 @@ import pytest
 
 from docs.scripts.bias import (
     Bias,
-    Cell,
+    BiasEntry,
     Effort,
     Grade,
     bias_page,
@@ -23,7 +23,7 @@ BY_PATHS = ("F3AST", "CA-Fed", "FedAU", "FedAR", "FedAWE")
 
 
 @pytest.fixture(scope="module")
-def cells() -> list[Cell]:
+def cells() -> list[BiasEntry]:
     """The table with few paths, which are what takes long, and one after another."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "sched_getaffinity", lambda pid: {0})
@@ -36,7 +36,7 @@ def test_the_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == bias_page(list(bias_table()), Effort(), "bias.svg")
 
 
-def test_what_the_page_says_without_paths_is_current(cells: list[Cell]) -> None:
+def test_what_the_page_says_without_paths_is_current(cells: list[BiasEntry]) -> None:
     made = bias_page(cells, Effort(), "bias.svg")
     kept, shown = (
         [
@@ -49,7 +49,7 @@ def test_what_the_page_says_without_paths_is_current(cells: list[Cell]) -> None:
     assert kept == shown
 
 
-def test_cells_are_exact_wherever_a_round_is_affine(cells: list[Cell]) -> None:
+def test_cells_are_exact_wherever_a_round_is_affine(cells: list[BiasEntry]) -> None:
     by_paths = {cell.algorithm for cell in cells if cell.bias.grade is Grade.PATHS}
     assert by_paths == set(BY_PATHS)
     assert all(cell.bias.error < 1e-8 for cell in cells if cell.bias.grade is Grade.EXACT)
@@ -69,12 +69,12 @@ def test_a_number_says_what_it_rests_on(bias: Bias, shown: str) -> None:
     assert bias_text(bias) == shown
 
 
-def test_remarks_name_algorithms_by_their_numbers(cells: list[Cell]) -> None:
+def test_remarks_name_algorithms_by_their_numbers(cells: list[BiasEntry]) -> None:
     page = bias_page(cells, Effort())
     assert "under any process: MIFA, FedVARP, SCAFFOLD I, SCAFFOLD II." in page
     assert "some where they are not: FedAvg-IS, Unbiased." in page
     moved = [
-        Cell(c.algorithm, c.process, c.weights, Bias(0.5, 1e-12, Grade.EXACT))
+        BiasEntry(c.algorithm, c.process, c.weights, Bias(0.5, 1e-12, Grade.EXACT))
         if (c.algorithm, c.process) == ("FedVARP", "Markov")
         else c
         for c in cells
@@ -82,7 +82,7 @@ def test_remarks_name_algorithms_by_their_numbers(cells: list[Cell]) -> None:
     assert "under any process: MIFA, SCAFFOLD I, SCAFFOLD II." in bias_page(moved, Effort())
 
 
-def test_the_figure_is_written_the_same_again(cells: list[Cell], tmp_path: Path) -> None:
+def test_the_figure_is_written_the_same_again(cells: list[BiasEntry], tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         write_bias_figure(cells, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is an optional extra: pip install 'fltheory[torch]'")
-
 from fltheory import validation
-from fltheory.hardware.training.experiment_file.strict import (
+from fltheory.files.tables import (
     checked_flag,
     checked_table,
     made,
@@ -45,6 +43,22 @@ def test_errors_begin_with_the_option(options: dict[str, object], message: str) 
     with pytest.raises(ValueError, match="^" + message) as error:
         made(Point, options, "point")
     assert "\n" not in str(error.value)
+
+
+def test_what_is_about_no_option_has_the_table_in_front() -> None:
+    with pytest.raises(ValueError, match=r"^two must be one of a kind$"):
+        made(_refused, {}, "")
+    with pytest.raises(ValueError, match=r"^pair: two must be one of a kind$"):
+        made(_refused, {}, "pair")
+
+
+def _refused() -> None:
+    raise ValueError("two must be one of a kind")
+
+
+def test_what_an_option_is_read_as() -> None:
+    read = made(Point, {"x": "1"}, "point", read=lambda where, text: float(text) * len(where))
+    assert read == Point(7.0)
 
 
 @pytest.mark.parametrize("kind", [None, "circle", 3, ["point"]])
