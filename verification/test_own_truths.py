@@ -10,7 +10,7 @@ import math
 
 
 def test_theorem_4_with_maxima_in_its_condition() -> None:
-    """Curvature h = 1, optima 1/2, 1/2, -1/2, -1/2, of which the last two never take part; K = 1, m = 2."""
+    """Curvature 1, optima 1/2 twice and -1/2 twice, the last two never there; K = 1, m = 2."""
     q, eta_c, eta_s, noise, R, apart = 1 / 2, 1 / 25, 1 / 50, 1 / 100, 1000, 1 / 2
     first, second = 5 / 4, (5 / 4) ** 2
     gradients, sums = [second], []
@@ -34,7 +34,7 @@ def test_theorem_4_with_maxima_in_its_condition() -> None:
 
 
 def test_theorem_5_with_another_unit_in_its_condition() -> None:
-    """Curvature h = 50, optima (2, 0) twice and (-2, 0) twice, the last two never there; K = 50, m = 2."""
+    """Curvature 50, optima (2, 0) and (-2, 0) twice each, the latter never there; K = 50, m = 2."""
     h, q, eta_c, eta_s, K, R, away = 50.0, 1 / 2, 1 / 625000, 1 / 25000, 50, 1000, 2.0
     noise, sigma_G = 1 / 100, h * away
     step = 1 - eta_c * h
