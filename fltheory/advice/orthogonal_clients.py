@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 
 # Few would leave to chance which algorithm is less noisy: 32 squares' mean is right to a quarter,
 # and averages over rounds do the rest.
-_NOISES = 32
+NOISES = 32
 
 
 class OrthogonalClients:
@@ -35,6 +35,8 @@ class OrthogonalClients:
         Of F, for the server's gradient.
     radius, noise : float
         Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
+    emphasis : array, (G,)
+        What each group's loss is multiplied by where it trains.
     rng : numpy.random.Generator
         For the gradients' noise.
     """
@@ -48,9 +50,12 @@ class OrthogonalClients:
         curvature: float,
         radius: float,
         noise: float,
+        emphasis: ArrayLike = 1.0,
         rng: np.random.Generator,
     ) -> None:
-        self._curvatures = np.asarray(curvatures, dtype=np.float64)
+        self._losses = np.asarray(curvatures, dtype=np.float64)
+        self._emphasis = np.broadcast_to(np.asarray(emphasis), self._losses.shape)
+        self._curvatures = self._emphasis * self._losses
         self._targets = targets
         self._spread = spread
         self._curvature = curvature
@@ -65,13 +70,13 @@ class OrthogonalClients:
 
     def at_start(self, replicas: int) -> FloatArray:
         """Return models that are all start, (replicas, dim)."""
-        x = np.zeros((replicas, self._targets.size + 1 + _NOISES))
+        x = np.zeros((replicas, self._targets.size + 1 + NOISES))
         x[:, self._targets.size] = 1
         return x
 
     def at_optimum(self, replicas: int) -> FloatArray:
         """Return models at the minimiser of F, (replicas, dim)."""
-        x = np.zeros((replicas, self._targets.size + 1 + _NOISES))
+        x = np.zeros((replicas, self._targets.size + 1 + NOISES))
         x[:, : self._targets.size] = self._targets
         return x
 
@@ -85,7 +90,7 @@ class OrthogonalClients:
 
     def noise(self, x: FloatArray) -> FloatArray:
         """Return what gradients' noise adds to ``||x - x*||^2``, for sigma one, (replicas,)."""
-        return np.asarray((x[:, -_NOISES:] ** 2).mean(axis=1))
+        return np.asarray((x[:, -NOISES:] ** 2).mean(axis=1))
 
     def moves(self, steps: int, lr: float) -> FloatArray:
         """Return each client's share of the way to its optimum in so many steps."""
@@ -111,8 +116,8 @@ class OrthogonalClients:
         if correction is not None:
             changes -= correction
         changes *= moves[:, None]
-        changes[:, :, -_NOISES:] += self._deviations(steps, lr, proximal)[:, None] * (
-            self._rng.standard_normal((x.shape[0], self.n_clients, _NOISES))
+        changes[:, :, -NOISES:] += self._deviations(steps, lr, proximal)[:, None] * (
+            self._rng.standard_normal((x.shape[0], self.n_clients, NOISES))
         )
         changes *= who[:, :, None]
         return changes
@@ -140,7 +145,7 @@ class OrthogonalClients:
         total = -pulls.sum(axis=1, keepdims=True) * x
         total[:, : self.n_clients] += pulls
         variance = ((there * self._deviations(steps, lr, proximal)) ** 2).sum(axis=1, keepdims=True)
-        total[:, -_NOISES:] += np.sqrt(variance) * self._rng.standard_normal((x.shape[0], _NOISES))
+        total[:, -NOISES:] += np.sqrt(variance) * self._rng.standard_normal((x.shape[0], NOISES))
         return total
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:
@@ -150,15 +155,15 @@ class OrthogonalClients:
         apart = (weights**2) @ self._spread
         squares = self._radius**2 * (apart[:, None] - 2 * own * weights[:, : self.n_clients] + 1)
         squares += (self.start(x) ** 2 + self._noise**2 * self.noise(x))[:, None]
-        return np.where(who, self._curvatures / 2 * squares, 0.0)
+        return np.where(who, self._losses / 2 * squares, 0.0)
 
     def server_gradient(self, x: FloatArray) -> FloatArray:
         """Return a stochastic gradient of F, as noisy as a client's."""
         gradient = self._curvature * x
         gradient[:, : self._targets.size] -= self._curvature * self._targets
-        gradient[:, -_NOISES:] += self._rng.standard_normal((x.shape[0], _NOISES))
+        gradient[:, -NOISES:] += self._rng.standard_normal((x.shape[0], NOISES))
         return gradient
 
     def _deviations(self, steps: int, lr: float, proximal: float) -> FloatArray:
         kept = (1 - lr * (self._curvatures + proximal)) ** 2
-        return np.asarray(lr * np.sqrt(sum(kept**step for step in range(steps))))
+        return lr * self._emphasis * np.sqrt(sum(kept**step for step in range(steps)))

@@ -44,7 +44,7 @@ def adafed(target: Array, pi: Array) -> Callable[..., Iterator[Array]]:
     return _weighted(lambda there: _normalised(there * target / pi))
 
 
-def fedau(cutoff: int) -> Callable[..., Iterator[Array]]:
+def fedau(cutoff: int, emphasis: Array | float = 1.0) -> Callable[..., Iterator[Array]]:
     def run(masks: Masks, optima: Array, s: float) -> Iterator[Array]:
         counts = None
 
@@ -55,7 +55,7 @@ def fedau(cutoff: int) -> Callable[..., Iterator[Array]]:
             age = age + 1
             over = (there > 0) | (age == cutoff)
             counts = rounds + over * age, ended + over, np.where(over, 0, age)
-            return there * omega / there.shape[1]
+            return there * omega * emphasis / there.shape[1]
 
         yield from _weighted(weigh)(masks, optima, s)
 
