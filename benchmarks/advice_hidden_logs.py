@@ -21,7 +21,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.advice_page import PAGE, with_parts
 from fltheory.advice import Advice, advise
 from fltheory.logs import AvailabilityLog
 from tests.advice import plain_rounds
@@ -113,6 +112,7 @@ class _Truth:
         self.rounds, self.ever = population.log.n_rounds, population.ever
         rng = np.random.default_rng([seed, 99])
         self.drawn = np.stack([draw(rng, self.rounds) for _ in range(_REPLICAS)], axis=1)
+
     def error(self, name: str) -> float:
         population, found = self.advice.population, self.advice.named(name)
         alpha = population.importance[self.ever]
@@ -158,9 +158,7 @@ class _Truth:
 
         noises = np.array(list(islice(run(noisy(), noise, step), late, self.rounds)))
         sigma = population.training.noise
-        return float(
-            np.sqrt(squares + ((1 - sums) ** 2).mean() + sigma**2 * (noises**2).mean())
-        )
+        return float(np.sqrt(squares + ((1 - sums) ** 2).mean() + sigma**2 * (noises**2).mean()))
 
 
 def _scaffold(masks: Iterator[Masks], optima: Array, s: Array) -> Iterator[Array]:
@@ -171,7 +169,10 @@ def _scaffold(masks: Iterator[Masks], optima: Array, s: Array) -> Iterator[Array
     for mask in masks:
         there, who = mask.astype(float), mask[:, :, None]
         if x is None:
-            x, c = np.zeros((len(there), optima.shape[1])), np.zeros((*there.shape, optima.shape[1]))
+            x, c = (
+                np.zeros((len(there), optima.shape[1])),
+                np.zeros((*there.shape, optima.shape[1])),
+            )
         gradient = emphasis * (x[:, None] - optima)
         change = -step * (gradient - c + c.mean(axis=1, keepdims=True))
         share = there / np.maximum(there.sum(axis=1, keepdims=True), 1)
@@ -181,7 +182,7 @@ def _scaffold(masks: Iterator[Masks], optima: Array, s: Array) -> Iterator[Array
         yield x
 
 
-NAMES = ("fedavg", "fedau", "fedar", "mifa", "fedvarp", "scaffold", "unbiased", "adafed", "f3ast")
+NAMES = ("fedavg", "fedau", "mifa", "unbiased", "f3ast")
 
 
 def judged(kind: str, seed: int) -> dict[str, float]:
@@ -196,8 +197,11 @@ def judged(kind: str, seed: int) -> dict[str, float]:
     errors["fedavg-is"] = errors["unbiased"]
     best = advice.best if advice.best.name in errors else advice.fallback
     low, high = best.interval
-    inside = [one.interval[0] <= errors[one.name] <= one.interval[1]
-              for one in advice.algorithms if one.name in errors]
+    inside = [
+        one.interval[0] <= errors[one.name] <= one.interval[1]
+        for one in advice.algorithms
+        if one.name in errors
+    ]
     print(
         f"{kind} {seed}: {masks.shape[1]} clients, {rounds} rounds; {best.called}: "
         f"{best.error:.3f} ({low:.3f} to {high:.3f}), true {errors[best.name]:.3f}; best "
@@ -208,7 +212,9 @@ def judged(kind: str, seed: int) -> dict[str, float]:
     if "-v" in sys.argv:
         for one in advice.algorithms:
             if one.name in errors:
-                print(f"    {one.name:10} {one.error:.3f} ({one.interval[0]:.3f} {one.interval[1]:.3f}) true {errors[one.name]:.3f}  bias {one.log.at_worst:.3f} sway {one.sway_at_worst:.3f} noise {one.noise:.3f} left {one.left:.3f}")
+                print(
+                    f"    {one.name:10} {one.error:.3f} ({one.interval[0]:.3f} {one.interval[1]:.3f}) true {errors[one.name]:.3f}  bias {one.log.at_worst:.3f} sway {one.sway_at_worst:.3f} noise {one.noise:.3f} left {one.left:.3f}"
+                )
     return {
         "within": low <= errors[best.name] <= high,
         "width": (high - low) / best.error,
@@ -216,10 +222,24 @@ def judged(kind: str, seed: int) -> dict[str, float]:
         "all within": sum(inside) / len(inside),
         "drifts": advice.population.drifts,
     }
+
+
 if __name__ == "__main__":
     words = [w for w in sys.argv[1:] if not w.startswith("-")]
     kinds = [k for k in KINDS if not words[2:] or k in words[2:]]
-    res = {(k, s): judged(k, s) for s in range(int(words[1]) if len(words) > 1 else 0, int(words[0])) for k in kinds}
+    res = {
+        (k, s): judged(k, s)
+        for s in range(int(words[1]) if len(words) > 1 else 0, int(words[0]))
+        for k in kinds
+    }
     vals = list(res.values())
-    print("within", np.mean([v["within"] for v in vals]), "width", np.median([v["width"] for v in vals]), "all", np.mean([v["all within"] for v in vals]),
-          "regret<=1.2", np.mean([v["regret"] <= 1.2 for (k, _), v in res.items() if k != "drifting"]))
+    print(
+        "within",
+        np.mean([v["within"] for v in vals]),
+        "width",
+        np.median([v["width"] for v in vals]),
+        "all",
+        np.mean([v["all within"] for v in vals]),
+        "regret<=1.2",
+        np.mean([v["regret"] <= 1.2 for (k, _), v in res.items() if k != "drifting"]),
+    )

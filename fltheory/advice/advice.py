@@ -19,7 +19,6 @@ from fltheory.advice.algorithm_advice import (
     Task,
     bias_of,
     grouped_limit_weights,
-    limit_weights,
 )
 from fltheory.advice.kept_advice import Kept
 from fltheory.advice.measured_clients import MeasuredClients
@@ -122,12 +121,13 @@ class Advice(ReadOnlyArrays):
         return np.flatnonzero((shares > 0) & (shares < self.rare_below))
 
     @cached_property
-    def fedavg_parts(self) -> FloatArray:
-        """What each client adds to plain FedAvg's largest bias, were it alone, (N,)."""
+    def fedavg_parts(self) -> tuple[float, float]:
+        """What the rare clients, and those never there, add to plain FedAvg's largest bias."""
         population = self.population
-        weights = limit_weights("fedavg", population, self.named("fedavg").step, {})
-        assert weights is not None
-        return population.distances.parts(weights)
+        parts = population.group_distances.parts(self.named("fedavg").weights)
+        shares = population.group_chains.availability
+        rare = parts[: shares.size][shares < self.rare_below]
+        return float(rare.sum()), float(parts[shares.size :].sum())
 
     @cached_property
     def grouping_error(self) -> float | None:
@@ -188,7 +188,7 @@ class Advice(ReadOnlyArrays):
             "rare": {
                 "below": self.rare_below,
                 "clients": int(self.rare.size),
-                "part_of_fedavg": float(self.fedavg_parts[self.rare].sum()),
+                "part_of_fedavg": self.fedavg_parts[0],
             },
             "algorithms": [
                 {
@@ -320,10 +320,8 @@ def advise(
         ],
         progress,
     )
-    steeper = Advice(
-        others, tuple(again[name] for name in considered if name in again), within, description=known
-    )
-    return replace(advice, steeper=steeper)
+    steeper = tuple(again[name] for name in considered if name in again)
+    return replace(advice, steeper=Advice(others, steeper, within, description=known))
 
 
 def _steeper(

@@ -21,6 +21,7 @@ from fltheory.long_work.progress import Progress
 
 _WORTH_PROCESSES = 2**15
 _ALGORITHMS = 12
+_ARRAYS = ("weights", "errors")
 
 
 class Kept:
@@ -55,7 +56,7 @@ class Kept:
                 if said["of"] == self._of:
                     self._found = {name: _read(one) for name, one in said["found"].items()}
             except (ValueError, TypeError, KeyError) as error:
-                raise ValueError(f"store must be a file of `fltheory advise`, got {path}") from error
+                raise ValueError(f"store must be one of `fltheory advise`, got {path}") from error
 
     def followed(
         self, tasks: Sequence[Task], progress: Progress | None = None
@@ -75,7 +76,7 @@ class Kept:
 
 
 def _written(found: AlgorithmAdvice) -> dict[str, Any]:
-    return asdict(found) | {"errors": found.errors.tolist()}
+    return asdict(found) | {name: getattr(found, name).tolist() for name in _ARRAYS}
 
 
 def _read(said: dict[str, Any]) -> AlgorithmAdvice:
@@ -87,6 +88,6 @@ def _read(said: dict[str, Any]) -> AlgorithmAdvice:
             "needs": Needs(**needs),
             "process": None if said["process"] is None else Bias(**said["process"]),
             "log": Bias(**said["log"]),
-            "errors": np.array(said["errors"]),
+            **{name: np.array(said[name]) for name in _ARRAYS},
         }
     )
