@@ -193,9 +193,8 @@ def judged(kind: str, seed: int) -> dict[str, float]:
     advice = advise(AvailabilityLog.from_masks(masks), sizes)
     seconds = time.process_time() - began
     truth = _Truth(advice, draw, seed)
-    errors = {name: truth.error(name) for name in NAMES}
-    errors["fedavg-is"] = errors["unbiased"]
-    best = advice.best if advice.best.name in errors else advice.fallback
+    best = advice.best if advice.best.name != "ca-fed" else advice.fallback
+    errors = {name: truth.error(name) for name in dict.fromkeys((*NAMES, best.name))}
     low, high = best.interval
     inside = [
         one.interval[0] <= errors[one.name] <= one.interval[1]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fltheory.advice.needs import Needs
-from fltheory.advice.orthogonal_clients import NOISES
 from fltheory.advice.population import ClientPopulation, Distances
 from fltheory.advice.rounds import LogRounds, OnTheLog
 from fltheory.algorithms.contract import Algorithm, KnownLimit
@@ -196,7 +195,7 @@ def advice_on(task: Task) -> AlgorithmAdvice:
         sway_at_worst=math.inf if log is None else log.sway_at_worst,
         noise=math.inf if log is None else log.noise,
         left=math.inf if log is None else log.left,
-        chance=math.inf if log is None else _chance(log),
+        chance=math.inf if log is None else _scatter(log.squares),
         weights=population.group_distances.targets if log is None else log.weights,
         errors=np.full(len(population.recorded), math.inf) if log is None else log.errors,
         rounds=None if log is None else log.rounds_within(task.within),
@@ -266,34 +265,35 @@ def bias_of(distances: Distances, weights: FloatArray) -> Bias:
     return Bias(distances.unrelated(weights), worst, worst, worst)
 
 
-def _chance(log: OnTheLog) -> float:
-    """Return the standard error of the square of sway and noise.
+def _factors(count: int) -> FloatArray:
+    """Return factors (draws, B) with which batches' deviations scatter as their mean does.
 
-    The mean of n squares of a normal variable that forgets a share s a round has the relative
-    variance 2/(s n); of noise there are many coordinates.
+    Neighbouring batches have normal factors in common, so that cycles and memory beyond a batch
+    count: Shao's dependent wild bootstrap (2010).
     """
-    squares = log.sway_at_worst**2, log.noise**2 / math.sqrt(NOISES)
-    return math.hypot(*squares) * math.sqrt(2 / log.settlings)
+    shared = min(_SHARED, max(1, count // 4))
+    normal = np.random.default_rng(0).standard_normal((_DRAWS, count + shared - 1))
+    factors = np.sum([normal[:, lag : lag + count] for lag in range(shared)], axis=0)
+    return np.asarray(factors / math.sqrt(shared * count * max(count - 1, 1)))
+
+
+def _scatter(of_batches: FloatArray) -> float:
+    """Return the standard error of the mean of batches' means, (B,)."""
+    return float((_factors(of_batches.size) @ (of_batches - of_batches.mean())).std())
 
 
 def _bias_along(distances: Distances, log: OnTheLog, told: bool) -> Bias:
     """Return the bias of further rounds like the log's, from its batches' pulls.
 
-    Other logs of the same clients would give other mean weights: draws of them are the mean and a
-    sum of the batches' deviations with normal factors, which scatters as the mean does and keeps
-    what clients have in common. Neighbouring batches have factors in common, so that cycles and
-    memory beyond a batch count (Shao's dependent wild bootstrap, 2010). An algorithm that is *told*
-    the availability of this log is off by the difference of further rounds from it, as these
-    draws are: along the log itself it seems to have no bias. Of the others the log's own distance
-    is the estimate, and draws say only how much it scatters. (Taking off what chance adds to it, as
-    for a square, was tried: F3AST and FedAU make up for chance as they go, and came out unbiased.)
+    Other logs of the same clients would give other mean weights: draws of them are the mean and the
+    batches' deviations times `_factors`, which keeps what clients have in common. An algorithm that
+    is *told* the availability of this log is off by the difference of further rounds from it, as
+    these draws are: along the log itself it seems to have no bias. Of the others the log's own
+    distance is the estimate, and draws say only how much it scatters. (Taking off what chance adds
+    to it, as for a square, was tried: F3AST and FedAU make up for chance as they go, and came out
+    unbiased.)
     """
-    rng = np.random.default_rng(0)
-    count = len(log.pulls)
-    shared = min(_SHARED, max(1, count // 4))
-    normal = rng.standard_normal((_DRAWS, count + shared - 1))
-    factors = np.sum([normal[:, lag : lag + count] for lag in range(shared)], axis=0)
-    factors /= math.sqrt(shared * count * max(count - 1, 1))
+    factors = _factors(len(log.pulls))
     draws = log.weights + factors @ (log.pulls - log.pulls.mean(axis=0))
     worst = np.array([distances.at_worst(weights) for weights in draws])
     low, high = np.quantile(worst, (_MISSED / 2, 1 - _MISSED / 2)).tolist()

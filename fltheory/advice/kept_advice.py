@@ -81,10 +81,13 @@ def _written(found: AlgorithmAdvice) -> dict[str, Any]:
 
 def _read(said: dict[str, Any]) -> AlgorithmAdvice:
     given = {field.name: said[field.name] for field in fields(AlgorithmAdvice)}
+    # JSON has lists alone.
+    options = {n: tuple(v) if isinstance(v, list) else v for n, v in said["options"].items()}
     needs = said["needs"] | {"facts": tuple(said["needs"]["facts"])}
     return AlgorithmAdvice(
         **given
         | {
+            "options": options,
             "needs": Needs(**needs),
             "process": None if said["process"] is None else Bias(**said["process"]),
             "log": Bias(**said["log"]),

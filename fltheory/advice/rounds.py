@@ -33,6 +33,8 @@ class OnTheLog(ReadOnlyArrays):
         or, where availability drifts, of the last quarter of the first.
     pulls : array, (B, G)
         Towards which mean of optima clients pulled in each of B batches of these rounds.
+    squares : array, (B,)
+        Of sway, at the worst optima, and noise together: their mean in each batch.
     sway, sway_at_worst : float
         How far the coming and going of clients moves the model about that mean, root mean square:
         over unrelated optima, and for the optima that are worst for the mean.
@@ -40,18 +42,16 @@ class OnTheLog(ReadOnlyArrays):
         How far gradients' noise moves it.
     left : float
         What is left of the start over the first pass's last quarter, root mean square.
-    settlings : float
-        How many times the model may settle anew in the rounds that count.
     """
 
     errors: FloatArray
     weights: FloatArray
     pulls: FloatArray
+    squares: FloatArray
     sway: float
     sway_at_worst: float
     noise: float
     left: float
-    settlings: float
 
     def rounds_within(self, distance: float) -> int | None:
         """Return after how many rounds the error stays within a distance; None if never."""
@@ -100,7 +100,8 @@ class LogRounds:
             return None
         distances = population.group_distances
         edges = population.batches
-        models, noises = (kept[edges[0] : edges[-1]] for kept in (counted.models, counted.noises))
+        counts = slice(edges[0], edges[-1])
+        models, noises = counted.models[counts], counted.noises[counts]
         mean = models.mean(axis=0)
         away = models - mean
         # The mean pull of a batch is where the model was, and how far it went from its beginning
@@ -112,15 +113,19 @@ class LogRounds:
             + (before[end] - before[begin]) / ((end - begin) * pull)
             for begin, end in pairwise(edges)
         ]
+        at_worst = (away @ distances.farthest(mean)) ** 2
+        noises = noises * population.training.noise**2 * population.thinning
+        by_batch = [edge - edges[0] for edge in edges[:-1]]
+        lengths = np.diff(edges)
         return OnTheLog(
             errors=first.errors,
             weights=mean,
             pulls=np.array(pulls),
+            squares=np.add.reduceat(at_worst + noises, by_batch) / lengths,
             sway=distances.radius * math.sqrt(float((away**2).mean(axis=0) @ distances.spread)),
-            sway_at_worst=float((away @ distances.farthest(mean)).std()),
-            noise=population.training.noise * math.sqrt(noises.mean() * population.thinning),
+            sway_at_worst=math.sqrt(at_worst.mean()),
+            noise=math.sqrt(noises.mean()),
             left=_late(first.starts),
-            settlings=len(models) * pull,
         )
 
     def _pass(self) -> _Pass | None:

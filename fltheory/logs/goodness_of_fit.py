@@ -132,7 +132,7 @@ def clusters(there: Masks) -> NDArray[np.int64]:
     correlation = correlations(there)
     pairs = ~np.eye(count, dtype=bool)
     excess = np.where(pairs, correlation - correlation[pairs].mean(), 0)
-    tree = hierarchy.linkage(squareform(1 - correlation, checks=False), "average")
+    tree = hierarchy.linkage(squareform(np.maximum(1 - correlation, 0), checks=False), "average")
     most = 0.0
     for number in range(2, min(8, count - 1) + 1):
         labels = hierarchy.fcluster(tree, number, "maxclust").astype(np.int64) - 1

@@ -57,7 +57,7 @@ _FIRST_OF_HEADER = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
 _PART = 8 * 1024**2
 # Times that nobody counts in rounds of one: in seconds since 1970, 1973 and later; in milliseconds;
 # and whole minutes.
-_SINCE_1970, _MILLISECONDS, _A_MINUTE = 1e8, 1e11, 60
+_SINCE_1970, _MILLISECONDS, _A_MINUTE, _SEVERAL = 1e8, 1e11, 60, 8
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
 _ROUNDING = 1e-9
 
@@ -397,8 +397,9 @@ def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
             f"round_length must be said where times look like {unit} since 1970: {hour} for "
             f"rounds of an hour, say; got times from {first:.15g} to {last:.15g}"
         )
-    whole = (times == np.round(times)).all() and np.abs(times).max() < 2**53
-    common = int(np.gcd.reduce(times.astype(np.int64))) if whole else 1
+    several = np.unique(times)
+    whole = several.size >= _SEVERAL and (several == np.round(several)).all()
+    common = int(np.gcd.reduce(several.astype(np.int64))) if whole else 1
     if common >= _A_MINUTE:
         raise ValueError(
             f"round_length must be said where all times are multiples of {common}: {common} if "
@@ -493,8 +494,8 @@ def _times(column: pd.Series, lines: _Lines) -> FloatArray:
                 f"{str(value)!r} and, in {other}, {str(column.iloc[good[0]])!r}"
             )
         raise ValueError(
-            f"{place}: {column.name} must be a number or a date like 2026-09-14 13:45:00, got "
-            f"{str(value)!r}; pandas.to_datetime reads most other forms"
+            f"{place}: {column.name} must be a number or a date, got {str(value)!r}; write dates "
+            "like 2026-09-14 13:45:00 (pandas.to_datetime reads most other forms)"
         )
     return numbers
 
