@@ -107,9 +107,9 @@ class LogRounds:
         # The mean pull of a batch is where the model was, and how far it went from its beginning
         # to its end over how far it goes at all: unlike models, pulls forget from batch to batch.
         pull = 1 - max(abs(first.starts[-1]), 1e-300) ** (1 / first.starts.size)
-        before = np.vstack([counted.models[:1], counted.models])
+        before = np.vstack([first.models[-1:], counted.models])
         pulls = [
-            counted.models[begin:end].mean(axis=0)
+            before[begin:end].mean(axis=0)
             + (before[end] - before[begin]) / ((end - begin) * pull)
             for begin, end in pairwise(edges)
         ]

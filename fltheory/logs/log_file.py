@@ -589,8 +589,7 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
     begin, end = (_times(table[name], lines) for name in ("from", "to"))
     never = np.isnan(begin) & np.isnan(end)
     _no_gap(np.where(never, 0.0, begin), table["from"], lines)
-    still = np.isnan(end) & ~never
-    end[still] = np.inf
+    end = np.where(np.isnan(end) & ~never, np.inf, end)
     bad = np.flatnonzero(begin >= end)
     if bad.size:
         at = bad[0]
