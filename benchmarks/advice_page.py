@@ -1,5 +1,7 @@
 """The parts of docs/how-to/advise.md that `fltheory advise` gives: its sentences and its table.
 
+What hidden logs show there is made by advice_hidden_logs.py.
+
     PYTHONPATH=. python benchmarks/advice_page.py
 
 makes the log of docs/examples/time_zones_log.py, asks for advice, and writes the page and its
@@ -44,15 +46,15 @@ def parts_in(page: str) -> dict[str, str]:
         name: page.partition(f"<!-- begin {name} -->\n\n")[2].partition(f"\n\n<!-- end {name} -->")[
             0
         ]
-        for name in ("sentences", "table")
+        for name in ("sentences", "table", "hidden")
     }
 
 
 def with_parts(page: str, parts: Mapping[str, str]) -> str:
-    """Return the page with other parts."""
+    """Return the page with other parts, those that are given."""
     for name, text in parts_in(page).items():
         mark = f"<!-- begin {name} -->\n\n"
-        page = page.replace(mark + text, mark + parts[name])
+        page = page.replace(mark + text, mark + parts.get(name, text))
     return page
 
 

@@ -21,7 +21,7 @@ from fltheory import (
 from fltheory.advice import advise
 from fltheory.advice.gradients_file import ClientGradients
 from fltheory.advice.on_digits import Trained
-from fltheory.advice.rounds import LogRounds, along_the_process
+from fltheory.advice.rounds import LogRounds
 from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.claims.shared.curve_samples import CurveSample
 from fltheory.engines import Setting
@@ -43,7 +43,6 @@ from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
-from fltheory.reproduce.experiments.fedar_shapley import Contribution
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
@@ -117,7 +116,6 @@ def _participation() -> Iterator[object]:
     fedavg = algorithms.FedAvg(0.1, 1)
     yield from (advice, advice.population.distances)
     yield LogRounds(fedavg, advice.population, 0).on_the_log()
-    yield along_the_process(fedavg, advice.population, 0.1, 0, 2)
     yield Trained(advice.algorithms[0], np.ones(3), np.ones(3))
 
 
@@ -155,7 +153,6 @@ def _runs() -> Iterator[object]:
     yield Intervals.around(np.zeros(2), np.ones(2))
     yield weight_error(0.5, 2, 5)
     yield weight_error_under(CHAINS, math.inf, 5)
-    yield Contribution(0, np.ones(2))
     yield QuadraticClient(np.eye(2), np.ones(2))
 
 

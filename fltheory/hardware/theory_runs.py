@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.engines.measured.measured_run import MeasuredRun, Sampling, Server, measure_run
+from fltheory.engines.measured_run import MeasuredRun, Sampling, Server, measure_run
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.partitions import Indices
 from fltheory.hardware.training.experiment_file.settings import RunSettings

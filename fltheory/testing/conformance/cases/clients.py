@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fltheory.algorithms.contract import Clients
-from fltheory.engines.clients.loss_client import LossClient, descended
+from fltheory.engines.clients.stepped_clients import LossClient, descended
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
