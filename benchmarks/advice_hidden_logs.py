@@ -210,8 +210,8 @@ def main(seeds: int = 1, first: int = 0, *kinds: str) -> None:
     ]
     excess = [one[-1] for one in told if one[0] != "drifting"]
     said = (
-        f"{sum(one[2] for one in told)} of {len(told)} true errors are within their interval, whose "
-        f"median width is {np.median([one[3] for one in told]):.2f} of the estimate; "
+        f"{sum(one[2] for one in told)} of {len(told)} true errors are within their interval, "
+        f"whose median width is {np.median([one[3] for one in told]):.2f} of the estimate; "
         f"{sum(times <= 1.2 for times in excess)} of {len(excess)} advised algorithms, without the "
         "drifting logs, have at most 1.2 times the error of the best."
     )
