@@ -109,8 +109,7 @@ class LogRounds:
         pull = 1 - max(abs(first.starts[-1]), 1e-300) ** (1 / first.starts.size)
         before = np.vstack([first.models[-1:], counted.models])
         pulls = [
-            before[begin:end].mean(axis=0)
-            + (before[end] - before[begin]) / ((end - begin) * pull)
+            before[begin:end].mean(axis=0) + (before[end] - before[begin]) / ((end - begin) * pull)
             for begin, end in pairwise(edges)
         ]
         at_worst = (away @ distances.farthest(mean)) ** 2
