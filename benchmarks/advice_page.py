@@ -1,7 +1,5 @@
 """The parts of docs/how-to/advise.md that `fltheory advise` gives: its sentences and its table.
 
-What hidden logs show there is made by advice_hidden_logs.py.
-
     PYTHONPATH=. python benchmarks/advice_page.py
 
 makes the log of docs/examples/time_zones_log.py, asks for advice, and writes the page and its
@@ -46,7 +44,7 @@ def parts_in(page: str) -> dict[str, str]:
         name: page.partition(f"<!-- begin {name} -->\n\n")[2].partition(f"\n\n<!-- end {name} -->")[
             0
         ]
-        for name in ("sentences", "table", "hidden")
+        for name in ("sentences", "table")
     }
 
 

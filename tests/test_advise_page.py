@@ -48,6 +48,6 @@ def test_the_page_is_what_the_command_gives() -> None:
 
 def test_parts_are_put_where_they_belong() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    parts = {"sentences": "> One.", "table": "| two |", "hidden": "| three |"}
+    parts = {"sentences": "> One.", "table": "| two |"}
     assert parts_in(with_parts(page, parts)) == parts
     assert with_parts(page, parts_in(page)) == page
