@@ -171,7 +171,7 @@ class Truth:
 
 
 def judged(kind: str, seed: int) -> tuple[bool, float, float]:
-    """Print a line on a log; return whether the truth is within, the width, and the excess error."""
+    """Print a line on a log; return whether the truth is within, the width, and the excess."""
     draw, sizes = hidden(kind, seed)
     masks = draw(np.random.default_rng([seed, 7]))
     began = time.process_time()
