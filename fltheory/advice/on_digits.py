@@ -89,7 +89,7 @@ def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tupl
             f"are 1437 images, got {count}"
         )
     from fltheory.hardware.training import measure
-    from fltheory.hardware.training.experiment_file.table import experiment
+    from fltheory.hardware.training.experiment import experiment
 
     compared = to_compare(advice)
     with TemporaryDirectory() as folder:
