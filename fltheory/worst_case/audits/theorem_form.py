@@ -181,8 +181,8 @@ def _claim_of(
 ) -> Claim:
     """Return a claim whose residual is ``away`` times a floor.
 
-    Of noise at one level the server's gets its own: what the server's noise adds is known, and the rest is the clients': a proof of the two bounds
-    the sum.
+    Of noise at one level the server's part is what its noise adds, which is known, and the clients'
+    is the rest: a proof of the two bounds the sum.
     """
     residual = {name: away * part for name, part in floor.items()}
     either = residual.pop("either", None)
