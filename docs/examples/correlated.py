@@ -19,7 +19,7 @@ from fltheory.theorems.ca_fed.regimes import four_clients
 from fltheory.worst_case import ClientClass
 from fltheory.worst_case.correlated.bound import best_correlated_bound, correlated_certificate
 from fltheory.worst_case.correlated.mean_model import audit_mean_model
-from fltheory.worst_case.methods.averaging_round import (
+from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
     Averaging,
     AveragingRound,
