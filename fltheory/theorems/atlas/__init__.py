@@ -1,0 +1,1 @@
+"""Theorems that everybody cites, beside the five papers: a file per paper."""
