@@ -12,7 +12,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
-from fltheory.theorems.atlas import fedavg_li
+from fltheory.theorems.atlas import fedavg_li, fednova, local_gd, proxskip
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
@@ -38,6 +38,9 @@ PAPERS = (
     sa_fl_impossibility.STATEMENTS,
     sa_fl_pac.STATEMENTS,
     fedavg_li.STATEMENTS,
+    local_gd.STATEMENTS,
+    proxskip.STATEMENTS,
+    fednova.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

@@ -62,6 +62,13 @@ def local_sgd(setting: Setting) -> LocalSgd:
     return method
 
 
+def widened(moment: Any, step: int) -> Any:
+    """Return exact numbers after so many steps as balls, where they are many; floats as they are."""
+    if not is_exact(moment) or step <= _FRACTIONS_KEPT:
+        return moment
+    return np.vectorize(lambda value: value.widened(), otypes=[object])(moment)
+
+
 @dataclass(frozen=True, eq=False)
 class ClientModels(ReadOnlyArrays):
     """The second moments of a setting's clients, ``E z z'``, after t steps, t = 0 .. R.
@@ -104,9 +111,7 @@ class ClientModels(ReadOnlyArrays):
             after = self._stepped(found[-1], method.step_sizes.at(t))
             if method.averages_after(t):
                 after = self._averaged(after)
-            if is_exact(after) and t > _FRACTIONS_KEPT:
-                after = np.vectorize(lambda value: value.widened(), otypes=[object])(after)
-            found.append(after)
+            found.append(widened(after, t))
         return tuple(found)
 
     def _stepped(self, moment: Any, lr: Any) -> Any:
