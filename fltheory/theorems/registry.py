@@ -12,7 +12,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
-from fltheory.theorems.atlas import fedavg_li, fednova, local_gd, proxskip
+from fltheory.theorems.atlas import fedavg_li, fedawe, fednova, fedprox, local_gd, proxskip
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
@@ -40,7 +40,9 @@ PAPERS = (
     fedavg_li.STATEMENTS,
     local_gd.STATEMENTS,
     proxskip.STATEMENTS,
+    fedprox.STATEMENTS,
     fednova.STATEMENTS,
+    fedawe.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

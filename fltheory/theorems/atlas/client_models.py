@@ -63,7 +63,7 @@ def local_sgd(setting: Setting) -> LocalSgd:
 
 
 def widened(moment: Any, step: int) -> Any:
-    """Return exact numbers after so many steps as balls, where they are many; floats as they are."""
+    """Return fractions as balls after the first steps; floats as they are."""
     if not is_exact(moment) or step <= _FRACTIONS_KEPT:
         return moment
     return np.vectorize(lambda value: value.widened(), otypes=[object])(moment)

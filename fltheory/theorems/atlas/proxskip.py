@@ -5,10 +5,10 @@ latter is that of Mishchenko et al. (ICML 2022).
 
 Conventions
 -----------
-In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r says that
-all x_m are equal, so that ``h* = (grad f_1(x*), .., grad f_M(x*))``. A round is one step. The
+In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r says
+that all x_m are equal, so that ``h* = (grad f_1(x*), .., grad f_M(x*))``. A round is one step. The
 Lyapunov function is one of models and controls, which no trajectory of the server's model has: its
-mean is followed here by a recursion of its own. ``c > 0`` before Assumption 4 is read as C >= 0.
+mean is followed by a recursion of its own. ``c > 0`` before Assumption 4 is read as C >= 0.
 """
 
 from __future__ import annotations
