@@ -44,7 +44,6 @@ FLOORS = {
     "verify": 8,
     "report": 9,
     "sweep": 9,
-    "reproduce": 10,
     "testing": 10,
     "commands": 11,
     "cli": 12,

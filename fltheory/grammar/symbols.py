@@ -23,6 +23,10 @@ Number: TypeAlias = str | Callable[[Any], Any]
 _PLACES = count()
 
 
+def _value(number: Number, setting: Any) -> Any:
+    return value_in(number, setting) if isinstance(number, str) else number(setting)
+
+
 class Symbol(sp.Symbol):
     """SymPy's symbol with a meaning, a unit and a number; `symbol` makes it.
 
@@ -52,6 +56,12 @@ class Symbol(sp.Symbol):
         made.meaning, made.unit, made.number = meaning, unit, number
         made.place = next(_PLACES)
         return made
+
+    def on(self, setting: Any) -> Any:
+        """Return its value on a setting; ValueError if it has none."""
+        if self.number is None:
+            raise ValueError(f"symbol must have a number of a setting, got {self}")
+        return _value(self.number, setting)
 
     def _hashable_content(self) -> tuple[Any, ...]:
         plain: Any = super()
@@ -140,10 +150,6 @@ class NumbersOfSymbols:
         """Return the value of each symbol."""
         within = self.domain(setting)
         return {one: _value(number, within) for one, number in self.numbers}
-
-
-def _value(number: Number, setting: Any) -> Any:
-    return value_in(number, setting) if isinstance(number, str) else number(setting)
 
 
 NO_NUMBERS = NumbersOfSymbols()

@@ -11,7 +11,7 @@ from fltheory.engines import Setting
 from fltheory.engines.setting_file import setting_document
 from fltheory.evidence.verdict import Evidence, Grade, Outcome, Verdict
 from fltheory.long_work.progress import Progress
-from fltheory.sweep.cell import Cell, Row, digest, own_files
+from fltheory.sweep.cell import Row, WorkCell, digest, own_files
 from fltheory.sweep.checks import IMPOSSIBLE, Checks
 from fltheory.sweep.kept import KeptWork, made_of
 from fltheory.theorems import Family
@@ -62,7 +62,7 @@ def map_into(
     tasks = []
     for y_value, x_value in product(y.values, x.values):
         document = _document(setting_at(start, {x.name: x_value, y.name: y_value}))
-        cell = Cell(theorem.id, theorem.reading, document, files=digest(files))
+        cell = WorkCell(theorem.id, theorem.reading, document, files=digest(files))
         tasks.append(Checks((cell,), files))
     rows = kept.rows(tasks, progress)
     impossible = next((row for row in rows if row.outcome == IMPOSSIBLE), None)

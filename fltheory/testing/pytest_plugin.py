@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fltheory.engines import Setting
     from fltheory.learnability.system import LearningSetting
     from fltheory.verify import Verdict
-    from fltheory.verify.baseline import Baseline, Record
-    from fltheory.verify.runs import Cell, CellKey
+    from fltheory.verify.baseline import Baseline
+    from fltheory.verify.runs import Cell, CellKey, Record
 
 _BASELINE = "fltheory-verdicts.csv"
 _KEYS = ("theorems", "baseline")

@@ -243,12 +243,11 @@ def _unclear(says: str, line: str) -> str:
 
 def command_cases(folder: Path) -> list[Case]:
     """Return the cases of the table of command lines."""
-    from fltheory import cli
+    from tests.typed import run_typed
 
     def run(words: list[str]) -> Callable[[], None]:
         def now() -> None:
-            sys.argv = ["fltheory", *words]
-            cli.main()
+            run_typed(words)
 
         return now
 

@@ -54,7 +54,7 @@ def mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
 @pytest.fixture
 def power(tmp_path: Path) -> Words:
     effort = ("--every", 70, "--budget", 50)
-    return "reproduce", "power", "sa-fl/5", *effort, "--out", tmp_path / "result.json"
+    return "power.py", "sa-fl/5", *effort, "--out", tmp_path / "result.json"
 
 
 @pytest.fixture
@@ -74,6 +74,6 @@ def findings(
     for statement in (one for one in registered() if one.id in FEW):
         few = dict(list(statement.regimes.items())[:2])
         registry._BY_NAME[statement.id, statement.reading] = with_regimes(statement, few)
-    monkeypatch.setattr(import_module("fltheory.reproduce.findings"), "ids", lambda: FEW)
+    monkeypatch.setattr(import_module("docs.scripts.findings"), "ids", lambda: FEW)
     options = ("--budget", 20, "--out", tmp_path / "result.md")
-    return "reproduce", "findings", certificate_file.parent, *options
+    return "findings.py", certificate_file.parent, *options

@@ -386,6 +386,8 @@ def _deviations(reading: _Reading, effects: _Effects, moments: _SumMoments) -> C
 
 
 def _operations(reading: _Reading, terms: float) -> float:
+    # As in `Probe.rounding`: n + d numbers on the way into and out of the sum, with room for some
+    # dozens of operations on each, and the terms of the sum over clients itself.
     d, n = reading.start.shape
     return 64.0 * (n + d) + terms
 

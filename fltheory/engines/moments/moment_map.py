@@ -125,6 +125,14 @@ class MomentMap:
         slope_work = (slope_norms**2).sum(axis=0)
         cross_work = 2 * (slope_norms * offset_norms).sum(axis=0)
         inflow_work = (law.offsets**2).sum(axis=(0, -1)) + noise
+        # Roundings that an entry of M' goes through one after another. As one matrix: the r
+        # products behind an entry of the matrix, then the n^2 + n + 1 terms of its row. By factors:
+        # n + 1 terms of F X, then those of all factors, of which BLAS adds some hundreds to a
+        # block and then the blocks (no more than n^2 + r, as factors are used where n is large).
+        # The rest, n + 7, is for adding the cross terms and their transposes, inflow and noise.
+        # Entry by entry the error is so many units of sum_j |T_j| |M| |T_j|', whose Frobenius norm
+        # is at most sum_j ||T_j||_F^2 tr M: the works below. The nuclear norm may be sqrt(n) times
+        # as large.
         operations = float(n * n + 2 * n + law.offsets.shape[0] + 8)
         for part in law.parts:
             of_slopes, of_both, of_offsets = part.works

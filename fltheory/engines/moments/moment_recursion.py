@@ -135,6 +135,8 @@ def _followed(
     alone = packed(np.outer(start, start), start, np.ones(()))
     history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
     size = float(np.linalg.norm(start))
+    # The start's offset is a difference of two states that floats hold to a unit each; to be
+    # measured in powers of two costs nothing.
     error = 2 * UNIT_ROUNDOFF * size
     # Times the law of the first state, where there are some, it is rounded once more.
     again = UNIT_ROUNDOFF * np.ndim(who.initial) * size

@@ -131,7 +131,7 @@ def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterat
     states = simulate(
         ready.algorithm,
         ready.clients,
-        _Drawn(drawn),  # type: ignore[arg-type]
+        _DrawnParticipation(drawn),  # type: ignore[arg-type]
         ready.start,
         participation_rng=ready.participants_rng,
         branch_rng=ready.branches_rng,
@@ -155,7 +155,7 @@ def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterat
         )
 
 
-class _Drawn:
+class _DrawnParticipation:
     """Participants that have been drawn before."""
 
     def __init__(self, masks: list[Masks]) -> None:

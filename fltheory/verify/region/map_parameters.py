@@ -13,7 +13,7 @@ from fltheory.algorithms import Safari
 from fltheory.engines import Setting
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems import Family
-from fltheory.verify.search.setting_numbers import Number, numbers_of, with_numbers
+from fltheory.verify.search.setting_numbers import SettingNumber, numbers_of, with_numbers
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _at(own: Any, value: float) -> Any:
     return round(value) if isinstance(own, int) else float(value)
 
 
-def _number(setting: Setting, name: str) -> Number:
+def _number(setting: Setting, name: str) -> SettingNumber:
     numbers = numbers_of(setting)
     found = [n for n in numbers if n.path == name or n.path.endswith(f".{name}")]
     if len(found) != 1:

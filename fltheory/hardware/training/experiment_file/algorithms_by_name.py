@@ -11,7 +11,7 @@ import numpy as np
 from fltheory.algorithms import F3ast
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.algorithms.table import Listed, listed
-from fltheory.hardware.training.experiment_file.strict import made
+from fltheory.files.tables import made
 from fltheory.participation import Participation
 
 _MISSING = {

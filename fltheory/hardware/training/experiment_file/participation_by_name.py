@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
-from fltheory.hardware.training.experiment_file.strict import checked_flag
+from fltheory.files.tables import checked_flag
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.log_file import read_log
 from fltheory.logs.played_log import PlayedLog

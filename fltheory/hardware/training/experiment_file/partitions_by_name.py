@@ -10,10 +10,10 @@ from typing import TypeAlias
 import numpy as np
 
 from fltheory import validation
+from fltheory.files.tables import checked_flag
 from fltheory.hardware import partitions
 from fltheory.hardware.datasets.images import ImageData, Labels
 from fltheory.hardware.partitions import Partition
-from fltheory.hardware.training.experiment_file.strict import checked_flag
 from fltheory.read_only import ReadOnlyArrays
 
 

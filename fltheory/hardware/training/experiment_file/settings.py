@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from fltheory import validation
-from fltheory.files.tables import check_names
-from fltheory.hardware.datasets import NAMES as DATA_NAMES
-from fltheory.hardware.models import NAMES as MODEL_NAMES
-from fltheory.hardware.training.experiment_file.algorithms_by_name import Method, circumstances
-from fltheory.hardware.training.experiment_file.participation_by_name import PRESENCES, Presence
-from fltheory.hardware.training.experiment_file.partitions_by_name import DEALINGS, Dealing
-from fltheory.hardware.training.experiment_file.strict import (
+from fltheory.files.tables import (
     Table,
+    check_names,
     checked_flag,
     checked_table,
     made,
     made_by_kind,
 )
+from fltheory.hardware.datasets import NAMES as DATA_NAMES
+from fltheory.hardware.models import NAMES as MODEL_NAMES
+from fltheory.hardware.training.experiment_file.algorithms_by_name import Method, circumstances
+from fltheory.hardware.training.experiment_file.participation_by_name import PRESENCES, Presence
+from fltheory.hardware.training.experiment_file.partitions_by_name import DEALINGS, Dealing
 
 PIXELS = ("unit", "standard")
 STARTS = ("torch", "zero")
@@ -32,7 +32,7 @@ SAMPLINGS = ("shuffle", "replacement")
 
 
 @dataclass(frozen=True)
-class Data:
+class DataSettings:
     """Which images.
 
     Parameters
@@ -61,7 +61,7 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelSettings:
     """Which model, by its name in `fltheory.hardware.models`, and where it starts.
 
     Parameters
@@ -86,7 +86,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingSettings:
     """Local SGD and the rounds.
 
     Parameters
@@ -144,7 +144,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerSettings:
     """The server's own images, and a round of its own.
 
     Parameters
@@ -196,24 +196,24 @@ class RunSettings:
 
     Attributes
     ----------
-    data : Data
-    model : Model
+    data : DataSettings
+    model : ModelSettings
     partition : Dealing
     participation : Presence
     method : Method
-    training : Training
-    server : Server or None
+    training : TrainingSettings
+    server : ServerSettings or None
     table : mapping
         As it stands in the file.
     """
 
-    data: Data
-    model: Model
+    data: DataSettings
+    model: ModelSettings
     partition: Dealing
     participation: Presence
     method: Method
-    training: Training
-    server: Server | None
+    training: TrainingSettings
+    server: ServerSettings | None
     table: Mapping[str, Any] = field(repr=False)
 
     def key(self, seed: int) -> str:
@@ -239,17 +239,17 @@ def run_settings(table: Table) -> RunSettings:
     method = Method(str(options.pop("name", None)), options)
     server = None
     if "server" in table:
-        server = made(Server, checked_table(table["server"], "server"), "server")
+        server = made(ServerSettings, checked_table(table["server"], "server"), "server")
         if not method.uses_server and not server.held_out:
             server = None
             table = {name: part for name, part in table.items() if name != "server"}
     settings = RunSettings(
-        made(Data, checked_table(table["data"], "data"), "data"),
-        made(Model, checked_table(table["model"], "model"), "model"),
+        made(DataSettings, checked_table(table["data"], "data"), "data"),
+        made(ModelSettings, checked_table(table["model"], "model"), "model"),
         made_by_kind(DEALINGS, table["partition"], "partition"),
         made_by_kind(PRESENCES, table["participation"], "participation"),
         method,
-        made(Training, checked_table(table["training"], "training"), "training"),
+        made(TrainingSettings, checked_table(table["training"], "training"), "training"),
         server,
         table,
     )

@@ -10,15 +10,15 @@ from typing import Any
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.files.read_file import toml_in, toml_of
+from fltheory.files.tables import Table, checked_table, made, merged
 from fltheory.hardware.training.curve import FIGURES
 from fltheory.hardware.training.experiment_file.settings import RunSettings, run_settings
-from fltheory.hardware.training.experiment_file.strict import Table, checked_table, made, merged
 
 _OWN_KEYS = ("title", "source", "seeds", "figure", "notes", "columns", "rows")
 
 
 @dataclass(frozen=True)
-class Cell:
+class ExperimentCell:
     """What stands at one place of the table.
 
     Attributes
@@ -55,7 +55,7 @@ class Experiment:
         What the paper leaves open, and how it is taken here.
     columns : tuple of str
         Headings.
-    rows : tuple of (str, tuple of Cell)
+    rows : tuple of (str, tuple of ExperimentCell)
         Headings and cells.
     """
 
@@ -65,7 +65,7 @@ class Experiment:
     figure: str
     notes: tuple[str, ...]
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[ExperimentCell, ...]], ...]
 
     @property
     def runs(self) -> tuple[RunSettings, ...]:
@@ -93,7 +93,7 @@ class _Column:
 
 
 @dataclass(frozen=True)
-class _Row:
+class _TableRow:
     label: str
     set: Mapping[str, Any] | None = None
     less: Mapping[str, Any] | None = None
@@ -182,7 +182,7 @@ def experiment(document: Table) -> Experiment:
         raise ValueError(f"columns must have labels that differ, got {', '.join(labels)}")
     rows = []
     for where, entry in _numbered("rows", heading.rows):
-        row = made(_Row, checked_table(entry, where), where)
+        row = made(_TableRow, checked_table(entry, where), where)
         if row.paper and len(row.paper) != len(columns):
             raise ValueError(
                 f"{where}.paper must have {len(columns)} entries, got {len(row.paper)}"
@@ -200,8 +200,8 @@ def experiment(document: Table) -> Experiment:
 
 
 def _cells(
-    base: Table, row: _Row, columns: Sequence[_Column], figure: str, where: str
-) -> tuple[Cell, ...]:
+    base: Table, row: _TableRow, columns: Sequence[_Column], figure: str, where: str
+) -> tuple[ExperimentCell, ...]:
     cells = []
     papers = row.paper or [""] * len(columns)
     for column, paper in zip(columns, papers, strict=True):
@@ -215,7 +215,7 @@ def _cells(
         for run in (settings, less):
             if run is not None and rounds is not None:
                 _check_measured(rounds, run, f"column {column.label!r}")
-        cells.append(Cell(settings, less, column.figure or figure, rounds, _shown(paper)))
+        cells.append(ExperimentCell(settings, less, column.figure or figure, rounds, _shown(paper)))
     return tuple(cells)
 
 
