@@ -67,7 +67,7 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     method: Any = setting.algorithm
     lr, chance = method.client_lr, method.communication
     size = problem.n_clients * problem.dim
-    one = lr * 0 + 1
+    one = problem.hessians.flat[0] * 0 + 1  # of the setting's kind: a step may be a whole number
     hessian = np.zeros((size, size), dtype=int) * one
     each = np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
     for m, block in enumerate(each):
