@@ -49,8 +49,7 @@ from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
-from fltheory.verify.region.map_parameters import MapAxis
-from fltheory.verify.region.mapping import RegionMap
+from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.methods.lyapunov import LyapunovProgram
 from fltheory.worst_case.methods.memory import MemoryRound

@@ -39,8 +39,7 @@ from fltheory.grammar.assertion import Relation
 from fltheory.grammar.printed_form import printed_text
 from fltheory.long_work.parallel import as_they_come
 from fltheory.long_work.progress import Progress, shown_progress
-from fltheory.report.files.made_by import MadeBy
-from fltheory.report.files.verdict_file import cell_document, read_cell, read_verdicts
+from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
 from fltheory.report.latex.corrected_latex import corrected_latex
 from fltheory.report.terminal.corrected_statement import corrected_text
 from fltheory.report.terminal.verdict_table import what_is_refuted

@@ -101,7 +101,7 @@ def command(
         return
     _check_partners(data, witnesses, html)
     replicas = _REPLICAS if replicas is None else replicas
-    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.files.verdict_file import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
     from fltheory.report.html.html_report import certificates_in, kept_in
     from fltheory.verify import check_regimes

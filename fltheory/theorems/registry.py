@@ -12,11 +12,13 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
-from fltheory.theorems.atlas import fedavg_li, fedawe, fednova, fedprox, local_gd, proxskip
+from fltheory.theorems import atlas
+from fltheory.theorems.ca_fed import chains as ca_fed_chains
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
 from fltheory.theorems.fedar import statements as fedar
+from fltheory.theorems.fedau import descent as fedau_descent
 from fltheory.theorems.fedau import statements as fedau
 from fltheory.theorems.fedau import weights as fedau_weights
 from fltheory.theorems.pac import impossibility as sa_fl_impossibility
@@ -30,19 +32,16 @@ PAPERS = (
     sa_fl_repairs.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
+    ca_fed_chains.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
+    fedau_descent.STATEMENTS,
     scaffold.STATEMENTS,
     cited_lemmas.STATEMENTS,
     fedar.STATEMENTS,
     sa_fl_impossibility.STATEMENTS,
     sa_fl_pac.STATEMENTS,
-    fedavg_li.STATEMENTS,
-    local_gd.STATEMENTS,
-    proxskip.STATEMENTS,
-    fedprox.STATEMENTS,
-    fednova.STATEMENTS,
-    fedawe.STATEMENTS,
+    atlas.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

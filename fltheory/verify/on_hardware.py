@@ -21,7 +21,7 @@ from fltheory.theorems.sa_fl.symbols import L
 
 if TYPE_CHECKING:
     from fltheory.hardware.theory_runs import Premise, TheoryRun
-    from fltheory.hardware.training.experiment_file.table import Experiment
+    from fltheory.hardware.training.experiment import Experiment
 
 Progress = Callable[[int, int, str], None]
 

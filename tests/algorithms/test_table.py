@@ -64,7 +64,7 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("lazy")
 def test_training_knows_a_new_line() -> None:
     pytest.importorskip("torch", reason="torch is an optional extra")
-    from fltheory.hardware.training.experiment_file.settings import run_settings
+    from fltheory.hardware.training.settings import run_settings
     from tests.hardware.training.small_experiment import run_table
 
     table = run_table()

@@ -350,7 +350,7 @@ def _names() -> dict[str, Any]:
         module = import_module(f"fltheory.{package}")
         found |= {name: getattr(module, name) for name in module.__all__}
     for module, name in (
-        ("verify.region.map_parameters", "default_axis"),
+        ("verify.region_map", "default_axis"),
         ("logs.transitions", "draw_log"),
     ):
         found[name] = getattr(import_module(f"fltheory.{module}"), name)

@@ -20,8 +20,8 @@ from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.partitions import Partition, class_shares
-from fltheory.hardware.training.experiment_file.algorithms_by_name import circumstances
-from fltheory.hardware.training.experiment_file.settings import (
+from fltheory.hardware.training.named_parts import circumstances
+from fltheory.hardware.training.settings import (
     DataSettings,
     RunSettings,
     ServerSettings,

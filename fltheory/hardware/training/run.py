@@ -18,9 +18,9 @@ from fltheory.algorithms.contract import State
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from fltheory.hardware.training.curve import Curve, evaluated
-from fltheory.hardware.training.experiment_file.settings import RunSettings
 from fltheory.hardware.training.fingerprint import fingerprint
 from fltheory.hardware.training.prepared import Prepared, images, prepared
+from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation.base import Masks
 
 RoundDone = Callable[[int], None]

@@ -16,7 +16,7 @@ from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.files.read_file import text_of, toml_of
 from fltheory.grammar.refutation import Weight
-from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,
     CertificateView,

@@ -74,6 +74,28 @@ class _Instance:
         return Setting(algorithm, problem, self.participation, self.rounds, self.x0)
 
 
+def four_clients(
+    availability: Sequence[float],
+    correlation: float,
+    *,
+    steps: Constant | Harmonic = _STEPS,
+    local_steps: int = 2,
+    rounds: int = 300,
+    sigma: float = 0.0,
+    q: Sequence[float] | None = None,
+) -> Setting:
+    """Return the four clients under on-off chains; weights are 1/(4 pi) by default."""
+    weights = tuple(0.25 / pi for pi in availability) if q is None else q
+    return _Instance(
+        MarkovOnOff(availability, correlation),
+        weights,
+        sigma=sigma,
+        rounds=rounds,
+        local_steps=local_steps,
+        steps=steps,
+    ).setting
+
+
 def _correlated(nu: float) -> _Instance:
     return _Instance(MarkovOnOff(_PI, nu))
 

@@ -466,6 +466,9 @@ THEOREM_2_DERIVED = replace(
         _STARTS_IN_W,
         _LONG_ENOUGH,
         Hypothesis("small steps", sp.Le(eta_1, 1 / (2 * L * (E * Q + 1))), "Lemma 2"),
+        Hypothesis(
+            "steps that do not increase", sp.Ge(decay, 0, evaluate=False), "(e) of Lemma 3's proof"
+        ),
         Hypothesis("no server step size", sp.Eq(eta_s, 1), "(20)"),
         Hypothesis("stationary start", sp.Eq(tv_start, 0), "Lemma 2: E 1(k in A_t) = pi_k"),
         Hypothesis(

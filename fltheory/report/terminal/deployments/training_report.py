@@ -12,7 +12,7 @@ from rich.table import Table
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
-    from fltheory.hardware.training.experiment_file.table import ExperimentCell
+    from fltheory.hardware.training.experiment import ExperimentCell
     from fltheory.hardware.training.measure import Measured
 
 _MEANINGS = {

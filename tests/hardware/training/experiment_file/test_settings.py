@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training.experiment_file.settings import (  # noqa: E402
+from fltheory.hardware.training.settings import (  # noqa: E402
     ServerSettings,
     run_settings,
 )

@@ -21,9 +21,14 @@ from fltheory.files.tables import (
 )
 from fltheory.hardware.datasets import NAMES as DATA_NAMES
 from fltheory.hardware.models import NAMES as MODEL_NAMES
-from fltheory.hardware.training.experiment_file.algorithms_by_name import Method, circumstances
-from fltheory.hardware.training.experiment_file.participation_by_name import PRESENCES, Presence
-from fltheory.hardware.training.experiment_file.partitions_by_name import DEALINGS, Dealing
+from fltheory.hardware.training.named_parts import (
+    DEALINGS,
+    PRESENCES,
+    Dealing,
+    Method,
+    Presence,
+    circumstances,
+)
 
 PIXELS = ("unit", "standard")
 STARTS = ("torch", "zero")

@@ -1,4 +1,4 @@
-"""The kinds of participation that an experiment may ask for, by name."""
+"""What an experiment may ask for by name: algorithms, partitions of the images, participation."""
 
 from __future__ import annotations
 
@@ -6,21 +6,208 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fltheory import validation
-from fltheory.files.tables import checked_flag
+from fltheory.algorithms import F3ast
+from fltheory.algorithms.contract import Algorithm, Schedule
+from fltheory.algorithms.table import Listed, listed
+from fltheory.files.tables import checked_flag, made
+from fltheory.hardware import partitions
+from fltheory.hardware.datasets.images import ImageData, Labels
+from fltheory.hardware.partitions import Partition
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.log_file import read_log
 from fltheory.logs.played_log import PlayedLog
 from fltheory.participation import AtMost, Bernoulli, MarkovOnOff, Participation, UniformSubset
 from fltheory.participation.bernoulli import correlated_availability
 from fltheory.participation.cyclic import fedau_cycles
+from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
+
+_MISSING = {
+    "assist_lr": "without a table [server]",
+    "correlation": "unless the participation is Markov's or a log",
+}
+
+
+def circumstances(
+    client_lr: float,
+    local_steps: int,
+    assist_lr: float | None,
+    rounds: int,
+    participation: Participation,
+) -> dict[str, Any]:
+    """Return what methods are told, by name: steps, ``rounds``, and what is known of clients.
+
+    Oracles are told who is how available, under Markov's participation, or a log, also each
+    client's second eigenvalue; all clients weigh alike. ``assist_lr`` is None where there is no
+    server.
+    """
+    n_clients = participation.n_clients
+    alike = np.full(n_clients, 1.0 / n_clients)
+    known: dict[str, Any] = {
+        "client_lr": client_lr,
+        "local_steps": local_steps,
+        "rounds": rounds,
+        "target_weights": alike,
+        "aggregation_weights": tuple(alike.tolist()),
+        "availability": participation.marginals,
+    }
+    if assist_lr is not None:
+        known["assist_lr"] = assist_lr
+    correlation = getattr(participation, "correlation", None)
+    if correlation is not None:
+        known["correlation"] = np.broadcast_to(correlation, n_clients)
+    return known
+
+
+@dataclass(frozen=True)
+class Method:
+    """An algorithm by name with options of its own; step sizes and steps come from outside.
+
+    The names are those of `fltheory.algorithms.table`; ``average all`` is FedAvg with weights 1/N
+    whoever is there. Those that may know the availability know it here (CA-Fed the correlation
+    too), and all clients weigh alike. F3AST's ``smoothing`` is 1/rounds unless it is given.
+    """
+
+    name: str
+    options: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        try:
+            listed(self.name)
+        except ValueError as error:
+            raise ValueError(f"algorithm.{error}") from error
+
+    @property
+    def listed(self) -> Listed:
+        """Its line in the table of algorithms."""
+        return listed(self.name)
+
+    @property
+    def uses_server(self) -> bool:
+        """Whether it uses the server's own images."""
+        return "assist_lr" in self.listed.told
+
+    def algorithm(self, given: Mapping[str, Any]) -> Algorithm | Schedule:
+        """Return the algorithm in `circumstances`; ValueError names an option it does not take."""
+        entry = self.listed
+        for name in entry.told:
+            if name not in given:
+                raise ValueError(f"algorithm.name must not be {entry.title} {_MISSING[name]}")
+        options = dict(self.options)
+        if entry.algorithm is F3ast:
+            # As in CA-Fed's code: Ribero et al.'s 0.01 is made for thousands of rounds.
+            options.setdefault("smoothing", 1 / given["rounds"])
+        told = {name: given[name] for name in entry.told}
+        return made(entry, options, "algorithm", told=told)
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt(ReadOnlyArrays):
+    """Who has which images, and the labels that hold for them.
+
+    Attributes
+    ----------
+    parts : tuple of index arrays
+        Places of each client's images among the training images.
+    train_labels, test_labels : array of int
+    """
+
+    parts: Partition
+    train_labels: Labels
+    test_labels: Labels
+
+
+Split: TypeAlias = Callable[[Labels, int, np.random.Generator], Partition]
+
+
+@dataclass(frozen=True)
+class Dealing(ReadOnlyArrays):
+    """A way to deal training images to clients: their number, and who gets which places."""
+
+    n_clients: int
+    split: Split
+
+    def __post_init__(self) -> None:
+        validation.whole_number("n_clients", self.n_clients, at_least=1)
+
+    def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
+        """Deal the images."""
+        labels = data.train.labels
+        return Dealt(self.split(labels, self.n_clients, rng), labels, data.test.labels)
+
+
+def _evenly(n_clients: int) -> Dealing:
+    return Dealing(n_clients, partitions.evenly)
+
+
+def _classes(n_clients: int, classes_per_client: int, equal: bool = False) -> Dealing:
+    """Deal every client as many classes: SA-FL's p."""
+    # Checked here, where the file is read: partitions has another name for it.
+    p = validation.whole_number("classes_per_client", classes_per_client, at_least=1)
+    checked_flag("equal", equal)
+
+    def split(labels: Labels, n: int, rng: np.random.Generator) -> Partition:
+        kinds = np.unique(labels).size
+        if p > kinds:
+            raise ValueError(f"classes_per_client must be at most the data's {kinds}, got {p}")
+        return partitions.classes_per_client(labels, n, p, rng, equal=equal)
+
+    return Dealing(n_clients, split)
+
+
+def _two_classes(n_clients: int) -> Dealing:
+    """Deal every client two classes, equal sizes: FedAR's."""
+    return Dealing(n_clients, partitions.two_classes)
+
+
+def _dirichlet(n_clients: int, concentration: float) -> Dealing:
+    """Deal random shares of the classes: FedAU's."""
+    validation.positive("concentration", concentration)
+    return Dealing(n_clients, partial(partitions.dirichlet, concentration=concentration))
+
+
+@dataclass(frozen=True)
+class _LabelSwap(Dealing):
+    """Images at random; the second half of the clients has pairs of labels swapped: CA-Fed's.
+
+    Test images are dealt in the same way and swapped with their clients, so that the accuracy
+    is the mean over clients.
+    """
+
+    pairs: int
+
+    def deal(self, data: ImageData, rng: np.random.Generator) -> Dealt:
+        train, test = data.train.labels, data.test.labels
+        parts, test_parts = (self.split(labels, self.n_clients, rng) for labels in (train, test))
+        swap = partitions.label_swap(data.n_classes, rng, pairs=self.pairs)
+        second = range(self.n_clients // 2, self.n_clients)
+        return Dealt(
+            parts,
+            partitions.swapped(train, parts, second, swap),
+            partitions.swapped(test, test_parts, second, swap),
+        )
+
+
+def _label_swap(n_clients: int, pairs: int) -> Dealing:
+    validation.whole_number("n_clients", n_clients, at_least=2)
+    validation.whole_number("pairs", pairs, at_least=1)
+    return _LabelSwap(n_clients, partitions.evenly, pairs)
+
+
+DEALINGS: Mapping[str, Callable[..., Dealing]] = {
+    "evenly": _evenly,
+    "classes": _classes,
+    "two classes": _two_classes,
+    "dirichlet": _dirichlet,
+    "label swap": _label_swap,
+}
 
 
 class Presence(ABC):
