@@ -113,7 +113,7 @@ E = symbol(
 )
 T = symbol("T", "steps of SGD", PURE, "rounds", positive=True, integer=True)
 T_1 = symbol("T", "steps of SGD, counted from w_1", PURE, "rounds + 1", positive=True, integer=True)
-rest = symbol("T mod E", "what T/E leaves", PURE, "rounds % local_steps", nonnegative=True)
+rest = symbol("rest", "what T/E leaves", PURE, "rounds % local_steps", nonnegative=True)
 first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
 S = symbol("S", "sum_k p_k^2 sigma_k^2", GRADIENT**2, weighted_noise, nonnegative=True)
 Gamma = symbol("Gamma", "F* - sum_k p_k F_k*", LOSS, gap_of_minima, nonnegative=True)
@@ -129,13 +129,20 @@ scale = symbol("beta", "eta_t = beta/(gamma_0 + t)", STEP, _step_scale, positive
 offset = symbol("gamma_0", "eta_t = beta/(gamma_0 + t), t = 0, 1, ..", PURE, _step_offset)
 least = symbol("pi_min", "least share of averages that a client is in", PURE, "least_availability")
 by_p = symbol(
-    "d_p", "1 if draws are independent with probabilities p, else 0", PURE, _is_drawn_by_p
+    "d_I", "1 if draws are independent with probabilities p, else 0", PURE, _is_drawn_by_p
 )
-evenly = symbol("d_U", "1 if draws are uniform without replacement, else 0", PURE, _is_uniform_draw)
-uneven = symbol("N max p - 1", "0 where all p_k are 1/N", PURE, _unevenness, nonnegative=True)
+evenly = symbol(
+    "d_II", "1 if draws are uniform without replacement, else 0", PURE, _is_uniform_draw
+)
+uneven = symbol("d_p", "N max_k p_k - 1", PURE, _unevenness, nonnegative=True)
+Q_N = symbol("Q_N", "largest E||N p_k grad F_k(w_0, xi)||^2 over k", GRADIENT**2)
 nu = symbol("nu", "N max_k p_k", PURE, lambda setting: 1 + _unevenness(setting), positive=True)
-GG = symbol(
-    "G^2", "largest E||grad F_k(w_0, xi)||^2", GRADIENT**2, _gradient_at_start, nonnegative=True
+Q = symbol(
+    "Q",
+    "largest E||grad F_k(w_0, xi)||^2, the least G^2",
+    GRADIENT**2,
+    _gradient_at_start,
+    nonnegative=True,
 )
 
 _STEPS = (
@@ -349,7 +356,7 @@ DISTANCE = PointClaim(
     title="The initial distance is at most 2G/mu",
     source=f"{_PAPER}, Section 3.4, above (7)",
     quantity=PointQuantity(_squared_distance, "||w_0 - w*||^2", LENGTH**2),
-    bound=as_printed(lambda: 4 / mu**2 * GG),
+    bound=as_printed(lambda: 4 / mu**2 * Q),
     hypotheses=(_STEPS[1],),
     regimes=_regimes(_everybody),
     family=_family(_everybody, drawn=False),
@@ -370,10 +377,9 @@ SCALED_GRADIENTS = PointClaim(
     reading="printed",
     title="Clients scaled by N p_k have gradients of at most sqrt(nu) G",
     source=f"{_PAPER}, below Theorem 3",
-    quantity=PointQuantity(
-        _largest_scaled_gradient, "largest E||N p_k grad F_k(w_0, xi)||^2", GRADIENT**2
-    ),
-    bound=as_printed(lambda: nu * GG),
+    quantity=PointQuantity(_largest_scaled_gradient, "Q_N", GRADIENT**2, "Q_N"),
+    bound=as_printed(lambda: nu * Q),
+    symbols=(Q_N,),
     hypotheses=(_STEPS[1],),
     regimes={
         "unequal weights": Regime("p = (1/2, 1/4, 1/8, 1/8), nu = 2", _by_p),
@@ -406,7 +412,7 @@ SCALED_GRADIENTS = PointClaim(
 SCALED_GRADIENTS_DERIVED = replace(
     SCALED_GRADIENTS,
     reading="derived",
-    bound=as_printed(lambda: nu**2 * GG),
+    bound=as_printed(lambda: nu**2 * Q),
     refutations=(),
     note="With nu G in place of sqrt(nu) G: ||N p_k g|| <= nu ||g||.",
 )

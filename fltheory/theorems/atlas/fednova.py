@@ -15,7 +15,7 @@ from fltheory.algorithms import WeightedFedAvg
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.exact_or_float import number
+from fltheory.exact_or_float import number, root
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -53,15 +53,15 @@ def _gradients(setting: Setting) -> Any:
     return setting.problem.client_gradients(np.array([setting.x0] * count), np.arange(count))
 
 
-def _chi_square(setting: Setting) -> Any:
+def _chi(setting: Setting) -> Any:
     w, alpha = _weights(setting), setting.problem.alpha
-    return number(((alpha - w) * (alpha - w) / w).sum())
+    return root(number(((alpha - w) * (alpha - w) / w).sum()))
 
 
 def _dissimilarity(setting: Setting) -> Any:
     w, gradients = _weights(setting), _gradients(setting)
     apart = gradients - w @ gradients
-    return number(w @ (apart * apart).sum(axis=1))
+    return root(number(w @ (apart * apart).sum(axis=1)))
 
 
 def _surrogate(setting: Setting) -> Any:
@@ -78,11 +78,11 @@ def _true(setting: Setting) -> tuple[Any, float]:
     return number((gradient * gradient).sum()), 0.0
 
 
-chi = symbol("chi^2", "sum_i (p_i - w_i)^2/w_i", PURE, _chi_square, nonnegative=True)
-kappa = symbol("kappa^2", "sum_i w_i ||grad F_i - grad F~||^2", GRADIENT**2, _dissimilarity)
+chi = symbol("chi", "root of sum_i (p_i - w_i)^2/w_i", PURE, _chi, nonnegative=True)
+kappa = symbol("kappa", "root of sum_i w_i ||grad F_i - grad F~||^2", GRADIENT, _dissimilarity)
 surrogate = symbol("epsilon", "||grad F~(x)||^2, F~ = sum_i w_i F_i", GRADIENT**2, _surrogate)
 total = symbol("W", "sum of w", PURE, _total, positive=True)
-beta = symbol("beta^2", "1, as all have one Hessian", PURE, lambda setting: 1, positive=True)
+beta = symbol("beta", "1, as all have one Hessian", PURE, lambda setting: 1, positive=True)
 
 
 def _setting(
@@ -115,7 +115,7 @@ THEOREM_2 = PointClaim(
     title="What a gradient of the surrogate objective says of that of F",
     source="Wang et al. (NeurIPS 2020), Theorem 2",
     quantity=PointQuantity(_true, "||grad F(x)||^2", GRADIENT**2),
-    bound=as_printed(lambda: 2 * (chi * (beta - 1) + 1) * surrogate + 2 * chi * kappa),
+    bound=as_printed(lambda: 2 * (chi**2 * (beta**2 - 1) + 1) * surrogate + 2 * chi**2 * kappa**2),
     hypotheses=(Hypothesis("weights that sum to one", sp.Eq(total, 1), "Assumption 3"),),
     regimes={
         "usual": Regime("w = 1/4, p = (1/2, 1/4, 1/8, 1/8)", _setting),

@@ -102,7 +102,7 @@ B = symbol(
     "B", "root of E_k||grad F_k(w^t)||^2/||grad f(w^t)||^2", PURE, _dissimilarity, positive=True
 )
 rho = symbol("rho", "decrease of the loss over the squared gradient", PURE / CURVATURE, real=True)
-g = symbol("g^2", "||grad f(w^t)||^2", GRADIENT**2, _squared_gradient, nonnegative=True)
+g = symbol("g", "||grad f(w^t)||", GRADIENT, lambda s: root(_squared_gradient(s)), nonnegative=True)
 F_0 = symbol("F_0", "f(w^t) - f*", LOSS, "excess_loss", nonnegative=True)
 noise = symbol("s", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
 T = symbol("T", "rounds", PURE, "rounds", positive=True, integer=True)
@@ -151,7 +151,7 @@ THEOREM_4 = Theorem(
         r"\mathbb E_{S_t}[f(w^{t+1})]-f^*",
         LOSS,
     ),
-    bound=as_printed(lambda: F_0 - rho * g),
+    bound=as_printed(lambda: F_0 - rho * g**2),
     hypotheses=(
         Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Theorem 4"),
         Hypothesis("mu_bar above 0", sp.Gt(mu_bar, 0, evaluate=False), "Theorem 4"),

@@ -48,6 +48,10 @@ def _step(setting: Setting) -> Any:
     return local_sgd(setting).step_sizes.at(1)
 
 
+def _dissimilarity(setting: Setting) -> Any:
+    return root(gradients_at_optimum(setting))
+
+
 def _is_plain(setting: Setting) -> int:
     problem: Any = setting.problem
     constant = isinstance(local_sgd(setting).step_sizes, Constant)
@@ -120,9 +124,10 @@ H = symbol("H", "local_steps between two averages", PURE, "local_steps", positiv
 T = symbol("T", "steps of gradient descent", PURE, "rounds", positive=True, integer=True)
 M = symbol("M", "clients", PURE, "n_clients", positive=True, integer=True)
 sigma = symbol(
-    "sigma^2", "1/M sum_m ||grad f_m(x*)||^2", GRADIENT**2, gradients_at_optimum, nonnegative=True
+    "sigma", "root of 1/M sum_m ||grad f_m(x*)||^2", GRADIENT, _dissimilarity, nonnegative=True
 )
 D = symbol("D", "||x_0 - x*||", LENGTH, "sqrt(squared_distance)", nonnegative=True)
+A = symbol("A", "16 D^2/epsilon max(L, sigma sqrt(3L/epsilon)), epsilon the least allowed", PURE)
 noise = symbol("s", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
 plain = symbol("d", "1 for equal weights and a constant step, else 0", PURE, _is_plain)
 first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
@@ -289,7 +294,7 @@ LEMMA_2 = PointClaim(
         "sum of V_t over t = t_p .. t_{p+1} - 1, the epoch where it is nearest to failing",
         LENGTH**2,
     ),
-    bound=as_printed(lambda: 5 * L * gamma**2 * H**2 * D_p + H * 8 * gamma**2 * H**2 * sigma),
+    bound=as_printed(lambda: 5 * L * gamma**2 * H**2 * D_p + H * 8 * gamma**2 * H**2 * sigma**2),
     hypotheses=(*_ANY_STEP, replace(_SMALL, source="Lemma 2"), _LATE),
     regimes=_regimes(_alone),
     family=_family(_alone),
@@ -310,7 +315,7 @@ THEOREM_1 = Theorem(
         r"f(\bar x_T)-f(x_\star)",
         LOSS,
     ),
-    bound=as_printed(lambda: 2 * D**2 / (gamma * T) + 24 * gamma**2 * sigma * H**2 * L),
+    bound=as_printed(lambda: 2 * D**2 / (gamma * T) + 24 * gamma**2 * sigma**2 * H**2 * L),
     hypotheses=(*_ANY_STEP, _SMALL, _LATE),
     regimes=_regimes(_setting),
     family=_family(_setting),
@@ -322,7 +327,7 @@ COROLLARY_1 = replace(
     id="local-gd/corollary-1",
     title="Local gradient descent with steps of 1/sqrt(T): the excess loss of the average model",
     source=f"{_PAPER}, Corollary 1",
-    bound=as_printed(lambda: 8 * L * D**2 / sp.sqrt(M * T) + 3 * M * sigma * H**2 / (2 * L * T)),
+    bound=as_printed(lambda: 8 * L * D**2 / sp.sqrt(M * T) + 3 * M * sigma**2 * H**2 / (2 * L * T)),
     hypotheses=(
         *_ANY_STEP,
         _LATE,
@@ -378,10 +383,9 @@ COMMUNICATION = PointClaim(
     reading="printed",
     title="How many averages Theorem 1's bound takes for an accuracy, at least",
     source=f"{_PAPER}, Section 2.3, (6)",
-    quantity=PointQuantity(
-        _averages_needed, "16 ||x_0 - x*||^2/epsilon max(L, sigma sqrt(3L/epsilon))", PURE
-    ),
+    quantity=PointQuantity(_averages_needed, "A", PURE, "A"),
     bound=as_printed(lambda: T / H),
+    symbols=(A,),
     hypotheses=(
         _PLAIN,
         Hypothesis("small steps", as_printed(lambda: sp.Le(gamma, 1 / (4 * L))), "above (6)"),
