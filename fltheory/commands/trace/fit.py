@@ -18,7 +18,8 @@ def command(
 ) -> None:
     """Fit a two-state chain to each client of a log, in the form of a setting's participation."""
     from fltheory.engines.setting_file import write_participation
-    from fltheory.logs import fit_on_off, read_log
+    from fltheory.logs import read_log
+    from fltheory.logs.transitions import fit_on_off
 
     check_places(".toml", out=out)
     record = read_log(log, round_length=round_length)
