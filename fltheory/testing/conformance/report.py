@@ -152,6 +152,9 @@ class ConformanceReport:
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
+    def __str__(self) -> str:
+        return self.text
+
     def to_json(self) -> str:
         """Return the report as JSON."""
         entries = asdict(self)

@@ -76,7 +76,8 @@ class _Drawn:
     def __call__(self, bench: Bench, case: Case) -> Comparison:
         """Compare averages over the rounds after the burn-in."""
         actual = bench.actual(case)[BURN_IN:].mean(axis=0)
-        ours, rounding = bench.ours(case)[BURN_IN:].mean(axis=0), 1e-9 * case.scale
+        ours = bench.ours(case)[BURN_IN:].mean(axis=0)
+        rounding = bench.rtol * (case.scale + float(np.abs(bench.ours(case)).max()))
         if (np.abs(actual - ours) <= rounding).all():
             # What is ours but for rounding is within what is allowed below, whatever the limit.
             return Comparison(ours[None], actual[None], rounding)

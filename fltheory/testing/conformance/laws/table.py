@@ -77,7 +77,7 @@ def _again(bench: Bench, case: Case) -> Comparison:
     # Another run in between finds out what is kept from call to call.
     bench.guarded.fresh(replace(case, x0=case.x0 + 1))
     again = bench.guarded.fresh(case)
-    return Comparison(first, again, 1e-12 * (case.scale + np.abs(first)))
+    return bench.compared(case, first, again)
 
 
 def _is_deterministic(make: CaseMaker) -> Iterator[Trial]:
@@ -171,7 +171,7 @@ def _unequal_sizes(make: CaseMaker) -> Iterator[Trial]:
 
 
 def _large(make: CaseMaker) -> Iterator[Trial]:
-    """Yield cases beyond all others in clients, dimension, steps, step sizes, data and absence."""
+    """Yield cases beyond all others in dimension, steps, step sizes and data."""
     sizes = tuple(40 * k + 3 for k in range(12))
     for kind, n, rounds, steps, lr, rate, cutoff in (
         (case_maker.uneven, 9, 12, 11, 1.0, 1.8, 7),
@@ -189,6 +189,27 @@ def _large(make: CaseMaker) -> Iterator[Trial]:
             options={"cutoff": cutoff},
         )
         yield Trial(case, _ours)
+
+
+def _many_clients(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases with all of many clients present: ten a round is a default of many libraries."""
+    for kind, n in ((case_maker.full, 14), (case_maker.uneven, 45), (case_maker.full, 40)):
+        yield Trial(make.case(kind, n=n, dim=1, rounds=3, options={"size": (n + 1) // 2}), _ours)
+        yield Trial(make.case(kind, n=n, dim=1, rounds=2, options={"size": n}), _ours)
+
+
+# Nothing is cut off or capped, and a rate falls so slowly that it is small on return.
+_UNCAPPED = {"cutoff": 1000, "growth": 0.3, "largest": 1000.0, "smoothing": 0.02}
+
+
+def _far(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases with a client that is away, or first comes, after a hundred rounds or more."""
+    for kind in (case_maker.long_absence, case_maker.late):
+        for n, rounds in ((2, 120), (3, 200)):
+            case = make.case(
+                kind, n=n, dim=1, rounds=rounds, server_lr=0.5, options={**_UNCAPPED, "size": 1}
+            )
+            yield Trial(case, _ours)
 
 
 def _telling(make: CaseMaker) -> Iterator[Trial]:
@@ -285,7 +306,19 @@ _LAWS = (
         applies=lambda one: one.by_size,
     ),
     Law("usual-slips", "on cases that tell the usual slips apart", _telling),
-    Law("larger", "with more of everything: clients, dimensions, steps, rounds away", _large),
+    Law("larger", "with more of everything: dimensions, steps, data, step sizes", _large),
+    Law(
+        "many-clients",
+        "with 14 to 45 clients, all of them present or most",
+        _many_clients,
+        "only so many of those present are used, ten for instance",
+    ),
+    Law(
+        "long-away",
+        "with a client that returns, or first comes, after a hundred rounds",
+        _far,
+        "an age, a weight or the waiting time is capped, where the paper has no cap",
+    ),
     Law(
         "options-at-their-ends",
         "with rare clients, one option after the other at an end of its range",
