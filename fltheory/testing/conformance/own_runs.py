@@ -143,7 +143,7 @@ class Play(Clients):
         given: Mapping[str, Any],
         slip: Slip = NOTHING,
     ) -> None:
-        self.one, self.slip, self.given = one, slip, dict(given)
+        self.one, self.slip, self.given = one, slip, {**one.defaults, **given}
         self.clients, self.server = list(clients), None
         self.trace = np.asarray(trace, dtype=bool)
         self.branches = [CLIENTS] * len(self.trace)
@@ -188,7 +188,8 @@ class Play(Clients):
         if slip.first is not None:
             state |= slip.first(self, state)
         noted = [state["x"]]
-        for self.t, (here, branch) in enumerate(zip(trace, self.branches, strict=True), start=1):
+        for t, (here, branch) in enumerate(zip(trace, self.branches, strict=True), start=1):
+            self.t = t
             old, state = state["x"], self._after_round(algorithm, state, here, branch)
             noted.append(state["x"] if slip.record is None else slip.record(self, old, state["x"]))
         return np.array(noted)
@@ -222,11 +223,12 @@ class Play(Clients):
         if not names and not slip.algorithm:
             return algorithm
         kind = type(algorithm)
-        methods: dict[str, Any] = {}
-        for base in reversed(kind.__mro__):
-            for name, method in vars(base).items():
-                if isinstance(method, FunctionType) and not name.startswith("__"):
-                    methods[name] = _rebound(method, self, names)
+        methods = {
+            name: _rebound(method, self, names)
+            for base in reversed(kind.__mro__)
+            for name, method in vars(base).items()
+            if isinstance(method, FunctionType) and not name.startswith("__")
+        }
         changed = object.__new__(type(kind.__name__, (kind,), methods))
         changed.__dict__.update(vars(algorithm))
         for name, change in slip.algorithm.items():

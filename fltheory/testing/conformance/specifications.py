@@ -7,7 +7,7 @@ hyper-parameters are among `OPTIONS`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, TypeAlias
@@ -61,9 +61,6 @@ class Specification:
         Whether ``run`` is told how data sizes weigh.
     server : bool
         Whether the last of the clients is the server's own data, whose step is a round of its own.
-    limit : mapping, optional
-        Options with which the limit of its mean model under random participation is known
-        exactly, where others have the same limit; None where it is not known.
     step_a_round : bool
         Whether a round is a single step, and ``local_steps`` says how often models are averaged.
     kinds : mapping
@@ -78,7 +75,6 @@ class Specification:
     chooses: bool = False
     weighting: bool = False
     server: bool = False
-    limit: Options | None = field(default_factory=dict)
     step_a_round: bool = False
     kinds: Mapping[str, Option] = field(default_factory=dict)
 
@@ -111,6 +107,12 @@ class Specification:
                     f"{name} of {self.name} must be an option that the suite knows: {list(OPTIONS)}"
                 )
         return found
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What an option is that is not given."""
+        found = {n: p.default for n, p in self._parameters.items() if n in self.options}
+        return {n: value for n, value in found.items() if value is not Parameter.empty}
 
     @property
     def server_lr(self) -> bool:
@@ -246,17 +248,15 @@ _FACTS: Mapping[str, Mapping[str, Any]] = {
     "scaffold": {"memory": "c_i", "remembers_all": True},
     "fedvarp": {"memory": "y", "remembers_all": True},
     "cluster-fedvarp": {"memory": "y"},
-    # Once all have appeared, both starts are the same.
-    "mifa": {"divisor": "", "memory": "updates", "remembers_all": True, "limit": {"start": "zero"}},
-    "fedar": {"divisor": "", "memory": "updates", "limit": None},
-    "fedau": {"divisor": "all", "limit": None},
-    "f3ast": {"divisor": "one", "chooses": True, "limit": None},
-    "ca-fed": {"divisor": "one", "chooses": True, "limit": None},
-    "safari": {"server": True, "limit": None},
+    "mifa": {"divisor": "", "memory": "updates", "remembers_all": True},
+    "fedar": {"divisor": "", "memory": "updates"},
+    "fedau": {"divisor": "all"},
+    "f3ast": {"divisor": "one", "chooses": True},
+    "ca-fed": {"divisor": "one", "chooses": True},
+    "safari": {"server": True},
     "local-sgd": {
         "divisor": "",
         "step_a_round": True,
-        "limit": None,
         "kinds": {
             "aggregation_weights": Shares(
                 "p, positive with sum 1, one per client", OPTIONS["target_weights"].draw

@@ -1,4 +1,4 @@
-"""Options of algorithms by name: what each is and may be, how it is drawn, what it says of clients."""
+"""Options of algorithms by name: what each is, how it is drawn, what it says of the clients."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,52 +12,128 @@ from fltheory.testing.conformance.own_runs import Play, Slip, Steps
 from fltheory.validation import FloatArray
 
 
-def _steps(says: str, **wanted: Callable[[Steps], Any]) -> Slip:
-    """Return steps of another number or size."""
-    return Slip(
-        says,
-        local=lambda play, k, x, go: go(x, **{name: of(go) for name, of in wanted.items()}) - x,
-    )
+def _begun(play: Play, k: int, x: FloatArray, go: Steps, start: FloatArray) -> FloatArray:
+    """Return the change of the model by steps that begin elsewhere."""
+    play.kept[k] = play.kept["end", play.t] = end = go(start)
+    return end - x
 
 
-def _size(says: str, lr: Callable[[Play, Steps], float]) -> Slip:
-    return Slip(says, local=lambda play, k, x, go: go(x, lr=lr(play, go)) - x)
+def _along(play: Play, x: FloatArray, go: Steps, share: float, place: Any) -> FloatArray:
+    """Return the change by steps along ``v <- share v + gradient``, v being kept by place."""
+
+    def velocity(step: int, y: FloatArray) -> FloatArray:
+        fresh = go.client.gradient(y) + go.push + go.proximal * (y - x)
+        play.kept[place] = share * play.kept.get(place, 0.0) + fresh
+        found: FloatArray = play.kept[place]
+        return found
+
+    return go(x, gradient=velocity, added=lambda step, y: np.zeros_like(y)) - x
 
 
-def _begun(says: str, start: Callable[..., FloatArray], *, from_there: bool = False) -> Slip:
-    """Return steps that begin elsewhere; their change is counted from there, or from the model."""
-
-    def local(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
-        begun = start(play, k, x)
-        end = play.kept[k] = play.kept["end", play.t] = go(begun)
-        return end - (begun if from_there else x)
-
-    return Slip(says, local=local)
+def _last(play: Play, x: FloatArray, go: Steps) -> FloatArray:
+    """Return what the last of those present changes."""
+    return replace(go, client=play.clients[play.who[-1]])(x) - x
 
 
-def _remembering(says: str, share: float, place: Callable[[Play, int], Any]) -> Slip:
-    """Return steps along ``v <- share v + gradient``, v kept by place."""
+_STALE = "local steps start from a stale model, the one before the latest"
+_LOCAL: Mapping[str, Callable[[Play, int, FloatArray, Steps], FloatArray]] = {
+    "local steps run one too many, K + 1": lambda p, k, x, go: go(x, number=go.number + 1) - x,
+    "local steps run one too few, K - 1": lambda p, k, x, go: go(x, number=go.number - 1) - x,
+    "a single local step is made, whatever local_steps is": lambda p, k, x, go: go(x, number=1) - x,
+    "all local steps use the gradient at the round's model": lambda p, k, x, go: (
+        go(x, gradient=lambda step, y: go.client.gradient(x)) - x
+    ),
+    f"{_STALE}": lambda p, k, x, go: go(p.x_before) - p.x_before,
+    f"{_STALE}, their change from the latest": lambda p, k, x, go: go(p.x_before) - x,
+    "local steps start from x0 in every round": lambda p, k, x, go: go(p.x0[0]) - x,
+    "local steps start from the client's own last model": lambda p, k, x, go: _begun(
+        p, k, x, go, p.kept.get(k, x)
+    ),
+    "the model is not reset between clients: each starts where the one before ended": (
+        lambda p, k, x, go: _begun(p, k, x, go, p.kept.get(("end", p.t), x))
+    ),
+    "zero_grad is missing: gradients add up over the local steps": lambda p, k, x, go: _along(
+        p, x, go, 1.0, (p.t, k)
+    ),
+    "zero_grad is missing: gradients add up over clients and rounds": lambda p, k, x, go: _along(
+        p, x, go, 1.0, "all"
+    ),
+    "zero_grad is missing: each client's gradients add up over its rounds": lambda p, k, x, go: (
+        _along(p, x, go, 1.0, ("own", k))
+    ),
+    "client_lr falls with the round: client_lr / t": lambda p, k, x, go: go(x, lr=go.lr / p.t) - x,
+    "client_lr falls with the round: client_lr / sqrt(t)": lambda p, k, x, go: (
+        go(x, lr=go.lr / p.t**0.5) - x
+    ),
+    "the change is multiplied by client_lr once more": lambda p, k, x, go: go.lr * (go(x) - x),
+    "the change is divided by the number of local steps": lambda p, k, x, go: (
+        (go(x) - x) / go.number
+    ),
+    "changes are multiplied by the clients' shares of the data, too": lambda p, k, x, go: (
+        (go(x) - x) * p.sizes[k] / max(p.sizes.sum(), 1.0)
+    ),
+    "models overwrite each other: all local models are one array, which holds the last one": (
+        lambda p, k, x, go: p.kept.setdefault(("last", p.t), _last(p, x, go))
+    ),
+}
+_MOMENTUM: Mapping[str, Callable[[Play, int], Any]] = {
+    "": lambda p, k: (p.t, k),
+    ", and kept from client to client: one optimizer serves all": lambda p, k: "all",
+    ", and each client keeps it from round to round": lambda p, k: ("own", k),
+}
 
-    def local(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
-        kept = place(play, k)
+_MOVE: Mapping[str, Callable[[Play, float, FloatArray, FloatArray], FloatArray]] = {
+    "the server goes against the change: its sign is wrong": lambda p, rate, x, d: x - rate * d,
+    "a round without participants makes the model 0, the empty sum": lambda p, rate, x, d: (
+        x + rate * d if p.changes else 0 * x
+    ),
+    "models are rounded to single precision, float32 (see rtol=)": lambda p, rate, x, d: (
+        (x + rate * d).astype(np.float32).astype(np.float64)
+    ),
+}
+_RATE: Mapping[str, Callable[[Play, float, FloatArray, FloatArray], FloatArray]] = {
+    "server_lr is not used": lambda p, rate, x, d: x + d,
+    "server_lr counts twice": lambda p, rate, x, d: x + rate**2 * d,
+    "server_lr scales the new model, not its change": lambda p, rate, x, d: rate * (x + d),
+    "server_lr scales the new model, not its change, where anybody is there": (
+        lambda p, rate, x, d: rate * (x + d) if p.changes else x
+    ),
+    "server_lr weighs the old model, 1 - server_lr the new one": lambda p, rate, x, d: (
+        x + (1 - rate) * d
+    ),
+}
 
-        def velocity(step: int, y: FloatArray) -> FloatArray:
-            fresh = go.client.gradient(y) + go.push + go.proximal * (y - x)
-            play.kept[kept] = share * play.kept.get(kept, 0.0) + fresh
-            found: FloatArray = play.kept[kept]
-            return found
+_OFF = "participants are those of the round before: the trace is off by one"
+_TRACE: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "everybody takes part: the trace is ignored": np.ones_like,
+    "the absent take part: the trace is read the wrong way round": np.logical_not,
+    _OFF: lambda trace: np.concatenate([trace[:1], trace[:-1]]),
+    f"{_OFF}, around": lambda trace: np.roll(trace, 1, axis=0),
+    "participants are those of the next round: the trace is off by one": lambda trace: (
+        np.concatenate([trace[1:], trace[-1:]])
+    ),
+    "only the first of those present counts": lambda trace: _first_of(trace, 1),
+    "only the last of those present counts: models overwrite each other": lambda trace: _first_of(
+        trace[:, ::-1], 1
+    )[:, ::-1],
+    "only the first ten of those present are used": lambda trace: _first_of(trace, 10),
+    "everybody takes part in a round without participants": lambda trace: (
+        trace | ~trace.any(axis=1, keepdims=True)
+    ),
+    "a round with a single client of several is skipped: a minimum of two": lambda trace: (
+        trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None]
+    ),
+    "rounds with less than half of the clients are skipped": lambda trace: (
+        trace & (2 * trace.sum(axis=1) >= trace.shape[1])[:, None]
+    ),
+}
 
-        return go(x, gradient=velocity, added=lambda step, y: np.zeros_like(y)) - x
 
-    return Slip(says, local=local)
-
-
-def _changed(says: str, change: Callable[[Play, int, FloatArray, Steps], FloatArray]) -> Slip:
-    """Return changes that are told wrongly after right steps."""
-    return Slip(says, local=lambda play, k, x, go: change(play, k, go(x) - x, go))
+def _first_of(trace: np.ndarray, most: int) -> np.ndarray:
+    return np.asarray(trace & (np.cumsum(trace, axis=1) <= most))
 
 
-def _server(says: str, move: Callable[[Play, float, FloatArray, FloatArray], FloatArray]) -> Slip:
+def _moved(says: str, move: Callable[[Play, float, FloatArray, FloatArray], FloatArray]) -> Slip:
     """Return a server's step from its rate, the model and the mean change."""
 
     def moved(play: Play, x: FloatArray, step: FloatArray) -> FloatArray:
@@ -75,211 +152,41 @@ def _server_momentum(says: str, share: float, fresh: float) -> Slip:
     return Slip(says, move=move)
 
 
-def _who(says: str, trace: Callable[[np.ndarray], np.ndarray]) -> Slip:
-    return Slip(says, trace=lambda play, given: trace(given))
-
-
-def _first_of(trace: np.ndarray, most: int) -> np.ndarray:
-    return np.asarray(trace & (np.cumsum(trace, axis=1) <= most))
-
-
-def _options(says: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Slip:
-    return Slip(says, options=lambda play, given: change(given))
-
-
-_THERE_AND_BACK = "the trace is off by one"
-_BEFORE = f"participants are those of the round before: {_THERE_AND_BACK}"
-_STALE = "local steps start from a stale model, the one before the latest"
-
-LOCAL: tuple[Slip, ...] = (
-    _steps(
-        "local steps run one too many (K + 1): an off-by-one in K", number=lambda go: go.number + 1
-    ),
-    _steps(
-        "local steps run one too few (K - 1): an off-by-one in K", number=lambda go: go.number - 1
-    ),
-    _steps("a single local step is made, whatever local_steps is", number=lambda go: 1),
-    Slip(
-        "all local steps use the gradient at the round's model, not at the local one",
-        local=lambda play, k, x, go: go(x, gradient=lambda step, y: go.client.gradient(x)) - x,
-    ),
-    _begun(
-        f"{_STALE}, and the change is taken from there",
-        lambda play, k, x: play.x_before,
-        from_there=True,
-    ),
-    _begun(
-        f"{_STALE}, while the change is taken from the latest", lambda play, k, x: play.x_before
-    ),
-    _begun(
-        "local steps start from x0 in every round instead of the server's model",
-        lambda play, k, x: play.x0[0],
-    ),
-    _begun(
-        "local steps start from the client's own last model, not the server's",
-        lambda play, k, x: play.kept.get(k, x),
-    ),
-    _begun(
-        "local steps start where the client before ended: the model is not reset between clients",
-        lambda play, k, x: play.kept.get(("end", play.t), x),
-    ),
+LOCAL = (
+    *(Slip(says, local=local) for says, local in _LOCAL.items()),
     *(
-        slip
-        for share in (0.9, 0.5)
-        for slip in (
-            _remembering(
-                f"momentum ({share}) is in the local steps", share, lambda play, k: (play.t, k)
-            ),
-            _remembering(
-                f"momentum ({share}) is in the local steps and kept from client to client: one "
-                "optimizer serves all",
-                share,
-                lambda play, k: "all",
-            ),
-            _remembering(
-                f"momentum ({share}) is in the local steps, and every client keeps it from round "
-                "to round",
-                share,
-                lambda play, k: ("own", k),
-            ),
+        Slip(
+            f"momentum ({share}) is in the local steps{how}",
+            local=lambda p, k, x, go, share=share, at=at: _along(p, x, go, share, at(p, k)),
         )
+        for share in (0.9, 0.5)
+        for how, at in _MOMENTUM.items()
     ),
-    _remembering(
-        "gradients add up over the local steps: zero_grad is missing",
-        1.0,
-        lambda play, k: (play.t, k),
-    ),
-    _remembering(
-        "gradients add up over clients and rounds: zero_grad is missing", 1.0, lambda play, k: "all"
-    ),
-    _remembering(
-        "each client's gradients add up over its rounds: zero_grad is missing",
-        1.0,
-        lambda play, k: ("own", k),
-    ),
-    _size(
-        "the local step size falls with the round: client_lr / t",
-        lambda play, go: go.lr / play.t,
-    ),
-    _size(
-        "the local step size falls with the round: client_lr / sqrt(t)",
-        lambda play, go: go.lr / play.t**0.5,
-    ),
-    _changed(
-        "the change is multiplied by client_lr once more",
-        lambda play, k, change, go: go.lr * change,
-    ),
-    _changed(
-        "the change is divided by the number of local steps",
-        lambda play, k, change, go: change / go.number,
-    ),
-    _changed(
-        "changes are multiplied by the clients' shares of the data, too",
-        lambda play, k, change, go: change * play.sizes[k] / max(play.sizes.sum(), 1.0),
-    ),
+)
+SERVER_RATE = (
+    *(_moved(says, move) for says, move in _RATE.items()),
     Slip(
-        "all local models are one array in memory, which holds the last one: models overwrite each "
-        "other",
-        local=lambda play, k, x, go: play.kept.setdefault(
-            ("last", play.t), _last_change(play, x, go)
-        ),
-    ),
-)
-
-SIZES: tuple[Slip, ...] = (
-    _options("the local step size is halved", lambda given: {"client_lr": given["client_lr"] / 2}),
-    _options(
-        "client_lr counts twice in the local steps",
-        lambda given: {"client_lr": given["client_lr"] ** 2},
-    ),
-)
-
-SERVER_RATE: tuple[Slip, ...] = (
-    _options("server_lr is not used", lambda given: {"server_lr": 1.0}),
-    _options("server_lr counts twice", lambda given: {"server_lr": given["server_lr"] ** 2}),
-    _options(
         "server_lr multiplies the local step size, too",
-        lambda given: {"client_lr": given["server_lr"] * given["client_lr"], "server_lr": 1.0},
-    ),
-    _server(
-        "server_lr scales the new model, not the change of the model",
-        lambda play, rate, x, step: rate * (x + step),
-    ),
-    _server(
-        "server_lr scales the new model, not the change of the model, in rounds with participants",
-        lambda play, rate, x, step: rate * (x + step) if play.changes else x + step,
-    ),
-    _server(
-        "server_lr weighs the old model, 1 - server_lr the change",
-        lambda play, rate, x, step: x + (1 - rate) * step,
+        options=lambda play, given: {"client_lr": given["server_lr"] * given["client_lr"]},
+        move=lambda play, x, step: x + step / play.given["server_lr"],
     ),
 )
-
-SERVER: tuple[Slip, ...] = (
-    Slip(
-        "the server goes against the change: its sign is wrong",
-        move=lambda play, x, step: x - step,
+EVERYWHERE = (
+    *(_moved(says, move) for says, move in _MOVE.items()),
+    *(
+        _server_momentum(f"momentum ({share}) is in the server's steps{how}", share, fresh)
+        for share in (0.9, 0.5)
+        for how, fresh in {"": 1.0, ", which it averages over rounds from 0": 1 - share}.items()
     ),
     *(
-        slip
-        for share in (0.9, 0.5)
-        for slip in (
-            _server_momentum(f"the server adds momentum ({share}) to its steps", share, 1.0),
-            _server_momentum(
-                f"the server averages its steps over rounds: momentum ({share}) from 0",
-                share,
-                1 - share,
+        Slip(
+            f"client_lr {says}",
+            options=lambda p, given, power=power, by=by: (
+                {"client_lr": by * given["client_lr"] ** power}
             ),
         )
+        for says, power, by in (("is halved", 1, 0.5), ("counts twice in the local steps", 2, 1.0))
     ),
-    Slip(
-        "in a round without participants the model becomes 0, the empty sum",
-        move=lambda play, x, step: x + step if play.changes else np.zeros_like(x),
-    ),
-    Slip(
-        "models are rounded to single precision on the way: float32 (see rtol=)",
-        move=lambda play, x, step: (x + step).astype(np.float32).astype(np.float64),
-    ),
-    Slip(
-        "models are recorded before their round, not after: off by one",
-        record=lambda play, before, after: before,
-    ),
+    *(Slip(says, trace=lambda p, trace, who=who: who(trace)) for says, who in _TRACE.items()),
+    Slip("models are recorded before their round: off by one", record=lambda p, old, new: old),
 )
-
-WHO: tuple[Slip, ...] = (
-    _who("everybody takes part: the trace is ignored", np.ones_like),
-    _who("the trace is read the wrong way round: the absent take part", np.logical_not),
-    _who(_BEFORE, lambda trace: np.concatenate([trace[:1], trace[:-1]])),
-    _who(
-        f"{_BEFORE}, the first round's those of the last", lambda trace: np.roll(trace, 1, axis=0)
-    ),
-    _who(
-        f"participants are those of the next round: {_THERE_AND_BACK}",
-        lambda trace: np.concatenate([trace[1:], trace[-1:]]),
-    ),
-    _who("only the first of those present counts", lambda trace: _first_of(trace, 1)),
-    _who(
-        "only the last of those present counts: models overwrite each other",
-        lambda trace: _first_of(trace[:, ::-1], 1)[:, ::-1],
-    ),
-    _who("only the first ten of those present are used", lambda trace: _first_of(trace, 10)),
-    _who(
-        "in a round without participants everybody takes part",
-        lambda trace: trace | ~trace.any(axis=1, keepdims=True),
-    ),
-    _who(
-        "a round with a single client of several is skipped: a minimum of two",
-        lambda trace: trace & ((trace.sum(axis=1) != 1) | (trace.shape[1] == 1))[:, None],
-    ),
-    _who(
-        "rounds with less than half of the clients are skipped",
-        lambda trace: trace & (2 * trace.sum(axis=1) >= trace.shape[1])[:, None],
-    ),
-)
-
-
-def _last_change(play: Play, x: FloatArray, go: Steps) -> FloatArray:
-    """Return what the last of those present changes."""
-    client = play.clients[play.who[-1]]
-    last: FloatArray = Steps(client, go.number, go.lr, go.push, go.proximal)(x) - x
-    return last

@@ -19,21 +19,18 @@ from fltheory.validation import FloatArray
 def slips_of(name: str) -> tuple[Slip, ...]:
     """Return the slips of an algorithm, those of its own parts first."""
     one = SPECIFICATIONS[name]
-    found = list(SINGLE[name](one)) if name in SINGLE else []
+    own = {**SINGLE, "mifa": memory.mifa, "fedar": memory.fedar}
+    own |= dict.fromkeys(("fedvarp", "cluster-fedvarp"), memory.fedvarp)
+    found = own[name](one) if name in own else []
     if one.memory and name != "scaffold":
-        found += memory.of_what_is_kept(one)
-    if name in ("fedvarp", "cluster-fedvarp", "mifa"):
-        found += memory.of_mean(one)
-    if "fedvarp" in name:
-        found += memory.fedvarp(one)
-    found += {"mifa": memory.mifa, "fedar": memory.fedar}.get(name, lambda one: [])(one)
+        found += memory.of_memory(one)
     found += of_weights(one)
     if one.chooses:
         found += inverse(one, "rate" if name == "f3ast" else "availability")
-    if not one.step_a_round:
-        found += [*anywhere.LOCAL]
-    found += [*anywhere.SIZES, *(anywhere.SERVER_RATE if one.server_lr else ())]
-    return (*found, *anywhere.SERVER, *anywhere.WHO, memory.BY_PLACE)
+    found += [] if one.step_a_round else anywhere.LOCAL
+    found += anywhere.SERVER_RATE if one.server_lr else ()
+    found += [] if one.server else [memory.BY_PLACE]
+    return (*found, *anywhere.EVERYWHERE)
 
 
 def played(name: str, case: Case, slip: Slip = NOTHING) -> FloatArray:

@@ -75,10 +75,10 @@ def _total_before(play: Play, raw: FloatArray, total: float) -> FloatArray:
     return raw / over(total)
 
 
-def _ordered(play: Play, raw: FloatArray, total: float, order: Callable[..., Any]) -> FloatArray:
-    """Return weights that come in another order than the changes."""
+def _ordered(play: Play, raw: FloatArray, who: list[int]) -> FloatArray:
+    """Return weights that come in another order than the changes, those of ``who``."""
     weights = np.zeros(play.n)
-    weights[order(play.who, key=lambda k: play.sizes[k])] = raw[play.who] / over(total)
+    weights[who] = shares(raw)[play.who]
     return weights
 
 
@@ -88,117 +88,85 @@ def _pairwise(play: Play, raw: FloatArray, total: float) -> FloatArray:
     return weights
 
 
-_SIZE_ALSO = "weighs by data size, too"
-_OTHERS_WEIGHT = "changes and weights are in different orders: a client gets another's weight"
+def _of_data(play: Play) -> FloatArray:
+    return play.here * play.sizes / over(float(play.sizes.sum()))
 
-DIVISORS: Mapping[str, tuple[Slip, ...]] = {
-    "present": (
-        weighing(
-            "divides by all N clients, not by those present",
-            lambda play, raw, total: raw / play.n,
+
+_DIVISORS: Mapping[str, Mapping[str, Weigh]] = {
+    "present": {
+        "divides by all N clients, not by those present": lambda p, raw, total: raw / p.n,
+        "weights are not renormalised over those present: changes are added up": (
+            lambda p, raw, total: raw
         ),
-        weighing(
-            "weights are not renormalised over those present: adds changes up instead of taking "
-            "their mean",
-            lambda play, raw, total: raw,
+        "weights are shares among all clients: absent ones hold the model back": (
+            lambda p, raw, total: raw / over(everybody(p).sum())
         ),
-        weighing(
-            "weights are shares among all clients, not among those present: absent ones hold the "
-            "model back",
-            lambda play, raw, total: raw / over(everybody(play).sum()),
+        "divides by one client too many": lambda p, raw, total: raw / (total + 1),
+        "weights are divided by their sum in the round before": _total_before,
+    },
+    "all": {
+        "the sum is not divided by N": lambda p, raw, total: raw,
+        "the sum is divided by the number present, not by N": lambda p, raw, total: (
+            raw / over(p.here.sum())
         ),
-        weighing("divides by one client too many", lambda play, raw, total: raw / (total + 1)),
-        weighing("weights are divided by their sum in the round before", _total_before),
-        weighing("weights are divided by N, too", lambda play, raw, total: shares(raw) / play.n),
+        "weights are renormalised over those present": lambda p, raw, total: shares(raw),
+    },
+    "one": {
+        "weights are renormalised: divided by their sum over those who train": (
+            lambda p, raw, total: shares(raw)
+        ),
+        "the update is divided by the number of those who train": lambda p, raw, total: (
+            raw / over(float((raw > 0).sum()))
+        ),
+        "the update is divided by N": lambda p, raw, total: raw / p.n,
+    },
+}
+"""What weights are divided by, where that is something else."""
+
+_ANY: Mapping[str, Weigh] = {
+    "weights are applied twice": lambda p, raw, total: (raw / over(total)) ** 2,
+    "averages pairwise, one client after the other: the last counts most": _pairwise,
+}
+_OTHERS = "changes and weights are in different orders: a client gets another's weight"
+_BY_SIZE: Mapping[str, Weigh] = {
+    "takes the plain mean where weights by data size are meant": lambda p, raw, total: shares(
+        p.here * 1.0
     ),
-    "all": (
-        weighing("the sum is not divided by N", lambda play, raw, total: raw),
-        weighing(
-            "the sum is divided by the number present, not by N",
-            lambda play, raw, total: raw / over(play.here.sum()),
-        ),
-        weighing(
-            "weights are renormalised over those present: biased where they vary",
-            lambda play, raw, total: shares(raw),
-        ),
+    "weights are applied twice, and renormalised": lambda p, raw, total: shares(raw**2),
+    f"{_OTHERS}, by size": lambda p, raw, total: _ordered(
+        p, raw, sorted(p.who, key=lambda k: p.sizes[k])
     ),
-    "one": (
-        weighing(
-            "weights are renormalised over those who train", lambda play, raw, total: shares(raw)
-        ),
-        weighing(
-            "the update is divided by the number of those who train",
-            lambda play, raw, total: raw / over(float((raw > 0).sum())),
-        ),
-        weighing("the update is divided by N", lambda play, raw, total: raw / play.n),
+    _OTHERS: lambda p, raw, total: _ordered(p, raw, p.who[::-1]),
+    "weighs by the root of the data size": lambda p, raw, total: shares(np.sqrt(raw)),
+}
+_PLAIN: Mapping[str, Weigh] = {
+    "weighs by data size where the plain mean is meant": lambda p, raw, total: shares(
+        p.here * p.sizes
     ),
 }
-"""What weights are divided by, beside what they should be."""
-
-ANY: tuple[Slip, ...] = (
-    weighing("weights are applied twice", lambda play, raw, total: (raw / over(total)) ** 2),
-    weighing("averages pairwise, one client after the other: the last counts most", _pairwise),
-)
-
-BY_SIZE: tuple[Slip, ...] = (
-    weighing(
-        "takes the plain mean where weights by data size are meant",
-        lambda play, raw, total: shares(play.here * 1.0),
+_SHARES_OF_DATA: Mapping[str, Weigh] = {
+    "weighs by the share of all clients' data, not of those present": lambda p, raw, total: (
+        _of_data(p)
     ),
-    weighing(
-        "weights are applied twice, and renormalised", lambda play, raw, total: shares(raw**2)
-    ),
-    weighing(_OTHERS_WEIGHT, lambda play, raw, total: _ordered(play, raw, total, sorted)),
-    weighing(
-        _OTHERS_WEIGHT,
-        lambda play, raw, total: _ordered(play, raw, total, lambda who, key: who[::-1]),
-    ),
-    weighing(
-        "weighs by the inverse of the data size",
-        lambda play, raw, total: shares(np.where(raw > 0, 1 / np.maximum(raw, 1e-300), 0)),
-    ),
-    weighing(
-        "weighs by the square root of the data size", lambda play, raw, total: shares(np.sqrt(raw))
-    ),
-    Slip(
-        "a client without data counts as if it had a sample",
-        sizes=lambda play, sizes: np.maximum(sizes, 1),
-    ),
-)
-SIZE_WHERE_PLAIN = weighing(
-    "weighs by data size where the plain mean is meant",
-    lambda play, raw, total: shares(play.here * play.sizes),
-)
-SIZE_TOO = (
-    weighing(
-        _SIZE_ALSO,
-        lambda play, raw, total: raw / total * play.sizes * play.n / over(play.sizes.sum()),
-    ),
-    weighing(
-        f"{_SIZE_ALSO}, by shares of it",
-        lambda play, raw, total: raw * play.sizes / over(play.sizes.sum()),
-    ),
-)
-SHARES_OF_ALL_DATA = weighing(
-    "weighs by the share of all clients' data, not of those present",
-    lambda play, raw, total: play.here * play.sizes / over(play.sizes.sum()),
-)
+}
+_SIZE_TOO: Mapping[str, Weigh] = {
+    "weighs by data size, too": lambda p, raw, total: raw / total * p.n * _of_data(p),
+    "weighs by data size, too, by shares of it": lambda p, raw, total: raw * _of_data(p),
+}
 
 
-def inverse(one: Specification, fact: str) -> tuple[Slip, ...]:
+def inverse(one: Specification, fact: str) -> list[Slip]:
     """Return slips of weights ``alpha / fact``, the fact being an availability or a rate."""
 
     def by(says: str, alpha: float, power: float) -> Slip:
         def weigh(play: Play, raw: FloatArray, total: float) -> FloatArray:
-            targets = np.ones(play.n)
-            if "target_weights" in play.given:
-                targets = per_client(play, "target_weights")
-            # What is given is alpha / fact: the rest of the powers is missing.
+            known = "target_weights" in play.given
+            targets = per_client(play, "target_weights") if known else np.ones(play.n)
             ratio = np.where(raw > 0, raw / targets, 1.0)
             new = np.where(raw > 0, targets**alpha * ratio**-power, 0.0)
             if play.one.divisor == "present":
                 return shares(new)
-            return new / (play.n if alpha == 0 and "target_weights" in play.given else total)
+            return new / (play.n if alpha == 0 and known else total)
 
         return weighing(says, weigh)
 
@@ -206,61 +174,45 @@ def inverse(one: Specification, fact: str) -> tuple[Slip, ...]:
         by(f"changes are multiplied by the {fact}, not divided by it", 1, 1),
         by(f"the {fact} is not used: changes are not divided by it", 1, 0),
         by(f"changes are divided by the {fact} twice", 1, -2),
-        by(f"changes are divided by the root of the {fact}", 1, -0.5),
     ]
     if "target_weights" in one.options:
-        found += [
-            by("target weights are not used", 0, -1),
-            by("target weights are applied twice", 2, -1),
-        ]
-    return tuple(found)
+        found += [by("target weights are not used", 0, -1)]
+    return found
 
 
-def _rolled(values: FloatArray) -> FloatArray:
-    return np.roll(values, 1)
+_KNOWN: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "a client gets the availability of the client before: off by one": lambda p: np.roll(p, 1),
+    "availabilities are made to sum to one, as if they were chances of being drawn": shares,
+    "changes are divided by 1 - p, the probability of absence": lambda p: np.maximum(1 - p, 1e-3),
+    "the mean availability stands for each client's own": lambda p: np.full(p.size, p.mean()),
+}
 
 
-def known(name: str) -> tuple[Slip, ...]:
-    """Return slips in what is known of each client's availability."""
+def _told(says: str, change: Callable[[FloatArray], FloatArray]) -> Slip:
+    def options(play: Play, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {"availability": tuple(change(per_client(play, "availability")).tolist())}
 
-    def told(says: str, change: Callable[[FloatArray], FloatArray]) -> Slip:
-        return Slip(
-            says,
-            options=lambda play, given: (
-                {name: tuple(change(per_client(play, name)).tolist())}
-                if given.get(name) is not None
-                else {}
-            ),
-        )
-
-    return (
-        told("a client gets the availability of the client before: off by one", _rolled),
-        told(
-            "availabilities are made to sum to one, as if they were chances of being drawn", shares
-        ),
-        told(
-            "changes are divided by 1 - p, the probability of absence",
-            lambda p: np.maximum(1 - p, 1e-3),
-        ),
-        told(
-            "the mean availability stands for each client's own",
-            lambda p: np.full(p.size, p.mean()),
-        ),
-    )
+    return Slip(says, options=options)
 
 
 def of_weights(one: Specification) -> list[Slip]:
     """Return the slips that an algorithm's weights can have."""
     if not one.divisor:
         return []
-    found = [*DIVISORS[one.divisor], *ANY]
     targets = {"target_weights", "aggregation_weights"} & set(one.options)
+    plain = one.divisor == "present" and not targets
+    tables = [
+        _DIVISORS[one.divisor],
+        _ANY,
+        _BY_SIZE if one.by_size else {},
+        _PLAIN if plain and not one.sized_steps else {},
+        _SHARES_OF_DATA if plain else {},
+        {} if plain else _SIZE_TOO,
+    ]
+    found = [weighing(says, weigh) for table in tables for says, weigh in table.items()]
     if one.by_size:
-        found += [*BY_SIZE, SHARES_OF_ALL_DATA]
-    if not one.sized_steps and not targets and one.divisor == "present":
-        found += [SIZE_WHERE_PLAIN, *([] if one.by_size else [SHARES_OF_ALL_DATA])]
-    if targets or one.divisor != "present":
-        found += SIZE_TOO
+        says = "a client without data counts as if it had a sample"
+        found += [Slip(says, sizes=lambda play, sizes: np.maximum(sizes, 1))]
     if "availability" in one.options and not one.chooses:
-        found += [*inverse(one, "availability"), *known("availability")]
+        found += [*inverse(one, "availability"), *(_told(*told) for told in _KNOWN.items())]
     return found
