@@ -8,7 +8,7 @@ from functools import partial
 from types import FunctionType
 from typing import Any, TypeAlias
 
-import array_api_compat
+import array_api_compat.numpy
 import numpy as np
 
 from fltheory import validation
@@ -229,7 +229,7 @@ class Play(Clients):
             for name, method in vars(base).items()
             if isinstance(method, FunctionType) and not name.startswith("__")
         }
-        changed = object.__new__(type(kind.__name__, (kind,), methods))
+        changed: Any = object.__new__(type(kind.__name__, (kind,), methods))
         changed.__dict__.update(vars(algorithm))
         for name, change in slip.algorithm.items():
             if hasattr(changed, name):
@@ -238,8 +238,12 @@ class Play(Clients):
 
     def _weighed(self, weights: FloatArray) -> FloatArray:
         assert self.slip.weights is not None
-        changed = np.asarray(self.slip.weights(self, np.where(self.here, weights[0], 0.0)))
-        return np.where(self.here, changed, 0.0)[None]
+        # FedNova's clients train in groups of as many steps, with the weights of one round.
+        if ("weights", self.t) not in self.kept:
+            changed = self.slip.weights(self, np.where(self.here, weights[0], 0.0))
+            self.kept["weights", self.t] = np.where(self.here, changed, 0.0)[None]
+        found: FloatArray = self.kept["weights", self.t]
+        return found
 
     def local_sgd(
         self,

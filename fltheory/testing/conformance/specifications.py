@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import Parameter
 from typing import Any, TypeAlias
 
@@ -35,7 +36,7 @@ _STIFFEST = 1.3
 
 def _single_steps(
     client_lr: float, local_steps: int, aggregation_weights: tuple[float, ...]
-) -> LocalSgd:
+) -> Any:
     return LocalSgd(Constant(client_lr), local_steps, aggregation_weights)
 
 
@@ -78,16 +79,16 @@ class Specification:
     step_a_round: bool = False
     kinds: Mapping[str, Option] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def by_size(self) -> bool:
         """Whether data sizes weigh (by default)."""
         return self.weighting or "client_weights" in self._parameters
 
-    @property
+    @cached_property
     def _parameters(self) -> Mapping[str, Parameter]:
         return self.listed.__signature__.parameters
 
-    @property
+    @cached_property
     def options(self) -> dict[str, Option]:
         """What ``run`` is given besides step sizes, by name.
 
@@ -108,18 +109,18 @@ class Specification:
                 )
         return found
 
-    @property
+    @cached_property
     def defaults(self) -> dict[str, Any]:
         """What an option is that is not given."""
         found = {n: p.default for n, p in self._parameters.items() if n in self.options}
         return {n: value for n, value in found.items() if value is not Parameter.empty}
 
-    @property
+    @cached_property
     def server_lr(self) -> bool:
         """Whether it has a step size of the server."""
         return "server_lr" in self._parameters
 
-    @property
+    @cached_property
     def sized_steps(self) -> bool:
         """Whether each client has its own number of local steps."""
         return "tuple" in str(self._parameters["local_steps"].annotation)

@@ -15,6 +15,7 @@ from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import GuardedRun
+from fltheory.testing.conformance.hints import hints_of
 from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, LONGEST, Law
 from fltheory.testing.conformance.own_runs import Run, algorithm_of
 from fltheory.testing.conformance.report import (
@@ -119,6 +120,10 @@ def check_algorithm(
         findings.append(finding)
         if stop_at_first and not finding.outcome.good:
             break
+    failed = [one for one in findings if one.outcome is Outcome.FAILED]
+    with np.errstate(all="ignore"):
+        unexplained = bool(failed) and not any(one.causes for one in failed)
+        hints = hints_of(bench, inspection.maker("hints")) if unexplained else ()
     report = ConformanceReport(
         algorithm=one.name,
         findings=tuple(findings),
@@ -128,6 +133,7 @@ def check_algorithm(
         seconds_inside=guarded.seconds,
         seconds=time.perf_counter() - begun,
         notes=_notes(guarded, one.lasts(fixed)),
+        hints=hints,
     )
     if raises and not report.conforms:
         raise ConformanceError(report)

@@ -197,5 +197,11 @@ def fixed_point(make: CaseMaker) -> Iterator[Trial]:
         options = everybody(make, n)
         if options is None:
             return
-        wanted = {"n": n, "rounds": _ROUNDS, "server_lr": 1.0, "sizes": sizes, "options": options}
+        wanted: dict[str, Any] = {
+            "n": n,
+            "rounds": _ROUNDS,
+            "server_lr": 1.0,
+            "sizes": sizes,
+            "options": options,
+        }
         yield Trial(make.case(case_maker.full, **wanted), _fixed_point, shrinks=False)

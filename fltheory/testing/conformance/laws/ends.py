@@ -55,7 +55,13 @@ ENDS: tuple[Ends, ...] = (
     lambda n: {"size": n},
     lambda n: {"smoothing": 0.003},
     lambda n: {"smoothing": 0.95},
-    lambda n: {"loss_smoothing": 0.0},
+    # The first report stays, so that nobody is excluded but by minima that are known.
+    lambda n: {
+        "loss_smoothing": 0.0,
+        "known_minima": _spread(-3.0, 0.0, n),
+        "threshold": 0.0,
+        "kappa_bar": 0.3,
+    },
     lambda n: {"loss_smoothing": 1.0},
     lambda n: {"threshold": 1.0},
     lambda n: {"threshold": 4.0},

@@ -271,7 +271,12 @@ _LAWS = (
         "its inputs",
         _returns_models,
     ),
-    Law("starts-at-x0", "the first row is x0", _starts_at_x0, "models are recorded late"),
+    Law(
+        "starts-at-x0",
+        "the first row is x0",
+        _starts_at_x0,
+        "models are recorded late, or by reference",
+    ),
     Law(
         "deterministic",
         "the same arguments give the same models, whatever was run in between",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -88,8 +89,8 @@ _MEAN: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
     "is the sum divided by the number present, not by all N": lambda p, y: (
         y.sum(axis=0) / over(sum(p.here))
     ),
-    "is over those seen so far, not over all N": lambda p, y: y.sum(axis=0) / over(sum(p.seen)),
-    "is over those seen in earlier rounds, not over all N": lambda p, y: (
+    "is divided by those seen so far, not by N": lambda p, y: y.sum(axis=0) / over(sum(p.seen)),
+    "is divided by those seen in earlier rounds, not by N": lambda p, y: (
         y.sum(axis=0) / over(sum(p.seen_before))
     ),
     "is the sum, not divided by N": lambda p, y: y.sum(axis=0),
@@ -191,7 +192,7 @@ def fedvarp(one: Specification) -> list[Slip]:
 # --- MIFA: the table and the wait
 
 
-def _models_kept(play: Play, rows: FloatArray, proper: FloatArray, unseen: bool) -> FloatArray:
+def _models_kept(unseen: bool, play: Play, rows: FloatArray, proper: FloatArray) -> FloatArray:
     """Return the mean of a table of models instead of updates, with x0 of those not seen or 0."""
     ends = play.kept.setdefault("ends", np.tile(play.x0[0], (play.n, 1)))
     for k, change in play.changes.items():
@@ -259,8 +260,8 @@ def mifa(one: Specification) -> list[Slip]:
             "the step is along the table before its renewal",
             mean=lambda p, y, mean: p.state["updates"][0].mean(axis=0),
         ),
-        Slip(f"{kept}: stale ones pull", mean=lambda *given: _models_kept(*given, unseen=False)),
-        Slip(f"{kept}, at first x0", mean=lambda *given: _models_kept(*given, unseen=True)),
+        Slip(f"{kept}: stale ones pull", mean=partial(_models_kept, False)),
+        Slip(f"{kept}, at first x0", mean=partial(_models_kept, True)),
     ]
 
 

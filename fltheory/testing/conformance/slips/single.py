@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ _NOVA: Mapping[str, Callable[..., Any]] = {
         f"tau_eff {says}": lambda play, p, tau, here, of=of: of(play, p, tau, here) * p / tau
         for says, of in _TAU.items()
     },
-    "changes are not divided by their own numbers of steps": lambda play, p, tau, here: p,
+    "plain FedAvg: changes are not divided by their numbers of steps": lambda play, p, tau, here: p,
     "changes are divided by their own numbers of steps twice": lambda play, p, tau, here: (
         p @ tau * p / tau**2
     ),
@@ -356,7 +357,7 @@ _CUT: Mapping[str, Callable[[float], float]] = {
 }
 
 
-def _intervals(play: Play, plain: Change, counts: State, who: Any, how: State) -> State:
+def _intervals(how: State, play: Play, plain: Change, counts: State, who: Any) -> State:
     """Return the counts after a round, with omega of intervals that are counted otherwise."""
     cutoff = play.given.get("cutoff", math.inf)
     ended = play.kept.setdefault("ended", [list(how.get("begun", ())) for _ in range(play.n)])
@@ -389,7 +390,7 @@ def fedau(one: Specification) -> list[Slip]:
     """Return what goes wrong in the intervals between rounds of presence."""
     intervals = [
         replace(
-            _replaced(says, counted=lambda *given, how=how: _intervals(*given, how)),
+            _replaced(says, counted=partial(_intervals, how)),
             first=lambda p, state, how=how: {"omega": how.get("first", 1.0) + 0 * state["omega"]},
         )
         for says, how in _INTERVALS.items()
@@ -633,6 +634,9 @@ def _tried(how: Mapping[str, Any]) -> Change:
     return left_in
 
 
+ONE_BY_ONE: Mapping[str, Change] = {"kept_after_exclusion": _tried({})}
+
+
 def _bare(counts: State, prior: float) -> FloatArray:
     """Return the correlation by bare frequencies: 0 of 0, or a half, where there are none."""
     seen = counts["present"] + counts["absent"]
@@ -671,7 +675,7 @@ def _raw_minimum(play: Play, plain: Change, state: State, report: Any, who: Any)
 def ca_fed(one: Specification) -> list[Slip]:
     """Return what goes wrong in the estimates, in who is excluded and in the weights."""
     passes = ("the order of correlation only", "the order of availability only")
-    estimates = {
+    estimates: Mapping[str, list[tuple[bool, float | None]]] = {
         "the availability is": [(True, None)],
         "the correlation is": [(False, 0.0), (False, 1e-9)],
         "the availability and the correlation are": [(True, 0.0), (True, 1e-9)],

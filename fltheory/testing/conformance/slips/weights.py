@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fltheory.testing.conformance.own_runs import Play, Slip
+from fltheory.testing.conformance.own_runs import Play, Slip, Steps
 from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
 
@@ -88,6 +88,14 @@ def _pairwise(play: Play, raw: FloatArray, total: float) -> FloatArray:
     return weights
 
 
+def _in_place(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
+    begun = play.kept.get(("model", play.t), x)
+    change = go(begun) - begun
+    share = shares(np.where(play.here, everybody(play), 0.0))[k]
+    play.kept["model", play.t] = begun + play.given["server_lr"] * share * change
+    return change
+
+
 def _of_data(play: Play) -> FloatArray:
     return play.here * play.sizes / over(float(play.sizes.sum()))
 
@@ -155,6 +163,13 @@ _SIZE_TOO: Mapping[str, Weigh] = {
 }
 
 
+_OVER_TARGETS: Mapping[str, Weigh] = {
+    "weights are divided by the sum of the target weights present": lambda p, raw, total: (
+        raw / over(float((p.here * per_client(p, "target_weights")).sum()))
+    ),
+}
+
+
 def inverse(one: Specification, fact: str) -> list[Slip]:
     """Return slips of weights ``alpha / fact``, the fact being an availability or a rate."""
 
@@ -208,11 +223,20 @@ def of_weights(one: Specification) -> list[Slip]:
         _PLAIN if plain and not one.sized_steps else {},
         _SHARES_OF_DATA if plain else {},
         {} if plain else _SIZE_TOO,
+        _OVER_TARGETS if targets and one.divisor == "present" else {},
     ]
     found = [weighing(says, weigh) for table in tables for says, weigh in table.items()]
     if one.by_size:
         says = "a client without data counts as if it had a sample"
         found += [Slip(says, sizes=lambda play, sizes: np.maximum(sizes, 1))]
+        says = "clients train one after another: the model moves as each client answers"
+        found += [] if one.sized_steps else [Slip(says, local=_in_place)]
     if "availability" in one.options and not one.chooses:
-        found += [*inverse(one, "availability"), *(_told(*told) for told in _KNOWN.items())]
+        found += [*inverse(one, "availability")]
+        # Where weights are divided by their sum, a common factor changes nothing.
+        found += [
+            _told(says, change)
+            for says, change in _KNOWN.items()
+            if change is not shares or one.divisor != "present"
+        ]
     return found
