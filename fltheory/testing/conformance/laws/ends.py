@@ -60,7 +60,6 @@ ENDS: tuple[Ends, ...] = (
         "loss_smoothing": 0.0,
         "known_minima": _spread(-3.0, 0.0, n),
         "threshold": 0.0,
-        "kappa_bar": 0.3,
     },
     lambda n: {"loss_smoothing": 1.0},
     lambda n: {"threshold": 1.0},

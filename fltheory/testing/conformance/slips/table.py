@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -36,6 +37,11 @@ def slips_of(name: str) -> tuple[Slip, ...]:
         # Trying few clients one by one is many times as fast as trying replicas of them at once.
         found = [replace(slip, names={**ONE_BY_ONE, **slip.names}) for slip in found]
     return tuple(found)
+
+
+AS_IT_IS: Mapping[str, Slip] = {"ca-fed": Slip("", names=ONE_BY_ONE)}
+"""Algorithms without a slip, in the way in which those with one are played."""
+ROUNDED = next(slip for slip in anywhere.EVERYWHERE if "rounded" in slip.says)
 
 
 def played(name: str, case: Case, slip: Slip = NOTHING) -> FloatArray:
