@@ -100,15 +100,14 @@ def _of_data(play: Play) -> FloatArray:
     return play.here * play.sizes / over(float(play.sizes.sum()))
 
 
+_SHARES_OF_ALL = "weights are shares among all clients: absent ones hold the model back"
 _DIVISORS: Mapping[str, Mapping[str, Weigh]] = {
     "present": {
         "divides by all N clients, not by those present": lambda p, raw, total: raw / p.n,
         "weights are not renormalised over those present: changes are added up": (
             lambda p, raw, total: raw
         ),
-        "weights are shares among all clients: absent ones hold the model back": (
-            lambda p, raw, total: raw / over(everybody(p).sum())
-        ),
+        _SHARES_OF_ALL: (lambda p, raw, total: raw / over(everybody(p).sum())),
         "divides by one client too many": lambda p, raw, total: raw / (total + 1),
         "weights are divided by their sum in the round before": _total_before,
     },
@@ -226,6 +225,9 @@ def of_weights(one: Specification) -> list[Slip]:
         _OVER_TARGETS if targets and one.divisor == "present" else {},
     ]
     found = [weighing(says, weigh) for table in tables for says, weigh in table.items()]
+    if plain and not one.by_size:
+        # All alike, they are the same as if divided by N.
+        found = [slip for slip in found if slip.says != _SHARES_OF_ALL]
     if one.by_size:
         says = "a client without data counts as if it had a sample"
         found += [Slip(says, sizes=lambda play, sizes: np.maximum(sizes, 1))]
