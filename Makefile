@@ -10,7 +10,7 @@ verify: $(VENV)/.installed
 	$(BIN)/fltheory verify --json out/verify.json --html out/report.html --baseline $(BASELINE)
 
 findings: verify
-	$(BIN)/fltheory reproduce findings --check --verdicts out/verify.json
+	$(BIN)/python docs/scripts/findings.py --check --verdicts out/verify.json
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(if $(VERDICTS),--verdicts=$(VERDICTS))

@@ -3,7 +3,8 @@
 python benchmarks/size.py [FOLDER]
 
 A line of code has something on it that is no comment and no docstring. Names are those of every
-public module's ``__all__``, also of those that need an extra.
+public module's ``__all__``, also of those that need an extra. Scripts that make this repository's
+pages are counted too.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _NOTHING = (
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 )
+SCRIPTS = Path("docs/scripts")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -44,8 +46,9 @@ def lines_of_code(source: str) -> int:
 def main(root: Path) -> None:
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
-    for path in sorted(root.rglob("*.py")):
-        unit = path.relative_to(root).parts[0].removesuffix(".py")
+    for path in sorted((*root.rglob("*.py"), *SCRIPTS.glob("*.py"))):
+        is_script = path.parent == SCRIPTS
+        unit = str(SCRIPTS) if is_script else path.relative_to(root).parts[0].removesuffix(".py")
         lines[unit] += lines_of_code(path.read_text(encoding="utf-8"))
         files[unit] += 1
     for unit, count in lines.most_common():

@@ -27,7 +27,6 @@ The rest is in subpackages, which load when they are used:
 - `fltheory.learnability`: PAC learnability: what is impossible, and how a server's data helps
 - `fltheory.logs`: logs of who was online, read, described and fitted
 - `fltheory.fedau`: FedAU's best cut-off
-- `fltheory.reproduce`: what makes this project's own pages: papers' experiments, findings
 - `fltheory.theorems`: the papers' statements as data
 - `fltheory.worst_case`: bounds proved for every client loss of a class
 - `fltheory.verify`: verdicts
@@ -67,7 +66,6 @@ _SUBPACKAGES = (
     "engines",
     "fedau",
     "flower",
-    "reproduce",
     "hardware",
     "learnability",
     "logs",

@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from fltheory.commands.shared import exit_status
-from fltheory.commands.shared.former_names import add_hidden, with_options_of_now
+from fltheory.commands.shared.former_names import add_hidden
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
@@ -47,22 +47,11 @@ PANELS = {
         "sweep": "sweep.toml --out sweep.db",
         "results": "sweep.db --where outcome=REFUTED --out refuted.csv",
     },
-    "Pages of this project": {
-        "reproduce findings": "",
-        "reproduce power": "sa-fl/5 --budget 1000",
-        "reproduce bias": "",
-        "reproduce drift": "",
-        "reproduce ca-fed": "",
-        "reproduce shapley": "",
-        "reproduce impossibility": "10 5 3",
-        "reproduce pac-figures": "",
-    },
 }
 COMMANDS = tuple(words for commands in PANELS.values() for words in commands)
 FAMILIES = {
     "new": "Start a file of your own: a theorem, an algorithm or a setting.",
     "trace": "A log of who was online: describe it, fit a process to it, draw another.",
-    "reproduce": "Make this project's own pages: findings, experiments, power, biases, PAC.",
 }
 
 
@@ -118,8 +107,8 @@ def module_name(words: str) -> str:
 
     Examples
     --------
-    >>> module_name("reproduce ca-fed")
-    'reproduce.ca_fed'
+    >>> module_name("trace fit")
+    'trace.fit'
     """
     return words.replace(" ", ".").replace("-", "_")
 
@@ -149,7 +138,14 @@ def with_loads_first(arguments: Sequence[str]) -> list[str]:
     return first + rest
 
 
+def run_script(command: Callable[..., None]) -> NoReturn:
+    """Run a function as a program of its own, with the options and the manners of a command."""
+    root = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    root.command()(with_inputs_kept(command))
+    exit_status.run(root, f"python {sys.argv[0]}")
+
+
 def main() -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
-    sys.argv[1:] = with_options_of_now(with_loads_first(sys.argv[1:]))
+    sys.argv[1:] = with_loads_first(sys.argv[1:])
     exit_status.run(assembled(sys.argv[1:]))

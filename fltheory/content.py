@@ -30,7 +30,7 @@ Generator: TypeAlias = np.random.Generator | np.random.RandomState | random.Rand
 _LARGE = 1 << 16
 _ATOMS = (bool, int, str, bytes, complex, type(None), Fraction)
 # Their objects never change, and tell equals from others themselves.
-_VALUES = ("sympy.",)
+_VALUES = ("sympy.", "fltheory.grammar.symbols")
 
 
 class _Same:

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fltheory import validation
-from fltheory.engines.fedau_weights.mean_weight_error import mean_weight_errors
 from fltheory.engines.fedau_weights.weight_error import (
     checked_chances,
     checked_cutoff,
+    mean_weight_errors,
     weight_error,
 )
 from fltheory.long_work.progress import Progress, within

@@ -43,15 +43,13 @@ from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
-from fltheory.reproduce.experiments.fedar_shapley import Contribution
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
-from fltheory.verify.region.map_parameters import MapAxis
-from fltheory.verify.region.mapping import RegionMap
+from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.worst_case.methods.lyapunov import LyapunovProgram
 from fltheory.worst_case.methods.memory import MemoryRound
@@ -155,7 +153,6 @@ def _runs() -> Iterator[object]:
     yield Intervals.around(np.zeros(2), np.ones(2))
     yield weight_error(0.5, 2, 5)
     yield weight_error_under(CHAINS, math.inf, 5)
-    yield Contribution(0, np.ones(2))
     yield QuadraticClient(np.eye(2), np.ones(2))
 
 

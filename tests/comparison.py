@@ -24,6 +24,7 @@ from fltheory.algorithms import (
     LocalSgd,
     Mifa,
     Projected,
+    ProxSkip,
     Safari,
     Scaffold,
     Scheduled,
@@ -44,6 +45,7 @@ from fltheory.participation import (
     Participation,
     Trace,
     UniformSubset,
+    VaryingBernoulli,
     WaitingSubset,
 )
 from fltheory.problems import Ball
@@ -77,6 +79,7 @@ _EXAMPLES: Mapping[str, Algorithm | Schedule] = {
     "momentum": ServerMomentum(FedAvg(0.2, 2), 0.5),
     "step sizes that fall": Scheduled(FedVarp(1.0, 2), Harmonic(0.5, offset=2.0)),
     "step by step": LocalSgd(Harmonic(0.5, offset=2.0), 2, ALPHA),
+    "ProxSkip": ProxSkip(0.2, 0.4),
     "averaged": AveragedIterate(FedAvg(0.2, 2)),
     "projected": Projected(FedAvg(0.2, 2), Ball([0.0, 0.0], 1.2)),
 }
@@ -104,6 +107,7 @@ PROCESSES: Mapping[str, Participation] = {
     "uniform": UniformSubset(3, 2),
     "uniform, one excluded": UniformSubset(3, 1, excluded=(1,)),
     "Bernoulli": Bernoulli(P),
+    "day and night": VaryingBernoulli([P, (0.0, 1.0, 0.5)]),
     "at most two": AtMost(P, 2),
     "waited for": WaitingSubset(P, 2),
     "on and off": MarkovOnOff(P, 0.6),

@@ -86,13 +86,16 @@ def rng() -> np.random.Generator:
 def fltheory_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """Return a function that runs ``fltheory`` as a user does: exit status, output, errors."""
-    from fltheory import cli
+    """Return a function that runs ``fltheory`` as a user does: exit status, output, errors.
+
+    Where the first word is ``NAME.py``, it runs that one of docs/scripts/.
+    """
+    from tests.typed import run_typed
 
     def command(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["fltheory", *map(str, arguments)])
+        monkeypatch.setattr("sys.argv", [])
         with pytest.raises(SystemExit) as stop:
-            cli.main()
+            run_typed(arguments)
         captured = capsys.readouterr()
         return int(stop.value.code or 0), captured.out, captured.err
 

@@ -12,7 +12,6 @@ from pkgutil import walk_packages
 import pytest
 import typer
 
-import fltheory.reproduce.power
 import fltheory.verify
 from fltheory import cli, commands
 
@@ -100,12 +99,12 @@ def test_every_file_with_a_command_is_registered() -> None:
         (("verify", "--replicas", "1"), "replicas must be a whole number of at least 2, got 1"),
         (("verify", "--seed", "-1"), "seed must be a whole number of at least 0, got -1"),
         (("verify", "--replicas", "many"), "'--replicas': Input should be a valid integer"),
-        (("reproduce", "ca-fed", "--rounds", "1"), "rounds must be a whole number of at least 2"),
-        (("reproduce", "ca-fed", "--seeds", "0"), "seeds must be a whole number of at least 1"),
-        (("reproduce", "sa-fl"), "sa-fl"),
-        (("reproduce", "impossibility", "10", "20", "10"), "m must be below M = 10"),
+        (("ca_fed.py", "--rounds", "1"), "rounds must be a whole number of at least 2"),
+        (("ca_fed.py", "--seeds", "0"), "seeds must be a whole number of at least 1"),
+        (("reproduce", "sa-fl"), "page must be one of bias"),
+        (("impossibility.py", "10", "20", "10"), "m must be below M = 10"),
         (
-            ("reproduce", "impossibility", "10", "0", "5"),
+            ("impossibility.py", "10", "0", "5"),
             "n must be a whole number of at least 1, got 0",
         ),
         (("verify", "--unknown"), "--unknown"),
@@ -129,11 +128,11 @@ def test_bad_input_is_one_line_and_status_two(fltheory_command, arguments, messa
         ("falsify", "sa-fl/5", "--out"),
         ("map", "sa-fl/5", "--out"),
         ("cutoff", "0.5", "--out"),
-        ("reproduce", "power", "--out"),
-        ("reproduce", "power", "--page"),
-        ("reproduce", "findings", "--out"),
-        ("reproduce", "ca-fed", "--out"),
-        ("reproduce", "ca-fed", "--page"),
+        ("power.py", "--out"),
+        ("power.py", "--page"),
+        ("findings.py", "--out"),
+        ("ca_fed.py", "--out"),
+        ("ca_fed.py", "--page"),
     ],
     ids=" ".join,
 )
@@ -145,7 +144,7 @@ def test_a_place_that_cannot_be_written_to_is_named_before_the_work(
 
     for name in ("check_regimes", "map_region"):
         monkeypatch.setattr(fltheory.verify, name, begun)
-    monkeypatch.setattr(fltheory.reproduce.power, "judge_all", begun)
+    monkeypatch.setattr("docs.scripts.power.judge_all", begun)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
     status, out, err = fltheory_command(*arguments, "taken/new.svg")

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from fltheory.verify import MapAxis
-from fltheory.verify.region import map_parameters
+from fltheory.verify import MapAxis, region_map
 from tests.docs_code import fences, files_of, run_page
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -52,13 +51,13 @@ def test_the_code_of_a_page_runs(
     for shown, smaller in SMALLER.get(page.name, {}).items():
         assert text.count(shown) == 1
         text = text.replace(shown, smaller)
-    whole = map_parameters.default_axis
+    whole = region_map.default_axis
 
     def every_fifth(*of: Any) -> MapAxis:
         axis = whole(*of)
         return replace(axis, values=axis.values[::5])
 
-    monkeypatch.setattr(map_parameters, "default_axis", every_fifth)
+    monkeypatch.setattr(region_map, "default_axis", every_fifth)
     assert not run_page(text, tmp_path)
 
 

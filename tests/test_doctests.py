@@ -1,4 +1,4 @@
-"""The examples in the package's docstrings."""
+"""The examples in docstrings, of the package and of the scripts that make pages."""
 
 import doctest
 import importlib
@@ -11,7 +11,7 @@ import fltheory
 ROOT = Path(fltheory.__file__).parent
 EVERY = [
     ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
-    for path in sorted(ROOT.rglob("*.py"))
+    for path in sorted((*ROOT.rglob("*.py"), *ROOT.parent.glob("docs/scripts/*.py")))
     if ">>> " in path.read_text(encoding="utf-8")
 ]
 OF_HARDWARE = [name for name in EVERY if name.startswith("fltheory.hardware")]

@@ -8,8 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.engines.fedau_weights.weight_error import rational_weight_error, weight_error
+from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.fedau import best_cutoff, corollary_cutoff, weight_errors
+from tests.engines.fraction_runs import rational_weight_error
 
 
 @pytest.mark.parametrize("p", [0.02, 0.1, 0.5, 0.9])

@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import io
 import re
+import sys
 import warnings
 from collections.abc import Iterable
 from functools import partial
@@ -98,7 +99,9 @@ def put_out_here(code: str, namespace: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("path", IN_THIS_PROCESS, ids=attrgetter("stem"))
-def test_the_code_puts_out_what_is_kept(path: Path) -> None:
+def test_the_code_puts_out_what_is_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":

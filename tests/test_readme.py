@@ -74,6 +74,36 @@ def test_rows_of_the_table_are_computed_now(row: list[str]) -> None:
     assert remark(verdict) == failed
 
 
+def _bounds_for_every_loss(text: str) -> dict[str, tuple[str, str]]:
+    """Return the verdict over all rounds, and the residual over the least, by row."""
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    return {row[0]: (row[2].lower(), row[-3 if len(row) > 3 else 1]) for row in rows if row[2:]}
+
+
+def test_bounds_for_every_loss_are_those_of_their_page() -> None:
+    """Rows with exclusions are all there, those that speak against the least as well."""
+    text = (ROOT / "docs" / "every-loss.md").read_text(encoding="utf-8")
+    page = _bounds_for_every_loss(
+        text.split("<!-- table: begin -->")[1].split("<!-- table: end")[0]
+    )
+    shown = _bounds_for_every_loss(README.split("| ten clients |")[1].split("\n\n")[0])
+    excluded = {
+        name: row for name, row in page.items() if re.search(r"\b(one|two|six)\b.* excl", name)
+    }
+    assert len(excluded) == 6
+    assert {name: shown[name] for name in excluded} == excluded
+    others = [
+        float(residual)
+        for name, (verdict, residual) in page.items()
+        if name not in excluded and verdict == "proved"
+    ]
+    assert len(others) == 8
+    assert shown["none excluded, eight settings"] == (
+        "proved",
+        f"{min(others):g} to {max(others):,g}",
+    )
+
+
 @pytest.mark.parametrize("target", re.findall(r"^make (\w+)", README, flags=re.MULTILINE))
 def test_named_commands_exist(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)

@@ -24,7 +24,6 @@ from fltheory.testing.cells import rows_of
 from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems import RateAxis
 from fltheory.theorems.fedar import statements as fedar
-from fltheory.theorems.fedar.setting import fedar_constants
 from fltheory.verify import Outcome, check
 from fltheory.verify.baseline import Baseline
 
@@ -298,8 +297,8 @@ def test_weights_decide_whose_order_is_met(recorded_verdicts: Baseline) -> None:
     """The derived order applies, and is met, exactly where long-run weights or clients agree."""
     for claim in (fedar.THEOREM_1, fedar.THEOREM_2):
         for name, regime in claim.regimes.items():
-            values = fedar_constants(regime.setting)
-            biased = values[fedar.unequal] * values[fedar.spread] > 0
+            where = regime.setting
+            biased = fedar.unequal.on(where) * fedar.spread.on(where) > 0
             outcome = recorded_verdicts[claim.id, "derived", name].outcome
             assert outcome == ("INAPPLICABLE" if biased else "HOLDS"), name
             assert (recorded_verdicts[claim.id, "printed", name].ratio > 0.25) == biased, name

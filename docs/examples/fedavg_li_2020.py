@@ -21,34 +21,14 @@ from fltheory.theorems import (
     Regime,
     RoundRange,
     Theorem,
+    symbol,
 )
 
-# 1. The symbols of the paper.
-L, mu, kappa, gamma, beta = sp.symbols("L mu kappa gamma beta", positive=True)
-E, T = sp.symbols("E T", positive=True, integer=True)
-S, Gamma, G, B, D_1 = sp.symbols("S Gamma G B D_1", nonnegative=True)
-offset, pi_min = sp.symbols("gamma_0 pi_min", nonnegative=True)
 
-
-# 2. Their values on a setting.
-def constants(setting):
-    algorithm, problem = setting.algorithm, setting.problem
-    if not isinstance(algorithm, LocalSgd) or not isinstance(algorithm.step_sizes, Harmonic):
-        raise ValueError(f"algorithm must be LocalSgd with Harmonic steps, got {algorithm!r}")
-    p = np.array(algorithm.aggregation_weights)
-    return {
-        L: problem.L,
-        mu: problem.mu,
-        E: algorithm.local_steps,
-        T: setting.rounds + 1,
-        S: float((p**2).sum()) * problem.sigma**2,
-        Gamma: problem.F_star,  # F* - sum_k p_k F_k*, and quadratic clients have F_k* = 0
-        G: largest_gradient(setting),
-        D_1: float(np.linalg.norm(setting.x0 - problem.x_star)),
-        beta: algorithm.step_sizes.scale,
-        offset: algorithm.step_sizes.offset,
-        pi_min: float(setting.participation.marginals.min()),
-    }
+# 1. The symbols of the paper. Numbers of a setting have names; others are functions of it.
+def weighted_noise(setting):
+    p = np.array(setting.algorithm.aggregation_weights)
+    return float((p**2).sum()) * setting.problem.sigma**2
 
 
 def largest_gradient(setting):
@@ -64,6 +44,50 @@ def largest_gradient(setting):
     radius = max(start, problem.L / problem.mu * r)
     radius += math.sqrt(steps.at(1) * problem.sigma**2 / problem.mu)
     return math.hypot(problem.L * (radius + r), problem.sigma)
+
+
+L = symbol("L", "smoothness", number="L", positive=True)
+mu = symbol("mu", "strong convexity", number="mu", positive=True)
+E = symbol("E", "local steps between two averages", number="local_steps", positive=True)
+T = symbol(
+    "T", "number of the last model; w_1 is the initial one", number="rounds + 1", positive=True
+)
+S = symbol("S", "sum_k p_k^2 sigma_k^2", number=weighted_noise, nonnegative=True)
+# F* - sum_k p_k F_k*, and quadratic clients have F_k* = 0.
+Gamma = symbol("Gamma", "F* - sum_k p_k F_k*", number=lambda s: s.problem.F_star, nonnegative=True)
+G = symbol(
+    "G",
+    "bound on the root mean square of the stochastic gradients",
+    number=largest_gradient,
+    nonnegative=True,
+)
+D_1 = symbol("D_1", "||w_1 - w*||", number="sqrt(squared_distance)", nonnegative=True)
+beta = symbol(
+    "beta",
+    "eta_t = beta / (gamma_0 + t)",
+    number=lambda s: s.algorithm.step_sizes.scale,
+    positive=True,
+)
+offset = symbol(
+    "gamma_0",
+    "offset of the steps",
+    number=lambda s: s.algorithm.step_sizes.offset,
+    nonnegative=True,
+)
+pi_min = symbol(
+    "pi_min", "the least probability to take part", number="least_availability", nonnegative=True
+)
+kappa = symbol("kappa", "condition number", positive=True)
+gamma = symbol("gamma", "offset of the steps that the theorem asks for", positive=True)
+B = symbol("B", "what noise and unlike clients add", nonnegative=True)
+
+
+# 2. The settings that it speaks of.
+def decaying_local_sgd(setting):
+    algorithm = setting.algorithm
+    if not isinstance(algorithm, LocalSgd) or not isinstance(algorithm.step_sizes, Harmonic):
+        raise ValueError(f"algorithm must be LocalSgd with Harmonic steps, got {algorithm!r}")
+    return setting
 
 
 # 3. A family of settings in which the step sizes follow the theorem.
@@ -111,25 +135,12 @@ THEOREM_1 = Theorem(
         Hypothesis("step sizes 2/(mu (gamma + t))", sp.Eq(beta, 2 / mu), "Theorem 1"),
         Hypothesis("their offset", sp.Eq(offset, gamma), "Theorem 1"),
     ),
-    meanings={
-        L: "smoothness",
-        mu: "strong convexity",
-        E: "local steps between two averages",
-        T: "number of the last model; w_1 is the initial one",
-        S: "sum_k p_k^2 sigma_k^2",
-        Gamma: "F* - sum_k p_k F_k*",
-        G: "bound on the root mean square of the stochastic gradients",
-        D_1: "||w_1 - w*||",
-        beta: "eta_t = beta / (gamma_0 + t)",
-        offset: "gamma_0",
-        pi_min: "the least probability to take part",
-    },
+    domain=decaying_local_sgd,
     definitions={
         kappa: L / mu,
         gamma: sp.Max(8 * kappa, E),
         B: S + 6 * L * Gamma + 8 * (E - 1) ** 2 * G**2,
     },
-    constants=constants,
     regimes={
         "usual": Regime("kappa = 4, E = 5, sigma = 1", lambda: FAMILY.setting(sigma=1)),
         "one local step": Regime("E = 1", lambda: FAMILY.setting(sigma=1, local_steps=1)),

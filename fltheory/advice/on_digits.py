@@ -96,7 +96,7 @@ def train_on_digits(
             f"are 1437 images, got {count}"
         )
     from fltheory.hardware.training import measure
-    from fltheory.hardware.training.experiment_file.table import experiment
+    from fltheory.hardware.training.experiment import experiment
 
     compared = to_compare(advice)
     document = _document(advice, compared, log, round_length)

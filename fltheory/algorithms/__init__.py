@@ -8,11 +8,13 @@ from fltheory.algorithms.fedar import FedAR
 from fltheory.algorithms.fedau import FedAU
 from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.fedavg_is import FedAvgIS
+from fltheory.algorithms.fedawe import FedAWE
 from fltheory.algorithms.fednova import FedNova
 from fltheory.algorithms.fedprox import FedProx
 from fltheory.algorithms.fedvarp import FedVarp
 from fltheory.algorithms.local_sgd import LocalSgd
 from fltheory.algorithms.mifa import Mifa
+from fltheory.algorithms.proxskip import ProxSkip
 from fltheory.algorithms.safari import Safari
 from fltheory.algorithms.scaffold import Scaffold
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
@@ -35,6 +37,7 @@ __all__ = [
     "F3ast",
     "FedAR",
     "FedAU",
+    "FedAWE",
     "FedAvg",
     "FedAvgIS",
     "FedNova",
@@ -44,6 +47,7 @@ __all__ = [
     "LocalSgd",
     "Mifa",
     "Projected",
+    "ProxSkip",
     "Safari",
     "Scaffold",
     "Scheduled",

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, get_args
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Array, Clients, State
+from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
 from fltheory.algorithms.shared.client_constants import held_on_backend
 from fltheory.algorithms.shared.memory import blank
+from fltheory.algorithms.shared.own_models import after_own_steps
 from fltheory.algorithms.shared.step_sizes import StepSizes, checked_step_sizes
 from fltheory.read_only import read_only
 from fltheory.validation import FloatArray
 
 _SUM_TOLERANCE = 1e-9
+Sampled = Literal["steps", "average"]
+SAMPLED = get_args(Sampled)
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,12 @@ class LocalSgd:
     every E-th step all models become their weighted mean. The model ``x`` is that mean,
     ``sum_k p_k w^k``, after every step. So the step size may decay inside a round, and errors
     are those after single steps. With constant steps and everybody present, the model after
-    n E steps is `WeightedFedAvg`'s after n rounds. A client absent in a step makes none.
+    n E steps is `WeightedFedAvg`'s after n rounds.
+
+    Who takes part either makes the steps, and a client absent in a step makes none; or, with
+    ``sampled="average"``, is drawn for the average, as in Li et al.'s Assumptions 5 and 6: every
+    client steps, and after every E-th step all models become the mean of those drawn, a client
+    drawn twice counting twice. If nobody is drawn they become ``sum_k p_k w^k``.
 
     Parameters
     ----------
@@ -37,6 +47,8 @@ class LocalSgd:
         E, the SGD steps between two averages.
     aggregation_weights : tuple of float, (N,)
         p, positive, summing to one.
+    sampled : {"steps", "average"}
+        What only those who take part do: step, or count in the average.
 
     Raises
     ------
@@ -60,6 +72,7 @@ class LocalSgd:
     step_sizes: StepSizes
     local_steps: int
     aggregation_weights: tuple[float, ...]
+    sampled: Sampled = "steps"
 
     def __post_init__(self) -> None:
         weights = validation.real_array(
@@ -75,6 +88,12 @@ class LocalSgd:
         object.__setattr__(self, "aggregation_weights", tuple(weights.tolist()))
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         checked_step_sizes("step_sizes", self.step_sizes)
+        validation.one_of("sampled", self.sampled, SAMPLED)
+
+    @property
+    def counts_draws(self) -> bool:
+        """Whether a client that is drawn twice may count twice."""
+        return self.sampled == "average"
 
     def at(self, round_index: int) -> Algorithm:
         """Return one SGD step, the first being 1."""
@@ -82,6 +101,7 @@ class LocalSgd:
             self.step_sizes.at(round_index),
             round_index % self.local_steps == 0,
             self.aggregation_weights,
+            self.sampled == "average",
         )
 
 
@@ -92,6 +112,7 @@ class _Step(Algorithm):
     client_lr: float
     averages: bool
     aggregation_weights: tuple[float, ...]
+    everybody_steps: bool
 
     def init(self, x0: Array, n_clients: int) -> State:
         if n_clients != len(self.aggregation_weights):
@@ -106,16 +127,17 @@ class _Step(Algorithm):
         xp = array_namespace(x)
         mixing = held_on_backend(_mixing_of(self.aggregation_weights), x, x.dtype)
         local = xp.matmul(mixing, xp.concat([x[:, None, :], state["apart"]], axis=1))
-        numbers = held_on_backend(np.arange(who.shape[1]), x, xp.int64)
-        moved = local
-        for k in range(who.shape[1]):
-            alone = who & (numbers == k)
-            moved = moved + clients.local_sgd(local[:, k, :], alone, steps=1, lr=self.client_lr)
+        steps = xp.ones(who.shape, dtype=xp.bool, device=device(x)) if self.everybody_steps else who
+        moved = after_own_steps(local, clients, steps, steps=1, lr=self.client_lr)
         p = held_on_backend(np.array(self.aggregation_weights), x, x.dtype)
         # The inverse of the mixing matrix M is M' diag(p).
         after = xp.matmul(mixing.T, p[None, :, None] * moved)
-        apart = after[:, 1:, :]
-        return {"x": after[:, 0, :], "apart": xp.zeros_like(apart) if self.averages else apart}
+        mean, apart = after[:, 0, :], after[:, 1:, :]
+        if not self.averages:
+            return {"x": mean, "apart": apart}
+        if self.everybody_steps:
+            mean = mean + weighted_sum(participant_average(who, x), moved - mean[:, None, :])
+        return {"x": mean, "apart": xp.zeros_like(apart)}
 
 
 def _mixing_of(weights: tuple[float, ...]) -> FloatArray:

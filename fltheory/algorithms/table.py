@@ -19,11 +19,13 @@ from fltheory.algorithms.fedar import FedAR
 from fltheory.algorithms.fedau import FedAU
 from fltheory.algorithms.fedavg import FedAvg
 from fltheory.algorithms.fedavg_is import FedAvgIS
+from fltheory.algorithms.fedawe import FedAWE
 from fltheory.algorithms.fednova import FedNova
 from fltheory.algorithms.fedprox import FedProx
 from fltheory.algorithms.fedvarp import FedVarp
 from fltheory.algorithms.local_sgd import LocalSgd
 from fltheory.algorithms.mifa import Mifa
+from fltheory.algorithms.proxskip import ProxSkip
 from fltheory.algorithms.safari import Safari
 from fltheory.algorithms.scaffold import Scaffold
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear
@@ -166,6 +168,7 @@ ALGORITHMS: dict[str, Listed] = {
         "Jiang, Zhou, Zhang and Chakraborty, 2024",
         parts={"weight": CappedLinear},
     ),
+    "fedawe": Listed(FedAWE, "FedAWE", "Xiang et al., NeurIPS 2024"),
     "safari": Listed(Safari, "SAFARI", "SA-FL, ICML 2024", lambda n_clients: {"q": 0.5}),
 }
 """The algorithms by the names that people type; add your own to be trained and certified."""
@@ -179,6 +182,7 @@ PARTS: tuple[Callable[..., Any], ...] = (
     Harmonic,
     LocalSgd,
     Projected,
+    ProxSkip,
     Scheduled,
     ServerMomentum,
     WarmStarted,

@@ -58,6 +58,7 @@ from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
@@ -77,11 +78,9 @@ class Theorem(Inequality):
     quantity : BoundedQuantity
     bound : sympy expression
     hypotheses : tuple of Hypothesis
-    meanings : mapping
-        What each symbol stands for.
-    constants : callable
-        Values of the symbols for a setting; raises ValueError where the theorem does not
-        speak of such a setting at all.
+    domain : callable
+        The setting in the paper's terms, by default as it is; raises ValueError for one that the
+        theorem does not speak of at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
     round_symbols : tuple of RoundSymbol
@@ -180,8 +179,7 @@ class Theorem(Inequality):
     quantity: BoundedQuantity
     bound: sp.Expr
     hypotheses: tuple[Hypothesis, ...]
-    meanings: Mapping[sp.Symbol, str]
-    constants: Callable[[Setting], Mapping[sp.Symbol, float]]
+    domain: Callable[[Setting], Setting] = whole_setting
     definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     round_symbols: tuple[RoundSymbol, ...] = ()
     observe: Callable[[Setting], Sequence[Observable]] = lambda setting: ()
@@ -193,6 +191,10 @@ class Theorem(Inequality):
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
+    symbols: tuple[sp.Symbol, ...] = ()
+    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
     tightest: Callable[[Setting], Mapping[sp.Symbol, float]] | None = None
     family: Family | None = None
     search_space: SearchSpace | None = None

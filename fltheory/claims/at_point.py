@@ -35,6 +35,7 @@ from fltheory.grammar.hypothesis import Hypothesis, with_signs
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
 from fltheory.grammar.units import Unit
 from fltheory.validation import FloatArray
 
@@ -61,8 +62,7 @@ class PointClaim(Inequality):
     quantity: PointQuantity
     bound: sp.Expr
     hypotheses: tuple[Hypothesis, ...]
-    meanings: Mapping[sp.Symbol, str]
-    constants: Callable[[Setting], Mapping[sp.Symbol, float]]
+    domain: Callable[[Setting], Setting] = whole_setting
     definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     regimes: Mapping[str, Regime] = field(default_factory=dict)
     note: str = ""
@@ -71,6 +71,10 @@ class PointClaim(Inequality):
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
     quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
+    symbols: tuple[sp.Symbol, ...] = ()
+    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
     family: Family | None = None
 
     def __post_init__(self) -> None:

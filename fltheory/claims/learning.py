@@ -25,6 +25,7 @@ from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.symbols import NO_NUMBERS, whole_setting
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting, exact_effort
 from fltheory.validation import FloatArray
@@ -103,15 +104,19 @@ class LearningClaim(Basis):
     relation: Relation
     bound: sp.Expr
     hypotheses: tuple[Hypothesis, ...]
-    meanings: Mapping[sp.Symbol, str]
-    constants: Callable[[Any], Mapping[sp.Symbol, Any]]
+    domain: Callable[[Any], Any] = whole_setting
     definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     regimes: Mapping[str, LearningRegime] = field(default_factory=dict)
     note: str = ""
     kind: StatementKind = StatementKind.THEOREM
     refutations: tuple[Refutation, ...] = ()
     units: Mapping[sp.Symbol, Unit] = field(default_factory=dict)
+    quantities: Mapping[sp.Symbol, str] = field(default_factory=dict)
     derivation: Derivation | None = None
+    symbols: tuple[sp.Symbol, ...] = ()
+    read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+    meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    constants: Callable[[Any], Mapping[sp.Symbol, Any]] = NO_NUMBERS
 
     def __post_init__(self) -> None:
         check_fields(
@@ -121,6 +126,9 @@ class LearningClaim(Basis):
             relation=must_be(Relation),
             regimes=regimes_of(LearningRegime),
         )
+
+    def _formulas(self) -> tuple[sp.Basic, ...]:
+        return (self.bound, *super()._formulas())
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:

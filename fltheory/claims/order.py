@@ -122,6 +122,12 @@ class RateClaim(Statement):
         )
         if not self.axes:
             raise ValueError(f"axes of the claim {self.id!r} must be at least one, got none")
+        theorem = self.theorem.with_symbols_of(self._formulas_of_axes())
+        object.__setattr__(self, "theorem", theorem)
+
+    def _formulas_of_axes(self) -> tuple[sp.Basic, ...]:
+        conditions = (item.condition for axis in self.axes for item in axis.hypotheses)
+        return (*(axis.order for axis in self.axes), *conditions)
 
     def values(self, axis: RateAxis, setting: Setting) -> tuple[int, ...]:
         """Return an axis's values for a setting, over as many decades as the claim is read off.

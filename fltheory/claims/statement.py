@@ -42,6 +42,7 @@ from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
+from fltheory.grammar.symbols import NumbersOfSymbols, Symbol, declared_in
 from fltheory.grammar.units import Unit
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
@@ -219,17 +220,22 @@ class Basis(Statement):
     Attributes
     ----------
     hypotheses : tuple of Hypothesis
-    meanings : mapping
-        What each symbol stands for.
-    constants : callable
-        Values of the symbols for a setting; raises ValueError where the statement does not
-        speak of such a setting at all.
+    domain : callable
+        The setting in the paper's terms, by default as it is; raises ValueError for one that the
+        statement does not speak of at all.
     definitions : mapping
         Symbols that abbreviate expressions in others.
-    units : mapping
-        The unit of each symbol; none where units are not to be checked.
     round_symbols : tuple of RoundSymbol
         Symbols whose values depend on the trajectory.
+    symbols : tuple of Symbol
+        Those that stand in no formula of its own: its texts, or a corollary's orders, have them.
+    read_as : mapping
+        Symbols that stand for something else in this reading, each with a symbol that says what.
+    meanings, units, quantities : mapping
+        What each symbol stands for, its unit (none where one of them has no unit), and which
+        number of a setting it is, where that is a formula: what `symbol` was told.
+    constants : callable
+        Values of the symbols for a setting.
     """
 
     quantity: Any
@@ -238,12 +244,50 @@ class Basis(Statement):
     constants: Callable[[Any], Mapping[sp.Symbol, Any]]
     definitions: Mapping[sp.Symbol, sp.Expr]
     units: Mapping[sp.Symbol, Unit]
+    quantities: Mapping[sp.Symbol, str]
+    domain: Callable[[Any], Any]
+    symbols: tuple[sp.Symbol, ...]
+    read_as: Mapping[sp.Symbol, Any]
     round_symbols: tuple[RoundSymbol, ...] = ()
+
+    def _formulas(self) -> tuple[sp.Basic, ...]:
+        """Return the formulas whose symbols are its own."""
+        conditions = (item.condition for item in self.hypotheses)
+        return (*conditions, *self.definitions, *self.definitions.values(), *self.symbols)
+
+    def read_symbols(self) -> None:
+        """Fill the tables of what is known of its symbols from the symbols themselves.
+
+        What was filled in before, for the statement that this one was made from by ``replace``, is
+        left out: symbols that are no longer its own would stand beside others of the same name.
+        """
+        own = [(one, self.read_as.get(one, one)) for one in declared_in(self._formulas())]
+        known: dict[str, Mapping[sp.Symbol, Any]] = {
+            "meanings": {one: as_.meaning for one, as_ in own if as_.meaning},
+            "units": {one: as_.unit for one, as_ in own if as_.unit is not None},
+            "quantities": {one: as_.number for one, as_ in own if isinstance(as_.number, str)},
+        }
+        if len(known["units"]) < len(own):
+            known["units"] = {}
+        for name, table in known.items():
+            given = getattr(self, name)
+            other = {key: said for key, said in given.items() if not isinstance(key, Symbol)}
+            object.__setattr__(self, name, {**table, **other})
+        if isinstance(self.constants, NumbersOfSymbols):
+            numbers = tuple((one, as_.number) for one, as_ in own if as_.number is not None)
+            object.__setattr__(self, "constants", NumbersOfSymbols(numbers, self.domain))
 
     @property
     def basis(self) -> Self:
         """What its symbols and hypotheses belong to: itself."""
         return self
+
+    def with_symbols_of(self, formulas: Sequence[sp.Basic]) -> Self:
+        """Return it with the symbols of further formulas, itself if it has them."""
+        further = set(declared_in(formulas)) - set(declared_in(self._formulas()))
+        if not further:
+            return self
+        return replace(cast(Any, self), symbols=(*self.symbols, *declared_in(further)))
 
     def constants_not_finite(self, regime: str) -> str:
         """Return which constants are infinite or undefined in a regime, and who says so."""
@@ -258,16 +302,15 @@ class Inequality(Basis):
     Attributes
     ----------
     bound : sympy expression
-    quantities : mapping
-        Which number of a setting each symbol is, as a formula in those that the checker of
-        certificates works out itself (``certificate_checker.py``): ``{D: "sqrt(excess_loss)"}``.
     tightest : callable, optional
         As ``constants``, where the bound is least, if a paper leaves constants open.
     """
 
     bound: sp.Expr
-    quantities: Mapping[sp.Symbol, str]
     tightest: Callable[[Any], Mapping[sp.Symbol, Any]] | None = None
+
+    def _formulas(self) -> tuple[sp.Basic, ...]:
+        return (self.bound, *super()._formulas())
 
     @property
     def assertions(self) -> tuple[Assertion, ...]:

@@ -29,8 +29,7 @@ def command(
     """Compare all theorems about a setting, the tightest first."""
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
-    from fltheory.report.files.comparison_file import write_comparison
-    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.files.verdict_file import MadeBy, write_comparison
     from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
     from fltheory.verify.side_by_side import compare
 

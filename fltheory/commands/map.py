@@ -53,10 +53,10 @@ def command(
 ) -> None:
     """Map over two parameters where a theorem applies, holds or is refuted, and how loose it is."""
     from fltheory.report.figures.region_figure import region_heading, region_table, write_region
-    from fltheory.sweep.kept_map import map_into
+    from fltheory.sweep.kept import map_into
     from fltheory.theorems import registry
     from fltheory.verify import map_region
-    from fltheory.verify.region.map_parameters import default_axis, default_axis_names
+    from fltheory.verify.region_map import default_axis, default_axis_names
 
     check_figures(out=out)
     theorem = the_id(theorem)

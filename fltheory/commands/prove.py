@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from fltheory.commands.shared.preparation import next_command
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.written_files import check_places, tell_written, write_theorem
 from fltheory.long_work.progress import shown_progress
+
+if TYPE_CHECKING:
+    from fltheory.worst_case.proof.proof_file import ProofFile
 
 
 def command(
@@ -65,6 +69,21 @@ def command(
         ),
     ] = None,
     server_sigma: Annotated[str, typer.Option(help="Noise of the server's gradients.")] = "0",
+    availability: Annotated[
+        str | None,
+        typer.Option(
+            help="ca-fed/1 and /2: pi of the four clients, one fraction or four with commas "
+            "between; 0.5 by default."
+        ),
+    ] = None,
+    correlation: Annotated[
+        str | None, typer.Option(help="ca-fed/1 and /2: lambda of on-off chains; 0.9.")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="ca-fed/1 and /2: q of the four clients; 1/(4 pi) by default."),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="ca-fed/1 and /2: T; 300.")] = None,
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
     ] = None,
@@ -75,10 +94,29 @@ def command(
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit
     from fltheory.worst_case.audits.theorem_form import form_of
+    from fltheory.worst_case.correlated.mean_model import MEAN_MODEL
 
     check_places(".json", out=out)
     check_places(".v", rocq=rocq)
     statement = registry.get(the_id(theorem), reading)
+    chain = {
+        "--availability": availability,
+        "--correlation": correlation,
+        "--weights": weights,
+        "--rounds": rounds,
+    }
+    if statement.id in MEAN_MODEL:
+        drawn = {
+            "--participants": participants,
+            "--q": q,
+            "--assist-lr": assist_lr,
+            "--mu": convexity,
+            "--rocq": rocq,
+        }
+        _refuse(drawn, statement.id)
+        _prove_mean_model(statement.id, chain, local_steps, client_lr, sigma, out)
+        return
+    _refuse(chain, statement.id)
     form = form_of(statement)
     # Without noise, a floor of noise alone would be left out of the proof.
     noise = sigma or ("1" if form.floor_is_noise(statement) else "0")
@@ -96,15 +134,66 @@ def command(
         found = audit(statement, clients, played, progress=advance)  # type: ignore[arg-type]
     print(audit_text(found))
     certificate = found.all_rounds.certificate
+    _write(certificate, out, rocq is None)
+    if certificate is not None:
+        write_theorem(certificate, rocq)
+    elif rocq is not None:
+        print(f"nothing written to {rocq}: nothing was proved")
+
+
+def _write(certificate: ProofFile | None, out: Path | None, hint: bool) -> None:
     if out is not None and certificate is not None:
         certificate.write(out)
         tell_written(out)
         print(f"check it again: {next_command('certify', out)}")
     elif out is not None:
         print(f"nothing written to {out}: nothing was proved")
-    elif certificate is not None and rocq is None:
+    elif certificate is not None and hint:
         print("--out FILE writes the certificate; fltheory certify FILE checks it")
-    if certificate is not None:
-        write_theorem(certificate, rocq)
-    elif rocq is not None:
-        print(f"nothing written to {rocq}: nothing was proved")
+
+
+def _refuse(options: Mapping[str, object], theorem: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name} must be left out for {theorem}, which has no such number")
+
+
+def _prove_mean_model(
+    theorem: str,
+    chain: Mapping[str, Any],
+    local_steps: int | None,
+    client_lr: str | None,
+    sigma: str | None,
+    out: Path | None,
+) -> None:
+    """Compare CA-Fed's bound on its own four clients with what is proved and with the truth."""
+    from fltheory.algorithms import Constant
+    from fltheory.report.terminal.proof_text import mean_model_text
+    from fltheory.theorems.ca_fed.regimes import four_clients
+    from fltheory.worst_case.correlated.mean_model import audit_mean_model
+    from fltheory.worst_case.rounds.client_class import exact
+
+    there = _four("--availability", chain["--availability"] or "1/2")
+    given = chain["--weights"]
+    setting = four_clients(
+        there,
+        float(exact("--correlation", chain["--correlation"] or "9/10")),
+        steps=Constant(float(exact("--client-lr", client_lr or "1/10", above=0))),
+        local_steps=local_steps or 1,
+        rounds=chain["--rounds"] or 300,
+        sigma=float(exact("--sigma", sigma or "0")),
+        q=None if given is None else _four("--weights", given),
+    )
+    with shown_progress("proving in fractions"):
+        found = audit_mean_model(theorem, setting)
+    print(mean_model_text(found))
+    _write(found.certificate, out, True)
+
+
+def _four(name: str, text: str) -> list[float]:
+    from fltheory.worst_case.rounds.client_class import exact
+
+    numbers = [float(exact(name, part.strip())) for part in text.split(",")]
+    if len(numbers) not in (1, 4):
+        raise ValueError(f"{name} must be one fraction or four with commas between, got {text!r}")
+    return numbers * (4 // len(numbers))

@@ -101,7 +101,7 @@ def command(
         return
     _check_partners(data, witnesses, html)
     replicas = _REPLICAS if replicas is None else replicas
-    from fltheory.report.files.made_by import MadeBy
+    from fltheory.report.files.verdict_file import MadeBy
     from fltheory.report.files.verdict_outputs import VerdictOutputs
     from fltheory.report.html.html_report import certificates_in, kept_in
     from fltheory.verify import check_regimes
@@ -233,7 +233,7 @@ def _recorded(path: Path | None, to_be_written: bool) -> Baseline:
 
 
 def _record(path: Path, cells: Sequence[Cell]) -> None:
-    from fltheory.verify.baseline import record_of, write_baseline
+    from fltheory.verify.baseline import write_baseline
 
     kept = _recorded(path, to_be_written=True)  # others may have been recorded meanwhile
-    write_baseline(path, {**kept, **{cell.key: record_of(cell) for cell in cells}})
+    write_baseline(path, {**kept, **{cell.key: cell.record for cell in cells}})

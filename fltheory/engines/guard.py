@@ -57,8 +57,7 @@ from fltheory.engines.affine.symbolic.forms import (
 )
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices, Silence
 from fltheory.engines.clients.stepped_clients import analytic_clients
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.participation.base import Masks
 from fltheory.problems.base import Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
@@ -112,10 +111,14 @@ class Findings:
         The generator that a round draws from by itself; empty if there is none.
     differs : str
         Where real rounds are not what forms say; empty if they are.
+    apart : bool
+        Whether replicas must not stand beside those of other rounds: a round looks at the counts
+        of some of them for all. That is right as long as all have come equally far.
     """
 
     draws_from: str = ""
     differs: str = ""
+    apart: bool = False
 
 
 def guarded(setting: Setting) -> Findings:
@@ -191,7 +194,7 @@ def _guarded(setting: Setting) -> Findings:
         draws_from, told = watch.draws_from(), told or rounds.told
         if told and not draws_from:
             raise refused(told)
-        return Findings(draws_from, differs)
+        return Findings(draws_from, differs, rounds.apart)
 
 
 @cached_by_content(64)
@@ -377,7 +380,7 @@ class _RealRounds:
     def __init__(self, setting: Setting) -> None:
         self._setting = setting
         self._problem = problem = setting.problem
-        self.told = ""
+        self.told, self.apart = "", False
         self._size = problem.n_clients * problem.dim
         self._noisy = problem.sigma > 0 or problem.server_sigma > 0
         self._scale = max(1.0, float(np.abs(setting.x0).max(initial=0.0)))
@@ -399,9 +402,9 @@ class _RealRounds:
         self,
         index: int,
         algorithm: Algorithm,
+        branch: str,
         state: State,
         who: Masks,
-        branch: str,
         noise: NoiseSource | None = None,
     ) -> State:
         """Run a round, and see that it leaves what it was given as it was."""
@@ -439,7 +442,7 @@ class _RealRounds:
         drawn = next(self._setting.participation.masks(rng, many)).copy()
         # As `np.unique` of rows would, which takes as long as all rounds together.
         sets = sorted({mask.tobytes() for mask in drawn})[:_ALONE]
-        few = np.frombuffer(b"".join(sets), dtype=bool).reshape(len(sets), -1)
+        few = np.frombuffer(b"".join(sets), dtype=drawn.dtype).reshape(len(sets), -1)
         who = np.concatenate([few, drawn])[:many]
         start = self._start(len(who))
         moved = start["x"] + self._scale * rng.standard_normal(start["x"].shape)
@@ -448,7 +451,7 @@ class _RealRounds:
         for index in sorted({1, last}):
             algorithm = _algorithm_in(self._setting, index)
             for branch in _likely(algorithm):
-                first, again = (self._round(index, algorithm, state, who, branch) for _ in "ab")
+                first, again = (self._round(index, algorithm, branch, state, who) for _ in "ab")
                 for name, array in first.items():
                     if not _same(array, again[name]):
                         return f"round {index} gives another {name!r} when it is run again"
@@ -471,7 +474,7 @@ class _RealRounds:
         for row in range(rows):
             here = slice(row, row + 1)
             part = {name: array[here] for name, array in state.items()}
-            alone = self._round(index, algorithm, part, who[here], branch)
+            alone = self._round(index, algorithm, branch, part, who[here])
             for name, array in together.items():
                 if not _close(array[here], alone[name]):
                     return (
@@ -495,11 +498,35 @@ class _RealRounds:
                 seen = self.run(random)
                 widened = forms.check(seen, random)
                 if not widened:
+                    if not set(seen[0].before) <= set(random):
+                        self._side_by_side(seen)
                     return ""
                 random = (*random, *widened)
         except NotAffineError as error:
             self.run(())
             return str(error)
+
+    def _side_by_side(self, seen: Sequence[_Seen]) -> None:
+        """Note whether replicas with other counts, or of other rounds, change what one comes to."""
+        scheduled = isinstance(self._setting.algorithm, Schedule)
+        kinds: dict[Hashable, list[_Seen]] = {}
+        for one in seen:
+            kind = content(one.algorithm) if scheduled else ""
+            kinds.setdefault((kind, one.branch), []).append(one)
+        for some in kinds.values():
+            last, count = some[-1], len(some[0].who)
+            now = last.index, last.algorithm, last.branch
+            of_last = self._beside_others(*now, last.before, last.who, last.after, count)
+            self.told = self.told or of_last
+            rows = np.linspace(0, len(some) * count - 1, _ALONE).astype(int)
+            state = {n: np.concatenate([one.before[n] for one in some])[rows] for n in last.before}
+            who = np.concatenate([one.who for one in some])[rows]
+            try:
+                together = self._round(*now, state, who)
+                mixed = self._beside_others(*now, state, who, together, len(rows))
+            except ValueError:
+                mixed = "refused"
+            self.apart = self.apart or bool(mixed)
 
     def run(self, random: tuple[str, ...], visited: Sequence[int] = ()) -> list[_Seen]:
         """Run rounds from the start on paths that are drawn; of each, see every branch."""
@@ -545,7 +572,7 @@ class _RealRounds:
         random: tuple[str, ...],
         rng: np.random.Generator,
     ) -> _Seen:
-        after = self._round(index, algorithm, before, who, branch)
+        after = self._round(index, algorithm, branch, before, who)
         if not random and len(who) > 1:
             # Runs on numbers are followed, or drawn, in batches whatever a round is.
             self.told = self.told or self._beside_others(
@@ -559,7 +586,7 @@ class _RealRounds:
         beyond: State = {}
         if random:
             try:
-                beyond = self._round(index, algorithm, both, np.tile(who, (2, 1)), branch)
+                beyond = self._round(index, algorithm, branch, both, np.tile(who, (2, 1)))
             except ValueError as error:
                 raise _missed(index, f"raises far from the start: {error}") from error
         return _Seen(index, algorithm, branch, who, before, after, way, beyond)
@@ -595,7 +622,7 @@ class _RealRounds:
         noise = SharedDraws(seen.index, four * len(seen.who))
         before = {name: np.repeat(array, four, axis=0) for name, array in seen.before.items()}
         who = np.repeat(seen.who, four, axis=0)
-        after = self._round(seen.index, seen.algorithm, before, who, seen.branch, noise)
+        after = self._round(seen.index, seen.algorithm, seen.branch, before, who, noise)
         for name in random:
             made = after[name].reshape(len(seen.who), four, -1)
             still, there, back, twice = (made[:, place] for place in range(four))

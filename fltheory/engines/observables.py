@@ -101,6 +101,8 @@ class QuadraticForm(ReadOnlyArrays):
         distance = np.sqrt(traces * weights)
         size = curvature * traces + 2 * slope * distance + level * weights
         states = 1 if totals is None else np.shape(weights)[-1]
+        # One sum of n^2 + n + 1 products for each state; 8 is for the form's own entries, which
+        # are sums and products of a few numbers.
         readout = 8 * (n * n + n + states) * UNIT_ROUNDOFF + self.relative_error
         shifted = curvature * (2 * distance + origin_error * weights) + 2 * slope * weights
         own = readout * size + shifted * origin_error + level * weight_error

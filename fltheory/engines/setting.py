@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule, checked_algorithm
+from fltheory.engines.affine.numbers import FLOAT64, as_float, entries, with_parameters
+from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Participation
 from fltheory.problems.base import Problem
+from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.read_only import ReadOnlyArrays
-from fltheory.validation import FloatArray
+from fltheory.validation import FloatArray, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,7 @@ class Setting(ReadOnlyArrays):
         if point.shape != (problem.dim,):
             raise ValueError(f"x0 must have shape ({problem.dim},), got {point.shape}")
         check_clients(problem, participation)
+        check_repeats(algorithm, participation)
         fields = {
             "algorithm": algorithm,
             "problem": problem,
@@ -79,11 +83,21 @@ class Setting(ReadOnlyArrays):
             object.__setattr__(self, name, value)
 
 
+def check_repeats(algorithm: Algorithm | Schedule, participation: Participation) -> None:
+    """Raise ValueError where clients may be drawn twice and the algorithm does not count that."""
+    repeats = getattr(participation, "repeats", False)
+    if repeats and not getattr(algorithm, "counts_draws", False):
+        raise ValueError(
+            "algorithm must weigh a client by how often it was drawn (counts_draws) for "
+            f"{type(participation).__name__}, got {shown(algorithm)}"
+        )
+
+
 def _check_part(name: str, value: Any, needed: str) -> None:
     """Raise ValueError for what has not even the size of such a part, and for a class."""
     if isinstance(value, type) or not hasattr(value, needed):
         kind = {"problem": "a problem", "participation": "who takes part"}[name]
-        raise ValueError(f"{name} must be {kind}, got {validation.shown(value)}")
+        raise ValueError(f"{name} must be {kind}, got {shown(value)}")
 
 
 def check_clients(problem: Problem, participation: Participation) -> None:
@@ -93,3 +107,24 @@ def check_clients(problem: Problem, participation: Participation) -> None:
             f"participation must be over the problem's {problem.n_clients} clients, "
             f"got one over {participation.n_clients}"
         )
+
+
+def in_float64(setting: Setting) -> Setting:
+    """Return the setting with floats where its numbers are fractions or balls.
+
+    Engines in float64 begin with it: NumPy makes objects of a fraction times an array.
+    """
+    algorithm = with_parameters(setting.algorithm, FLOAT64)
+    problem = setting.problem
+    if isinstance(problem, QuadraticProblem) and is_exact(problem.optima):
+        weights = problem.target_weights
+        floats = QuadraticProblem(
+            entries(FLOAT64, problem.hessians),
+            entries(FLOAT64, problem.optima),
+            sigma=as_float(problem.sigma),
+            server_sigma=as_float(problem.server_sigma),
+            target_weights=None if weights is None else entries(FLOAT64, weights),
+        )
+        who = with_parameters(setting.participation, FLOAT64)
+        return Setting(algorithm, floats, who, setting.rounds, entries(FLOAT64, setting.x0))
+    return setting if algorithm is setting.algorithm else replace(setting, algorithm=algorithm)

@@ -51,7 +51,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.decimals import written_fraction
 from fltheory.engines.setting import Setting
 from fltheory.files.read_file import toml_of
-from fltheory.files.tables import check_names, wrong_names
+from fltheory.files.tables import check_names, made, wrong_names
 from fltheory.files.user_file import LOADED_FILE
 from fltheory.files.whole_file import write_whole
 from fltheory.participation import Participation
@@ -84,8 +84,8 @@ class Refutes:
     reading: str = "printed"
 
     def __post_init__(self) -> None:
-        validation.text(f"theorem of {_REFUTES}", self.theorem)
-        validation.text(f"reading of {_REFUTES}", self.reading)
+        validation.text("theorem", self.theorem)
+        validation.text("reading", self.reading)
 
 
 def read_setting(path: Path | str) -> Setting:
@@ -132,8 +132,7 @@ def refutes_in(document: Mapping[str, Any]) -> Refutes | None:
         return None
     if not isinstance(table, Mapping):
         raise ValueError(f"{_REFUTES} must be a table with a theorem, got {table!r}")
-    check_names(_REFUTES, table, ["theorem", "reading"], ["theorem"])
-    return Refutes(**table)
+    return made(Refutes, table, _REFUTES)
 
 
 @checks_kinds
@@ -324,16 +323,8 @@ def _parameters(kind: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 def _made(place: str, table: Mapping[str, Any], package: Any) -> Any:
     kind = _kind(place, table, package)
-    parameters = _parameters(kind)
-    required = [name for name, one in parameters.items() if one.default is one.empty]
-    check_names(place, table, ["kind", *parameters], ["kind", *required])
-    given = {
-        name: _read(f"{place}.{name}", value) for name, value in table.items() if name != "kind"
-    }
-    try:
-        return kind(**given)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ValueError(f"{place}: {error}") from error
+    options = {name: value for name, value in table.items() if name != "kind"}
+    return made(kind, options, place, read=_read)
 
 
 def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., Any]:
@@ -362,7 +353,7 @@ def _kinds(package: Any) -> Mapping[str, Callable[..., Any]]:
     # Parts of an algorithm are balls and step sizes, too.
     packages = (package,) if package is not algorithms else (algorithms, problems)
     named = {name: getattr(one, name) for one in reversed(packages) for name in one.__all__}
-    return {name: made for name, made in named.items() if _makes(made)}
+    return {name: one for name, one in named.items() if _makes(one)}
 
 
 def _makes(candidate: Any) -> bool:

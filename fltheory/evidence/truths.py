@@ -14,8 +14,8 @@ from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.guard import guarded
 from fltheory.engines.observables import Observable
-from fltheory.engines.rounds import in_float64
 from fltheory.engines.sampled.ceilings import Range, ranges
+from fltheory.engines.setting import in_float64
 from fltheory.engines.trajectory import FIELDS, RoundArrays, Trajectory
 from fltheory.evidence.intervals import mean_within
 from fltheory.evidence.verdict import Evidence, Grade

@@ -1,9 +1,121 @@
-"""Tables of a file that people write: nothing unknown in them, and nothing missing."""
+"""Objects made from tables of a file that people write, with nothing unknown and nothing missing.
+
+Settings, experiments and sweeps are read by `made` alone: a table's keys are the arguments of what
+makes it, and a complaint begins with the key's whole name where it is about one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from inspect import Parameter, signature
+from typing import Any, TypeVar
+
+Made = TypeVar("Made")
+Table = Mapping[str, Any]
+
+
+def made(
+    factory: Callable[..., Made],
+    options: Table,
+    where: str,
+    *,
+    told: Table | None = None,
+    read: Callable[[str, Any], Any] | None = None,
+) -> Made:
+    """Return ``factory(**told, **options)``.
+
+    Parameters
+    ----------
+    factory : callable
+    options : table
+        What the file says.
+    where : str
+        The table's name, empty for the file itself.
+    told : table, optional
+        What is not among the options that the file may set.
+    read : callable, optional
+        Called with an option's whole name and its value, and gives what the factory takes.
+
+    Raises
+    ------
+    ValueError
+        For an option that ``factory`` does not have, one that it needs and is not there, or one
+        that it refuses.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> made(Fraction, {"numerator": 1, "denominater": 2}, "share")
+    Traceback (most recent call last):
+    ValueError: share has denominator, got 'denominater'
+    """
+    parameters = signature(factory).parameters.values()
+    free = [one.name for one in parameters if one.name not in (told or {})]
+    required = [one.name for one in parameters if one.default is Parameter.empty]
+    required = [name for name in required if name in free]
+    check_names(where or "the file", options, free, required)
+    if read is not None:
+        options = {name: read(f"{where}.{name}", value) for name, value in options.items()}
+    try:
+        return factory(**(told or {}), **options)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(_placed(where, free, str(error))) from error
+
+
+def _placed(where: str, names: Sequence[str], complaint: str) -> str:
+    """Return a complaint behind the table's name, as one of a key where it begins with that."""
+    if not where:
+        return complaint
+    first = re.match(r"\w*", complaint)
+    return f"{where}{'.' if first and first[0] in names else ': '}{complaint}"
+
+
+def made_by_kind(
+    factories: Mapping[str, Callable[..., Made]], options: Any, where: str, key: str = "kind"
+) -> Made:
+    """Return what the factory named by ``options[key]`` makes of the other options."""
+    options = checked_table(options, where)
+    kind = options.pop(key, None)
+    if not isinstance(kind, str) or kind not in factories:
+        known = ", ".join(factories)
+        raise ValueError(f"{where}.{key} must be one of {known}, got {kind!r}")
+    return made(factories[kind], options, where)
+
+
+def checked_table(value: Any, where: str) -> dict[str, Any]:
+    """Return a table as a dictionary; ValueError if it is something else."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where} must be a table, got {value!r}")
+    return dict(value)
+
+
+def checked_flag(name: str, value: Any) -> None:
+    """Raise ValueError unless ``value`` is true or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name} must be true or false, got {value!r}")
+
+
+def merged(base: Table, changes: Table) -> dict[str, Any]:
+    """Return ``base`` with ``changes``, table by table.
+
+    A table with another ``kind`` or ``name`` than before is taken whole.
+    """
+    result = dict(base)
+    for key, value in changes.items():
+        before = result.get(key)
+        if isinstance(before, Mapping) and isinstance(value, Mapping) and _alike(before, value):
+            result[key] = merged(before, value)
+        else:
+            result[key] = value
+    return result
+
+
+def _alike(before: Table, changes: Table) -> bool:
+    return all(
+        word not in changes or changes[word] == before.get(word) for word in ("kind", "name")
+    )
 
 
 def check_names(

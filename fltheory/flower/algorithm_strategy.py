@@ -13,8 +13,8 @@ from flwr.serverapp.strategy import FedAvg, Result
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule, State, in_round
-from fltheory.flower.asked_round import AskedRound, Question, Task
-from fltheory.flower.layout import Layout
+from fltheory.flower.asked_round import AskedRound, ClientTask, Question
+from fltheory.flower.layout import ArrayLayout
 from fltheory.flower.local_clients import CORRECTED, CORRECTION, QUERY_LOSS
 from fltheory.flower.nodes import LOG, Nodes, reason
 from fltheory.participation import Participation
@@ -157,7 +157,7 @@ class AlgorithmStrategy(FedAvg):
         self._masks = None
         if self.participation is not None:
             self._masks = self.participation.masks(np.random.default_rng(participants), 1)
-        self._layout = Layout.of(arrays)
+        self._layout = ArrayLayout.of(arrays)
         x0 = self._layout.flat(arrays)[None]
         self._state = in_round(self.algorithm, 1).init(x0, self.n_clients)
         while (there := len(list(grid.get_node_ids()))) < self._wait_for:
@@ -229,7 +229,7 @@ class AlgorithmStrategy(FedAvg):
             LOG.warning("client %d counts as absent: %s", client, why.get(client, others))
         return answers
 
-    def _answer(self, task: Task, client: int, content: RecordDict) -> FloatArray:
+    def _answer(self, task: ClientTask, client: int, content: RecordDict) -> FloatArray:
         if not task.steps:
             return np.asarray(_metric(content, "loss", client))
         if task.correction is not None and not any(

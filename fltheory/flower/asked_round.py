@@ -21,7 +21,7 @@ ServerGradient = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class ClientTask:
     """What one client is asked.
 
     Attributes
@@ -40,7 +40,7 @@ class Task:
     proximal: float = 0.0
     correction: FloatArray | None = None
 
-    def same(self, other: Task) -> bool:
+    def same(self, other: ClientTask) -> bool:
         """Return whether an answer to one is an answer to the other."""
         if (self.steps, self.lr, self.proximal) != (other.steps, other.lr, other.proximal):
             return False
@@ -58,12 +58,12 @@ class Question:
     ----------
     number : int
         Questions that the round has asked before.
-    tasks : mapping of int to Task
+    tasks : mapping of int to ClientTask
         By client.
     """
 
     number: int
-    tasks: Mapping[int, Task]
+    tasks: Mapping[int, ClientTask]
 
 
 class _Unanswered(Exception):  # noqa: N818
@@ -97,7 +97,7 @@ class AskedRound:
 
     def __post_init__(self) -> None:
         self.who = self.who.copy()
-        self._answers: dict[tuple[int, int], tuple[Task, FloatArray]] = {}
+        self._answers: dict[tuple[int, int], tuple[ClientTask, FloatArray]] = {}
         self._server_gradients: list[FloatArray] = []
         self._go_on()
 
@@ -123,7 +123,7 @@ class AskedRound:
         except _Unanswered as unanswered:
             self.question = unanswered.question
 
-    def _known(self, number: int, client: int, task: Task) -> FloatArray | None:
+    def _known(self, number: int, client: int, task: ClientTask) -> FloatArray | None:
         found = self._answers.get((number, client))
         return found[1] if found is not None and found[0].same(task) else None
 
@@ -140,7 +140,7 @@ class _FarClients(Clients):
     def __init__(
         self,
         n_clients: int,
-        known: Callable[[int, int, Task], FloatArray | None],
+        known: Callable[[int, int, ClientTask], FloatArray | None],
         server_gradient: Callable[[int, FloatArray], FloatArray],
     ) -> None:
         self._n_clients = n_clients
@@ -166,7 +166,7 @@ class _FarClients(Clients):
     ) -> FloatArray:
         """Return each client's change, (1, n_clients, dim), zero where absent."""
         tasks = {
-            client: Task(
+            client: ClientTask(
                 x[0], steps, lr, proximal, None if correction is None else correction[0, client]
             )
             for client in np.flatnonzero(who[0]).tolist()
@@ -178,7 +178,7 @@ class _FarClients(Clients):
 
     def loss(self, x: FloatArray, who: Masks) -> FloatArray:
         """Return each client's loss, (1, n_clients), zero where absent."""
-        tasks = {client: Task(x[0]) for client in np.flatnonzero(who[0]).tolist()}
+        tasks = {client: ClientTask(x[0]) for client in np.flatnonzero(who[0]).tolist()}
         losses = np.zeros((1, self._n_clients), dtype=x.dtype)
         for client, loss in self._answered(tasks).items():
             losses[0, client] = loss
@@ -189,7 +189,7 @@ class _FarClients(Clients):
         self._gradients += 1
         return self._server_gradient(self._gradients - 1, x[0])[None]
 
-    def _answered(self, tasks: Mapping[int, Task]) -> dict[int, FloatArray]:
+    def _answered(self, tasks: Mapping[int, ClientTask]) -> dict[int, FloatArray]:
         """Return the answers to all tasks, or ask those that nobody has answered."""
         number, self._asked = self._asked, self._asked + 1
         found = {client: self._known(number, client, task) for client, task in tasks.items()}

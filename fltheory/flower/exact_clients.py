@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fltheory.engines.clients.loss_client import LossClient, descended
+from fltheory.engines.clients.stepped_clients import LossClient, descended
 
 LocalSteps = int | Sequence[int]
 

@@ -14,7 +14,7 @@ from fltheory.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class Layout:
+class ArrayLayout:
     """The names, shapes and kinds of a model's arrays, in their order.
 
     Attributes
@@ -26,7 +26,7 @@ class Layout:
     Examples
     --------
     >>> arrays = ArrayRecord([np.ones((2, 2)), np.zeros(1)])
-    >>> layout = Layout.of(arrays)
+    >>> layout = ArrayLayout.of(arrays)
     >>> layout.flat(arrays)
     array([1., 1., 1., 1., 0.])
     >>> [array.shape for array in layout.record(np.arange(5.0)).to_numpy_ndarrays()]
@@ -37,7 +37,7 @@ class Layout:
     dtype: np.dtype[Any]
 
     @classmethod
-    def of(cls, arrays: ArrayRecord) -> Layout:
+    def of(cls, arrays: ArrayRecord) -> ArrayLayout:
         """Return the layout of a model.
 
         Raises

@@ -12,7 +12,7 @@ from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays
 from flwr.server.client_manager import SimpleClientManager
 from flwr.server.compat.grid_client_proxy import GridClientProxy
 
-from fltheory.engines.clients.loss_client import LossClient, descended
+from fltheory.engines.clients.stepped_clients import LossClient, descended
 from fltheory.flower.exact_clients import LocalSteps, steps_of
 from fltheory.flower.in_process_grid import InProcessGrid
 from fltheory.participation.base import Masks

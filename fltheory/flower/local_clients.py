@@ -8,8 +8,8 @@ from typing import Any, Protocol, cast
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
-from fltheory.engines.clients.loss_client import LossClient, descended
-from fltheory.flower.layout import Layout
+from fltheory.engines.clients.stepped_clients import LossClient, descended
+from fltheory.flower.layout import ArrayLayout
 from fltheory.validation import FloatArray
 
 QUERY_CLIENT = "query.client"
@@ -142,10 +142,10 @@ def local_client_app(client_of: Callable[[int], LocalClient | LossClient]) -> Cl
 
 def _read(
     message: Message, context: Context, client_of: Callable[[int], LocalClient | LossClient]
-) -> tuple[LocalClient, Any, Layout, FloatArray]:
+) -> tuple[LocalClient, Any, ArrayLayout, FloatArray]:
     """Return the client, the server's config, and the model with its layout."""
     arrays = message.content.array_records["arrays"]
-    layout = Layout.of(arrays)
+    layout = ArrayLayout.of(arrays)
     found = client_of(_number(context))
     client = cast(LocalClient, found)
     if not hasattr(found, "local_sgd"):

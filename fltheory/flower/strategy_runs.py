@@ -16,7 +16,7 @@ from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
-from fltheory.engines.clients.loss_client import LossClient
+from fltheory.engines.clients.stepped_clients import LossClient
 from fltheory.flower.exact_clients import LocalSteps, MakeApp, gradient_descent_app
 from fltheory.flower.in_process_grid import Absence, InProcessGrid, as_server
 from fltheory.flower.legacy import legacy_models, numpy_client_app

@@ -23,6 +23,7 @@ from fltheory.derivations.derivation import Derivation
 from fltheory.grammar.family import Family
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.refutation import Refutation, StatementKind
+from fltheory.grammar.symbols import Symbol
 from fltheory.grammar.units import Unit
 
 Check = Callable[[str, Any], None]
@@ -87,6 +88,9 @@ _CHECKS: Mapping[str, Check] = {
     "quantities": partial(validation.mapping_of, keys=sp.Symbol, values=str),
     "units": partial(validation.mapping_of, keys=sp.Symbol, values=Unit),
     "constants": partial(validation.is_callable, arguments=1),
+    "domain": partial(validation.is_callable, arguments=1),
+    "symbols": partial(validation.tuple_of, kind=sp.Symbol),
+    "read_as": partial(validation.mapping_of, keys=Symbol, values=Symbol),
     "observe": partial(validation.is_callable, arguments=1),
     "grid": partial(validation.is_callable, arguments=1),
     "schedule": partial(validation.is_callable, arguments=2),
@@ -112,7 +116,8 @@ def check_fields(owner: Any, of: str, **further: Check) -> None:
             checks[item.name](f"{item.name} of {of}", getattr(owner, item.name))
     if hasattr(owner, "refutations"):
         _check_refutations(owner, of)
-    if hasattr(owner, "meanings"):
+    if hasattr(owner, "read_symbols"):
+        owner.read_symbols()
         check_symbols(owner, of)
 
 

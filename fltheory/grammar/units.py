@@ -55,6 +55,10 @@ def _power(name: str, exponent: Fraction) -> str:
 PURE = Unit()
 LENGTH = Unit(length=1)
 LOSS = Unit(loss=1)
+GRADIENT = LOSS / LENGTH
+CURVATURE = LOSS / LENGTH**2
+STEP = PURE / CURVATURE
+"""Of a step size."""
 
 Units: TypeAlias = Mapping[sp.Symbol, Unit]
 

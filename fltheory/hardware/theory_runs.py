@@ -19,11 +19,11 @@ from torch import Tensor
 
 from fltheory import validation
 from fltheory.algorithms.contract import Algorithm, Schedule
-from fltheory.engines.measured.measured_run import MeasuredRun, Sampling, Server, measure_run
+from fltheory.engines.measured_run import MeasuredRun, Sampling, Server, measure_run
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.partitions import Indices
-from fltheory.hardware.training.experiment_file.settings import RunSettings
 from fltheory.hardware.training.prepared import Prepared, prepared
+from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation import Participation
 from fltheory.problems import MultinomialProblem
 from fltheory.read_only import ReadOnlyArrays

@@ -17,7 +17,7 @@ from concurrent.futures import (
 )
 from contextlib import AbstractContextManager, contextmanager
 from itertools import islice
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 from fltheory import validation
@@ -235,12 +235,22 @@ def rest_as_they_come(
 
 @contextmanager
 def _interrupts_later() -> Iterator[None]:
-    """Put an interrupt off: while processes are started it would be lost, or end one of them."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Put an interrupt off: while processes are started it would be lost, or end one of them.
+
+    To block the signal in this thread is not enough: another one, say a bar's, would take it, and
+    Python would raise it here all the same, also in a hook after a fork, which drops errors.
+    """
+    if current_thread() is not main_thread():  # which alone is interrupted
+        yield
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _depend_on_the_parent() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,13 +67,4 @@ class Participation(Protocol):
 
     def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
         """Draw round after round: arrays (replicas, N), True where a client takes part."""
-        ...
-
-
-@runtime_checkable
-class SizedInclusions(Participation, Protocol):
-    """Participation that knows how pairs of clients go with the number of participants."""
-
-    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
-        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,)."""
         ...

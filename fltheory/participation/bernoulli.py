@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import cycle
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +17,10 @@ from fltheory.participation.base import Masks
 from fltheory.participation.inclusions.independent_clients import (
     IndependentClients,
     chances_of_sets,
+    pairs_present,
 )
 from fltheory.participation.inclusions.subsets import between
-from fltheory.participation.process import Law
+from fltheory.participation.process import Chances, Law, Process, States
 from fltheory.validation import FloatArray
 
 
@@ -61,6 +65,118 @@ class Bernoulli(IndependentClients):
         replicas = validation.whole_number("replicas", replicas, at_least=1)
         while True:
             yield rng.random((replicas, self.n_clients)) < self.availability
+
+
+@dataclass(frozen=True, eq=False)
+class VaryingBernoulli(Process):
+    """Clients that take part independently, with probabilities that change from round to round.
+
+    Follows Assumption 1 of Xiang et al. (NeurIPS 2024): rounds and clients are independent, and
+    client i takes part in round t with probability p_i^t. After the last round that is given, the
+    first follows. Marginals are the mean over those rounds.
+
+    Parameters
+    ----------
+    availability : array, (M, N)
+        A row for each round, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        For another shape, or numbers outside of [0, 1].
+
+    Examples
+    --------
+    Day and night, the second client online by night:
+
+    >>> process = VaryingBernoulli([[1.0, 0.0], [0.25, 0.5]])
+    >>> process.marginals.tolist(), process.n_outcomes
+    ([0.625, 0.25], 4)
+    """
+
+    availability: FloatArray
+
+    def __init__(self, availability: ArrayLike) -> None:
+        p = validation.real_array("availability", availability, shape="(M, N)")
+        if p.ndim != 2 or p.size == 0:
+            raise ValueError(f"availability must have shape (M, N), got {p.shape}")
+        outside = np.argwhere((p < 0) | (p > 1))
+        if outside.size:
+            at, client = outside[0].tolist()
+            raise ValueError(
+                f"availability must be in [0, 1], got {p[at, client]} for client "
+                f"{client} in row {at}"
+            )
+        object.__setattr__(self, "availability", p)
+
+    @property
+    def n_clients(self) -> int:
+        """N, all clients."""
+        return int(self.availability.shape[1])
+
+    @property
+    def n_states(self) -> int:
+        """A state for each round and each set of clients that is possible in it."""
+        return sum(1 << int(count) for count in self._varies.sum(axis=1))
+
+    @cached_property
+    def _varies(self) -> Masks:
+        return (self.availability > 0) & (self.availability < 1)
+
+    @cached_property
+    def _rounds(self) -> list[tuple[Masks, Chances]]:
+        """Each round's sets, and its states with their chances."""
+        found: list[tuple[Masks, Chances]] = []
+        first = 0
+        for row, varies in zip(self.availability, self._varies, strict=True):
+            sets = np.array(list(between(row == 1, varies)))
+            chances = chances_of_sets([as_fraction(p) for p in row[varies]])
+            found.append((sets, tuple((first + number, chance) for number, chance in chances)))
+            first += len(sets)
+        return found
+
+    def law(self) -> Law:
+        """Return the rounds' sets as states; those of the next round follow, whatever came."""
+        of_round = [t for t, (sets, _) in enumerate(self._rounds) for _ in sets]
+        chances = [chances for _, chances in self._rounds]
+        count = len(chances)
+        limit = tuple((state, chance / count) for each in chances for state, chance in each)
+        return Law.of_states(
+            np.concatenate([sets for sets, _ in self._rounds]),
+            chances[0],
+            lambda state: chances[(of_round[state] + 1) % count],
+            limit,
+        )
+
+    def states(self) -> States:
+        """Return the same in floats; the law of the state has no limit where rounds differ."""
+        states = super().states()
+        return states if len(self.availability) == 1 else replace(states, limit=None)
+
+    @cached_property
+    def marginals(self) -> FloatArray:
+        """(N,) mean over the rounds of the probability to take part."""
+        return np.asarray(self.availability.mean(axis=0))
+
+    @cached_property
+    def pair_inclusions(self) -> FloatArray:
+        """(N, N) mean over the rounds of the probability that two take part together."""
+        return np.asarray(np.mean([pairs_present(row) for row in self.availability], axis=0))
+
+    @property
+    def n_outcomes(self) -> int:
+        """How many sets have positive probability in some round."""
+        return len({mask.tobytes() for sets, _ in self._rounds for mask in sets})
+
+    def _numbers(self) -> Mapping[str, Any]:
+        columns = [[as_fraction(p) for p in column] for column in self.availability.T]
+        return {"marginals": [sum(column) / len(column) for column in columns]}
+
+    def masks(self, rng: np.random.Generator, replicas: int) -> Iterator[Masks]:
+        """Draw round after round for ``replicas`` independent runs."""
+        replicas = validation.whole_number("replicas", replicas, at_least=1)
+        for row in cycle(self.availability):
+            yield rng.random((replicas, self.n_clients)) < row
 
 
 def correlated_availability(

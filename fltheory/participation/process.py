@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.participation import chain_structure
 from fltheory.participation.base import Masks, Participation
+from fltheory.participation.inclusions.subsets import counted
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -28,6 +29,7 @@ Chances = Sequence[tuple[int, Fraction]]
 
 _ALONE: Chances = ((0, Fraction(1)),)
 _MOST_IN_FRACTIONS = 64
+_MOST_SETS = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +157,9 @@ class Process(ReadOnlyArrays):
     mixes: ClassVar[bool] = False
     """Whether the law of its state, wherever it begins, has one limit: CA-Fed's Assumption 1."""
 
+    repeats: ClassVar[bool] = False
+    """Whether a client may be drawn more than once in a round: masks are then counts, int64."""
+
     if TYPE_CHECKING:
         # At run time it may be a field, which a property of a base would get in the way of.
         @property
@@ -179,8 +184,9 @@ class Process(ReadOnlyArrays):
         for state, share in limit:
             for chance, mask in law.who(state):
                 shares[mask.tobytes()] += share * chance
+        kind = np.int64 if self.repeats else np.bool_
         return [
-            (share, np.frombuffer(mask, dtype=bool)) for mask, share in shares.items() if share > 0
+            (share, np.frombuffer(mask, dtype=kind)) for mask, share in shares.items() if share > 0
         ]
 
     @property
@@ -210,6 +216,27 @@ class Process(ReadOnlyArrays):
         """(N, N) probability that two clients take part together, in the long run."""
         masks, shares = self._shares
         return np.asarray((masks.T * shares) @ masks.astype(np.float64))
+
+    def weighted_inclusions(self, weight: FloatArray) -> FloatArray:
+        """Return ``E[1{i and j take part} weight[|S|]]``, (N, N), for ``weight`` (N + 1,).
+
+        Raises
+        ------
+        ValueError
+            If participants vary in number, in too many sets to go through.
+        """
+        if self.fixed_size is not None:
+            return np.asarray(weight[self.fixed_size] * self.pair_inclusions)
+        if self.n_outcomes > _MOST_SETS:
+            raise ValueError(
+                f"participation must have at most {_MOST_SETS} outcomes, a fixed number of "
+                "participants, or weighted_inclusions of its own, got "
+                f"{counted(self.n_outcomes)} outcomes of varying size"
+            )
+        chances, each = zip(*self.outcomes(), strict=True)
+        sets = np.array(each)
+        shares = np.array(chances) * weight[sets.sum(axis=1)]
+        return np.asarray((sets.T * shares) @ sets.astype(np.float64))
 
     @property
     def fixed_size(self) -> int | None:

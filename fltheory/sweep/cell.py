@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 from fltheory import __version__
 from fltheory.long_work.parallel import one_thread
 from fltheory.theorems.registry import load, loaded_files
+from fltheory.verify.runs import Record
 
 CHECK = "check"
 """The kind of a cell that checks a statement on a setting, as every sweep's do."""
@@ -35,7 +36,7 @@ Files: TypeAlias = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class WorkCell:
     """A piece of work about one statement; its content is its identity.
 
     Attributes
@@ -71,37 +72,6 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a cell gave, as text and numbers.
-
-    Attributes
-    ----------
-    outcome : str
-        In a word: of a check the name of an `Outcome`, or `IMPOSSIBLE`.
-    evidence : str
-        Name of its grade.
-    truth, bound, ratio, error : float or None
-        Both sides, how they compare, and half the width of the interval around the truth; None
-        where undefined.
-    why : str
-        Which hypotheses fail, or why there is no verdict.
-    detail : str
-    result : str
-        JSON of all that the command needs of it, empty where the rest is enough.
-    """
-
-    outcome: str
-    evidence: str = ""
-    truth: float | None = None
-    bound: float | None = None
-    ratio: float | None = None
-    error: float | None = None
-    why: str = ""
-    detail: str = ""
-    result: str = ""
-
-
-@dataclass(frozen=True)
 class Row:
     """A cell and what it gave, as a store keeps it.
 
@@ -112,13 +82,13 @@ class Row:
         JSON.
     seed, replicas : int
     outcome, evidence, truth, bound, ratio, error, why, detail
-        As of `Found`.
+        As of `Record`, but the evidence in capitals, and None for NaN, which SQL does not have.
     versions : str
         Of this package, Python and the packages that compute.
     seconds : float
         What it took; what cells of one task share is the first one's.
     kind, result : str
-        As of `Cell` and `Found`.
+        As of `WorkCell` and `Record`.
     """
 
     key: str
@@ -141,12 +111,16 @@ class Row:
     result: str = ""
 
 
-def row_of(cell: Cell, found: Found, seconds: float) -> Row:
+def row_of(cell: WorkCell, found: Record, seconds: float) -> Row:
     """Return a cell's row."""
     setting = json.dumps(cell.setting, sort_keys=True)
     content = {**vars(cell), "key": cell.key, "setting": setting}
     del content["files"]
-    return Row(**content, **vars(found), versions=versions(), seconds=seconds)
+    kept: dict[str, Any] = {
+        name: None if value != value else value for name, value in vars(found).items()
+    }
+    kept["evidence"] = found.evidence.upper()
+    return Row(**content, **kept, versions=versions(), seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -155,13 +129,13 @@ class Task(ABC):
 
     Attributes
     ----------
-    cells : tuple of Cell
+    cells : tuple of WorkCell
         Those that the store holds already are taken out before.
     files : tuple of pairs
         The files of one's own theorems that it needs.
     """
 
-    cells: tuple[Cell, ...]
+    cells: tuple[WorkCell, ...]
     files: Files
 
     @abstractmethod

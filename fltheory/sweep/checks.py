@@ -10,9 +10,9 @@ from typing import Any
 from fltheory.engines import Setting
 from fltheory.engines.setting_file import setting_of
 from fltheory.evidence.truths import Sampling
-from fltheory.evidence.verdict import Verdict
-from fltheory.sweep.cell import Cell, Found, Row, Task, row_of
+from fltheory.sweep.cell import Row, Task, WorkCell, row_of
 from fltheory.theorems.registry import get
+from fltheory.verify.runs import Record, record_of
 
 IMPOSSIBLE = "IMPOSSIBLE"
 """The outcome where there is no such setting, or the statement does not speak of it."""
@@ -41,21 +41,6 @@ class Checks(Task):
         return rows
 
 
-def found_of(verdict: Verdict, result: str = "") -> Found:
-    """Return what a store keeps of a verdict."""
-    return Found(
-        verdict.outcome.name,
-        verdict.evidence.grade.name,
-        _number(verdict.truth),
-        _number(verdict.bound),
-        _number(verdict.ratio),
-        _number(verdict.evidence.error),
-        "; ".join(check.failure for check in verdict.failed),
-        verdict.detail,
-        result,
-    )
-
-
 def _setting(document: Mapping[str, Any]) -> Setting | ValueError:
     try:
         return setting_of(document)
@@ -63,18 +48,12 @@ def _setting(document: Mapping[str, Any]) -> Setting | ValueError:
         return ValueError(str(error))
 
 
-def _found(cell: Cell, setting: Setting | ValueError) -> Found:
+def _found(cell: WorkCell, setting: Setting | ValueError) -> Record:
     """Return the verdict, or why there is none."""
     if isinstance(setting, ValueError):
-        return Found(IMPOSSIBLE, why=str(setting))
+        return Record(IMPOSSIBLE, why=str(setting))
     try:
         sampling = Sampling(cell.replicas, cell.seed, ERROR_PROBABILITY)
-        return found_of(get(cell.statement, cell.reading).verdict(setting, sampling))
+        return record_of(get(cell.statement, cell.reading).verdict(setting, sampling))
     except (ValueError, ArithmeticError) as error:
-        return Found(IMPOSSIBLE, why=str(error))
-
-
-def _number(value: float) -> float | None:
-    """Return a float, None for NaN, which SQL does not have."""
-    value = float(value)
-    return None if value != value else value
+        return Record(IMPOSSIBLE, why=str(error))

@@ -39,7 +39,7 @@ from fltheory.claims.statement import Statement
 from fltheory.engines.setting_file import SETTING_KEYS, argument_names
 from fltheory.files.read_file import toml_of
 from fltheory.files.tables import check_names
-from fltheory.sweep.cell import Cell, Files, digest
+from fltheory.sweep.cell import Files, WorkCell, digest
 from fltheory.sweep.checks import Checks
 from fltheory.theorems.registry import registered
 
@@ -78,7 +78,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Range:
+class DrawnRange:
     """An axis of random draws between two numbers; whole ones if both are, ends included.
 
     Attributes
@@ -118,7 +118,7 @@ class Design:
     base : dict
         What is the same everywhere, with ``seed`` and ``replicas``.
     grid : tuple of Choices
-    drawn : tuple of Choices or Range
+    drawn : tuple of Choices or DrawnRange
     count : int
         Random draws for each combination of the grid.
     seed : int
@@ -128,7 +128,7 @@ class Design:
     statements: tuple[Statement, ...]
     base: Mapping[str, Any]
     grid: tuple[Choices, ...] = ()
-    drawn: tuple[Choices | Range, ...] = ()
+    drawn: tuple[Choices | DrawnRange, ...] = ()
     count: int = 1
     seed: int = 0
 
@@ -147,7 +147,7 @@ class Design:
         of_files = digest(files)
         return Checks(
             tuple(
-                Cell(statement.id, statement.reading, document, seed, replicas, of_files)
+                WorkCell(statement.id, statement.reading, document, seed, replicas, of_files)
                 for statement in self.statements
             ),
             files,
@@ -291,7 +291,7 @@ def _choices(table: str, name: str, value: Any) -> Choices:
     return Choices(paths, tuple(map(tuple, value)))
 
 
-def _drawn(name: str, value: Any) -> Choices | Range:
+def _drawn(name: str, value: Any) -> Choices | DrawnRange:
     if not isinstance(value, Mapping):
         return _choices(_DRAWN, name, value)
     place = f"{name} of {_DRAWN}"
@@ -306,7 +306,7 @@ def _drawn(name: str, value: Any) -> Choices | Range:
         raise ValueError(f"{place} must go from the smaller number, got {low} to {high}")
     if scale == "log" and low <= 0:
         raise ValueError(f"{place} must be positive for a logarithmic scale, got {low}")
-    return Range((name,), low, high, scale == "log")
+    return DrawnRange((name,), low, high, scale == "log")
 
 
 def _check_places(design: Design) -> None:

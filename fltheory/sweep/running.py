@@ -17,7 +17,7 @@ from fltheory.long_work.parallel import (
     worker_processes,
 )
 from fltheory.long_work.progress import Progress
-from fltheory.sweep.cell import Cell, Row, Task, own_files, rows_of
+from fltheory.sweep.cell import Row, Task, WorkCell, own_files, rows_of
 from fltheory.sweep.design import Design
 from fltheory.sweep.store import Store
 
@@ -40,7 +40,7 @@ class SweepRun:
 
     keys: set[str] = field(default_factory=set)
     added: int = 0
-    failures: list[tuple[Cell, str]] = field(default_factory=list)
+    failures: list[tuple[WorkCell, str]] = field(default_factory=list)
 
     @property
     def complaint(self) -> str:
@@ -124,7 +124,7 @@ def sweep(
     >>> temporary.cleanup()
     """
     files = own_files()
-    run = _Run(lambda number: design.task(number, files), design.n_cells, store, progress)
+    run = _Running(lambda number: design.task(number, files), design.n_cells, store, progress)
     return run.through(len(design), processes, executor, in_flight)
 
 
@@ -139,11 +139,11 @@ def work_out(
 ) -> SweepRun:
     """Do for any tasks what `sweep` does for those of a design."""
     n_cells = sum(len(task.cells) for task in tasks)
-    run = _Run(tasks.__getitem__, n_cells, store, progress)
+    run = _Running(tasks.__getitem__, n_cells, store, progress)
     return run.through(len(tasks), processes, executor, in_flight)
 
 
-class _Run:
+class _Running:
     """Tasks by number, what they are kept in, and how far they are."""
 
     def __init__(

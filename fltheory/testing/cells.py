@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import pytest
 
     from fltheory.claims.statement import Statement
-    from fltheory.verify.baseline import Baseline, Record
-    from fltheory.verify.runs import Cell, CellKey
+    from fltheory.verify.baseline import Baseline
+    from fltheory.verify.runs import Cell, CellKey, Record
 
 Properties = Sequence[tuple[str, object]]
 
@@ -86,7 +86,7 @@ def rows_of(beginning: str, recorded: Baseline) -> Baseline:
 
     Examples
     --------
-    >>> from fltheory.verify.baseline import Record
+    >>> from fltheory.verify.runs import Record
     >>> recorded = {("my/1", "printed", "usual"): Record("HOLDS", 0.5)}
     >>> rows_of("my", recorded) == recorded, rows_of("m", recorded)
     (True, {})
@@ -129,14 +129,8 @@ def properties(cell: Cell) -> Properties:
     """Return what a report keeps of a cell: it passes between processes, and into JUnit files."""
     from fltheory.report.terminal.verdict_table import remark
 
-    verdict = cell.verdict
-    values = (
-        *cell.key,
-        verdict.outcome.name,
-        verdict.evidence.grade.name.lower(),
-        f"{verdict.ratio:.9g}",
-        remark(verdict),
-    )
+    kept = cell.record
+    values = (*cell.key, kept.outcome, kept.evidence, f"{kept.ratio:.9g}", remark(cell.verdict))
     return [(f"fltheory {name}", value) for name, value in zip(_COLUMNS, values, strict=True)]
 
 
@@ -155,7 +149,7 @@ def reported(found: Properties) -> Iterator[Mapping[str, str]]:
 
 def records(found: Properties) -> Iterator[tuple[CellKey, Record]]:
     """Yield what a baseline keeps of the cells among a report's properties."""
-    from fltheory.verify.baseline import Record
+    from fltheory.verify.runs import Record
 
     for row in reported(found):
         key = row["theorem"], row["reading"], row["regime"]

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from fltheory.engines import Setting
     from fltheory.learnability.system import LearningSetting
     from fltheory.verify import Verdict
-    from fltheory.verify.baseline import Baseline, Record
-    from fltheory.verify.runs import Cell, CellKey
+    from fltheory.verify.baseline import Baseline
+    from fltheory.verify.runs import Cell, CellKey, Record
 
 _BASELINE = "fltheory-verdicts.csv"
 _KEYS = ("theorems", "baseline")
@@ -287,8 +287,7 @@ def _cell(config: pytest.Config, statement: Statement, regime: str) -> Cell:
     if path is None:
         return cells.checked(statement, regime)
     if _KNOWN not in config.stash:
-        from fltheory.report.files.made_by import MadeBy
-        from fltheory.report.files.verdict_file import read_verdicts
+        from fltheory.report.files.verdict_file import MadeBy, read_verdicts
 
         config.stash[_KNOWN] = {cell.key: cell for cell in read_verdicts(path, MadeBy())}
     key = statement.id, statement.reading, regime

@@ -7,8 +7,10 @@ from fltheory.claims.order import RateClaim
 from fltheory.claims.shared.rate_axis import RateAxis
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
-from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange, RoundSymbol
+from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
+from fltheory.grammar.quantities import RoundSymbol as RoundSymbol
 from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import symbol
 from fltheory.theorems.registry import get, load, registered
 
 __all__ = [
@@ -23,9 +25,9 @@ __all__ = [
     "RateClaim",
     "Regime",
     "RoundRange",
-    "RoundSymbol",
     "Theorem",
     "get",
     "load",
     "registered",
+    "symbol",
 ]

@@ -12,10 +12,12 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
+from fltheory.theorems.ca_fed import chains as ca_fed_chains
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
 from fltheory.theorems.cited_lemmas import statements as cited_lemmas
 from fltheory.theorems.fedar import statements as fedar
+from fltheory.theorems.fedau import descent as fedau_descent
 from fltheory.theorems.fedau import statements as fedau
 from fltheory.theorems.fedau import weights as fedau_weights
 from fltheory.theorems.pac import impossibility as sa_fl_impossibility
@@ -29,8 +31,10 @@ PAPERS = (
     sa_fl_repairs.STATEMENTS,
     ca_fed.STATEMENTS,
     ca_fed_weights.STATEMENTS,
+    ca_fed_chains.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
+    fedau_descent.STATEMENTS,
     scaffold.STATEMENTS,
     cited_lemmas.STATEMENTS,
     fedar.STATEMENTS,

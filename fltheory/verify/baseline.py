@@ -9,7 +9,6 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +18,7 @@ from fltheory.files.csv_text import csv_text, read_text
 from fltheory.files.read_file import text_of
 from fltheory.files.whole_file import write_whole
 from fltheory.validation import shown
-from fltheory.verify.runs import Cell, CellKey
+from fltheory.verify.runs import Cell, CellKey, Record
 
 COLUMNS = ("theorem", "reading", "regime", "outcome", "ratio", "evidence")
 _WITHOUT_EVIDENCE = COLUMNS[:-1]
@@ -29,15 +28,6 @@ _RECORDED = (
     _PACKAGE / "recorded_verdicts.csv",
     _PACKAGE.parent / "verification" / "baseline.csv",
 )
-
-
-@dataclass(frozen=True)
-class Record:
-    """What was recorded for one cell; an empty grade of evidence is compared with none."""
-
-    outcome: str
-    ratio: float
-    evidence: str = ""
 
 
 Baseline: TypeAlias = Mapping[CellKey, Record]
@@ -68,7 +58,8 @@ def read_baseline(path: Path) -> Baseline:
                     raise ValueError("a row of another length than the header")
                 cells = (read_text(row[i]) for i in columns)
                 theorem, reading, regime, outcome, ratio, *evidence = cells
-                records[theorem, reading, regime] = Record(outcome, float(ratio), *evidence)
+                grade = evidence[0] if evidence else ""
+                records[theorem, reading, regime] = Record(outcome, float(ratio), grade)
             except ValueError as error:
                 raise ValueError(
                     f"{path}, line {line}: not a recorded cell: {shown(row)}"
@@ -83,12 +74,6 @@ def _columns(header: Sequence[str]) -> list[int] | None:
     # In a table of verdicts they stand among others, and the grade of evidence has its own name.
     names = (*_WITHOUT_EVIDENCE, "evidence_grade")
     return [header.index(name) for name in names] if set(names) <= set(header) else None
-
-
-def record_of(cell: Cell) -> Record:
-    """Return what a baseline keeps of a cell."""
-    verdict = cell.verdict
-    return Record(verdict.outcome.name, verdict.ratio, verdict.evidence.grade.name.lower())
 
 
 def write_baseline(path: Path, records: Baseline) -> None:
@@ -121,19 +106,18 @@ def departure(cell: Cell, baseline: Baseline) -> str | None:
     record = baseline.get(cell.key)
     if record is None:
         return f"{cell.name}: not recorded"
-    verdict = cell.verdict
-    if verdict.outcome.name != record.outcome:
+    now = cell.record
+    if now.outcome != record.outcome:
         return (
-            f"{cell.name}: the verdict changed from {record.outcome} to {verdict.outcome.name}, "
-            f"the ratio from {record.ratio:.9g} to {verdict.ratio:.9g}"
+            f"{cell.name}: the verdict changed from {record.outcome} to {now.outcome}, "
+            f"the ratio from {record.ratio:.9g} to {now.ratio:.9g}"
         )
-    grade = record_of(cell).evidence
-    if record.evidence not in ("", grade):
-        return f"{cell.name}: the evidence changed from {record.evidence} to {grade}"
-    drift, allowed = _drift(verdict.ratio, record.ratio), _allowed_drift(cell)
+    if record.evidence not in ("", now.evidence):
+        return f"{cell.name}: the evidence changed from {record.evidence} to {now.evidence}"
+    drift, allowed = _drift(now.ratio, record.ratio), _allowed_drift(cell)
     if drift > allowed:
         return (
-            f"{cell.name}: the ratio drifted from {record.ratio:.9g} to {verdict.ratio:.9g}, "
+            f"{cell.name}: the ratio drifted from {record.ratio:.9g} to {now.ratio:.9g}, "
             f"by {drift:.3g} of its size (allowed: {allowed:.3g})"
         )
     return None

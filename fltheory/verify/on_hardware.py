@@ -12,8 +12,7 @@ import sympy as sp
 from fltheory.claims.shared.comparison import Comparison
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.engines.measured.measured_problem import MeasuredProblem
-from fltheory.engines.measured.measured_run import Bracket
+from fltheory.engines.measured_run import Bracket, MeasuredProblem
 from fltheory.evidence.evaluation import evaluate
 from fltheory.evidence.truths import Sampling, Truth
 from fltheory.evidence.verdict import Grade, HypothesisCheck, Outcome
@@ -22,7 +21,7 @@ from fltheory.theorems.sa_fl.symbols import L
 
 if TYPE_CHECKING:
     from fltheory.hardware.theory_runs import Premise, TheoryRun
-    from fltheory.hardware.training.experiment_file.table import Experiment
+    from fltheory.hardware.training.experiment import Experiment
 
 Progress = Callable[[int, int, str], None]
 

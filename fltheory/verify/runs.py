@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,53 @@ FAMILY_ERROR_PROBABILITY = 1e-7
 
 CellKey: TypeAlias = tuple[str, str, str]
 """(theorem, reading, regime)."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What files keep of a verdict, or of other work, in text and numbers: baselines and stores.
+
+    Attributes
+    ----------
+    outcome : str
+        In a word: of a verdict the name of its `Outcome`.
+    ratio : float
+        How truth and bound compare, NaN where undefined, as are the other numbers.
+    evidence : str
+        The name of its grade in small letters; an empty one is compared with none.
+    truth, bound, error : float
+        Both sides, and half the width of the interval around the truth.
+    why : str
+        Which hypotheses fail, or why there is no verdict.
+    detail : str
+    result : str
+        JSON of all that the command needs of other work, empty where the rest is enough.
+    """
+
+    outcome: str
+    ratio: float = math.nan
+    evidence: str = ""
+    truth: float = math.nan
+    bound: float = math.nan
+    error: float = math.nan
+    why: str = ""
+    detail: str = ""
+    result: str = ""
+
+
+def record_of(verdict: Verdict, result: str = "") -> Record:
+    """Return what files keep of a verdict."""
+    return Record(
+        verdict.outcome.name,
+        float(verdict.ratio),
+        verdict.evidence.grade.name.lower(),
+        float(verdict.truth),
+        float(verdict.bound),
+        float(verdict.evidence.error),
+        "; ".join(check.failure for check in verdict.failed),
+        verdict.detail,
+        result,
+    )
 
 
 @dataclass(frozen=True)
@@ -61,6 +109,11 @@ class Cell:
     def weight(self) -> Weight | None:
         """The weight of the heaviest fault that it shows, None where it shows none."""
         return Weight.heaviest(fault.weight for fault in self.faults) if self.faults else None
+
+    @property
+    def record(self) -> Record:
+        """What files keep of it."""
+        return record_of(self.verdict)
 
     @property
     def name(self) -> str:

@@ -17,6 +17,11 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.argument_kinds import checks_kinds
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
+from fltheory.worst_case.correlated.bound import (
+    CorrelatedBound,
+    best_correlated_bound,
+    correlated_certificate,
+)
 from fltheory.worst_case.methods.averaging import (
     AveragingBound,
     averaging_certificate,
@@ -34,8 +39,8 @@ from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, de
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound
 
-Measured: TypeAlias = Literal["distance", "descent"]
-AnyBound: TypeAlias = Bound | DescentBound | AveragingBound | LyapunovBound
+Measured: TypeAlias = Literal["distance", "descent", "loss"]
+AnyBound: TypeAlias = Bound | DescentBound | AveragingBound | CorrelatedBound | LyapunovBound
 
 
 @checks_kinds
@@ -50,6 +55,8 @@ def best_bound(
     target_weights: ArrayLike | None = None,
     best_weights: bool = False,
     every_n_clients: bool = False,
+    rounds: int | None = None,
+    start_distance: Any = None,
 ) -> AnyBound:
     """Return the best bound that holds for all clients of a class, as a solver finds it.
 
@@ -64,6 +71,10 @@ def best_bound(
     - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same on the distance, where clients
       are there independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad
       F_i(x*)||^2``, of the objective ``F = sum alpha_i F_i``. The class must be without noise.
+    - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
+      mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
+      + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
+      0. The measure "loss" bounds ``E F`` of the mean model instead.
     - FedVarp, Scaffold or Mifa with one local step (FedVarp with one client a round is SAGA): ``E
       ||x_R - x*||^2 <= rate^R (start D_0^2 + heterogeneity sigma_*^2)`` by a Lyapunov function. The
       class must be without noise, with mu above 0.
@@ -72,7 +83,7 @@ def best_bound(
     ----------
     algorithm : Algorithm
         Its step sizes are taken as fractions.
-    participation : UniformSubset or Bernoulli
+    participation : UniformSubset, Bernoulli or MarkovOnOff
     client_class : ClientClass or SmoothClass
     rate : number, optional
         The rate at which the residual is to be least. By default the rate of the least floor,
@@ -80,7 +91,7 @@ def best_bound(
     decrease : number, optional
         The same for the descent of F: by default that of the least floor, ``residual / decrease``,
         among equal floors the largest.
-    measure : {"distance", "descent"}, optional
+    measure : {"distance", "descent", "loss"}, optional
         What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
@@ -91,10 +102,15 @@ def best_bound(
     every_n_clients : bool
         Bound the round for every number of clients from the participants' on, at this share of
         excluded ones.
+    rounds : int, optional
+        For clients that come and go: the bound after so many rounds from ``start_distance`` is to
+        be the least, not the floor.
+    start_distance : number, optional
+        ``||x_0 - x*||`` for ``rounds``.
 
     Returns
     -------
-    Bound, DescentBound, AveragingBound or LyapunovBound
+    Bound, DescentBound, AveragingBound, CorrelatedBound or LyapunovBound
         With its coefficients, ``floor``, and ``after(rounds, ...)``. A `LyapunovBound` has
         the outcome UNDECIDED where no function is found that the checker accepts.
 
@@ -130,12 +146,11 @@ def best_bound(
     """
     if measure is None:
         measure = "distance" if client_class.mu >= 0 and decrease is None else "descent"
-    validation.one_of("measure", measure, get_args(Measured))
-    other, speed = ("decrease", rate) if measure == "distance" else ("rate", decrease)
-    if (decrease if measure == "distance" else rate) is not None:
-        raise ValueError(f"{other} must not be given for a bound on the {measure}")
+    speed = _speed(measure, rate, decrease)
+    if (rounds is None) != (start_distance is None):
+        raise ValueError("rounds and start_distance must be given together, or neither")
     remembers = isinstance(algorithm, FedVarp | Scaffold | Mifa)
-    alone = participation.independent and process_of(participation).client_chains is not None
+    alone = process_of(participation).client_chains is not None
     if measure == "descent" and (remembers or alone):
         raise ValueError(
             "client_class must be a ClientClass for a method with memory or weighted averaging, of "
@@ -146,14 +161,63 @@ def best_bound(
             MemoryRound.of(algorithm, participation), _convex(client_class), speed
         )
     if alone:
-        averaged = AveragingRound.of(algorithm, participation, target_weights)
-        if best_weights:
-            averaged = least_floor_weights(averaged, _convex(client_class)).round
-        return best_averaging_bound(averaged, _convex(client_class), rate=speed)
+        return _of_averaging(
+            AveragingRound.of(algorithm, participation, target_weights),
+            _convex(client_class),
+            speed,
+            best_weights,
+            measure,
+            (rounds, start_distance),
+        )
+    if measure == "loss" or rounds is not None:
+        raise ValueError(
+            "participation must be Bernoulli or MarkovOnOff for measure='loss' or rounds, got "
+            f"{type(participation).__name__}"
+        )
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
         a_round = a_round.for_every_n_clients()
     return _of_one_round(a_round, client_class, measure, speed)
+
+
+def _speed(measure: Measured, rate: Any, decrease: Any) -> Any:
+    """Return the rate or the decrease that was given, whichever the measure has."""
+    validation.one_of("measure", measure, get_args(Measured))
+    other, given, speed = "decrease", decrease, rate
+    if measure == "descent":
+        other, given, speed = "rate", rate, decrease
+    if given is not None:
+        raise ValueError(f"{other} must not be given for a bound on the {measure}")
+    return speed
+
+
+def _of_averaging(
+    a_round: AveragingRound,
+    clients: ClientClass,
+    rate: Any,
+    best_weights: bool,
+    measure: Measured,
+    horizon: tuple[int | None, Any],
+) -> AveragingBound | CorrelatedBound:
+    """Bound a single round where rounds are independent, else means over rounds."""
+    rounds, distance = horizon
+    if not a_round.is_correlated and measure == "distance" and rounds is None:
+        if best_weights:
+            a_round = least_floor_weights(a_round, clients).round
+        return best_averaging_bound(a_round, clients, rate=rate)
+    if best_weights:
+        raise ValueError(
+            "best_weights must be left out where means over rounds are bounded: weights are not "
+            "searched for there"
+        )
+    return best_correlated_bound(
+        a_round,
+        clients,
+        measure="loss" if measure == "loss" else "distance",
+        rate=rate,
+        rounds=rounds,
+        distance=1 if distance is None else distance,
+    )
 
 
 def _of_one_round(
@@ -179,7 +243,7 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
 
     Parameters
     ----------
-    bound : Bound, DescentBound, AveragingBound or LyapunovBound
+    bound : Bound, DescentBound, AveragingBound, CorrelatedBound or LyapunovBound
         The last has its proof already, or none.
     margin : float
         By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
@@ -217,5 +281,6 @@ _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
     DescentBound: descent_certificate,
     AveragingBound: averaging_certificate,
+    CorrelatedBound: correlated_certificate,
     LyapunovBound: _proof_of_memory,
 }

@@ -8,20 +8,27 @@ from pathlib import Path
 
 from fltheory import validation
 from fltheory.files.read_file import existing_file
+from fltheory.worst_case.correlated.bound import CorrelatedCertificate
 from fltheory.worst_case.methods.averaging import AveragingCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.certificate import Certificate
 
 KINDS: Mapping[str, type[ProofFile]] = {
-    one.kind: one for one in (Certificate, AveragingCertificate, LyapunovCertificate)
+    one.kind: one
+    for one in (
+        Certificate,
+        AveragingCertificate,
+        CorrelatedCertificate,
+        LyapunovCertificate,
+    )
 }
 
 
 def read_proof(path: Path | str) -> ProofFile | None:
     """Return the proof that a file holds, not yet checked; None if it holds something else.
 
-    Of one round, of weighted averaging, or of a method with memory: the file says which.
+    The file says of which kind it is.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fltheory.algorithms import Constant, Harmonic, LocalSgd, WeightedFedAvg
 from fltheory.algorithms.local_sgd import _mixing
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.trajectory import Trajectory
-from fltheory.participation import UniformSubset
+from fltheory.participation import Trace, UniformSubset
 from fltheory.problems import QuadraticProblem
 
 P = (0.5, 0.25, 0.25)
@@ -103,3 +104,35 @@ def test_other_bad_arguments_are_named(two_points: QuadraticProblem) -> None:
         LocalSgd(Constant(0.1), 1, ())
     with pytest.raises(ValueError, match=r"one for each of 2 clients, got 3"):
         exact(Setting(LocalSgd(Constant(0.1), 1, P), two_points, UniformSubset(2, 2), 1, [0.0]))
+
+
+def test_a_drawn_average_is_the_mean_of_those_drawn() -> None:
+    """Scheme II of Li et al.: every client steps, two of three are averaged after every third."""
+    hessians = np.array([np.diag([1.0, 0.5]), np.diag([0.3, 1.0]), np.diag([0.7, 0.6])])
+    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 2.0]])
+    problem = QuadraticProblem(hessians, optima)
+    method = LocalSgd(Harmonic(0.5, offset=2.0), 3, (1 / 3,) * 3, sampled="average")
+    run = exact(Setting(method, problem, UniformSubset(3, 2), 9, [2.0, -1.0]))
+    pairs = [[0, 1], [0, 2], [1, 2]]
+    total = 0.0
+    for path in product(pairs, repeat=3):
+        models = np.tile([2.0, -1.0], (3, 1))
+        for t in range(1, 10):
+            pulls = np.einsum("kab,kb->ka", hessians, models - optima)
+            models = models - 0.5 / (t + 2) * pulls
+            if t % 3 == 0:
+                models = np.tile(models[path[t // 3 - 1]].mean(axis=0), (3, 1))
+        total += float(((models[0] - problem.x_star) ** 2).sum()) / 27
+    assert run.squared_distance[-1] == pytest.approx(total, rel=1e-12)
+
+
+def test_nobody_drawn_is_the_mean_of_all(mixed_hessians: QuadraticProblem) -> None:
+    drawn = LocalSgd(Constant(0.1), 2, P, sampled="average")
+    always = LocalSgd(Constant(0.1), 2, P)
+    nobody = Trace([[False] * 3] * 3 + [[True] * 3], start=0)
+    settings = (
+        Setting(drawn, mixed_hessians, nobody, 3, [2.0, -1.0]),
+        Setting(always, mixed_hessians, EVERYBODY, 3, [2.0, -1.0]),
+    )
+    found, expected = (exact(setting).squared_distance for setting in settings)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from docs.scripts import bias
 from fltheory import algorithms as library
 from fltheory import validation
 from fltheory.algorithms import CAFed, CappedLinear, FedAR
@@ -16,7 +17,6 @@ from fltheory.algorithms.table import ALGORITHMS, PARTS, Listed, class_named, li
 from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.reproduce import participation_bias
 from fltheory.verify.certificates.setting_text import setting_from_text, setting_text
 
 CIRCUMSTANCES = {
@@ -64,7 +64,7 @@ def lazy(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("lazy")
 def test_training_knows_a_new_line() -> None:
     pytest.importorskip("torch", reason="torch is an optional extra")
-    from fltheory.hardware.training.experiment_file.settings import run_settings
+    from fltheory.hardware.training.settings import run_settings
     from tests.hardware.training.small_experiment import run_table
 
     table = run_table()
@@ -75,8 +75,8 @@ def test_training_knows_a_new_line() -> None:
 
 @pytest.mark.usefixtures("lazy")
 def test_biases_know_a_new_line() -> None:
-    rows = participation_bias.algorithms(participation_bias.WEIGHTS["equal"], np.full(5, 0.5))
-    assert rows["Lazy"] == Lazy(participation_bias.LR, participation_bias.STEPS)
+    rows = bias.algorithms(bias.WEIGHTS["equal"], np.full(5, 0.5))
+    assert rows["Lazy"] == Lazy(bias.LR, bias.STEPS)
 
 
 @pytest.mark.usefixtures("lazy")

@@ -243,12 +243,11 @@ def _unclear(says: str, line: str) -> str:
 
 def command_cases(folder: Path) -> list[Case]:
     """Return the cases of the table of command lines."""
-    from fltheory import cli
+    from tests.typed import run_typed
 
     def run(words: list[str]) -> Callable[[], None]:
         def now() -> None:
-            sys.argv = ["fltheory", *words]
-            cli.main()
+            run_typed(words)
 
         return now
 
@@ -351,7 +350,7 @@ def _names() -> dict[str, Any]:
         module = import_module(f"fltheory.{package}")
         found |= {name: getattr(module, name) for name in module.__all__}
     for module, name in (
-        ("verify.region.map_parameters", "default_axis"),
+        ("verify.region_map", "default_axis"),
         ("logs.transitions", "draw_log"),
     ):
         found[name] = getattr(import_module(f"fltheory.{module}"), name)

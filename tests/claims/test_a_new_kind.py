@@ -11,7 +11,7 @@ import pytest
 
 from fltheory import verify
 from fltheory.claims.shared.statement_units import unit_flags
-from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.html_report import html_report
 from fltheory.report.pages.paper_page import paper_page
 from fltheory.verify import (

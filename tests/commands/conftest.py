@@ -10,9 +10,8 @@ import pytest
 
 from fltheory import theorems
 from fltheory.theorems import registered, registry
-from fltheory.verify import MapAxis, certificate
+from fltheory.verify import MapAxis, certificate, region_map
 from fltheory.verify.certificates.certificate import write_certificate
-from fltheory.verify.region import map_parameters
 from tests.fewer_regimes import with_regimes
 from tests.verify.witnesses import ONE_ROUND
 
@@ -47,14 +46,14 @@ FEW = ("sa-fl/4", "sa-fl/5")
 @pytest.fixture
 def mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
     few = {"q": MapAxis("q", (0.05, 0.3, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
-    monkeypatch.setattr(map_parameters, "default_axis", lambda setting, name: few[name])
+    monkeypatch.setattr(region_map, "default_axis", lambda setting, name: few[name])
     return "map", "sa-fl/5", "--reading", "derived", "--out", tmp_path / "result.svg"
 
 
 @pytest.fixture
 def power(tmp_path: Path) -> Words:
     effort = ("--every", 70, "--budget", 50)
-    return "reproduce", "power", "sa-fl/5", *effort, "--out", tmp_path / "result.json"
+    return "power.py", "sa-fl/5", *effort, "--out", tmp_path / "result.json"
 
 
 @pytest.fixture
@@ -74,6 +73,6 @@ def findings(
     for statement in (one for one in registered() if one.id in FEW):
         few = dict(list(statement.regimes.items())[:2])
         registry._BY_NAME[statement.id, statement.reading] = with_regimes(statement, few)
-    monkeypatch.setattr(import_module("fltheory.reproduce.findings"), "ids", lambda: FEW)
+    monkeypatch.setattr(import_module("docs.scripts.findings"), "ids", lambda: FEW)
     options = ("--budget", 20, "--out", tmp_path / "result.md")
-    return "reproduce", "findings", certificate_file.parent, *options
+    return "findings.py", certificate_file.parent, *options

@@ -198,7 +198,8 @@ def test_two_commands_may_record_in_one_file_at_once(
     tmp_path: Path, monkeypatch, fltheory_command
 ) -> None:
     from fltheory import verify
-    from fltheory.verify.baseline import Record, read_baseline, write_baseline
+    from fltheory.verify.baseline import read_baseline, write_baseline
+    from fltheory.verify.runs import Record
 
     path, check, other = tmp_path / "b.csv", verify.check_regimes, ("my/1", "printed", "one")
 

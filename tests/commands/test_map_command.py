@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fltheory.verify import MapAxis
-from fltheory.verify.region import map_parameters
+from fltheory.verify import MapAxis, region_map
 
 
 def test_map_shows_a_table_and_writes_a_figure(fltheory_command, monkeypatch, tmp_path) -> None:
     """After 300 rounds the derived Theorem 5 applies at q = 0.05, and not at 0.5 or above."""
     few = {"q": MapAxis("q", (0.05, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
-    monkeypatch.setattr(map_parameters, "default_axis", lambda setting, name: few[name])
+    monkeypatch.setattr(region_map, "default_axis", lambda setting, name: few[name])
     path = tmp_path / "map.svg"
     status, out, _ = fltheory_command("map", "sa-fl/5", "--reading", "derived", "--out", str(path))
     assert status == 0
@@ -23,12 +22,12 @@ def test_map_shows_a_table_and_writes_a_figure(fltheory_command, monkeypatch, tm
 def test_a_map_of_any_statement_needs_no_options(
     fltheory_command, monkeypatch, statement: str
 ) -> None:
-    whole = map_parameters.default_axis
+    whole = region_map.default_axis
 
     def shortened(setting, name: str) -> MapAxis:
         return MapAxis(name, whole(setting, name).values[:2])
 
-    monkeypatch.setattr(map_parameters, "default_axis", shortened)
+    monkeypatch.setattr(region_map, "default_axis", shortened)
     status, out, _ = fltheory_command("map", statement)
     assert status == 0
     reading = "derived" if statement == "fedau/1" else "printed"

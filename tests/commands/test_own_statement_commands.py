@@ -40,7 +40,7 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
     theorems.load([MINE])
     out = str(tmp_path / "power.json")
     options = ("--every", "60", "--budget", "5", "--out", out)
-    status, text, err = fltheory_command("reproduce", "power", "my/1", *options)
+    status, text, err = fltheory_command("power.py", "my/1", *options)
     assert (status, "mutants, " in text) == (0, True), err
 
 
@@ -51,13 +51,15 @@ def test_power_plants_faults_in_it(fltheory_command: Command, tmp_path: Path) ->
         (("verify", "my"), "theorems must have a regime to be verified in, got my/1: none has one"),
         (("falsify", "my/1"), "settings must be given for my/1, which has no regimes"),
         (("falsify", "my/1", "--repairs"), "theorem must be refuted to be corrected, got my/1"),
-        (("prove", "my/1"), "quantities of my/1 must say which number of a setting D_0 is"),
+        (("prove", "my/1"), "number of D_0 must be a formula in numbers of a setting for my/1"),
     ],
 )
 def test_what_is_missing_is_said_in_one_line(
     fltheory_command: Command, command: tuple[str, ...], message: str
 ) -> None:
-    theorems.load([replace(MINE, regimes={}, family=None, quantities={})])
+    start = next(one for one in MINE.meanings if str(one) == "D_0")
+    unnamed = {start: theorems.symbol("D_0", "||x_0 - x*||", number=lambda setting: 1.0)}
+    theorems.load([replace(MINE, regimes={}, family=None, read_as=unnamed)])
     status, out, err = fltheory_command(*command)
     assert (status, out) == (2, "")
     assert err.startswith(f"fltheory: {message}")

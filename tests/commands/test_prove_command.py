@@ -119,3 +119,26 @@ def test_bad_input_is_one_line(fltheory_command) -> None:
         assert (status, out) == (2, "")
         assert err.startswith(f"fltheory: {message}")
         assert err.count("\n") == 1
+
+
+def test_prove_puts_ca_feds_value_the_proved_one_and_the_truth_side_by_side(
+    fltheory_command, tmp_path: Path
+) -> None:
+    """CA-Fed's is verify's bound; 15.18 is another program's, from the same mathematics."""
+    path = tmp_path / "proof.json"
+    status, out, _ = fltheory_command("prove", "ca-fed/2", "--out", str(path))
+    assert status == 0
+    assert "derived reading, HOLDS): 288259" in out
+    assert "PROVED: 15.18" in out
+    assert "exact truth of the paper's four clients: 1.04218" in out
+    assert "any chain with a limit" in out
+    assert fltheory_command("certify", str(path))[0] == 0
+
+
+def test_prove_refuses_options_of_other_theorems(fltheory_command) -> None:
+    status, _, err = fltheory_command("prove", "ca-fed/2", "--participants", "3")
+    assert (status, "--participants must be left out for ca-fed/2" in err) == (2, True)
+    status, _, err = fltheory_command("prove", "sa-fl/5", "--rounds", "3")
+    assert (status, "--rounds must be left out for sa-fl/5" in err) == (2, True)
+    status, _, err = fltheory_command("prove", "ca-fed/2", "--availability", "1/2,1/3")
+    assert (status, "one fraction or four" in err) == (2, True)

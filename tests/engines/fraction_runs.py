@@ -323,3 +323,24 @@ def squared_distances(
     line.drawn = 0
     visit({"x": Noisy(x0), **init(line.n_clients)}, (), ONE)
     return found
+
+
+def rational_weight_error(p: Fraction, cutoff: float, rounds: int) -> tuple[Fraction, ...]:
+    """Return FedAU's ``E[(p omega_t - 1)^2]`` for t = 0 .. rounds-1, state by state."""
+    states = {(0, 0): Fraction(1)}
+    errors = []
+    for t in range(rounds):
+        errors.append(
+            sum(
+                (mass * (p * (Fraction(s, m) if m else 1) - 1) ** 2)
+                for (m, s), mass in states.items()
+            )
+        )
+        following: dict[tuple[int, int], Fraction] = {}
+        for (m, s), mass in states.items():
+            ends = Fraction(1) if t + 1 - s == cutoff else p
+            for state, share in (((m + 1, t + 1), ends), ((m, s), 1 - ends)):
+                if share:
+                    following[state] = following.get(state, Fraction(0)) + mass * share
+        states = following
+    return tuple(Fraction(error) for error in errors)

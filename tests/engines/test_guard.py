@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from array_api_compat import array_namespace
 
 from fltheory.algorithms import FedAvg, FedVarp, Harmonic, Mifa, Safari, Scaffold, Scheduled
+from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact, monte_carlo, paths
 from fltheory.engines.affine.symbolic.clients import FormClients
 from fltheory.engines.affine.symbolic.forms import AffineArray, Namespace, NotAffineError
 from fltheory.engines.guard import (
     RandomRoundError,
+    RoundRefusedError,
     SharedDraws,
     _RealRounds,
     _Seen,
@@ -24,7 +27,7 @@ from fltheory.engines.guard import (
 from fltheory.engines.sampled.reach import reach
 from fltheory.evidence.truths import Sampling, truth
 from fltheory.evidence.verdict import Grade
-from fltheory.participation import MarkovOnOff, UniformSubset
+from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 
 PROBLEM = QuadraticProblem([[1.0]], [[-1.0], [1.0]], sigma=0.5)
@@ -269,3 +272,39 @@ def test_threads_do_not_take_each_others_draws_for_their_rounds() -> None:
     assert {drawn for draws, drawn in found if not draws} == {""}
     assert len(set(runs)) == 1
     assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+
+
+@dataclass(frozen=True)
+class LongestAbsence(Algorithm):
+    """Steps fall with the longest absence: of a replica's own clients, or of all replicas'."""
+
+    over_replicas: bool
+
+    def init(self, x0: Any, n_clients: int) -> Any:
+        return {"x": x0, "absent": array_namespace(x0).zeros((x0.shape[0], n_clients))}
+
+    def round(self, state: Any, clients: Any, who: Any, branch: str) -> Any:
+        xp, absent = array_namespace(state["x"]), state["absent"]
+        longest = xp.max(absent) if self.over_replicas else xp.max(absent, axis=1, keepdims=True)
+        change = clients.local_sgd(state["x"], who, steps=1, lr=0.5).sum(axis=1)
+        return {
+            "x": state["x"] + change / (2 + longest),
+            "absent": xp.where(who, 0 * absent, absent + 1),
+        }
+
+
+def test_replicas_with_other_counts_must_not_change_what_one_comes_to() -> None:
+    """Histories are the replicas of one run on forms, so such a round has no moments by history.
+
+    Fails if replicas are only seen side by side while their counts are still equal.
+    """
+    problem = QuadraticProblem([[1.0]], [[0.0], [1.0]])
+    own, others = (
+        Setting(LongestAbsence(over), problem, Bernoulli([0.5, 0.7]), 6, [3.0])
+        for over in (False, True)
+    )
+    fractions = exact(own, arithmetic="rational").squared_distance[-1]
+    assert paths(own).squared_distance[-1] == pytest.approx(float(fractions), rel=1e-12)
+    for run in (paths, lambda s: exact(s, arithmetic="enclosed"), lambda s: monte_carlo(s, 10, 0)):
+        with pytest.raises(RoundRefusedError, match="gives a replica another 'x' beside others"):
+            run(others)

@@ -11,7 +11,7 @@ import pytest
 from fltheory.algorithms import Constant, FedAvg, Harmonic, Scheduled
 from fltheory.algorithms.contract import Algorithm, State
 from fltheory.engines import Setting, exact, monte_carlo, paths
-from fltheory.engines.rounds import runs_of_rounds
+from fltheory.engines.moments.moment_recursion import runs_of_rounds
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from fltheory.problems import QuadraticProblem
 

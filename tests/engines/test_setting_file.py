@@ -188,10 +188,10 @@ def test_functions_that_make_problems_are_kinds_too() -> None:
         ("local_steps = 2", "localsteps = 2", "algorithm has .*local_steps, got 'localsteps'"),
         ("local_steps = 2\n", "", "algorithm must have local_steps"),
         ('q = "1/3"', 'q = "1/0"', "algorithm.q must be a number, got '1/0'"),
-        ('q = "1/3"', "q = 2", "algorithm: q must"),
-        ('q = "1/3"', 'q = "a third"', "algorithm: q must"),
+        ('q = "1/3"', "q = 2", "algorithm.q must"),
+        ('q = "1/3"', 'q = "a third"', "algorithm.q must"),
         ("optima = [[-1.0], [1.0], [3.0]]", "optima = [[1.0]]", "participation must be over"),
-        ("hessians = [[1.0]]", "hessians = [[-1.0]]", "problem: hessians must"),
+        ("hessians = [[1.0]]", "hessians = [[-1.0]]", "problem.hessians must"),
         ("x0 = 0.9", "x0 = [0.9, 1]", "x0 must have shape"),
         ("x0 = 0.9", "x0 = true", "x0 must"),
         ('kind = "Safari"', 'kind = "mine.Own"', "must be of a loaded file, .*--load mine.py"),
@@ -242,7 +242,7 @@ def test_a_witness_says_what_it_refutes(tmp_path: Path) -> None:
         ("my/1", "refutes must be a table with a theorem, got 'my/1'"),
         ({"reading": "printed"}, "refutes must have theorem, got reading"),
         ({"theorem": "my/1", "grade": "exact"}, "refutes has .*reading, got 'grade'"),
-        ({"theorem": 3}, "theorem of refutes must be"),
+        ({"theorem": 3}, "refutes.theorem must be"),
     ],
 )
 def test_what_it_refutes_is_checked(table, message: str) -> None:

@@ -26,7 +26,6 @@ from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import statements as sa_fl
-from fltheory.theorems.sa_fl.statements import safari_constants
 from fltheory.theorems.sa_fl.symbols import eta_c, eta_s
 from fltheory.verify import Outcome, check
 
@@ -87,7 +86,7 @@ def test_constants_that_were_floats_make_a_verdict_of_floats() -> None:
     rounded = replace(
         THEOREM,
         constants=lambda setting: {
-            symbol: float(value) for symbol, value in safari_constants(setting).items()
+            symbol: float(value) for symbol, value in THEOREM.constants(setting).items()
         },
     )
     verdict = check(rounded, _setting())
@@ -167,7 +166,7 @@ def test_what_a_function_refuses_of_exact_numbers_is_asked_in_floats() -> None:
             raise ValueError(
                 f"client_lr must be one we speak of, got {setting.algorithm.client_lr}"
             )
-        return safari_constants(setting)
+        return THEOREM.constants(setting)
 
     picky = replace(THEOREM, constants=constants)
     evidence = check(picky, _setting()).evidence
@@ -201,7 +200,7 @@ def test_a_constant_that_was_rounded_costs_no_run(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("fltheory.evidence.enclosed_check.enclosed_run", run)
 
     def rounded(setting: Setting) -> dict[sp.Symbol, Any]:
-        return {**safari_constants(setting), eta_s: float(setting.algorithm.assist_lr) * 0.5}
+        return {**THEOREM.constants(setting), eta_s: float(setting.algorithm.assist_lr) * 0.5}
 
     verdict = check(replace(THEOREM, constants=rounded), _setting())
     assert verdict.evidence.grade is Grade.FLOAT64

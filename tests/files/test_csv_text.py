@@ -16,7 +16,8 @@ from fltheory.advice.gradients_file import read_gradients
 from fltheory.files.csv_text import csv_text, read_text
 from fltheory.logs import read_log, write_log
 from fltheory.logs.availability_log import AvailabilityLog
-from fltheory.verify.baseline import Record, read_baseline, write_baseline
+from fltheory.verify.baseline import read_baseline, write_baseline
+from fltheory.verify.runs import Record
 from fltheory.weights import for_clients
 from fltheory.weights.sizes_file import read_sizes
 

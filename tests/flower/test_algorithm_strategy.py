@@ -21,7 +21,7 @@ from fltheory.engines.simulation import simulate
 from fltheory.flower import AlgorithmStrategy, local_client_app, run_of
 from fltheory.flower.exact_clients import gradient_descent_app
 from fltheory.flower.in_process_grid import InProcessGrid, as_server
-from fltheory.flower.layout import Layout
+from fltheory.flower.layout import ArrayLayout
 from fltheory.flower.local_clients import GradientClient
 from fltheory.flower.nodes import LOG, Nodes
 from fltheory.participation import Bernoulli, MarkovOnOff, Participation, Trace
@@ -318,10 +318,10 @@ def test_what_a_wrapper_does_to_the_model_stays() -> None:
 )
 def test_arrays_must_be_floats_of_one_kind(arrays: list[Any], said: str) -> None:
     with pytest.raises(ValueError, match=f"arrays must be floats of one kind, got {said}"):
-        Layout.of(ArrayRecord(arrays))
+        ArrayLayout.of(ArrayRecord(arrays))
 
 
 def test_a_model_of_another_shape_is_refused() -> None:
-    layout = Layout.of(ArrayRecord([np.ones((2, 2))]))
+    layout = ArrayLayout.of(ArrayRecord([np.ones((2, 2))]))
     with pytest.raises(ValueError, match="arrays must have shapes"):
         layout.flat(ArrayRecord([np.ones(4)]))

@@ -11,7 +11,7 @@ torch = pytest.importorskip(
 )
 from fltheory.hardware import models  # noqa: E402
 
-CIFAR, MNIST, SVHN = (3, 32, 32), (1, 28, 28), (3, 32, 32)
+CIFAR, MNIST = (3, 32, 32), (1, 28, 28)
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def _seeded():
         ("lenet5", (1, 32, 32), 61_706),
         ("lenet5", CIFAR, 62_006),
         # The usual ResNet-18 for CIFAR-10: group norm has as many parameters as batch norm.
-        ("resnet18", SVHN, 11_173_962),
+        ("resnet18", CIFAR, 11_173_962),
     ],
 )
 def test_number_of_parameters(name, shape, expected):
@@ -81,7 +81,9 @@ def test_logistic_is_affine_in_the_image():
 
 def test_group_norm_has_32_groups():
     norms = [
-        m for m in models.build("resnet18", SVHN, 10).modules() if isinstance(m, torch.nn.GroupNorm)
+        m
+        for m in models.build("resnet18", CIFAR, 10).modules()
+        if isinstance(m, torch.nn.GroupNorm)
     ]
     assert len(norms) == 1 + 8 * 2 + 3
     assert {norm.num_groups for norm in norms} == {32}

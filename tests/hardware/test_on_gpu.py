@@ -9,9 +9,9 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training.experiment_file.settings import run_settings  # noqa: E402
 from fltheory.hardware.training.prepared import prepared  # noqa: E402
 from fltheory.hardware.training.run import train  # noqa: E402
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 from tests.hardware.training.small_experiment import SERVER, run_table  # noqa: E402
 
 pytestmark = pytest.mark.skipif(

@@ -12,8 +12,8 @@ torch = pytest.importorskip(
 )
 pytest.importorskip("sklearn", reason="scikit-learn is an optional extra")
 from fltheory.hardware.theory_runs import theory_run  # noqa: E402
-from fltheory.hardware.training.experiment_file.settings import run_settings  # noqa: E402
 from fltheory.hardware.training.prepared import prepared  # noqa: E402
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 
 
 def run(replicas=3, seed=0, problem_seed=1, **changes):

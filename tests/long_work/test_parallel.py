@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from threadpoolctl import threadpool_info
 
 from fltheory.long_work.parallel import (
     InThisProcess,
+    _interrupts_later,
     as_they_come,
     futures_as_they_come,
     is_lost,
@@ -151,3 +154,26 @@ def test_threads_that_are_told_must_be_a_number(told: str, monkeypatch) -> None:
     monkeypatch.setenv("FLTHEORY_THREADS", told)
     with pytest.raises(ValueError, match="FLTHEORY_THREADS must be a whole number of at least 1"):
         sampling_threads()
+
+
+def test_an_interrupt_is_put_off_where_another_thread_could_take_it() -> None:
+    """A mask of this thread's alone leaves the signal to the other, and Python raises it here."""
+    over, done = Event(), []
+    other = Thread(target=over.wait)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    other.start()
+
+    def interrupted() -> None:
+        with _interrupts_later():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+            done.append("started")
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupted()
+    finally:
+        over.set()
+        other.join()
+        signal.signal(signal.SIGINT, before)
+    assert done == ["started"]

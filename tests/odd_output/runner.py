@@ -51,7 +51,6 @@ QUICK = (
     "sweep sweep.toml --processes 1 --out out/sweep.db",
     "results store.db --out out/table.csv",
     "results store.db",
-    "reproduce impossibility 10 5 3",
 )
 SLOW = (
     "--help",
@@ -64,12 +63,6 @@ SLOW = (
     "advise log.csv --figure out/advice.svg --json out/advice.json",
     "trace describe log.csv --figure out/log.svg",
     "cutoff 0.1 0.5 --rounds 50 --out out/cutoff.svg",
-    "reproduce power sa-fl/5 --every 200 --budget 2 --out out/power.json --page out/power.md",
-    "reproduce power sa-fl/5 --every 200 --budget 2 --out out/power.json --store out/power.db",
-    "reproduce drift --out out/drift.svg",
-    "reproduce shapley --out out/shapley.md",
-    "reproduce pac-figures --out out/pac",
-    "reproduce ca-fed --seeds 1 --rounds 2 --out out/ca-fed.json",
 )
 # Calls of the other commands, which need no odd output to show that they run, and what a call says
 # where it would take too long, or an extra is missing.
@@ -80,13 +73,6 @@ ONCE = {
     "advise log.csv": "",
     "trace describe log.csv": "",
     "train experiment.toml": "fltheory[torch]",
-    "reproduce drift --out out/drift.svg": "",
-    "reproduce shapley --out out/shapley.md": "",
-    "reproduce ca-fed --seeds 1 --rounds 2 --out out/ca-fed.json": "",
-    "reproduce findings folder": "a folder with certificates",
-    "reproduce power sa-fl/5 --every 0": "every must be",
-    "reproduce bias --out setting.toml/x.md": "where a file can be written",
-    "reproduce pac-figures --out setting.toml": "where a file can be written",
 }
 
 

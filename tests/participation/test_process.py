@@ -23,6 +23,7 @@ from fltheory.participation import (
     MarkovOnOff,
     Trace,
     UniformSubset,
+    VaryingBernoulli,
     WaitingSubset,
 )
 from fltheory.participation.chain_structure import stationary_law
@@ -67,6 +68,14 @@ PROCESSES = {
     ),
     "at most": st.builds(AtMost, chances, st.integers(1, N)),
     "waiting": st.builds(WaitingSubset, chances, st.integers(1, N)),
+    "varying": st.builds(
+        VaryingBernoulli,
+        st.lists(
+            st.lists(st.sampled_from([0.0, 0.3, 0.5, 1.0]), min_size=N, max_size=N),
+            min_size=1,
+            max_size=3,
+        ),
+    ),
     "chain": chains(),
     "on-off": on_offs(),
     "trace": traces(),

@@ -16,7 +16,7 @@ from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
 from fltheory.grammar.assertion import Assertion, Relation
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.units import PURE
-from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.html_report import certificates_in
 from fltheory.report.html.report_view import CertificateView
 from fltheory.theorems import Hypothesis, PointQuantity, Regime

@@ -19,7 +19,7 @@ from fltheory.claims.learning import LearningClaim
 from fltheory.claims.statement import Statement
 from fltheory.grammar.printed_form import printed_latex, printed_lines
 from fltheory.report.html.mathml import mathml, typeset
-from fltheory.report.html.report_view import Reading
+from fltheory.report.html.report_view import ReadingView
 from fltheory.report.pages.paper_page import paper_page
 from fltheory.report.terminal.explanation import explanation
 from fltheory.theorems import DirectionClaim, RateClaim
@@ -73,7 +73,7 @@ def test_the_terminal_shows_both_sides(statement: Statement) -> None:
 
 @pytest.mark.parametrize("statement", STATEMENTS, ids=lambda s: f"{s.id}, {s.reading}")
 def test_the_report_shows_both_sides(statement: Statement) -> None:
-    reading = Reading(statement, ())
+    reading = ReadingView(statement, ())
     claims = [plain("".join(line.pieces)) for line in reading.claims]
     for claim, (sign, right) in zip(claims, written(statement), strict=True):
         brackets = f"({typed(right)})" if sign == "= O" else typed(right)

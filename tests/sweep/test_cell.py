@@ -9,7 +9,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.files.user_file import run_file
-from fltheory.sweep.cell import Cell, rows_of
+from fltheory.sweep.cell import WorkCell, rows_of
 from fltheory.sweep.checks import Checks
 from fltheory.sweep.design import design_of
 from fltheory.theorems import registry
@@ -44,7 +44,7 @@ def test_files_of_ones_own_travel_with_the_task(
 
 
 def test_keys_tell_contents_apart() -> None:
-    cell = Cell("a/1", "printed", {"rounds": 1, "x0": [0.5]})
+    cell = WorkCell("a/1", "printed", {"rounds": 1, "x0": [0.5]})
     assert cell.key == replace(cell, setting={"x0": [0.5], "rounds": 1}).key
     others = [
         replace(cell, statement="a/2"),
@@ -60,5 +60,5 @@ def test_keys_tell_contents_apart() -> None:
 
 def test_the_key_of_a_check_is_that_of_the_first_stores() -> None:
     """SHA-256 of the content as JSON, worked out with sha256sum."""
-    cell = Cell("a/1", "printed", {"rounds": 1})
+    cell = WorkCell("a/1", "printed", {"rounds": 1})
     assert cell.key == "fa4eaec3a1a5fb2d8cdc9828ff6c05b1"

@@ -38,7 +38,7 @@ def test_a_row_is_what_check_says() -> None:
     ("changed", "why"),
     [
         ({"grid": {"rounds": [-1]}}, "rounds must be"),
-        ({"grid": {"rounds": [1], "participation.size": [9]}}, "participation: size must be"),
+        ({"grid": {"rounds": [1], "participation.size": [9]}}, "participation.size must be"),
         (
             {"grid": {"rounds": [1]}, "statements": ["scaffold/convex"]},
             "algorithm must be Scaffold",

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from fltheory.sweep import Store
-from fltheory.sweep.cell import Cell, Found, Row, Task, row_of
+from fltheory.sweep.cell import Row, Task, WorkCell, row_of
 from fltheory.sweep.kept import KeptWork
+from fltheory.verify.runs import Record
 
 
 @dataclass(frozen=True)
@@ -22,13 +23,13 @@ class Squares(Task):
         if 13 in numbers:
             raise LookupError("unlucky")
         return [
-            row_of(cell, Found("SQUARED", result=str(number**2)), 0.5)
+            row_of(cell, Record("SQUARED", result=str(number**2)), 0.5)
             for cell, number in zip(self.cells, numbers, strict=True)
         ]
 
 
 def squares(*numbers: int) -> Squares:
-    cells = (Cell("own/1", "printed", {"number": number}, kind="square") for number in numbers)
+    cells = (WorkCell("own/1", "printed", {"number": number}, kind="square") for number in numbers)
     return Squares(tuple(cells), ())
 
 

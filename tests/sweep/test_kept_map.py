@@ -15,12 +15,11 @@ from fltheory.engines import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import nonconvex
 from fltheory.sweep import Store
-from fltheory.sweep.kept import KeptWork
-from fltheory.sweep.kept_map import map_into
+from fltheory.sweep.kept import KeptWork, map_into
 from fltheory.sweep.store import StoreError
 from fltheory.theorems.registry import registered
 from fltheory.verify import MapAxis, map_region
-from fltheory.verify.region.map_parameters import default_axis, default_axis_names
+from fltheory.verify.region_map import default_axis, default_axis_names
 
 Q, ROUNDS = MapAxis("q", (0.05, 0.9)), MapAxis("rounds", (1.0, 30.0))
 

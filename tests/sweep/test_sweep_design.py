@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.sweep.design import Range, design_of, read_sweep
+from fltheory.sweep.design import DrawnRange, design_of, read_sweep
 from tests.sweep.designs import as_toml, small
 
 
@@ -119,9 +119,9 @@ def test_a_file_is_read_and_named_in_errors(tmp_path: Path) -> None:
 
 
 def test_ends_of_a_range_are_kept_to() -> None:
-    whole = Range(("a",), 1, 3)
+    whole = DrawnRange(("a",), 1, 3)
     assert [whole.at(share) for share in (0.0, 0.34, 0.67, 1 - 1e-16)] == [(1,), (2,), (3,), (3,)]
-    wide = Range(("a",), 1e-300, 1e300, logarithmic=True)
+    wide = DrawnRange(("a",), 1e-300, 1e300, logarithmic=True)
     assert wide.at(0.0)[0] == pytest.approx(1e-300)
     assert wide.at(0.5)[0] == pytest.approx(1.0)
     assert 1e-300 <= wide.at(0.0)[0] <= wide.at(1 - 1e-16)[0] <= 1e300

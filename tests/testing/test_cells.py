@@ -10,7 +10,6 @@ from fltheory import theorems
 from fltheory.testing import each_cell
 from fltheory.testing.cells import failure, lines, properties, records, reported, rows_of
 from fltheory.verify import Outcome
-from fltheory.verify.baseline import record_of
 from tests.verify.cells import cell
 
 
@@ -42,9 +41,9 @@ def test_a_report_keeps_what_a_record_does(one) -> None:
     """Also beside other properties, and after another cell's."""
     kept = [("else", 1), *properties(cell(regime="before")), *properties(one), ("verdict", "no")]
     (_, before), (key, record) = records(kept)
-    assert before == record_of(cell(regime="before"))
+    assert (before.outcome, before.evidence) == ("HOLDS", cell().record.evidence)
     assert key == one.key
-    expected = record_of(one)
+    expected = one.record
     assert (record.outcome, record.evidence) == (expected.outcome, expected.evidence)
     assert record.ratio == pytest.approx(expected.ratio, nan_ok=True)
 
@@ -56,7 +55,7 @@ def test_without_a_record_only_what_is_refuted_or_undecided_fails() -> None:
 
 def test_with_a_record_only_what_departs_fails() -> None:
     refuted = cell(Outcome.REFUTED, truth=3.0)
-    record = {refuted.key: record_of(refuted)}
+    record = {refuted.key: refuted.record}
     assert failure(refuted, record) is None
     assert "the verdict changed" in str(failure(cell(), record))
     assert "not recorded" in str(failure(refuted, {}))
@@ -70,6 +69,6 @@ def test_lines_stand_in_columns() -> None:
 
 
 def test_rows_of_a_paper_end_before_a_slash() -> None:
-    recorded = {(name, "printed", "usual"): record_of(cell()) for name in ("a/1", "ab/1", "a/2")}
+    recorded = {(name, "printed", "usual"): cell().record for name in ("a/1", "ab/1", "a/2")}
     assert {key[0] for key in rows_of("a", recorded)} == {"a/1", "a/2"}
     assert {key[0] for key in rows_of("a/1", recorded)} == {"a/1"}

@@ -64,7 +64,7 @@ def test_every_regime_is_listed() -> None:
     assert set(regimes.SUMMANDS) == {"two clients, one rare", "equal weights", "rare majority"}
     assert set(regimes.DECOMPOSITION) == {
         *("independent", "equal weights", "optimal weights", "different Hessians"),
-        *("two clients", "rare majority", "started at the optimum"),
+        *("two clients", "rare majority", "started at the optimum", "nearly attained"),
     }
     assert set(regimes.APPENDIX_D) == {
         *("independent", "clusters", "two clients", "noisy gradients", "noise-free")

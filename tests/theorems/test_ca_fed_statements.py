@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -20,6 +21,8 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.derivations.derivation import StepOutcome
+from fltheory.derivations.derivation_check import check_derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
@@ -310,15 +313,18 @@ def test_states_of_a_general_chain() -> None:
 
 @pytest.mark.parametrize("identifier", ["ca-fed/1", "ca-fed/3"])
 @pytest.mark.parametrize("regime", ["equal weights", "two clients", "rare majority"])
-def test_the_looseness_is_the_largest_ratio_over_w(identifier: str, regime: str) -> None:
+@pytest.mark.parametrize(("reading", "spared"), [("printed", 0), ("sharper", 1)])
+def test_the_looseness_is_the_largest_ratio_over_w(
+    identifier: str, regime: str, reading: str, spared: int
+) -> None:
     """Against thousands of points of W, half of them on its boundary."""
-    claim = theorems.get(identifier)
+    claim = theorems.get(identifier, reading)
     setting = claim.regimes[regime].setting
     s = CaFedSetting(setting)
     problem, kappa = s.problem, s.problem.L / s.problem.mu
     bias = {
-        "ca-fed/1": 2 * kappa**4 * s.chi_square * problem.Gamma,
-        "ca-fed/3": 8 * kappa**4 * s.total_variation**2 * s.Gamma_B,
+        "ca-fed/1": 2 * kappa ** (4 - spared) * s.chi_square * problem.Gamma,
+        "ca-fed/3": 8 * kappa ** (4 - spared) * s.total_variation**2 * s.Gamma_B,
     }[identifier]
     rng = np.random.default_rng(1)
     steps = rng.normal(size=(4000, problem.dim))
@@ -327,7 +333,7 @@ def test_the_looseness_is_the_largest_ratio_over_w(identifier: str, regime: str)
     points = s.ball.centre + steps
     above = [problem.excess_loss(w) for w in points]
     biased = [s.objective.excess_loss(w) for w in points]
-    ratios = np.array(above) / (2 * kappa**2 * np.array(biased) + bias)
+    ratios = np.array(above) / (2 * kappa ** (2 - spared) * np.array(biased) + bias)
     largest = claim.quantity.looseness.largest_ratio(setting)
     assert ratios.max() <= largest * (1 + 1e-9)
     assert ratios.max() == pytest.approx(largest, rel=0.02)
@@ -339,6 +345,43 @@ def test_theorem_1_is_about_eight_times_too_large_at_its_tightest() -> None:
     verdict = check(claim, claim.regimes["equal weights"].setting)
     assert verdict.detail == "largest truth/bound over W 0.12"
     assert verdict.ratio < 0.003
+
+
+@pytest.mark.parametrize(("p", "ratio"), [("2/5", 0.980), ("9/20", 0.995), ("49/100", 0.9998)])
+def test_theorem_1_is_attained_in_the_limit(p: str, ratio: float) -> None:
+    """In fractions: F_k = (w -+ 1)^2/2, alpha = 1/2, at w = 2 w_B*, where both sides are known."""
+    x = Fraction(p)
+    w_b = x - (1 - x)
+    w = 2 * w_b
+    excess, biased = w**2 / 2, (w - w_b) ** 2 / 2
+    half, gamma = Fraction(1, 2), Fraction(1, 2)
+    chi_square = (half - x) ** 2 / x + (half - (1 - x)) ** 2 / (1 - x)
+    assert float(excess / (2 * biased + 2 * chi_square * gamma)) == pytest.approx(ratio, abs=6e-4)
+    if p == "49/100":
+        for reading in ("printed", "sharper"):
+            claim = theorems.get("ca-fed/1", reading)
+            verdict = check(claim, claim.regimes["nearly attained"].setting)
+            assert verdict.outcome is Outcome.HOLDS
+            assert verdict.truth == pytest.approx(float(excess), rel=1e-12)
+            assert verdict.ratio == pytest.approx(1 - (1 - 2 * x) ** 2 / 2, abs=1e-6)
+
+
+def test_the_proof_shows_the_kappa_that_is_spent_in_vain() -> None:
+    """The other one is needed: far from clients of curvatures 1 and 1/10, 2 is not enough.
+
+    alpha = (.99, .01) and p = (.01, .99), so that F bends nearly ten times as much as F_B.
+    """
+    for identifier in ("ca-fed/1", "ca-fed/3"):
+        results = check_derivation(theorems.get(identifier).derivation)
+        (shorter,) = [one for one in results if "in vain" in one.step.text]
+        assert shorter.outcome is StepOutcome.FOLLOWS
+    often, rarely, w = Fraction(99, 100), Fraction(1, 100), Fraction(1000)
+    first, second = w**2 / 2, (w - 1) ** 2 / 20
+    excess = often * first + rarely * second - 1
+    biased = rarely * first + often * second
+    bias = 2 * 10**3 * ((often - rarely) ** 2 / rarely + (often - rarely) ** 2 / often) / 20
+    assert excess > 2 * biased + bias
+    assert excess <= 2 * 10 * biased
 
 
 def test_rounding_at_the_tightest_point_is_small_and_not_nothing() -> None:

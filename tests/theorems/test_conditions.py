@@ -67,6 +67,7 @@ CONDITIONS = {
         ("rounds beyond T_P", "Theorem 2"): "T >= T_P",
         ("small steps", "Lemma 2"): "eta_1 <= 1/(2*L*(E*Q + 1))",
         ("no server step size", "(20)"): "Eq(eta_s, 1)",
+        ("steps that do not increase", "(e) of Lemma 3's proof"): "r >= 0",
         ("stationary start", "Lemma 2: E 1(k in A_t) = pi_k"): "Eq(tv_1, 0)",
         ("local models stay in W, noise aside", "(7) at w_{t,j}^k"): "rho >= L/mu*r_opt",
         ("no noise between local steps", "(7) at w_{t,j}^k"): "Eq((E - 1)*sigma, 0)",
@@ -77,6 +78,8 @@ CONDITIONS = {
         ("two clients", "Appendix E"): "N <= 2",
     },
     "fedau": {
+        ("small server steps", "Lemma B.3.3 itself"): "gamma*eta <= 1/(4*L*I)",
+        ("one round", "Lemma B.3.3 is about one round"): "Eq(T, 1)",
         ("participation independent of the past", "Assumption 4"): "Eq(tau, 0)",
         ("bounded divergence", "Assumption 3"): ("delta_h < oo", "delta < oo"),
         ("small local steps", "Lemma B.3.3"): "gamma <= 1/(4*sqrt(15)*L*I)",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +21,21 @@ from fltheory.participation import Bernoulli, Cyclic, Trace, UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.report.terminal.explanation import explanation
 from fltheory.theorems.fedar import statements as fedar
-from fltheory.theorems.fedar.setting import FedARPath, fedar_constants, fedar_of
+from fltheory.theorems.fedar.setting import FedARPath, fedar_of
 from fltheory.verify import check
 
 PROBLEM = QuadraticProblem([[2.0]], [[1.0], [-1.0]], sigma=0.3)
 HALF_TIME = Cyclic([1, 3], [0, 0])
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values of symbols on a setting."""
+
+    setting: Setting
+
+    def __getitem__(self, symbol) -> Any:
+        return symbol.on(self.setting)
 
 
 def setting(participation=HALF_TIME, rounds: int = 7, **changes) -> Setting:
@@ -59,7 +71,7 @@ def test_a_trace_begins_again_after_its_last_round() -> None:
 
 def test_constants_by_hand() -> None:
     """Seven rounds: client 1 is away for 2, 2 and 0: tau = 0 1 2 0 1 2 0."""
-    values = fedar_constants(setting())
+    values = Values(setting())
     first, second = Fraction(1, 2), Fraction(43, 60)
     assert values[fedar.tau_max] == 2
     assert values[fedar.tau_mean] == pytest.approx(6 / 14)
@@ -67,7 +79,7 @@ def test_constants_by_hand() -> None:
     assert values[fedar.spread] == 2.0
     assert values[fedar.growth] == 0.5
     assert math.isnan(values[fedar.C])
-    assert fedar_constants(setting(UniformSubset(2, 2)))[fedar.unequal] == 0.0
+    assert Values(setting(UniformSubset(2, 2)))[fedar.unequal] == 0.0
 
 
 def test_settings_of_another_kind_are_named() -> None:
@@ -76,7 +88,7 @@ def test_settings_of_another_kind_are_named() -> None:
     with pytest.raises(ValueError, match=r"algorithm must be FedAR, or Scheduled.* got FedAvg"):
         fedar_of(setting(algorithm=FedAvg(0.1, 1)))
     with pytest.raises(ValueError, match="participation must be known beforehand"):
-        fedar_constants(setting(Bernoulli([0.5, 0.5])))
+        fedar.THEOREM_1.theorem.constants(setting(Bernoulli([0.5, 0.5])))
 
 
 def test_axes_change_what_they_name_only() -> None:
@@ -89,10 +101,10 @@ def test_axes_change_what_they_name_only() -> None:
     ):
         (axis,) = claim.axes
         changed = axis.schedule(regime, value)
-        assert fedar_constants(changed)[symbol] == expected
+        assert Values(changed)[symbol] == expected
         assert changed.rounds == regime.rounds
     averages = [
-        fedar_constants(fedar.MAXIMUM_INACTIVITY.axes[0].schedule(regime, gap))[fedar.tau_mean]
+        Values(fedar.MAXIMUM_INACTIVITY.axes[0].schedule(regime, gap))[fedar.tau_mean]
         for gap in (1, 2, 4)
     ]
     assert averages == pytest.approx([0.5] * 3, rel=0.07)
@@ -126,7 +138,11 @@ def test_constants_of_an_exact_twin_are_fractions(cutoff, weights) -> None:
     """Those by hand above, of psi = 1, 3/2, 9/5 over a cycle of three."""
     with Balls(128).in_use():
         twin = exact_setting(setting(cutoff=cutoff))
-        found, of_path = fedar_constants(twin), FedARPath(twin).long_run_weights
+        of_path = FedARPath(twin).long_run_weights
+        found = {
+            symbol: symbol.on(twin)
+            for symbol in (fedar.unequal, fedar.tau_mean, fedar.tau_max, fedar.spread)
+        }
     assert [as_fraction(one.value) for one in of_path] == list(weights)
     apart = abs(weights[0] - weights[1]) / (sum(weights) / 2)
     assert as_fraction(found[fedar.unequal].value) == apart

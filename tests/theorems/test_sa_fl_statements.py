@@ -209,7 +209,8 @@ def setting_with(algorithm) -> Setting:
 
 
 def test_constants_of_a_setting() -> None:
-    constants = sa_fl.safari_constants(setting_with(Safari(0.25, 0.01, 0.02, 5)))
+    where = setting_with(Safari(0.25, 0.01, 0.02, 5))
+    constants = {**sa_fl.THEOREM_4.constants(where), **sa_fl.THEOREM_5.constants(where)}
     expected = {
         sa_fl.L: 2.0,
         sa_fl.mu: 0.5,
@@ -229,19 +230,19 @@ def test_constants_of_a_setting() -> None:
 
 
 def test_one_noise_level_is_the_larger() -> None:
-    constants = sa_fl.one_noise_level(setting_with(Safari(0.25, 0.01, 0.02, 5)))
+    constants = sa_fl.SUBMISSION_4.constants(setting_with(Safari(0.25, 0.01, 0.02, 5)))
     assert constants[sa_fl.sigma] == 0.3
     assert sa_fl.sigma_s not in constants
 
 
 def test_fedavg_is_safari_without_server_rounds() -> None:
-    constants = sa_fl.safari_constants(setting_with(FedAvg(0.01, 4)))
+    constants = sa_fl.THEOREM_4.constants(setting_with(FedAvg(0.01, 4)))
     assert (constants[sa_fl.q], constants[sa_fl.eta_s]) == (1.0, pytest.approx(0.02))
 
 
 def test_another_algorithm_is_refused() -> None:
     with pytest.raises(ValueError, match=r"algorithm must be Safari, or FedAvg with server_lr=1"):
-        sa_fl.safari_constants(setting_with(FedAvg(0.01, 4, server_lr=2.0)))
+        sa_fl.THEOREM_4.constants(setting_with(FedAvg(0.01, 4, server_lr=2.0)))
 
 
 def test_schedules_of_the_corollaries() -> None:

@@ -90,7 +90,7 @@ def test_weights_are_geometric() -> None:
 def test_a_warm_start_does_not_count_as_a_round() -> None:
     assert rounds_that_count(setting(WarmStarted(SCAFFOLD), 4)).tolist() == [0, 1, 1, 1]
     assert rounds_that_count(setting(rounds=3)).tolist() == [1, 1, 1]
-    values = scaffold.nonconvex_constants(setting(WarmStarted(SCAFFOLD), 4))
+    values = scaffold.NONCONVEX.constants(setting(WarmStarted(SCAFFOLD), 4))
     assert (values[scaffold.T], values[scaffold.cold]) == (3, 0)
 
 
@@ -169,16 +169,16 @@ def test_derived_readings_are_never_refuted(
 
 def test_a_setting_of_another_kind_is_named() -> None:
     with pytest.raises(ValueError, match=r"algorithm must be Scaffold, or Warm.* got FedAvg"):
-        scaffold.convex_constants(setting(FedAvg(0.1, 1)))
+        scaffold.STRONGLY_CONVEX.constants(setting(FedAvg(0.1, 1)))
     with pytest.raises(ValueError, match="algorithm must be Scaffold, with controls of zero"):
-        scaffold.convex_constants(setting(WarmStarted(SCAFFOLD)))
+        scaffold.STRONGLY_CONVEX.constants(setting(WarmStarted(SCAFFOLD)))
     with pytest.raises(ValueError, match=r"target_weights must be equal .* got \[0\.5"):
-        scaffold.convex_constants(setting(target_weights=[0.5, 0.25, 0.25]))
+        scaffold.STRONGLY_CONVEX.constants(setting(target_weights=[0.5, 0.25, 0.25]))
 
 
 def test_size_that_varies_is_taken_in_the_mean() -> None:
     where = replace_participation(setting(), Bernoulli([0.5, 1.0, 0.25]))
-    values = scaffold.convex_constants(where)
+    values = scaffold.STRONGLY_CONVEX.constants(where)
     assert values[scaffold.S] == pytest.approx(1.75)
     assert (values[scaffold.unlike], values[scaffold.memory]) == (1.0, 0.0)
     assert math.isfinite(values[scaffold.C_0])

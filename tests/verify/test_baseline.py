@@ -13,7 +13,6 @@ from fltheory.verify.baseline import (
     Baseline,
     departure,
     read_baseline,
-    record_of,
     verdict_changed,
     write_baseline,
 )
@@ -22,7 +21,7 @@ from tests.verify.cells import cell
 
 
 def recorded(*cells: Cell) -> Baseline:
-    return {item.key: record_of(item) for item in cells}
+    return {item.key: item.record for item in cells}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.algorithms import FedAU, Safari
-from fltheory.engines.measured.measured_run import Bracket, MeasuredRun
+from fltheory.engines.measured_run import Bracket, MeasuredRun
 from fltheory.engines.trajectory import Trajectory, round_arrays
 from fltheory.participation import UniformSubset
 from fltheory.problems import MultinomialProblem

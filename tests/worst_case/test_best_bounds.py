@@ -71,7 +71,8 @@ def test_every_number_of_clients_is_bounded_by_its_worst() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((ALONE, EVERYBODY, CLIENTS), {"measure": "loss"}, "measure must be one of"),
+        ((ALONE, EVERYBODY, CLIENTS), {"measure": "lost"}, "measure must be one of"),
+        ((ALONE, EVERYBODY, CLIENTS), {"measure": "loss"}, "Bernoulli or MarkovOnOff for measure"),
         ((ALONE, EVERYBODY, SmoothClass(1)), {"rate": "0.9"}, "rate must not be given"),
         (
             (ALONE, EVERYBODY, CLIENTS),

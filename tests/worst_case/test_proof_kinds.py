@@ -53,5 +53,5 @@ def test_a_proof_of_each_kind_is_read_as_what_it_is(make, tmp_path: Path) -> Non
 
 
 def test_kinds_are_told_apart_by_what_their_files_say() -> None:
-    assert len(KINDS) == 3
+    assert len(KINDS) == 4
     assert all(one.kind == kind for kind, one in KINDS.items())

@@ -98,7 +98,7 @@ def _what_is_full(error: OSError | MemoryError | BrokenExecutor) -> str:
     return f"{place} must be readable or writable, got: {error.strerror or error}"
 
 
-def _status_of(app: Typer) -> Any:
+def _status_of(app: Typer, name: str) -> Any:
     """Return how the command ends."""
     import typer
 
@@ -108,7 +108,7 @@ def _status_of(app: Typer) -> Any:
         sys.stdout = NarrowLines(sys.stdout)
     command = typer.main.get_command(app)
     try:
-        status = command(prog_name="fltheory", standalone_mode=False)
+        status = command(prog_name=name, standalone_mode=False)
     except SystemExit as stop:
         # So Typer ends where nobody reads the output any more.
         if isinstance(stop.__context__, BrokenPipeError):
@@ -119,14 +119,14 @@ def _status_of(app: Typer) -> Any:
     return status
 
 
-def run(app: Typer) -> NoReturn:
-    """Run the command line; bad input is one line and exit status 2."""
+def run(app: Typer, name: str = "fltheory") -> NoReturn:
+    """Run a command line, called so in its help; bad input is one line and exit status 2."""
     import typer
 
     _check_streams()
     usage_error = _usage_error()
     try:
-        status = _status_of(app)
+        status = _status_of(app, name)
     except (ValueError, usage_error) as error:
         message = error.format_message() if isinstance(error, usage_error) else str(error)
         if message:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from fltheory.commands.explain import show_proof
 from fltheory.commands.falsify import search_repairs
-from fltheory.commands.reproduce.impossibility import command as impossibility
 from fltheory.commands.shared.options import TheoremId
 
 
@@ -26,49 +25,38 @@ def repair(theorem: TheoremId, budget: int = 10_000, seed: int = 0) -> None:
     search_repairs(theorem, budget, seed)
 
 
-def pac(what: str, M: int, n: int, m: int) -> None:
-    """Show how surely every learner fails: now reproduce impossibility M n m."""
-    if what != "impossible":
-        raise ValueError(f"what follows pac must be impossible, got {what!r}")
-    _tell("pac impossible", "reproduce impossibility M n m")
-    impossibility(M, n, m)
+_Rest = Annotated[list[str] | None, typer.Argument(hidden=True)]
+# What made this project's pages: a script each, in a checkout.
+_PAGES = ("bias", "ca-fed", "drift", "findings", "impossibility", "pac-figures", "power", "shapley")
 
 
-# By the words of their command: what they are called now.
-FORMER_OPTIONS = {
-    "reproduce pac-figures": {"--folder": "--out"},
-    "reproduce shapley": {"--page": "--out"},
-}
+def reproduce(page: str, rest: _Rest = None) -> None:
+    """Make a page of this project: now a script in docs/scripts/."""
+    del rest
+    if page not in _PAGES:
+        raise ValueError(f"page must be one of {', '.join(_PAGES)}, got {page!r}")
+    script = page.replace("-", "_")
+    raise ValueError(
+        f"reproduce {page} is now python docs/scripts/{script}.py, in a checkout of fltheory"
+    )
 
 
-def with_options_of_now(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with old names of options replaced, and say the new ones.
-
-    Examples
-    --------
-    >>> with_options_of_now(["reproduce", "shapley", "--out", "page.md"])
-    ['reproduce', 'shapley', '--out', 'page.md']
-    """
-    found = list(arguments)
-    for words, renamed in FORMER_OPTIONS.items():
-        if words not in " ".join(found):
-            continue
-        for place, argument in enumerate(found):
-            old, is_joined, value = argument.partition("=")
-            if old in renamed:
-                _tell(f"{words} {old}", f"{words} {renamed[old]}")
-                found[place] = f"{renamed[old]}{is_joined}{value}"
-    return found
+def pac(what: str, rest: _Rest = None) -> None:
+    """Show how surely every learner fails: now a script in docs/scripts/."""
+    del what, rest
+    reproduce("impossibility")
 
 
 def _tell(old: str, new: str) -> None:
     print(f"fltheory {old} is now fltheory {new}; the old name goes with 0.3", file=sys.stderr)
 
 
-FORMER_NAMES: tuple[Callable[..., Any], ...] = (derive, repair, pac)
+FORMER_NAMES: tuple[Callable[..., Any], ...] = (derive, repair, reproduce, pac)
 
 
 def add_hidden(root: typer.Typer) -> None:
     """Add the old names, which the help does not list."""
     for former in FORMER_NAMES:
-        root.command(former.__name__, hidden=True)(former)
+        root.command(
+            former.__name__, hidden=True, context_settings={"ignore_unknown_options": True}
+        )(former)

@@ -37,6 +37,11 @@ UPDATED = FileUse(reads=True, writes=True)
 TheoremId: TypeAlias = Annotated[
     str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
 ]
+Load: TypeAlias = Annotated[
+    list[Path] | None,
+    READ,
+    typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
+]
 Rocq: TypeAlias = Annotated[
     Path | None,
     WRITTEN,

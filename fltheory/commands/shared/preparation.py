@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Annotated
 import typer
 
 from fltheory import __version__
+from fltheory.commands.shared.options import Load
 from fltheory.long_work.progress import shown_progress
 
 _LOADED: list[Path] = []
@@ -35,10 +37,7 @@ def _show_version(asked: bool) -> None:
 
 
 def prepare(
-    load: Annotated[
-        list[Path] | None,
-        typer.Option(help="A Python file with theorems of your own, in its STATEMENTS."),
-    ] = None,
+    load: Load = None,
     version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
@@ -49,11 +48,15 @@ def prepare(
     if sys.stderr.isatty() and "--help" not in sys.argv:
         with shown_progress("loading"):
             import_module("fltheory.report")
+    load_statements(load)
+
+
+def load_statements(load: Sequence[Path] | None) -> None:
+    """Load what users' files register; what a file prints is not the command's answer."""
     _LOADED[:] = load or ()
     if load:
         from fltheory import theorems as registry
 
-        # What a file prints is not the command's answer.
         with redirect_stdout(sys.stderr):
             for path in load:
                 registry.load(path)

@@ -126,6 +126,10 @@ class Probe:
         Rounding at the image's origin is absolute, in proportion to its distance from zero.
         """
         spread = np.sqrt(participants)
+        # An entry sums n numbers of the state and one for each participant. What a round does
+        # besides, products with weights, step sizes and constants, is some dozens of operations
+        # for each of them, for which 64 leaves room. Over a law's sets participants add up to
+        # ``participants`` on average, and by Cauchy-Schwarz the sum's norm to a root of it.
         operations = 64.0 * (maps.slopes.shape[2] + participants)
         slope = float(np.sqrt((maps.slopes**2).sum(axis=(1, 2))).max())
         offset = float(np.sqrt((maps.offsets**2).sum(axis=1)).max())

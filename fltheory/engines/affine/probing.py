@@ -3,9 +3,9 @@
 A round of an affine algorithm maps the state ``s`` to ``A_S s + b_S + noise``, where S is the
 participant set. The maps are found by running the round itself on probe states (`Probe`).
 Where clients or their sets are many, a round that is one weighted sum over participants needs one
-pass over clients (`law_of_sums`). For other rounds the map's dependence on S is read off a few
-sets: from swaps of one participant where their number is fixed, from small sets where it
-varies. That the function is affine, and of this form, is checked on further sets and states.
+pass over clients (`law_of_sums`). Of other rounds the map's dependence on S is read off one run on
+symbols for who takes part (`Reading`), or off every set where these are few. That a mask of symbols
+is treated as any other is checked on sets that are drawn.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from fltheory.engines.affine.probe import (
 from fltheory.engines.affine.random_affine_map import RandomAffineMap
 from fltheory.engines.affine.symbolic.forms import NotAffineError
 from fltheory.engines.moments.client_sums import law_of_sums
-from fltheory.participation.base import Masks, Participation, SizedInclusions
-from fltheory.participation.inclusions.subsets import counted
+from fltheory.participation.base import Masks, Participation
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.validation import FloatArray
 
@@ -62,8 +61,8 @@ def random_affine_map(
     ------
     NotAffineError
         If ``function`` is not affine in the state, or depends on the participants in a way
-        that neither enumeration nor one-participant swaps capture, nor a sum over those present
-        of what depends on their number.
+        that is no sum over those present, with factors that depend on their number, where
+        participant sets are too many to enumerate.
     DependentRoundsError
         If rounds are not independent.
     RoundOverflowError
@@ -130,24 +129,18 @@ def _by_sets(probe: Probe, participation: Participation, outcomes: Outcomes) -> 
     few = outcomes.count <= MOST_SETS
     if outcomes.count > _ENUMERATION_LIMIT:
         try:
-            return _by_symbols(probe, participation, outcomes)
+            return _by_symbols(probe, participation)
         except NotAffineError:
             if not few:
                 raise
     return _by_enumeration(probe, outcomes)
 
 
-def _by_symbols(probe: Probe, participation: Participation, outcomes: Outcomes) -> RandomAffineMap:
+def _by_symbols(probe: Probe, participation: Participation) -> RandomAffineMap:
     """Read the law off one run on symbols, of a round that adds up what each participant does."""
-    size, n_clients = participation.fixed_size, participation.n_clients
-    if size is None and not isinstance(participation, SizedInclusions):
-        raise NotAffineError(
-            f"participation must have at most {MOST_SETS} outcomes, a fixed number of participants "
-            f"or known chances of pairs by their number, for exact moments, got "
-            f"{counted(outcomes.count)} outcomes of varying size: use "
-            "engines.monte_carlo"
-        )
-    reading = probe.reading(np.arange(n_clients + 1) if size is None else np.array([size]))
+    size = participation.fixed_size
+    numbers = np.arange(participation.n_clients + 1) if size is None else np.array([size])
+    reading = probe.reading(numbers)
     masks = next(participation.masks(np.random.default_rng(0), _CHECKED_SETS))
     maps = probe.maps(masks)
     _check(probe, maps, *map(np.stack, zip(*map(reading.of, masks), strict=True)))

@@ -9,8 +9,7 @@ from typing import TypedDict, Unpack
 
 import numpy as np
 
-from fltheory.engines.affine.correlated_rows import CorrelatedRows
-from fltheory.engines.moments.deviations import ClientSum, Deviations
+from fltheory.engines.affine.deviations import ClientSum, CorrelatedRows, Deviations
 from fltheory.validation import FloatArray
 
 LARGEST_DENSE_STATE = 40

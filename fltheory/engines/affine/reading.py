@@ -24,7 +24,8 @@ from fltheory.engines.affine.symbolic.presences import (
     PresentClients,
     together,
 )
-from fltheory.participation.base import Participation, SizedInclusions
+from fltheory.participation.base import Participation
+from fltheory.participation.process import process_of
 from fltheory.validation import ClientIndices, FloatArray
 
 StateFunction = Callable[[Any, Any, Any], Any]
@@ -147,7 +148,7 @@ class _Inclusions:
     def __init__(
         self, participation: Participation, clients: ClientIndices, numbers: ClientIndices
     ) -> None:
-        self._participation, self._numbers = participation, numbers
+        self._process, self._numbers = process_of(participation), numbers
         self._pairs = np.ix_(clients, clients)
         self._known: dict[bytes, FloatArray] = {}
 
@@ -157,11 +158,12 @@ class _Inclusions:
         weight = np.where(self._numbers > 0, weight, 0.0)
         key = weight.tobytes()
         if key not in self._known:
-            process = self._participation
-            if weight.size > 1 and isinstance(process, SizedInclusions):
-                self._known[key] = process.weighted_inclusions(weight)[self._pairs]
-            else:
-                self._known[key] = weight[0] * process.pair_inclusions[self._pairs]
+            by_number = np.zeros(self._process.n_clients + 1)
+            by_number[self._numbers] = weight
+            try:
+                self._known[key] = self._process.weighted_inclusions(by_number)[self._pairs]
+            except ValueError as error:
+                raise NotAffineError(f"{error}: use engines.monte_carlo") from error
         return self._known[key]
 
     def mean(self, values: FloatArray) -> float:

@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory.engines.clients.noise import NoiseSource, ReplicaIndices
-from fltheory.engines.clients.summed_maps import SummedMaps, worth_it
-from fltheory.engines.clients.workspace import Scratch, product
+from fltheory.engines.clients.summed_maps import Scratch, SummedMaps, product, worth_it
 from fltheory.participation.base import Masks
 from fltheory.problems.quadratic_problem import QuadraticProblem, from_eigenbasis
 from fltheory.validation import ClientIndices, FloatArray

@@ -9,13 +9,13 @@ or K rounds of absence (it then comes with probability ``comes``). With ``u(m, s
 accordingly, let ``v(m, s)`` be the probability that the m-th interval ends at s and the next
 begins with an absence; an interval of k rounds then has probability ``comes (1 - comes)^(k-2)``
 for 2 <= k <= K, and what is left is cut off at K. Cyclic participation leaves nothing to chance.
+For participation of any other kind the error is sampled, by running the algorithm itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -25,8 +25,12 @@ from numpy.typing import ArrayLike
 
 from fltheory import validation
 from fltheory.engines.affine.numbers import Entries, raw_number
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
 from fltheory.engines.fedau_weights.weight_error import WeightError, checked_cutoff, weight_error
+from fltheory.engines.setting import Setting
+from fltheory.engines.simulation import simulate
 from fltheory.exact_or_float import is_exact
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.chains import checked_masks
@@ -103,28 +107,6 @@ def _enclosed(p: FloatArray, chains: ClientChains, cutoff: float, rounds: int) -
     return WeightError(np.stack(rows), np.zeros((len(rows), rounds)))
 
 
-def mean_weight(p: float, cutoff: float, rounds: int) -> FloatArray:
-    """Return ``E omega_t`` for t = 0 .. rounds-1 under independent rounds.
-
-    From t = K on it is E S, the mean of the cut-off geometric law: given how many intervals have
-    ended, all of them have the same law as the first. Before, none may have ended.
-
-    Raises
-    ------
-    ValueError
-        For p outside (0, 1], a cutoff below 1 or not whole, or fewer than one round.
-
-    Examples
-    --------
-    >>> mean_weight(0.5, 2, 4).tolist()
-    [1.0, 1.0, 1.5, 1.5]
-    """
-    chance = validation.real_number("p", p, "in (0, 1]", lambda number: 0 < number <= 1)
-    rounds = validation.whole_number("rounds", rounds, at_least=1)
-    presence = _Presence(chance, chance, chance)
-    return _averages(presence, checked_cutoff(cutoff), rounds, lambda omega: omega)
-
-
 @dataclass(frozen=True)
 class _Presence:
     """Probability of presence in the first round, after a presence, and after an absence."""
@@ -142,7 +124,7 @@ def _of_client(
     Without a cut-off nothing is subtracted, so that rounding is in proportion to the result.
     """
     presence = _Presence(float(first), float(stays), float(comes))
-    values = _averages(presence, cutoff, rounds, lambda omega: (p * omega - 1) ** 2)
+    values = _averages(presence, p, cutoff, rounds)
     largest = max((p - 1) ** 2, (p * min(cutoff, rounds) - 1) ** 2)
     rounding = 16 * _EPS * np.arange(1.0, rounds + 1)
     left_out = 3 * rounds**2 * _NEGLIGIBLE
@@ -150,19 +132,14 @@ def _of_client(
     return values, np.asarray(rounding * scale + left_out * largest)
 
 
-def _averages(
-    presence: _Presence,
-    cutoff: float,
-    rounds: int,
-    value: Callable[[FloatArray], FloatArray],
-) -> FloatArray:
-    """Average ``value(omega_t)`` over all histories, for t = 0 .. rounds-1."""
+def _averages(presence: _Presence, p: float, cutoff: float, rounds: int) -> FloatArray:
+    """Average ``(p omega_t - 1)^2`` over all histories, for t = 0 .. rounds-1."""
     if cutoff >= rounds:
         cutoff = math.inf
     comes, absent = presence.comes, 1 - presence.comes
     cut = 0.0 if cutoff == math.inf else absent ** (cutoff - 1)
     averages = np.empty(rounds)
-    averages[0] = float(value(np.ones(1))[0])
+    averages[0] = (p - 1) ** 2
     # v(., s) by the round s in which an interval ended, and its sums with the values.
     length = 2 if cutoff == math.inf else int(cutoff) + 1
     onward: deque[_Row] = deque([(0, np.array([1 - presence.first]))], maxlen=length)
@@ -171,29 +148,30 @@ def _averages(
     at_once: _Row = (0, np.array([presence.first]))
     later = _NOTHING
     for s in range(1, rounds):
-        long_ago = _NOTHING if cutoff == math.inf else _ago(onward, int(cutoff))
-        before = _NOTHING if cutoff == math.inf else _ago(onward, int(cutoff) + 1)
-        later = _added((absent, later, 0), (comes, _ago(onward, 2), 1), (-cut * comes, before, 1))
+        long_ago = _NOTHING if cutoff == math.inf else _row_before(onward, int(cutoff))
+        before = _NOTHING if cutoff == math.inf else _row_before(onward, int(cutoff) + 1)
+        away_once = _row_before(onward, 2)
+        later = _added((absent, later, 0), (comes, away_once, 1), (-cut * comes, before, 1))
         present, away = _added((1.0, later, 0), (1.0, at_once, 1)), _added((cut, long_ago, 1))
         at_once = _added((presence.stays, present, 0), (comes, away, 0))
         open_now = absent * open_now + sums[-1]
         open_now -= cut * sums[-int(cutoff)] if len(sums) >= cutoff else 0.0
-        averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, value) + open_now
+        averages[s] = _sum(_added((1.0, present, 0), (1.0, away, 0)), s, p) + open_now
         onward.append(_added((1 - presence.stays, present, 0), (absent, away, 0)))
-        sums.append(_sum(onward[-1], s, value))
+        sums.append(_sum(onward[-1], s, p))
     return averages
 
 
-def _sum(row: _Row, s: int, value: Callable[[FloatArray], FloatArray]) -> float:
-    """Return ``sum_m u(m, s) value(s/m)``."""
+def _sum(row: _Row, s: int, p: float) -> float:
+    """Return ``sum_m u(m, s) (p s/m - 1)^2``."""
     start, chances = row
-    return float(chances @ value(s / np.arange(start, start + chances.size)))
+    return float(chances @ (p * (s / np.arange(start, start + chances.size)) - 1) ** 2)
 
 
 _NOTHING: _Row = (0, np.zeros(0))
 
 
-def _ago(rows: deque[_Row], rounds: int) -> _Row:
+def _row_before(rows: deque[_Row], rounds: int) -> _Row:
     """Return the row of so many rounds before the coming one."""
     return rows[-rounds] if len(rows) >= rounds else _NOTHING
 
@@ -279,3 +257,32 @@ def cyclic_weights(cycles: Participation, cutoff: float, rounds: int) -> FloatAr
     masks = islice(cycles.masks(np.random.default_rng(0), 1), rounds)
     ones = cycles.marginals / cycles.marginals
     return _recorded(np.concatenate(list(masks)), checked_cutoff(cutoff), ones)[:, :-1]
+
+
+def sampled_weight_errors(setting: Setting, replicas: int, rng: np.random.Generator) -> FloatArray:
+    """Return ``(p_n omega_t^n - 1)^2``, its mean over clients, in rounds t = 0 .. T-1.
+
+    Parameters
+    ----------
+    setting : Setting
+        Of an algorithm whose state holds the weights ``omega``; gradients are taken without noise.
+    replicas : int
+    rng : numpy Generator
+
+    Returns
+    -------
+    array, (replicas, rounds)
+    """
+    p = setting.participation.marginals
+    runs = simulate(
+        setting.algorithm,
+        SteppedClients(setting.problem, Silence()),
+        setting.participation,
+        np.tile(setting.x0, (replicas, 1)),
+        participation_rng=rng,
+        branch_rng=rng,
+    )
+    errors = np.empty((replicas, setting.rounds))
+    for t, (state, _) in zip(range(setting.rounds), runs, strict=False):
+        errors[:, t] = ((p * state["omega"] - 1) ** 2).mean(axis=1)
+    return errors

@@ -128,7 +128,7 @@ class Image:
 
 @dataclass(frozen=True, eq=False)
 class Continuation:
-    """Which histories go on (Q,), with whom (Q, N), in which branch, and how probably."""
+    """Which histories are continued (Q,), with whom (Q, N), in which branch, and how probably."""
 
     rows: Rows
     masks: Masks
@@ -145,7 +145,7 @@ class Rounds(Protocol):
         ...
 
     def image(self, coming: ComingRound) -> Image:
-        """Return what a round makes of the histories that go on."""
+        """Return what a round makes of the continued histories."""
         ...
 
 
@@ -226,8 +226,8 @@ class Chances:
             histories.moments[rows] * self.initial[place][:, None, None],
         )
 
-    def going(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
-        """Return the histories (Q,) that go on, with whom (Q, N), and how probably (Q,)."""
+    def continued(self, place: Rows, index: int) -> tuple[Rows, Masks, FloatArray]:
+        """Return the histories (Q,) that are continued, with whom (Q, N), and how probably (Q,)."""
         masks = self.sets(place, index)
         rows = np.repeat(np.arange(len(place)), masks.shape[1])
         return rows, masks.reshape(-1, masks.shape[-1]), self.chances[place].ravel()
@@ -282,8 +282,8 @@ class _WidenedError(Exception):
 class ComingRound:
     """A round that has not been run yet: all that it depends on, and nothing else.
 
-    Where it leads is worked out once for what is said to be known after it: by whoever foretells
-    it, and then by whoever runs it.
+    Where it leads is worked out once for what is said to be known after it: by whoever plans
+    ahead, and then by whoever runs it.
 
     Attributes
     ----------
@@ -304,17 +304,17 @@ class ComingRound:
     place: Rows
     known: Mapping[str, FloatArray]
     random: tuple[str, ...]
-    _led: tuple[Mapping[str, FloatArray], Lead, ComingRound | None] | None = None
+    _led: tuple[Mapping[str, FloatArray], Arrivals, ComingRound | None] | None = None
 
     @cached_property
-    def going(self) -> Continuation:
-        """The histories that go on.
+    def continued(self) -> Continuation:
+        """The histories that are continued.
 
         Raises
         ------
         TooManyHistoriesError
         """
-        rows, masks, chance = self.chances.going(self.place, self.index)
+        rows, masks, chance = self.chances.continued(self.place, self.index)
         branches = [(name, p) for name, p in self.algorithm.branches if p > 0]
         names, shares = tuple(name for name, _ in branches), np.array([p for _, p in branches])
         count = len(branches)
@@ -332,13 +332,13 @@ class ComingRound:
 
     @cached_property
     def table(self) -> FloatArray:
-        """The whole of what maps may depend on, beside the algorithm: a row a history that goes on.
+        """All that maps may depend on, beside the algorithm: one row per continued history.
 
         That is counts, participants and branch.
         """
-        columns = [self.going.masks, self.going.drawn[:, None]]
+        columns = [self.continued.masks, self.continued.drawn[:, None]]
         if self.known:
-            columns.append(joined(self.known, sorted(self.known))[self.going.rows])
+            columns.append(joined(self.known, sorted(self.known))[self.continued.rows])
         return np.concatenate(columns, axis=1, dtype=np.float64)
 
     @cached_property
@@ -346,31 +346,31 @@ class ComingRound:
         """What tells it from rounds of the same algorithm that have other maps."""
         return self.random, self.table.shape, self.table.tobytes()
 
-    def leads_to(self, known: Mapping[str, FloatArray]) -> tuple[Lead, ComingRound | None]:
-        """Return where the histories lead, and the next round, None after the last.
+    def leads_to(self, known: Mapping[str, FloatArray]) -> tuple[Arrivals, ComingRound | None]:
+        """Return where the histories arrive, and the next round, None after the last.
 
         Parameters
         ----------
         known : mapping of str to array (Q, ...)
-            After the round, of each history that goes on.
+            After the round, of each continued history.
         """
         if self._led is None or self._led[0] is not known:
-            lead = self._lead(known)
-            self._led = known, lead, self._next(lead)
+            arrivals = self._arrivals(known)
+            self._led = known, arrivals, self._next(arrivals)
         return self._led[1:]
 
-    def _lead(self, known: Mapping[str, FloatArray]) -> Lead:
-        onward, place, moving = self.chances.places(self.place[self.going.rows])
+    def _arrivals(self, known: Mapping[str, FloatArray]) -> Arrivals:
+        onward, place, moving = self.chances.places(self.place[self.continued.rows])
         targets, firsts = _merged(place, {name: array[onward] for name, array in known.items()})
-        return Lead(
+        return Arrivals(
             onward,
-            self.going.chances[onward] * moving,
+            self.continued.chances[onward] * moving,
             targets,
             place[firsts],
             {name: array[onward][firsts] for name, array in known.items()},
         )
 
-    def _next(self, lead: Lead) -> ComingRound | None:
+    def _next(self, arrivals: Arrivals) -> ComingRound | None:
         index = self.index + 1
         if index == self.setting.rounds:
             return None
@@ -379,8 +379,8 @@ class ComingRound:
             self.chances,
             self.following,
             index,
-            lead.place,
-            lead.known,
+            arrivals.place,
+            arrivals.known,
             self.random,
         )
 
@@ -394,13 +394,13 @@ class ComingRound:
 
 
 @dataclass(frozen=True, eq=False)
-class Lead:
-    """Where histories that go on lead.
+class Arrivals:
+    """Where continued histories arrive.
 
     Attributes
     ----------
     onward : array of int, (T,)
-        Which of those that go on.
+        Which of the continued ones.
     chances : array, (T,)
     targets : array of int, (T,)
         The new history that each becomes part of.
@@ -452,37 +452,40 @@ def _followed(
         image = rounds.image(coming)
         if image.random != now.random:
             raise _WidenedError(image.random)
-        lead, following = coming.leads_to(image.known)
-        now, step = _after(coming, now, image, lead)
+        arrivals, following = coming.leads_to(image.known)
+        now, step = _after(coming, now, image, arrivals)
         yield now, step
         coming = following
 
 
 def _after(
-    coming: ComingRound, before: Histories, image: Image, lead: Lead
+    coming: ComingRound, before: Histories, image: Image, arrivals: Arrivals
 ) -> tuple[Histories, Step]:
     """Return the moments after a round, and the step that led there."""
-    rows = coming.going.rows[lead.onward]
+    rows = coming.continued.rows[arrivals.onward]
     if rows.size * image.maps[0].size > _MOST_NUMBERS:
         raise TooManyHistoriesError(_too_many(coming.setting.participation))
-    maps, noises = image.maps[lead.onward], image.noises[lead.onward]
+    maps, noises = image.maps[arrivals.onward], image.noises[arrivals.onward]
     moments = maps @ before.moments[rows] @ maps.swapaxes(1, 2)
     n = noises.shape[1]
     moments[:, :n, :n] += noises * before.weights[rows][:, None, None]
-    moments *= lead.chances[:, None, None]
+    moments *= arrivals.chances[:, None, None]
+    # An entry sums n + 1 terms on either side of M, over all rows that go to its target; the noise
+    # added is a sum over clients. `_OPERATIONS` is for chances, weights and that addition.
+    operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
     step = Step(
         rows,
-        lead.targets,
-        lead.chances,
+        arrivals.targets,
+        arrivals.chances,
         maps,
         noises,
-        image.errors[lead.onward],
-        _OPERATIONS + 2 * (n + 1) + _crowd(lead.targets) + coming.setting.problem.n_clients,
+        image.errors[arrivals.onward],
+        operations + coming.setting.problem.n_clients,
         before.scale,
         before.weights,
     )
-    total = _gathered(moments, lead.targets, len(lead.place))
-    return Histories(lead.place, lead.known, before.random, total), step
+    total = _gathered(moments, arrivals.targets, len(arrivals.place))
+    return Histories(arrivals.place, arrivals.known, before.random, total), step
 
 
 def _crowd(targets: Rows) -> int:

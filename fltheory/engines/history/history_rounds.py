@@ -2,10 +2,10 @@
 
 Forms of one history are small, and calling NumPy on them costs more than the arithmetic. So the
 maps of several coming rounds are worked out in one run of the algorithm's round, each history of
-each round a replica of its own. Which counts those rounds begin with is foretold by running real
+each round a replica of its own. Which counts those rounds begin with is worked out by running real
 rounds; a map is used only where counts, participants and branch turn out to be what it was made
-for. What forms made of replicas together is compared with the real rounds, each run alone, so a
-round that does not treat every replica alike is found out, and then its maps are made one by one.
+for. Where the guard has seen a round that does not treat every replica alike, maps are made round
+by round.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ import numpy as np
 
 from fltheory.algorithms.contract import Algorithm, State, in_round
 from fltheory.engines.affine.numbers import FLOAT64
-from fltheory.engines.affine.probe import CHECK_TOLERANCE, UNIT_ROUNDOFF
-from fltheory.engines.affine.state_layout import joined, read_round, split
+from fltheory.engines.affine.probe import UNIT_ROUNDOFF
+from fltheory.engines.affine.state_layout import joined, read_round
 from fltheory.engines.affine.symbolic.clients import ClientNumbers
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import analytic_clients
+from fltheory.engines.guard import guarded
 from fltheory.engines.history.histories import (
     ComingRound,
     Continuation,
@@ -64,7 +65,7 @@ class AffineRounds:
         self._origins: dict[tuple[str, ...], FloatArray] = {}
         self._images: list[tuple[Algorithm, dict[RoundKey, Image]]] = []
         self._ahead = 1
-        self._replicas_alike = True
+        self._replicas_alike = not guarded(setting).apart
         self._unused: set[RoundKey] = set()
 
     def initial(self, names: tuple[str, ...]) -> Histories:
@@ -83,7 +84,7 @@ class AffineRounds:
         return self._origins[names]
 
     def image(self, coming: ComingRound) -> Image:
-        """Return what a round makes of the histories that go on, once for those that are alike."""
+        """Return what a round makes of the continued histories, once for those that are alike."""
         images = self._images_of(coming.algorithm)
         key = coming.key
         if key not in images:
@@ -103,20 +104,15 @@ class AffineRounds:
         return self._images[-1][1]
 
     def _run(self, coming: ComingRound, images: dict[RoundKey, Image]) -> None:
-        """Work out the image of a round, and of some that it is foretold to lead to."""
-        # Twice as many as last time, as long as what was foretold has come to pass.
+        """Work out the image of a round, and of those that it will lead to."""
+        # Twice as many as last time, as long as all that was planned was used.
         rounds = self._ahead if self._replicas_alike and not self._unused else 1
         self._ahead = min(2 * rounds, _MOST_ROUNDS_AHEAD)
-        planned, real = self._foretold(coming, images, rounds)
+        planned, real = self._planned_rounds(coming, images, rounds)
         made = self._images_together(planned)
-        if len(planned) > 1:
-            if self._misses(coming.random, made, real):
-                self._replicas_alike = False
-                planned = planned[:1]
-                made = self._images_together(planned)
-            else:
-                # The same numbers, of which it is known already where they lead.
-                made = [replace(i, known=r.known) for i, r in zip(made, real, strict=True)]
+        if real:
+            # The same numbers, of which it is known already where they lead.
+            made = [replace(i, known=known) for i, known in zip(made, real, strict=True)]
         found = dict(zip((one.key for one in planned), made, strict=True))
         images.update(found)
         self._unused = set(found)
@@ -127,83 +123,57 @@ class AffineRounds:
         """Return how many numbers the forms of one history take, more or less."""
         return (self._origin(random).size + 1) ** 2 * self._problem.n_clients
 
-    def _foretold(
+    def _planned_rounds(
         self, coming: ComingRound, images: Mapping[RoundKey, Image], rounds: int
-    ) -> tuple[list[ComingRound], list[_RealRound]]:
+    ) -> tuple[list[ComingRound], list[dict[str, FloatArray]]]:
         """Return a round and the next ones, by their real rounds, until they come round again."""
         most = _NUMBERS_AHEAD // self._numbers_of_one(coming.random)
         alike = coming.following is coming.algorithm
-        if rounds == 1 or not alike or 2 * len(coming.going.rows) > most:
+        if rounds == 1 or not alike or 2 * len(coming.continued.rows) > most:
             return [coming], []
-        far = self._far_state(coming.random)
-        planned, real, rows = (
-            [coming],
-            [_real_round(coming, self._real_clients, far)],
-            len(coming.going.rows),
-        )
+        # Counts do not depend on what is random, which may be anything.
+        some = {name: self._start[name] for name in coming.random}
+
+        def counts_after(one: ComingRound) -> dict[str, FloatArray]:
+            after = _real_round(one, self._real_clients, some)
+            return {name: array for name, array in after.items() if name not in some}
+
+        planned, real, rows = [coming], [counts_after(coming)], len(coming.continued.rows)
         keys = {coming.key}
         while len(planned) < rounds:
             latest = planned[-1]
-            _, following = latest.leads_to(real[-1].known)
+            _, following = latest.leads_to(real[-1])
             if following is None or following.algorithm is not coming.algorithm:
                 break
-            key, rows = following.key, rows + len(following.going.rows)
+            key, rows = following.key, rows + len(following.continued.rows)
             if rows > most or key in images or key in keys:
                 break
             keys.add(key)
             planned.append(following)
-            real.append(_real_round(following, self._real_clients, far))
+            real.append(counts_after(following))
         return planned, real
-
-    def _far_state(self, random: tuple[str, ...]) -> dict[str, FloatArray]:
-        """Return random entries (1, ...) that are nothing special, on the scale of the run."""
-        origin = self._origin(random)
-        start = joined(self._start, random)[0]
-        scale = max(float(np.abs(start).max()), float(np.abs(origin).max()), self._reach, 1.0)
-        far = origin + scale * np.random.default_rng(0).uniform(-1.0, 1.0, origin.size)
-        return split(far[None], {name: np.shape(self._start[name])[1:] for name in random})
 
     @cached_property
     def _real_clients(self) -> QuadraticClients:
         return QuadraticClients(self._problem, Silence())
 
-    def _misses(
-        self, random: tuple[str, ...], made: Sequence[Image], real: Sequence[_RealRound]
-    ) -> bool:
-        """Return whether images made together are not what real rounds, each alone, have made."""
-        if any(image.random != random for image in made):
-            # An entry turned out to be random, so all begins again.
-            return False
-        for name in made[0].known:
-            if any(
-                not np.array_equal(image.known[name], run.known[name])
-                for image, run in zip(made, real, strict=True)
-            ):
-                return True
-        maps = np.concatenate([image.maps for image in made])
-        moved = np.concatenate([run.moved for run in real])
-        origin, far = self._origin(random), joined(self._far_state(random), random)[0]
-        missed = maps[:, :-1] @ np.append(far - origin, 1.0) + origin - moved
-        size = np.abs(moved).max(initial=0.0) + np.abs(far).max(initial=0.0)
-        return not float(np.abs(missed).max(initial=0.0)) <= CHECK_TOLERANCE * float(size)
-
     def _images_together(self, planned: Sequence[ComingRound]) -> list[Image]:
         """Return the images of rounds of one algorithm, from one run of its round."""
         first, inverse = distinct(np.concatenate([coming.table for coming in planned]))
         made = _repeated(self._image_of_distinct(_Batch.of(planned), first), inverse)
-        ends = np.cumsum([len(coming.going.rows) for coming in planned])
+        ends = np.cumsum([len(coming.continued.rows) for coming in planned])
         return [
-            _repeated(made, slice(end - len(coming.going.rows), end))
+            _repeated(made, slice(end - len(coming.continued.rows), end))
             for coming, end in zip(planned, ends.tolist(), strict=True)
         ]
 
     def _image_of_distinct(self, batch: _Batch, chosen: Rows) -> Image:
-        going = batch.going
+        continued = batch.continued
         at_once = max(1, _NUMBERS_AT_ONCE // self._numbers_of_one(batch.random))
         parts: list[Image] = []
         places: list[Rows] = []
-        for branch, name in enumerate(going.branches):
-            of_branch = chosen[going.drawn[chosen] == branch]
+        for branch, name in enumerate(continued.branches):
+            of_branch = chosen[continued.drawn[chosen] == branch]
             for first in range(0, len(of_branch), at_once):
                 some = of_branch[first : first + at_once]
                 parts.append(self._forms_image(batch, name, some))
@@ -212,13 +182,13 @@ class AffineRounds:
         return _repeated(_joined_images(parts), order)
 
     def _forms_image(self, batch: _Batch, branch: str, chosen: Rows) -> Image:
-        random, rows = batch.random, batch.going.rows[chosen]
+        random, rows = batch.random, batch.continued.rows[chosen]
         origin, n = self._origin(random), self._origin(random).size
         made = read_round(
             batch.algorithm,
             branch,
             self._numbers,
-            batch.going.masks[chosen],
+            batch.continued.masks[chosen],
             {name: array[rows] for name, array in batch.known.items()},
             {name: np.shape(self._start[name])[1:] for name in random},
             origin,
@@ -236,6 +206,8 @@ class AffineRounds:
         optimum's distance, and to the distance of the origin from zero where differences are taken.
         """
         n = origin.size
+        # As for maps of participant sets (`Probe.rounding`); a root of N turns what each client's
+        # part has lost into what their sum has, its weights adding up to about one.
         growth = UNIT_ROUNDOFF * 64.0 * (n + self._problem.n_clients)
         powers = 4.0 * self._numbers.slope_rounding
         slope = np.maximum(np.linalg.norm(maps[:, :n, :n], axis=(1, 2)), 1.0)
@@ -274,44 +246,30 @@ class KnownRounds:
         return Histories(np.zeros(1, np.intp), known, (), np.ones((1, 1, 1)))
 
     def image(self, coming: ComingRound) -> Image:
-        """Return what a round makes of the histories that go on."""
-        known, count = _real_round(coming, self._clients, {}).known, len(coming.going.rows)
+        """Return what a round makes of the continued histories."""
+        known, count = _real_round(coming, self._clients, {}), len(coming.continued.rows)
         return Image(
             (), known, np.ones((count, 1, 1)), np.zeros((count, 0, 0)), np.zeros((count, 3))
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _RealRound:
-    """What a real round without noise makes of each history that goes on.
-
-    Attributes
-    ----------
-    known : mapping of str to array (Q, ...)
-    moved : array, (Q, n)
-        The random entries.
-    """
-
-    known: Mapping[str, FloatArray]
-    moved: FloatArray
-
-
-def _real_round(coming: ComingRound, clients: Any, far: State) -> _RealRound:
+def _real_round(coming: ComingRound, clients: Any, some: State) -> dict[str, Any]:
     """Run a round on real clients without noise, from given states (1, ...) of what is random."""
-    going, after = coming.going, dict[str, Any]()
-    for branch, name in enumerate(going.branches):
-        places = np.flatnonzero(going.drawn == branch) if len(going.branches) > 1 else _EVERY
-        rows = going.rows[places]
+    continued, after = coming.continued, dict[str, Any]()
+    for branch, name in enumerate(continued.branches):
+        places = (
+            np.flatnonzero(continued.drawn == branch) if len(continued.branches) > 1 else _EVERY
+        )
+        rows = continued.rows[places]
         state = {key: array[rows] for key, array in coming.known.items()}
-        state |= {key: np.repeat(array, len(rows), axis=0) for key, array in far.items()}
+        state |= {key: np.repeat(array, len(rows), axis=0) for key, array in some.items()}
         with np.errstate(all="ignore"):
-            made = coming.algorithm.round(state, clients, going.masks[places], name)
+            made = coming.algorithm.round(state, clients, continued.masks[places], name)
         for key, array in made.items():
             if key not in after:
-                after[key] = np.empty((len(going.rows), *np.shape(array)[1:]), array.dtype)
+                after[key] = np.empty((len(continued.rows), *np.shape(array)[1:]), array.dtype)
             after[key][places] = array
-    moved = joined(after, far) if far else np.empty((len(going.rows), 0))
-    return _RealRound({key: array for key, array in after.items() if key not in far}, moved)
+    return after
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,23 +279,23 @@ class _Batch:
     algorithm: Algorithm
     random: tuple[str, ...]
     known: Mapping[str, FloatArray]
-    going: Continuation
+    continued: Continuation
 
     @classmethod
     def of(cls, planned: Sequence[ComingRound]) -> _Batch:
-        first, each = planned[0], [coming.going for coming in planned]
+        first, each = planned[0], [coming.continued for coming in planned]
         starts = np.cumsum([0, *(len(coming.place) for coming in planned[:-1])])
-        rows = [going.rows + start for going, start in zip(each, starts, strict=True)]
+        rows = [continued.rows + start for continued, start in zip(each, starts, strict=True)]
         return cls(
             first.algorithm,
             first.random,
             {name: np.concatenate([one.known[name] for one in planned]) for name in first.known},
             Continuation(
                 np.concatenate(rows),
-                np.concatenate([going.masks for going in each]),
-                first.going.branches,
-                np.concatenate([going.drawn for going in each]),
-                np.concatenate([going.chances for going in each]),
+                np.concatenate([continued.masks for continued in each]),
+                first.continued.branches,
+                np.concatenate([continued.drawn for continued in each]),
+                np.concatenate([continued.chances for continued in each]),
             ),
         )
 

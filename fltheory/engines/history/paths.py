@@ -22,8 +22,7 @@ from fltheory.engines.history.histories import (
 )
 from fltheory.engines.history.history_rounds import AffineRounds, KnownRounds
 from fltheory.engines.observables import standard_forms, standard_samples
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.process import process_of

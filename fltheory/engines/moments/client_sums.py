@@ -20,6 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from fltheory.engines.affine.deviations import (
+    ClientSum,
+    OwnSlopes,
+    SharedSlope,
+    Works,
+    absolute_norm,
+)
 from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     Probe,
@@ -31,13 +38,6 @@ from fltheory.engines.affine.reading import run_on_symbols
 from fltheory.engines.affine.symbolic.clients import LocalMaps
 from fltheory.engines.affine.symbolic.forms import AffineArray, NotAffineError
 from fltheory.engines.affine.symbolic.presences import PresenceSpace, PresentClients, together
-from fltheory.engines.moments.deviations import (
-    ClientSum,
-    OwnSlopes,
-    SharedSlope,
-    Works,
-    absolute_norm,
-)
 from fltheory.participation.base import Masks, Participation
 from fltheory.participation.inclusions.correlations import (
     Inclusions,
@@ -386,6 +386,8 @@ def _deviations(reading: _Reading, effects: _Effects, moments: _SumMoments) -> C
 
 
 def _operations(reading: _Reading, terms: float) -> float:
+    # As in `Probe.rounding`: n + d numbers on the way into and out of the sum, with room for some
+    # dozens of operations on each, and the terms of the sum over clients itself.
     d, n = reading.start.shape
     return 64.0 * (n + d) + terms
 

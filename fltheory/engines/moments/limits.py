@@ -18,14 +18,13 @@ from fltheory.engines.guard import guard_affine
 from fltheory.engines.moments.moment_map import MomentMap, packed, parted, traces_of
 from fltheory.engines.moments.moment_recursion import affine_problem, moment_map, participants_of
 from fltheory.engines.observables import standard_forms
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _LARGEST_DIRECT_SYSTEM = 1600
 _KRYLOV_TOLERANCE = 1e-13
-_WORST_DWELL_RESIDUAL = 0.5
+_WORST_RESIDUAL = 0.5
 
 Image = Callable[[FloatArray], FloatArray]
 
@@ -161,8 +160,8 @@ def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, fl
     """
     step = equations.step
     n, states = step.size, step.states
-    dwell = equations.dwell()
-    if dwell is None:
+    growth = equations.summed_growth()
+    if growth is None:
         return None
     still = np.zeros_like(step.law.noise)
     first = equations.first(states.forward(step.law.mean_offset * law[..., None]))
@@ -172,8 +171,8 @@ def _fixed_point(equations: _Equations, law: FloatArray) -> tuple[FloatArray, fl
     fresh_second, fresh_first = step.rounding.of_one_round(traces_of(limit, n), law)
     second_wrong = float(np.sum(np.linalg.norm(gap_second, "nuc", axis=(-2, -1)) + fresh_second))
     first_wrong = float(np.sum(np.linalg.norm(gap_first, axis=-1) + fresh_first))
-    first_error = equations.dwell_of_first(dwell) * first_wrong
-    second_error = dwell * (second_wrong + float(np.max(step.rounding.coupling)) * first_error)
+    first_error = equations.summed_growth_of_first(growth) * first_wrong
+    second_error = growth * (second_wrong + float(np.max(step.rounding.coupling)) * first_error)
     return limit.reshape(-1, n * n + n + 1).sum(axis=0), second_error, first_error
 
 
@@ -193,7 +192,7 @@ class _Equations:
         """Return M with ``M - E[A M A'] = right``."""
         return self._solved(self.step.spread, right, transposed=0)
 
-    def dwell(self) -> float | None:
+    def summed_growth(self) -> float | None:
         """Bound what a matrix in M now adds up to over all rounds to come, by its trace.
 
         None where the second moments do not converge.
@@ -215,22 +214,24 @@ class _Equations:
             return None
         norm = float(eigenvalues.max())
         residual = step.identity - solution + step.dual(solution)
+        # An entry of the dual's image sums n terms on either side of X, over r factors, and is
+        # moved by the chain; the residual adds two more.
         operations = 2 * n + step.states.operations + len(step.law.slopes) + 2
         gain = 1 + float(np.max(step.rounding.slope_work))
         rest = float(np.linalg.norm(residual, 2, axis=(-2, -1)).max())
         rest += UNIT_ROUNDOFF * operations * np.sqrt(n) * gain * norm
-        if not rest <= _WORST_DWELL_RESIDUAL:
+        if not rest <= _WORST_RESIDUAL:
             raise ArithmeticError(
                 "the stationary second moments could not be solved for well enough to tell "
                 f"whether they exist (a residual of {rest:.1e}): follow engines.exact instead"
             )
         return norm / (1 - rest)
 
-    def dwell_of_first(self, dwell: float) -> float:
+    def summed_growth_of_first(self, growth: float) -> float:
         """Bound the same for m, in the sum over states of its norms.
 
         That is the largest of the resolvent's columns of blocks. Where it is too large to be had:
-        with k for ``dwell`` the traces of second moments fall by 1 - 1/k a round, from k times the
+        with k for ``growth`` the traces of second moments fall by 1 - 1/k a round, from k times the
         first; the roots of these numbers add up to at most 2 k^(3/2). Where norms alone contract,
         numbers ``y_i >= 1 + ||E A_i|| sum_j P_ij y_j`` are a closer bound.
         """
@@ -238,7 +239,7 @@ class _Equations:
         if self._resolvent is not None:
             blocks = self._resolvent.reshape(-1, n, len(self._resolvent) // n, n)
             return float(np.linalg.norm(blocks, 2, axis=(1, 3)).sum(axis=0).max())
-        always = float(2 * dwell**1.5)
+        always = float(2 * growth**1.5)
         gain, backward = self.step.rounding.first_gain, self.step.states.backward
 
         def image(y: FloatArray) -> FloatArray:
@@ -249,7 +250,7 @@ class _Equations:
         except ArithmeticError:
             return always
         least = float((y - image(y)).min())
-        usable = least > _WORST_DWELL_RESIDUAL and float(y.min()) > 0
+        usable = least > _WORST_RESIDUAL and float(y.min()) > 0
         return min(always, float(y.max()) / least) if usable else always
 
     @cached_property

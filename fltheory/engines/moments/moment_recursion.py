@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms.contract import Algorithm, in_round
+from fltheory.algorithms.contract import Algorithm, Schedule, in_round
 from fltheory.argument_kinds import checks_kinds
+from fltheory.content import content
 from fltheory.engines.affine.probe import (
     UNIT_ROUNDOFF,
     DependentRoundsError,
@@ -34,8 +35,7 @@ from fltheory.engines.moments.moment_map import (
     traces_of,
 )
 from fltheory.engines.observables import Observable, QuadraticForm, standard_forms, standard_samples
-from fltheory.engines.rounds import in_float64, runs_of_rounds
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.trajectory import FIELDS, Trajectory, exact_trajectory
 from fltheory.participation import FiniteChain
 from fltheory.participation.base import Participation
@@ -50,6 +50,7 @@ _NUMBERS_AT_ONCE = 1 << 20
 ArithmeticName: TypeAlias = Literal["float64", "enclosed", "rational"]
 ARITHMETICS = ("float64", "enclosed", "rational")
 
+T = TypeVar("T")
 Advance = Callable[[FloatArray, FloatArray], None]
 """Takes moments, and rows for those after each of the next rounds."""
 
@@ -134,6 +135,8 @@ def _followed(
     alone = packed(np.outer(start, start), start, np.ones(()))
     history = _run(steps, np.multiply.outer(who.initial, alone), setting.rounds, forms)
     size = float(np.linalg.norm(start))
+    # The start's offset is a difference of two states that floats hold to a unit each; to be
+    # measured in powers of two costs nothing.
     error = 2 * UNIT_ROUNDOFF * size
     # Times the law of the first state, where there are some, it is rounded once more.
     again = UNIT_ROUNDOFF * np.ndim(who.initial) * size
@@ -481,3 +484,29 @@ def _mapped_advance(step: MomentMap) -> Advance:
             image[:] = moments = step(moments)
 
     return advance
+
+
+def runs_of_rounds(
+    algorithm: Algorithm | Schedule, make: Callable[[Algorithm], T], rounds: int
+) -> Iterator[tuple[T, int]]:
+    """Return an iterator over runs of like rounds: what ``make`` returns, and how many they are.
+
+    Without a schedule there is one run, made at once.
+    """
+    if isinstance(algorithm, Schedule):
+        return _scheduled(algorithm, make, rounds)
+    return iter([(make(algorithm), rounds)])
+
+
+def _scheduled(
+    schedule: Schedule, make: Callable[[Algorithm], T], rounds: int
+) -> Iterator[tuple[T, int]]:
+    begun, now = 1, schedule.at(1)
+    held = content(now)
+    for index in range(2, rounds + 2):
+        after = schedule.at(index) if index <= rounds else None
+        # By what they hold: a class may call objects equal that are not.
+        if after is None or content(after) != held:
+            yield make(now), index - begun
+            if after is not None:
+                begun, now, held = index, after, content(after)

@@ -17,8 +17,7 @@ from fltheory.engines.clients.noise import GaussianNoise
 from fltheory.engines.clients.stepped_clients import SteppedClients, analytic_clients
 from fltheory.engines.guard import guarded, seeded
 from fltheory.engines.observables import AnalyticClients, Observable, standard_samples
-from fltheory.engines.rounds import in_float64
-from fltheory.engines.setting import Setting
+from fltheory.engines.setting import Setting, in_float64
 from fltheory.engines.simulation import simulate
 from fltheory.engines.trajectory import FIELDS, Trajectory
 from fltheory.long_work.parallel import sampling_threads

@@ -175,7 +175,7 @@ class _Clients:
         excess = pulls.largest * weights - 2 * shares
         growth = 1 + weights * np.maximum(-pulls.least, 0.0) + np.maximum(excess, 0.0)
         step = weights * (pulls.push + 2 * sigma * pulls.noise)
-        chance, once, twice = np.moveaxis(self._going(self.coming), 2, 0)
+        chance, once, twice = np.moveaxis(self._moved(self.coming), 2, 0)
         here = (
             np.stack(
                 [
@@ -189,7 +189,7 @@ class _Clients:
         )
         # What is within the shares is so for certain: the limit itself is where runs are typical.
         here[:, 1] *= (excess <= 0)[:, None]
-        away = self._going(1 - self.coming)
+        away = self._moved(1 - self.coming)
         made = [
             algorithm.counted(self.counts, np.full((len(self.held), 1), present))
             for present in (True, False)
@@ -204,9 +204,9 @@ class _Clients:
         held = np.add.reduceat(split.reshape(-1, *self.held.shape[1:])[order], first)
         kept = rows[first]
         counts = {name: kept[:, [column]] for column, name in enumerate(names)}
-        going = np.stack([self.chains.comes, self.chains.stays])
-        return _Clients(self.chains, counts, held, going)
+        coming = np.stack([self.chains.comes, self.chains.stays])
+        return _Clients(self.chains, counts, held, coming)
 
-    def _going(self, chances: FloatArray) -> FloatArray:
-        """Return what goes on by chances (2, N), wherever it was in the last round."""
+    def _moved(self, chances: FloatArray) -> FloatArray:
+        """Return what moves on with chances (2, N), wherever it was in the last round."""
         return np.asarray((self.held * chances[:, None, None]).sum(axis=1))

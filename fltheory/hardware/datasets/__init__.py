@@ -11,7 +11,6 @@ from fltheory.hardware.datasets.cifar_files import cifar10
 from fltheory.hardware.datasets.idx_files import fashion_mnist, mnist
 from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.datasets.sklearn_digits import digits
-from fltheory.hardware.datasets.svhn_files import svhn
 
 __all__ = ["load"]
 
@@ -19,7 +18,6 @@ _READERS: dict[str, Callable[..., ImageData]] = {
     "mnist": mnist,
     "fashion-mnist": fashion_mnist,
     "cifar10": cifar10,
-    "svhn": svhn,
 }
 NAMES = ("digits", *_READERS)
 """What `load` knows."""

@@ -7,7 +7,7 @@ except ImportError as error:
         "fltheory.hardware.training needs torch, an optional extra: pip install 'fltheory[torch]'"
     ) from error
 
-from fltheory.hardware.training.experiment_file.table import read_experiment
+from fltheory.hardware.training.experiment import read_experiment
 from fltheory.hardware.training.measure import measure
 
 __all__ = ["measure", "read_experiment"]

@@ -14,10 +14,10 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.files.whole_file import remove_leftovers, writable
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.training.curve import FIGURES
-from fltheory.hardware.training.experiment_file.settings import RunSettings
-from fltheory.hardware.training.experiment_file.table import Cell, Experiment
+from fltheory.hardware.training.experiment import Experiment, ExperimentCell
 from fltheory.hardware.training.prepared import prepared
 from fltheory.hardware.training.run import Finished, identity, train
+from fltheory.hardware.training.settings import RunSettings
 from fltheory.long_work.progress import Progress
 from fltheory.validation import FloatArray
 
@@ -36,7 +36,7 @@ class Measured:
     experiment: Experiment
     runs: dict[str, Finished]
 
-    def values(self, cell: Cell, figure: str | None = None) -> FloatArray:
+    def values(self, cell: ExperimentCell, figure: str | None = None) -> FloatArray:
         """Return a cell's figure for every seed, (seeds,), less the baseline's where it has one."""
         wanted = FIGURES[figure or cell.figure]
 

@@ -20,8 +20,12 @@ from fltheory.hardware.datasets import load
 from fltheory.hardware.datasets.images import ImageData
 from fltheory.hardware.device import checked_device
 from fltheory.hardware.partitions import Partition, class_shares
-from fltheory.hardware.training.experiment_file.algorithms_by_name import circumstances
-from fltheory.hardware.training.experiment_file.settings import Data, RunSettings, Server
+from fltheory.hardware.training.named_parts import circumstances
+from fltheory.hardware.training.settings import (
+    DataSettings,
+    RunSettings,
+    ServerSettings,
+)
 from fltheory.participation import Participation
 from fltheory.read_only import ReadOnlyArrays
 
@@ -85,7 +89,7 @@ class Prepared(ReadOnlyArrays):
 
 
 @lru_cache(maxsize=2)
-def images(settings: Data, folder: Path | None, device: str) -> Images:
+def images(settings: DataSettings, folder: Path | None, device: str) -> Images:
     """Return the images of a data set on the device; kept for the runs that follow."""
     on = checked_device(device)
     data = load(settings.name, folder, verify=settings.published)
@@ -221,7 +225,7 @@ def _local_training(settings: RunSettings) -> LocalTraining:
     )
 
 
-def _server_data(server: Server | None, places: NDArray[np.intp]) -> ServerData | None:
+def _server_data(server: ServerSettings | None, places: NDArray[np.intp]) -> ServerData | None:
     if server is None:
         return None
     return ServerData(

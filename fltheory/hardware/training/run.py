@@ -18,9 +18,9 @@ from fltheory.algorithms.contract import State
 from fltheory.engines.simulation import simulate
 from fltheory.hardware.training.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from fltheory.hardware.training.curve import Curve, evaluated
-from fltheory.hardware.training.experiment_file.settings import RunSettings
 from fltheory.hardware.training.fingerprint import fingerprint
 from fltheory.hardware.training.prepared import Prepared, images, prepared
+from fltheory.hardware.training.settings import RunSettings
 from fltheory.participation.base import Masks
 
 RoundDone = Callable[[int], None]
@@ -131,7 +131,7 @@ def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterat
     states = simulate(
         ready.algorithm,
         ready.clients,
-        _Drawn(drawn),  # type: ignore[arg-type]
+        _DrawnParticipation(drawn),  # type: ignore[arg-type]
         ready.start,
         participation_rng=ready.participants_rng,
         branch_rng=ready.branches_rng,
@@ -155,7 +155,7 @@ def _rounds(settings: RunSettings, ready: Prepared, begun: Checkpoint) -> Iterat
         )
 
 
-class _Drawn:
+class _DrawnParticipation:
     """Participants that have been drawn before."""
 
     def __init__(self, masks: list[Masks]) -> None:

@@ -24,7 +24,7 @@ from fltheory.report.figures.figure_axes import (
 )
 from fltheory.report.figures.figure_file import default_style
 from fltheory.report.figures.region_figure import region_figure
-from fltheory.verify.region.mapping import RegionMap
+from fltheory.verify.region_map import RegionMap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

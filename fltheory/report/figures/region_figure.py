@@ -11,7 +11,7 @@ from rich.table import Table
 from fltheory.report.figures.figure_axes import OUTCOME_COLOURS, set_title
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.verify import Outcome
-from fltheory.verify.region.mapping import RegionMap
+from fltheory.verify.region_map import RegionMap
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

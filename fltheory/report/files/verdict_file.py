@@ -7,19 +7,61 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from fltheory import __version__
 from fltheory.evidence.verdict import Evidence, Grade, HypothesisCheck
 from fltheory.files.csv_text import csv_text
 from fltheory.files.read_file import json_of
 from fltheory.files.whole_file import write_whole
 from fltheory.grammar.assertion import Relation
-from fltheory.report.files.made_by import MadeBy
 from fltheory.theorems import get
 from fltheory.verify import Outcome, Verdict
-from fltheory.verify.runs import Cell, cell_of
+from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, cell_of
+from fltheory.verify.side_by_side import SideBySide
+
+_PACKAGES = ("numpy", "scipy", "sympy")
+
+
+@dataclass(frozen=True)
+class MadeBy:
+    """How verdicts were made.
+
+    Attributes
+    ----------
+    seed, replicas : int
+        Of what was sampled.
+    family_error_probability : float
+        That any sampled interval of the whole table misses.
+    """
+
+    seed: int = 0
+    replicas: int = 2000
+    family_error_probability: float = FAMILY_ERROR_PROBABILITY
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions of this package, of Python, and of the packages that compute."""
+        return {
+            "fltheory": __version__,
+            "python": platform.python_version(),
+            **{package: version(package) for package in _PACKAGES},
+        }
+
+    def as_dict(self) -> dict[str, str | int | float]:
+        """Return all of it, versions first."""
+        return {
+            **self.versions,
+            "seed": self.seed,
+            "replicas": self.replicas,
+            "family_error_probability": self.family_error_probability,
+        }
+
 
 VERSION = 3
 _NUMBERS = ("margin", "left", "right")
@@ -166,3 +208,24 @@ def read_cell(entry: Mapping[str, Any]) -> Cell:
 
 def _number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
+
+
+def write_comparison(path: Path, found: SideBySide, made_by: MadeBy) -> None:
+    """Write verdicts in the form of a file of verdicts, and why other statements are silent."""
+    cells = [
+        cell_of(answer.statement, path.stem, answer.verdict)
+        for answer in found.answers
+        if answer.verdict is not None
+    ]
+    document = {
+        "version": VERSION,
+        "made_by": made_by.as_dict(),
+        "cells": [cell_document(cell) for cell in cells],
+        "silent": [
+            {"theorem": one.statement.id, "reading": one.statement.reading, "reason": one.reason}
+            for one in found.silent
+        ],
+        "provable": found.provable,
+        "why_not_provable": found.why_not_provable,
+    }
+    write_whole(path, json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -9,8 +9,7 @@ from pathlib import Path
 from fltheory.claims.statement import Statement
 from fltheory.files.whole_file import writable, write_whole
 from fltheory.long_work.progress import Progress
-from fltheory.report.files.made_by import MadeBy
-from fltheory.report.files.verdict_file import verdict_csv, verdict_document, write_verdicts
+from fltheory.report.files.verdict_file import MadeBy, verdict_csv, verdict_document, write_verdicts
 from fltheory.report.html.html_report import html_report
 from fltheory.report.html.report_view import CertificateView, KeptView
 from fltheory.verify.runs import Cell

@@ -16,14 +16,14 @@ from fltheory.engines.setting_file import refutes_in
 from fltheory.evidence.verdict import Grade
 from fltheory.files.read_file import text_of, toml_of
 from fltheory.grammar.refutation import Weight
-from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.html.report_view import (
     MARKS,
     CertificateView,
     KeptView,
-    Reading,
-    Row,
-    Theorem,
+    ReadingView,
+    RegimeView,
+    TheoremView,
     checks_of,
     counts,
     refuted,
@@ -167,7 +167,7 @@ def _about(text: str) -> tuple[Any, Any] | None:
         return None
 
 
-def headline(theorems: Sequence[Theorem]) -> str:
+def headline(theorems: Sequence[TheoremView]) -> str:
     """Return what was found, in a sentence or two: results by weight, other sentences apart."""
     readings = [reading for theorem in theorems for reading in theorem.readings]
     refuted = {(r.statement.id, r.name) for r in readings if r.is_refuted}
@@ -177,16 +177,16 @@ def headline(theorems: Sequence[Theorem]) -> str:
     return ". ".join(found) + "."
 
 
-def _of_other_readings(readings: Sequence[Reading]) -> str:
+def _of_other_readings(readings: Sequence[ReadingView]) -> str:
     broken = sum(reading.is_refuted for reading in readings)
     return f"{broken} of {len(readings)} readings are refuted."
 
 
-def _rows(theorems: Sequence[Theorem]) -> list[Row]:
+def _rows(theorems: Sequence[TheoremView]) -> list[RegimeView]:
     return [row for theorem in theorems for reading in theorem.readings for row in reading.rows]
 
 
-def _used(theorems: Sequence[Theorem]) -> dict[str, list[str]]:
+def _used(theorems: Sequence[TheoremView]) -> dict[str, list[str]]:
     """Return the readings and grades that occur, in order: what one can filter by."""
     readings = [reading.name for theorem in theorems for reading in theorem.readings]
     grades = {row.grade for row in _rows(theorems)}

@@ -51,7 +51,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Row:
+class RegimeView:
     """One regime of a statement."""
 
     cell: Cell
@@ -170,18 +170,18 @@ class Count:
     number: int
 
 
-def counts(rows: Sequence[Row]) -> tuple[Count, ...]:
+def counts(rows: Sequence[RegimeView]) -> tuple[Count, ...]:
     """Count rows by verdict, refuted first; verdicts that no row has are counted too."""
     found = Counter(row.cell.verdict.outcome for row in rows)
     return tuple(Count(mark, o.name, o.value, found[o]) for o, mark in MARKS.items())
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingView:
     """One statement in one reading, with its rows."""
 
     statement: Statement
-    rows: tuple[Row, ...]
+    rows: tuple[RegimeView, ...]
     certificates: tuple[CertificateView, ...] = ()
     kept: tuple[KeptView, ...] = ()
 
@@ -251,7 +251,7 @@ class Reading:
         return counts(self.rows)
 
     @property
-    def refuted(self) -> tuple[Row, ...]:
+    def refuted(self) -> tuple[RegimeView, ...]:
         """The regimes that refute it."""
         return tuple(row for row in self.rows if row.cell.verdict.outcome is Outcome.REFUTED)
 
@@ -271,7 +271,7 @@ class Reading:
         )
 
     @property
-    def witnesses(self) -> tuple[tuple[Row, Mapping[str, str]], ...]:
+    def witnesses(self) -> tuple[tuple[RegimeView, Mapping[str, str]], ...]:
         """The regimes that refute it, each with its setting."""
         regimes = self.statement.regimes
         return tuple((row, setting_lines(regimes[row.cell.regime].setting)) for row in self.refuted)
@@ -287,7 +287,7 @@ class Reading:
         return any(row.spark for row in self.rows)
 
     @property
-    def tightest(self) -> Row | None:
+    def tightest(self) -> RegimeView | None:
         """The row with the largest truth/bound among those that the statement applies to."""
         decided = (Outcome.HOLDS, Outcome.REFUTED)
         applied = [
@@ -382,11 +382,11 @@ def _grouped(value: Fraction) -> str:
 
 
 @dataclass(frozen=True)
-class Theorem:
+class TheoremView:
     """All readings of one statement."""
 
     id: str
-    readings: tuple[Reading, ...]
+    readings: tuple[ReadingView, ...]
 
     @property
     def anchor(self) -> str:
@@ -414,12 +414,12 @@ def theorems_of(
     cells: Sequence[Cell],
     certificates: Sequence[CertificateView],
     kept: Sequence[KeptView] = (),
-) -> tuple[Theorem, ...]:
+) -> tuple[TheoremView, ...]:
     """Put readings of one id together, each with its cells and witnesses, in order."""
     readings = [_reading(statement, cells, certificates, kept) for statement in statements]
     ids = dict.fromkeys(statement.id for statement in statements)
     return tuple(
-        Theorem(name, tuple(r for r in readings if r.statement.id == name)) for name in ids
+        TheoremView(name, tuple(r for r in readings if r.statement.id == name)) for name in ids
     )
 
 
@@ -428,19 +428,19 @@ def _reading(
     cells: Sequence[Cell],
     certificates: Sequence[CertificateView],
     kept: Sequence[KeptView],
-) -> Reading:
+) -> ReadingView:
     key = (statement.id, statement.reading)
-    rows = (Row(c, _about(statement, c.regime)) for c in cells if c.key[:2] == key)
+    rows = (RegimeView(c, _about(statement, c.regime)) for c in cells if c.key[:2] == key)
     own = (view for view in certificates if (view.theorem, view.reading) == key)
     own_kept = (view for view in kept if (view.theorem, view.reading) == key)
-    return Reading(statement, tuple(rows), tuple(own), tuple(own_kept))
+    return ReadingView(statement, tuple(rows), tuple(own), tuple(own_kept))
 
 
 def _about(statement: Statement, regime: str) -> str:
     return statement.regimes[regime].about if regime in statement.regimes else ""
 
 
-def refuted(theorems: Sequence[Theorem]) -> Iterator[Reading]:
+def refuted(theorems: Sequence[TheoremView]) -> Iterator[ReadingView]:
     """Yield the readings that are refuted, printed ones first."""
     every = [reading for theorem in theorems for reading in theorem.readings if reading.is_refuted]
     yield from (reading for reading in every if reading.name == "printed")

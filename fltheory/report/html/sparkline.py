@@ -22,7 +22,7 @@ def sparkline(curve: BoundCurve) -> Markup:
     """
     if len(curve.values) < 2:
         return Markup("")
-    scale = _Scale(curve)
+    scale = _PictureScale(curve)
     band = _polygon(scale, curve) if any(_is_wide(curve)) else Markup("")
     broken = _first_broken(curve)
     mark = Markup("") if broken is None else _cross(scale.point(broken, curve.judged[broken]))
@@ -67,7 +67,7 @@ def _is_wide(curve: BoundCurve) -> Iterator[bool]:
         yield math.isfinite(error) and error > 0.01 * abs(truth)
 
 
-class _Scale:
+class _PictureScale:
     """Where values lie in the picture."""
 
     def __init__(self, curve: BoundCurve) -> None:
@@ -98,7 +98,7 @@ class _Scale:
         return " ".join(_shown(point) for point in points)
 
 
-def _polygon(scale: _Scale, curve: BoundCurve) -> Markup:
+def _polygon(scale: _PictureScale, curve: BoundCurve) -> Markup:
     sides = list(zip(curve.judged, curve.judged_error, strict=True))
     upper = [scale.point(i, truth + error) for i, (truth, error) in enumerate(sides)]
     lower = [scale.point(i, truth - error) for i, (truth, error) in enumerate(sides)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fltheory.engines.measured.measured_run import Bracket
+from fltheory.engines.measured_run import Bracket
 from fltheory.evidence.verdict import Outcome
 from fltheory.verify.on_hardware import HardwareVerdict, MeasuredCell
 

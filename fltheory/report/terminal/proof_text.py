@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from fltheory.decimals import fraction_text
 from fltheory.worst_case.audits.audit import Audit, Finding
 from fltheory.worst_case.audits.theorem_form import AnyBound
+from fltheory.worst_case.correlated.mean_model import MeanModelAudit
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text, heterogeneity_text
 from fltheory.worst_case.rounds.measure import AnyClass
@@ -24,6 +25,35 @@ def proof_text(proof: ProofFile) -> str:
 def audit_text(audit: Audit) -> str:
     """Return an audit: the verdicts, and how far the printed bound is from the best provable."""
     return "\n".join(_audit_lines(audit))
+
+
+def mean_model_text(audit: MeanModelAudit) -> str:
+    """Return CA-Fed's bound, the proved one and the truth side by side."""
+    clients, setting = audit.bound.client_class, audit.setting
+    proved = audit.certificate is not None
+    name = "F_B" if audit.objective == "biased" else "F"
+    source = "Theorem 2" if audit.objective == "biased" else "Theorems 1 and 2"
+    groups = ", ".join(
+        f"{own.n_clients} with pi = {fraction_text(own.availability)}, lambda = "
+        f"{fraction_text(own.correlation)}, q = {fraction_text(own.weight)}"
+        for own in audit.bound.round.groups
+    )
+    verdict = ClassOutcome.PROVED if proved else ClassOutcome.UNDECIDED
+    lines = [
+        f"{audit.theorem}: E[{name}(wbar_T) - {name}*] after T = {setting.rounds} rounds",
+        f"  {groups}",
+        f"  K = {audit.bound.round.local_steps}, constant steps of "
+        f"{fraction_text(audit.bound.round.client_lr)}, "
+        f"sigma = {fraction_text(clients.sigma)}",
+        f"  CA-Fed, {source} (derived reading, {audit.verdict.outcome.name}): {audit.paper:.6g}",
+        f"  {verdict.name if proved else 'not proved, a solver says'}: {audit.proved:.6g}, "
+        f"{audit.paper / audit.proved:.4g} times less, for every client loss that is "
+        f"{class_text(clients.L, clients.mu)}, at this setting's start and gradients at the "
+        f"minimiser of {name}",
+        f"  exact truth of the paper's four clients: {audit.truth:.6g}",
+        "  CA-Fed's class is wider than what is proved: any chain with a limit, and projections",
+    ]
+    return "\n".join(lines)
 
 
 def _audit_lines(audit: Audit) -> Iterator[str]:

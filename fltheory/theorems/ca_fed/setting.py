@@ -126,27 +126,27 @@ class CaFedSetting(ReadOnlyArrays):
         """Gamma', the largest of the clients' losses at ``w_B*``, less their minima."""
         return number(self.problem.client_losses(self.objective.minimiser).max())
 
-    @cached_property
-    def tightest_point(self) -> FloatArray:
-        """(d,) where ``F(w) - F* - 2 kappa^2 (F_B(w) - F_B*)`` is largest over all of R^d.
+    def tightest_point(self, factor: float) -> FloatArray:
+        """(d,) where ``F(w) - F* - factor (F_B(w) - F_B*)`` is largest over all of R^d.
 
-        It is strictly concave: its Hessian is at most ``L - 2 kappa^2 mu < 0``. An inequality
-        of Theorem 1's or 3's form that holds there holds at every w.
+        It is strictly concave for a factor above kappa: its Hessian is at most
+        ``L - factor mu < 0``. An inequality of Theorem 1's or 3's form that holds there holds at
+        every w.
         """
         problem, objective = self.problem, self.objective
-        bent = 2 * (problem.L / problem.mu) ** 2 * objective.hessian
+        bent = factor * objective.hessian
         pull = problem.mean_hessian @ (objective.minimiser - problem.x_star)
         return objective.minimiser + solve(bent - problem.mean_hessian, pull)
 
-    def largest_ratio(self, bias: float) -> float:
-        """Return the largest ``(F(w) - F*)/(2 kappa^2 (F_B(w) - F_B*) + bias)`` over W.
+    def largest_ratio(self, factor: float, bias: float) -> float:
+        """Return the largest ``(F(w) - F*)/(factor (F_B(w) - F_B*) + bias)`` over W.
 
         How loose an inequality of Theorem 1's or 3's form is at its tightest, in float64, by
         Dinkelbach's iteration: where the ratio is largest, numerator less ratio times denominator
         has the largest value zero.
         """
         problem, objective, centre = self.problem, self.objective, self.ball.centre
-        bent = 2 * (problem.L / problem.mu) ** 2 * objective.hessian
+        bent = factor * objective.hessian
         away, biased = centre - problem.x_star, centre - objective.minimiser
         mean = problem.mean_hessian
 

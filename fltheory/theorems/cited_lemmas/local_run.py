@@ -61,6 +61,11 @@ class LocalRun(ReadOnlyArrays):
         object.__setattr__(self, "start", setting.x0)
 
     @property
+    def size(self) -> Any:
+        """``eta K L``."""
+        return self.lr * self.steps * self.problem.L
+
+    @property
     def noise(self) -> float:
         """Variance of a gradient's noise along one coordinate."""
         return self.problem.sigma**2 / self.problem.dim

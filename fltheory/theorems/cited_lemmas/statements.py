@@ -11,80 +11,110 @@ and the quantity is the largest that its class allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
+from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, number, root
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import StatementKind
-from fltheory.grammar.units import LENGTH, LOSS, PURE
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
 from fltheory.theorems.cited_lemmas import regimes as regimes
 from fltheory.theorems.cited_lemmas.drift_tightness import gradient_constant, noise_constant
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.validation import FloatArray
 
-L = sp.Symbol("L", positive=True)
-mu = sp.Symbol("mu", positive=True)
-eta = sp.Symbol("eta", positive=True)
-K = sp.Symbol("K", positive=True, integer=True)
-sigma = sp.Symbol("sigma", nonnegative=True)
-sigma_G = sp.Symbol("sigma_G", extended_nonnegative=True)
-gradient = sp.Symbol("g", nonnegative=True)
-spread = sp.Symbol("s", nonnegative=True)
-mean = sp.Symbol("m", nonnegative=True)
-exact_sum = sp.Symbol("A", nonnegative=True)
-c_K = sp.Symbol("c_K", positive=True)
-c_noise = sp.Symbol("c_1", positive=True)
-c_gradient = sp.Symbol("c_2", positive=True)
-
 _SAFL = "SA-FL (ICML 2024)"
-_GRADIENT = LOSS / LENGTH
-_CURVATURE = LOSS / LENGTH**2
 _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 
-MEANINGS_OF_CONVEXITY = {L: "smoothness", mu: "strong convexity"}
-MEANINGS_OF_SUMS = {
-    K: "the number of terms: local_steps",
-    sigma: "noise of a stochastic gradient given the past, E||noise||^2 <= sigma^2",
-    eta: "client_lr",
-    L: "smoothness of every client",
-    mu: "strong convexity of every client",
-    exact_sum: "root of E||sum_k grad F_i(y_k)||^2, the gradients without their own noise",
-    mean: "||sum_k E g_i(y_k)||",
-    spread: "root of the largest E||g_i(y_k) - E g_i(y_k)||^2",
-}
-MEANINGS_OF_DRIFT = {
-    L: "smoothness of every client",
-    eta: "client_lr",
-    K: "local_steps",
-    sigma: "clients' gradient noise",
-    sigma_G: "gradient dissimilarity",
-    gradient: "||grad F(x)||",
-}
-UNITS = {
-    L: _CURVATURE,
-    mu: _CURVATURE,
-    eta: PURE / _CURVATURE,
-    K: PURE,
-    sigma: _GRADIENT,
-    sigma_G: _GRADIENT,
-    gradient: _GRADIENT,
-    spread: _GRADIENT,
-    mean: _GRADIENT,
-    exact_sum: _GRADIENT,
-    c_K: PURE,
-    c_noise: PURE,
-    c_gradient: PURE,
-}
+
+@cached_by_content(16)
+def _run_of(setting: Setting) -> LocalRun:
+    return LocalRun(setting)
+
+
+def _local(number_of: Callable[[LocalRun], Any]) -> Callable[[Setting], Any]:
+    return lambda setting: number_of(_run_of(setting))
+
+
+def _local_steps_on_quadratics(setting: Setting) -> Setting:
+    """Return the setting; ValueError unless a client's local steps on it are in closed form."""
+    _run_of(setting)
+    return setting
+
+
+L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
+mu = symbol("mu", "strong convexity of every client", CURVATURE, "mu", positive=True)
+eta = symbol("eta", "client_lr", STEP, "client_lr", positive=True)
+K = symbol(
+    "K", "local_steps, the number of terms", PURE, "local_steps", positive=True, integer=True
+)
+sigma = symbol(
+    "sigma",
+    "noise of a stochastic gradient given the past, E||noise||^2 <= sigma^2",
+    GRADIENT,
+    "sigma",
+    nonnegative=True,
+)
+sigma_G = symbol(
+    "sigma_G", "gradient dissimilarity", GRADIENT, "sigma_G", extended_nonnegative=True
+)
+gradient = symbol(
+    "g", "||grad F(x)||", GRADIENT, _local(lambda run: run.gradient_of_mean), nonnegative=True
+)
+spread = symbol(
+    "s",
+    "root of the largest E||g_i(y_k) - E g_i(y_k)||^2",
+    GRADIENT,
+    _local(lambda run: root(run.largest_variance[_worst_fixed(run)])),
+    nonnegative=True,
+)
+mean = symbol(
+    "m",
+    "||sum_k E g_i(y_k)||",
+    GRADIENT,
+    _local(lambda run: root(run.summed_mean[_worst_fixed(run)])),
+    nonnegative=True,
+)
+exact_sum = symbol(
+    "A",
+    "root of E||sum_k grad F_i(y_k)||^2, the gradients without their own noise",
+    GRADIENT,
+    _local(lambda run: root(run.summed_exact[_worst_exact(run)])),
+    nonnegative=True,
+)
+c_K = symbol(
+    "c_K",
+    "(K-1)/K [(1 + 1/(K-1))^K - 1], about e - 1",
+    PURE,
+    _local(lambda run: _unrolled(run.steps) if is_exact(run.lr) else unrolled_constant(run.steps)),
+    positive=True,
+)
+c_noise = symbol(
+    "c_1",
+    "((1 + eta L)^(2K) - 1)/(K ((1 + eta L)^2 - 1)), at most 1.14 for eta <= 1/(8LK)",
+    PURE,
+    _local(lambda run: noise_constant(run.steps, run.size)),
+    positive=True,
+)
+c_gradient = symbol(
+    "c_2",
+    "2 (((1 + eta L)^K - 1)/(K eta L))^2, at most 2.27",
+    PURE,
+    _local(lambda run: gradient_constant(run.steps, run.size)),
+    positive=True,
+)
 
 
 def _needed_curvature(setting: Setting) -> tuple[float, float]:
@@ -93,17 +123,12 @@ def _needed_curvature(setting: Setting) -> tuple[float, float]:
     With u = z - y, v = z - x and curvature a the gap is ``(a/2 - mu/4) u^2 - a u v + c v^2`` along
     each eigenvector, nonnegative for all u and v exactly if ``c >= a^2/(2a - mu)``.
     """
-    run = LocalRun(setting)
+    run = _run_of(setting)
     curvatures = run.curvatures
     needed = curvatures**2 / (2 * curvatures - run.problem.mu)
     value = number(needed.max())
     error = 0.0 if is_exact(value) else _ROUNDINGS * value * run.problem.L / run.problem.mu
     return value, error
-
-
-def _convexity_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    problem = LocalRun(setting).problem
-    return {L: problem.L, mu: problem.mu}
 
 
 def _worst_client(numerator: FloatArray, denominator: FloatArray) -> int:
@@ -127,36 +152,13 @@ def _with_rounding(run: LocalRun, value: float) -> tuple[float, float]:
 
 
 def _summed_with_fixed_means(setting: Setting) -> tuple[float, float]:
-    run = LocalRun(setting)
+    run = _run_of(setting)
     return _with_rounding(run, number(run.summed_noisy[_worst_fixed(run)]))
 
 
-def _fixed_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    run = LocalRun(setting)
-    worst = _worst_fixed(run)
-    return {
-        K: run.steps,
-        mean: root(run.summed_mean[worst]),
-        spread: root(run.largest_variance[worst]),
-    }
-
-
 def _summed_as_in_61(setting: Setting) -> tuple[float, float]:
-    run = LocalRun(setting)
+    run = _run_of(setting)
     return _with_rounding(run, number(run.summed_noisy[_worst_exact(run)]))
-
-
-def _sum_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    run = LocalRun(setting)
-    problem = run.problem
-    return {
-        K: run.steps,
-        sigma: problem.sigma,
-        eta: run.lr,
-        L: problem.L,
-        mu: problem.mu,
-        exact_sum: root(run.summed_exact[_worst_exact(run)]),
-    }
 
 
 def _summed_with_the_worst_martingale(setting: Setting) -> tuple[float, float]:
@@ -165,11 +167,11 @@ def _summed_with_the_worst_martingale(setting: Setting) -> tuple[float, float]:
     ``sum xi_i`` is known before the last noise, so its correlation with the noises is at most
     ``A sqrt(K-1) sigma``: it is that where all of it is the last xi, along the noises before.
     """
-    values = _sum_constants(setting)
-    size, steps, noise = values[exact_sum], values[K], values[sigma]
+    run = _run_of(setting)
+    size, steps, noise = root(run.summed_exact[_worst_exact(run)]), run.steps, run.problem.sigma
     crossed = root(size**2 * (steps - 1)) * noise
     value = size**2 + 2 * crossed + steps * noise**2
-    return _with_rounding(LocalRun(setting), value)
+    return _with_rounding(run, value)
 
 
 def _worst_drift(setting: Setting) -> tuple[float, float]:
@@ -177,30 +179,12 @@ def _worst_drift(setting: Setting) -> tuple[float, float]:
 
     Curvature -L everywhere, and ``grad F_i(x)`` as long as sigma_G and ||grad F(x)|| allow.
     """
-    run = LocalRun(setting)
-    problem, steps = run.problem, run.steps
-    size = run.lr * steps * problem.L
+    run = _run_of(setting)
+    problem, steps, size = run.problem, run.steps, run.size
     of_noise = noise_constant(steps, size) * steps * problem.sigma**2
     longest = problem.sigma_G + run.gradient_of_mean
     of_gradient = gradient_constant(steps, size) / 2 * (steps * longest) ** 2
     return _with_rounding(run, run.lr**2 * (of_noise + of_gradient))
-
-
-def _drift_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    run = LocalRun(setting)
-    problem, steps = run.problem, run.steps
-    size = run.lr * steps * problem.L
-    return {
-        L: problem.L,
-        eta: run.lr,
-        K: steps,
-        sigma: problem.sigma,
-        sigma_G: problem.sigma_G,
-        gradient: run.gradient_of_mean,
-        c_K: _unrolled(steps) if is_exact(run.lr) else unrolled_constant(steps),
-        c_noise: noise_constant(steps, size),
-        c_gradient: gradient_constant(steps, size),
-    }
 
 
 def unrolled_constant(local_steps: int) -> float:
@@ -231,13 +215,11 @@ PERTURBED_CONVEXITY = PointClaim(
     quantity=PointQuantity(
         _needed_curvature,
         "least c with <grad f(x), z-y> >= f(z) - f(y) + mu/4 ||y-z||^2 - c ||z-x||^2",
-        _CURVATURE,
+        CURVATURE,
     ),
     bound=L,
     hypotheses=(Hypothesis("strongly convex", sp.Le(mu, L), "Lemma 5"),),
-    meanings=MEANINGS_OF_CONVEXITY,
-    constants=_convexity_constants,
-    units=UNITS,
+    domain=_local_steps_on_quadratics,
     regimes=regimes.CURVATURES,
     kind=StatementKind.LEMMA,
     note="To the letter, c = L. It is needed in full only where mu = L.",
@@ -260,13 +242,11 @@ SEPARATION = PointClaim(
     title="Separation of mean and variance, means fixed",
     source=f"SCAFFOLD, Lemma 4, cited in {_SAFL} below (44)",
     quantity=PointQuantity(
-        _summed_with_fixed_means, "E||sum_k Xi_k||^2, Xi_k = g_i(y_k)", _GRADIENT**2
+        _summed_with_fixed_means, "E||sum_k Xi_k||^2, Xi_k = g_i(y_k)", GRADIENT**2
     ),
     bound=as_printed(lambda: mean**2 + K**2 * spread**2),
     hypotheses=(Hypothesis("bounded variance", sp.Lt(spread, sp.oo, evaluate=False), "Lemma 4"),),
-    meanings={key: MEANINGS_OF_SUMS[key] for key in (K, mean, spread)},
-    constants=_fixed_constants,
-    units=UNITS,
+    domain=_local_steps_on_quadratics,
     regimes=regimes.SUMS,
     kind=StatementKind.LEMMA,
     note=(
@@ -284,13 +264,11 @@ MARTINGALE = PointClaim(
     quantity=PointQuantity(
         _summed_with_the_worst_martingale,
         "largest E||sum_k Xi_k||^2, given E||sum_k xi_k||^2 = A^2, xi_k = E[Xi_k | past]",
-        _GRADIENT**2,
+        GRADIENT**2,
     ),
     bound=2 * exact_sum**2 + 2 * K * sigma**2,
     hypotheses=(Hypothesis("bounded noise", sp.Lt(sigma, sp.oo, evaluate=False), "Lemma 4"),),
-    meanings={key: MEANINGS_OF_SUMS[key] for key in (K, sigma, exact_sum)},
-    constants=_sum_constants,
-    units=UNITS,
+    domain=_local_steps_on_quadratics,
     regimes=regimes.SUMS,
     kind=StatementKind.LEMMA,
     note=(
@@ -316,16 +294,14 @@ SEPARATION_61 = PointClaim(
     title="Mean and variance of local gradients, without the factor 2",
     source=f"{_SAFL}, (60) to (61)",
     quantity=PointQuantity(
-        _summed_as_in_61, "E||sum_k g_i(y_k)||^2, the worst client", _GRADIENT**2
+        _summed_as_in_61, "E||sum_k g_i(y_k)||^2, the worst client", GRADIENT**2
     ),
     bound=exact_sum**2 + K * sigma**2,
     hypotheses=(
         Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Theorem 5"),
         Hypothesis("steps that do not expand", sp.Le(eta, 2 / L), "eta_c of Theorem 5"),
     ),
-    meanings={key: MEANINGS_OF_SUMS[key] for key in (K, sigma, eta, L, mu, exact_sum)},
-    constants=_sum_constants,
-    units=UNITS,
+    domain=_local_steps_on_quadratics,
     regimes=regimes.SUMS,
     kind=StatementKind.STEP,
     note=(
@@ -353,9 +329,7 @@ DRIFT = PointClaim(
         ),
         Hypothesis("bounded dissimilarity", sp.Lt(sigma_G, sp.oo, evaluate=False), "Assumption 5"),
     ),
-    meanings=MEANINGS_OF_DRIFT,
-    constants=_drift_constants,
-    units=UNITS,
+    domain=_local_steps_on_quadratics,
     regimes=regimes.DRIFT,
     kind=StatementKind.LEMMA,
     note=(
@@ -369,7 +343,6 @@ DRIFT_DERIVED = replace(
     DRIFT,
     reading="derived",
     bound=as_printed(lambda: c_K * K * eta**2 * (sigma**2 + 6 * K * (sigma_G**2 + gradient**2))),
-    meanings={**MEANINGS_OF_DRIFT, c_K: "(K-1)/K [(1 + 1/(K-1))^K - 1], about e - 1"},
     note=(
         "What follows from unrolling e_{k+1} <= (1 + 1/(K-1)) e_k + eta^2 sigma^2 + 6 K eta^2 "
         "(sigma_G^2 + ||grad F||^2): about 1.72 and 10.3 in place of 5 and 30."
@@ -386,11 +359,6 @@ DRIFT_TIGHT = replace(
         )
     ),
     hypotheses=DRIFT.hypotheses[1:],
-    meanings={
-        **MEANINGS_OF_DRIFT,
-        c_noise: "((1 + eta L)^(2K) - 1)/(K ((1 + eta L)^2 - 1)), at most 1.14 for eta <= 1/(8LK)",
-        c_gradient: "2 (((1 + eta L)^K - 1)/(K eta L))^2, at most 2.27",
-    },
     note=(
         "The least constants that hold on quadratics, for every step size; neither can be smaller "
         "for any class that contains the quadratics. For all smooth clients the two together may "

@@ -3,53 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import sympy as sp
 from numpy.typing import NDArray
 
 from fltheory.algorithms import FedAR, Scheduled
 from fltheory.algorithms.shared.inactivity_weights import latest
+from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.exact_or_float import is_exact, largest, largest_norm, number
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import PURE
+from fltheory.numbers.of_setting import view_of
 from fltheory.participation.base import Masks
 from fltheory.participation.inactivity import inactive_rounds
 from fltheory.participation.process import process_of
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-
-L = sp.Symbol("L", positive=True)
-mu = sp.Symbol("mu", real=True)
-sigma = sp.Symbol("sigma", nonnegative=True)
-K = sp.Symbol("K", positive=True, integer=True)
-N = sp.Symbol("N", positive=True, integer=True)
-T = sp.Symbol("T", positive=True, integer=True)
-tau_mean = sp.Symbol("taubar", nonnegative=True)
-tau_max = sp.Symbol("tau_max", nonnegative=True)
-growth = sp.Symbol("g", nonnegative=True)
-unequal = sp.Symbol("u", nonnegative=True)
-spread = sp.Symbol("G", nonnegative=True)
-C = sp.Symbol("C", positive=True)
-
-MEANINGS = {
-    L: "smoothness of every client",
-    mu: "strong convexity of every client",
-    sigma: "clients' gradient noise",
-    K: "local_steps",
-    N: "clients",
-    T: "rounds",
-    tau_mean: "mean of tau_{i,t} over clients and rounds",
-    tau_max: "largest tau_{i,t}",
-    growth: "the largest growth of psi from one inactive round to the next",
-    unequal: "spread of the clients' long-run weights, mean of psi_{i,t}/N_t, over their mean",
-    spread: "max_i ||grad f_i(w*)||, 0 if w* is every client's minimiser",
-    C: "a constant that the text at hand does not have",
-}
 
 _ROUNDING = 1e-12
 
@@ -124,32 +99,99 @@ class FedARPath(ReadOnlyArrays):
         return whole.astype(np.int64).astype(object) if exact else whole
 
 
-def fedar_constants(setting: Setting) -> Mapping[sp.Symbol, Any]:
-    """Return the symbols' values for FedAR's claims.
+@cached_by_content(16)
+def _path_of(setting: Setting) -> FedARPath:
+    return FedARPath(setting)
 
-    Raises
-    ------
-    ValueError
-        For a setting that the claims do not speak of.
-    """
-    path, problem = FedARPath(setting), setting.problem
-    weights, inactive = path.long_run_weights, path.inactive
-    exact = is_exact(setting.x0)
+
+def _along(number_of: Callable[[FedARPath], Any]) -> Callable[[Setting], Any]:
+    return lambda setting: number_of(_path_of(setting))
+
+
+def known_beforehand(setting: Setting) -> Setting:
+    """Return the setting; ValueError unless its algorithm is FedAR, and who comes is known."""
+    _path_of(setting)
+    return setting
+
+
+def _mean_inactivity(path: FedARPath) -> Any:
+    inactive = path.inactive
+    if is_exact(path.fedar.client_lr):
+        return Fraction(int(inactive.sum()), inactive.size)
+    return float(inactive.mean())
+
+
+def _spread_of_weights(path: FedARPath) -> Any:
+    weights = path.long_run_weights
     difference = number((largest(weights) + largest(-weights)) / weights.mean())
-    at_optimum = problem.client_gradients(
-        np.tile(problem.x_star, (problem.n_clients, 1)), np.arange(problem.n_clients)
-    )
-    return {
-        L: problem.L,
-        mu: problem.mu,
-        sigma: problem.sigma,
-        K: path.fedar.local_steps,
-        N: problem.n_clients,
-        T: setting.rounds,
-        tau_mean: Fraction(int(inactive.sum()), inactive.size) if exact else float(inactive.mean()),
-        tau_max: int(inactive.max()),
-        growth: path.fedar.weight.growth,
-        unequal: difference if exact or difference > _ROUNDING else 0.0,
-        spread: largest_norm(at_optimum),
-        C: math.nan,
-    }
+    return difference if is_exact(difference) or difference > _ROUNDING else 0.0
+
+
+L = symbol("L", "smoothness of every client", number="L", positive=True)
+mu = symbol("mu", "strong convexity of every client", number="mu", real=True)
+sigma = symbol("sigma", "clients' gradient noise", number="sigma", nonnegative=True)
+K = symbol("K", "local_steps", number="local_steps", positive=True, integer=True)
+N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
+T = symbol("T", "rounds", PURE, "rounds", positive=True, integer=True)
+tau_mean = symbol(
+    "taubar",
+    "mean of tau_{i,t} over clients and rounds",
+    number=_along(_mean_inactivity),
+    nonnegative=True,
+)
+tau_max = symbol(
+    "tau_max",
+    "largest tau_{i,t}",
+    number=_along(lambda path: int(path.inactive.max())),
+    nonnegative=True,
+)
+growth = symbol(
+    "g",
+    "the largest growth of psi from one inactive round to the next",
+    number=_along(lambda path: path.fedar.weight.growth),
+    nonnegative=True,
+)
+unequal = symbol(
+    "u",
+    "spread of the clients' long-run weights, mean of psi_{i,t}/N_t, over their mean",
+    number=_along(_spread_of_weights),
+    nonnegative=True,
+)
+spread = symbol(
+    "G",
+    "max_i ||grad f_i(w*)||, 0 if w* is every client's minimiser",
+    number=lambda setting: largest_norm(view_of(setting).gradients_at_optimum),
+    nonnegative=True,
+)
+C = symbol(
+    "C",
+    "a constant that the text at hand does not have",
+    number=lambda setting: math.nan,
+    positive=True,
+)
+psi_taken = symbol(
+    "psi",
+    "the weights that are taken here, with their cap, tau_max and step sizes",
+    nonnegative=True,
+)
+psi_of_paper = symbol(
+    "psi_6",
+    "those of (6) and of the theorems, which are not in the text at hand",
+    nonnegative=True,
+)
+
+nu = symbol("nu", "largest inactivity allowed: the cut-off", PURE, "cutoff", nonnegative=True)
+nu_of_paper = symbol(
+    "nu_7",
+    "the bound of Assumption 7, which is not in the text at hand",
+    PURE,
+    nonnegative=True,
+)
+chance = symbol(
+    "r",
+    "1 if chance has a part in who takes part, else 0",
+    PURE,
+    lambda setting: int(process_of(setting.participation).period is None),
+    nonnegative=True,
+    integer=True,
+)

@@ -20,7 +20,7 @@ nonconvex losses but assumes Assumptions 1 to 7, strong convexity among them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -41,19 +41,22 @@ from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRan
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import LOSS, PURE
 from fltheory.participation.inactivity import chance_of_longer_absence
-from fltheory.participation.process import process_of
 from fltheory.theorems.fedar import regimes as regimes
 from fltheory.theorems.fedar.regimes import Instance, staggered
 from fltheory.theorems.fedar.setting import (
-    MEANINGS,
     C,
     L,
     N,
     T,
-    fedar_constants,
+    chance,
     fedar_of,
     growth,
+    known_beforehand,
     mu,
+    nu,
+    nu_of_paper,
+    psi_of_paper,
+    psi_taken,
     sigma,
     spread,
     tau_max,
@@ -65,10 +68,6 @@ _PAPER = "FedAR (arXiv 2407.19103)"
 _LONG = (1, 10, 100, 300, 1000)
 _LONGER = (3, 30, 300, 1000, 3000)
 _HALF = sp.Rational(1, 2)
-
-nu = sp.Symbol("nu", nonnegative=True)
-nu_of_paper = sp.Symbol("nu_7", nonnegative=True)
-chance = sp.Symbol("r", nonnegative=True, integer=True)
 
 _SMOOTH = Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1")
 _CONVEX = Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2")
@@ -82,7 +81,6 @@ _EQUAL = Hypothesis(
     "the fixed point of (7)",
 )
 
-psi_taken, psi_of_paper = sp.symbols("psi psi_6", nonnegative=True)
 _LOST = Hypothesis(
     "psi, its cap, tau_max and the step sizes as in the paper, whose formulas are lost",
     sp.Eq(psi_taken, psi_of_paper, evaluate=False),
@@ -105,12 +103,7 @@ _BOUND_1 = Theorem(
     ),
     bound=C / T,
     hypotheses=(_SMOOTH, _CONVEX, _NOISE, _LOST),
-    meanings={
-        **MEANINGS,
-        psi_taken: "the weights that are taken here, with their cap, tau_max and step sizes",
-        psi_of_paper: "those of (6) and of the theorems, which are not in the text at hand",
-    },
-    constants=fedar_constants,
+    domain=known_beforehand,
 )
 _BOUND_2 = replace(
     _BOUND_1,
@@ -304,14 +297,9 @@ def _chance_of_failure(setting: Setting) -> tuple[float, float]:
     return float(value), 4 * setting.rounds**2 * float(np.finfo(np.float64).eps) * value
 
 
-def _absence_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    cutoff = fedar_of(setting).cutoff
-    return {
-        N: setting.problem.n_clients,
-        T: setting.rounds,
-        nu: math.nan if callable(cutoff) else cutoff,
-        chance: int(process_of(setting.participation).period is None),
-    }
+def _of_fedar(setting: Setting) -> Setting:
+    fedar_of(setting)
+    return setting
 
 
 ASSUMPTION_7 = PointClaim(
@@ -335,16 +323,8 @@ ASSUMPTION_7 = PointClaim(
             is_known=False,
         ),
     ),
-    meanings={
-        N: MEANINGS[N],
-        T: MEANINGS[T],
-        nu: "largest inactivity allowed: the cut-off",
-        nu_of_paper: "the bound of Assumption 7, which is not in the text at hand",
-        chance: "1 if chance has a part in who takes part, else 0",
-    },
-    constants=_absence_constants,
-    units={N: PURE, T: PURE, nu: PURE, nu_of_paper: PURE, chance: PURE},
-    quantities={N: "n_clients", T: "rounds", nu: "cutoff"},
+    domain=_of_fedar,
+    symbols=(N, T, chance),
     regimes=regimes.ASSUMPTION_7,
     kind=StatementKind.ASSUMPTION,
     note=(
@@ -357,7 +337,6 @@ ASSUMPTION_7_BOUNDED = replace(
     ASSUMPTION_7,
     reading="bounded absence",
     hypotheses=ASSUMPTION_7.hypotheses[:1],
-    meanings={key: value for key, value in ASSUMPTION_7.meanings.items() if key != nu_of_paper},
     note=(
         "Our own wording of what is lost: no absence exceeds nu. What is checked is whether the "
         "paper's own availability meets it. The paper bounds inactivity in its theory and draws "

@@ -148,6 +148,41 @@ THEOREM_1_ORDER = {
     name: regime for name, regime in THEOREM_1.items() if name not in ("large steps",)
 }
 
+DESCENT = _regimes(
+    {
+        "equal weights": ("omega = 1", lambda: replace(_constant(), rounds=1)),
+        "known statistics": (
+            "omega = 1/p: only who takes part is left to chance",
+            lambda: replace(_constant(weights=_KNOWN), rounds=1),
+        ),
+        "far too large weights": (
+            "omega = 4/p, a server's step as large as the lemma allows",
+            lambda: replace(_constant(weights=tuple(4 / p for p in _P)), rounds=1),
+        ),
+        "started at the minimum": (
+            "omega = 1, at f's minimum: noise and weight error alone",
+            lambda: replace(_constant(), x0=(0.0, 0.0), rounds=1),
+        ),
+        "FedAU": (
+            "the first round of Algorithm 2, exact gradients",
+            lambda: replace(_exact_gradients(), rounds=1),
+        ),
+        "bounded gradients": (
+            "losses that grow linearly far away, with noise",
+            lambda: _bowl(Bernoulli(_PAIR), rounds=1),
+        ),
+        "different Hessians": (
+            "clients of unequal curvature: no bound on their divergence",
+            lambda: replace(_own_hessians(), rounds=1),
+        ),
+        "Markov": (
+            "omega = 1, presence in stretches",
+            lambda: replace(_constant(_MARKOV), rounds=1),
+        ),
+        "cyclic": ("omega = 1, presence in cycles", lambda: replace(_constant(_CYCLIC), rounds=1)),
+    }
+)
+
 OPTION_2 = _regimes(
     {
         "FedAU": (

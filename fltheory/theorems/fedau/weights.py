@@ -21,7 +21,7 @@ from fltheory.claims.order import RateClaim
 from fltheory.claims.shared.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.engines.fedau_weights.sampled_weights import sampled_weight_errors
+from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
 from fltheory.engines.fedau_weights.weight_error import interval_moments
 from fltheory.exact_or_float import is_exact, largest, number
 from fltheory.grammar.hypothesis import Hypothesis

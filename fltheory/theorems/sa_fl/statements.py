@@ -15,8 +15,10 @@ take part. Assumption 4 holds by construction on analytic clients.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
+from typing import Any
 
 import sympy as sp
 
@@ -27,13 +29,13 @@ from fltheory.claims.shared.rate_axis import RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.engines.observables import Observable, ParticipantExcessLoss, ParticipantGradientSum
-from fltheory.exact_or_float import norm, number
 from fltheory.grammar.family import SearchSpace
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Reduction, RoundRange, RoundSymbol
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import LENGTH, LOSS
+from fltheory.numbers.of_setting import value_in
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.sa_fl import (
     proof_4,
@@ -47,9 +49,6 @@ from fltheory.theorems.sa_fl.symbols import (
     G_2,
     G_3,
     G_4,
-    MEANINGS,
-    QUANTITIES,
-    UNITS,
     Delta_0,
     K,
     L,
@@ -62,6 +61,7 @@ from fltheory.theorems.sa_fl.symbols import (
     q,
     sigma,
     sigma_G,
+    sigma_of_all,
     sigma_s,
 )
 
@@ -71,9 +71,7 @@ __all__ = [
     "G_2",
     "G_3",
     "G_4",
-    "MEANINGS",
     "STATEMENTS",
-    "UNITS",
     "Delta_0",
     "K",
     "L",
@@ -95,8 +93,8 @@ _BEFORE_EACH_ROUND = RoundRange(0, -1)
 _AFTER_EACH_ROUND = RoundRange(1, 0)
 
 
-def safari_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for a SAFARI setting, or for plain FedAvg as SAFARI at q = 1.
+def as_safari(setting: Setting) -> Setting:
+    """Return a SAFARI setting as it is, one of plain FedAvg as SAFARI at q = 1.
 
     FedAvg makes no server step; the step size eta_s that the theorems tie to eta_c is then
     read off eta_c = 2 eta_s / K (Theorem 4).
@@ -106,7 +104,7 @@ def safari_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
     ValueError
         For another algorithm, or participants of varying number or with memory.
     """
-    algorithm, problem = setting.algorithm, setting.problem
+    algorithm, participation = setting.algorithm, setting.participation
     if isinstance(algorithm, FedAvg) and algorithm.server_lr == 1:
         assist_lr = algorithm.client_lr * algorithm.local_steps / 2
         algorithm = Safari(1.0, algorithm.client_lr, assist_lr, algorithm.local_steps)
@@ -115,44 +113,29 @@ def safari_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
             "algorithm must be Safari, or FedAvg with server_lr=1 (SAFARI at q = 1), "
             f"for the theorems of SA-FL, got {setting.algorithm!r}"
         )
-    if not setting.participation.independent:
+    if not participation.independent:
         raise ValueError(
             "participation must be independent over rounds for the theorems of SA-FL, "
-            f"got {setting.participation!r}, which has memory"
+            f"got {participation!r}, which has memory"
         )
-    size = setting.participation.fixed_size
-    if size is None:
+    if participation.fixed_size is None:
         raise ValueError(
             "participation must have a fixed number m of participants for the theorems of "
-            f"SA-FL, got {setting.participation!r}"
+            f"SA-FL, got {participation!r}"
         )
-    return {
-        L: problem.L,
-        mu: problem.mu,
-        sigma: problem.sigma,
-        sigma_s: problem.server_sigma,
-        sigma_G: problem.sigma_G,
-        eta_c: algorithm.client_lr,
-        eta_s: algorithm.assist_lr,
-        q: algorithm.q,
-        K: algorithm.local_steps,
-        m: size,
-        R: setting.rounds,
-        Delta_0: number(problem.excess_loss(setting.x0)),
-        D_0: norm(setting.x0 - problem.x_star),
-    }
+    # Not by `replace`, which would check the numbers of an exact twin as if they were floats.
+    found = copy(setting)
+    object.__setattr__(found, "algorithm", algorithm)
+    return found
 
 
-def one_noise_level(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values where one sigma bounds the noise of clients and server."""
-    constants = dict(safari_constants(setting))
-    constants[sigma] = max(constants[sigma], constants.pop(sigma_s))
-    return constants
+def _participants(setting: Setting) -> int:
+    return int(value_in("participants", as_safari(setting)))
 
 
 def _observe_gradient_sum(setting: Setting) -> Sequence[Observable]:
-    constants = safari_constants(setting)
-    return (ParticipantGradientSum(int(constants[K]), constants[eta_c]),)
+    algorithm: Any = setting.algorithm
+    return (ParticipantGradientSum(algorithm.local_steps, algorithm.client_lr),)
 
 
 def _observe_excess_loss(setting: Setting) -> Sequence[Observable]:
@@ -248,11 +231,8 @@ THEOREM_4 = Theorem(
         _COUPLING_4,
         Hypothesis("few clients' rounds", _Q_CONDITION_4, "Theorem 4"),
     ),
-    meanings=MEANINGS,
-    constants=safari_constants,
+    domain=as_safari,
     search_space=SearchSpace.SAFARI,
-    units=UNITS,
-    quantities=QUANTITIES,
     derivation=proof_4.printed(_bound_4(sigma_s), _Q_CONDITION_4, STEP_PRINTED_4.condition),
     round_symbols=gradient_symbols("max", _BEFORE_EACH_ROUND),
     observe=_observe_gradient_sum,
@@ -297,11 +277,8 @@ SUBMISSION_4 = replace(
     id="sa-fl-submission/4",
     source=f"{_EARLIER}, Theorem 4",
     bound=as_printed(lambda: _bound_4(sigma)),
-    meanings={k: v for k, v in MEANINGS.items() if k is not sigma_s}
-    | {sigma: "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"},
-    constants=one_noise_level,
+    read_as={sigma: sigma_of_all},
     search_space=SearchSpace.SAFARI_ONE_NOISE_LEVEL,
-    quantities={**QUANTITIES, sigma: "Max(sigma, server_sigma)"},
     derivation=proof_4.printed_with_minima(
         _bound_4(sigma), _Q_CONDITION_4, STEP_PRINTED_4.condition, sigma
     ),
@@ -394,11 +371,8 @@ THEOREM_5 = Theorem(
         _COUPLING_5,
         Hypothesis("few clients' rounds", _Q_CONDITION_5, "Theorem 5"),
     ),
-    meanings=MEANINGS,
-    constants=safari_constants,
+    domain=as_safari,
     search_space=SearchSpace.SAFARI,
-    units=UNITS,
-    quantities=QUANTITIES,
     derivation=proof_5.printed(_BOUND_5, _Q_CONDITION_5, _SERVER_STEP_5.condition),
     definitions={eta_bar: as_printed(lambda: eta_c * K * mu / 2)},
     round_symbols=(
@@ -480,7 +454,7 @@ def _corollary_1_rounds(setting: Setting, rounds: int) -> Setting:
 
 def _corollary_1_rounds_with_speedup(setting: Setting, rounds: int) -> Setting:
     steps = _safari(setting).local_steps
-    size = int(safari_constants(setting)[m])
+    size = _participants(setting)
     return _rescheduled(setting, rounds, math.sqrt(size * steps / rounds), 2 / steps)
 
 
@@ -491,7 +465,7 @@ def _with_local_steps(setting: Setting, steps: int) -> Setting:
         raise ValueError(
             f"problem must be a QuadraticProblem for a corollary, got {type(problem).__name__}"
         )
-    size = safari_constants(setting)[m]
+    size = _participants(setting)
     quieter = QuadraticProblem(
         problem.hessians,
         problem.optima,
@@ -522,7 +496,7 @@ def _corollary_1_rounds_rare(setting: Setting, rounds: int) -> Setting:
 
 def _corollary_1_steps_rare(setting: Setting, steps: int) -> Setting:
     """Change K with eta_s = sqrt(mK/R), and q = 1/(2 sqrt(mKR))."""
-    size = safari_constants(setting)[m]
+    size = _participants(setting)
     faster = _corollary_1_steps_with_speedup(setting, steps)
     return _rarer(faster, 1 / (2 * math.sqrt(size * steps * setting.rounds)))
 

@@ -1,81 +1,35 @@
-"""SA-FL's symbols: what each stands for, and its unit."""
+"""SA-FL's symbols."""
 
 from __future__ import annotations
 
-import sympy as sp
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
 
-from fltheory.grammar.units import LENGTH, LOSS, PURE
+_NOISE = "clients' gradient noise, E||noise||^2 <= sigma^2"
+_ALL_NOISE = "noise of the clients' and the server's gradients, E||noise||^2 <= sigma^2"
+_DISSIMILARITY = "gradient dissimilarity, ||grad F_i - grad F|| <= sigma_G everywhere"
+_EVERY_NOISE = "Max(sigma, server_sigma)"
 
-L = sp.Symbol("L", positive=True)
-mu = sp.Symbol("mu", positive=True)
-sigma = sp.Symbol("sigma", nonnegative=True)
-sigma_s = sp.Symbol("sigma_s", nonnegative=True)
-sigma_G = sp.Symbol("sigma_G", extended_nonnegative=True)
-eta_c = sp.Symbol("eta_c", positive=True)
-eta_s = sp.Symbol("eta_s", positive=True)
-eta_bar = sp.Symbol("etabar", positive=True)
-q = sp.Symbol("q", nonnegative=True)
-K = sp.Symbol("K", positive=True, integer=True)
-m = sp.Symbol("m", positive=True, integer=True)
-R = sp.Symbol("R", positive=True, integer=True)
-Delta_0 = sp.Symbol("Delta_0", nonnegative=True)
-D_0 = sp.Symbol("D_0", nonnegative=True)
-G_1, G_2, G_3 = sp.symbols("G_1 G_2 G_3", nonnegative=True)
-G_4 = sp.Symbol("G_4", real=True)
-
-MEANINGS = {
-    L: "smoothness of every client",
-    mu: "strong convexity of every client",
-    sigma: "clients' gradient noise, E||noise||^2 <= sigma^2",
-    sigma_s: "server's gradient noise",
-    sigma_G: "gradient dissimilarity, ||grad F_i - grad F|| <= sigma_G everywhere",
-    eta_c: "client_lr, step size of local SGD",
-    eta_s: "assist_lr, step size of the server's own step",
-    eta_bar: "contraction of a round",
-    q: "probability of a clients' round",
-    K: "local_steps",
-    m: "participants in a clients' round",
-    R: "rounds",
-    Delta_0: "F(x_0) - F(x*)",
-    D_0: "||x_0 - x*||",
-}
-
-_GRADIENT = LOSS / LENGTH
-_CURVATURE = LOSS / LENGTH**2
-
-UNITS = {
-    L: _CURVATURE,
-    mu: _CURVATURE,
-    sigma: _GRADIENT,
-    sigma_s: _GRADIENT,
-    sigma_G: _GRADIENT,
-    eta_c: PURE / _CURVATURE,
-    eta_s: PURE / _CURVATURE,
-    eta_bar: PURE,
-    q: PURE,
-    K: PURE,
-    m: PURE,
-    R: PURE,
-    Delta_0: LOSS,
-    D_0: LENGTH,
-    G_1: _GRADIENT**2,
-    G_2: _GRADIENT**2,
-    G_3: _GRADIENT**2,
-    G_4: LOSS,
-}
-
-QUANTITIES = {
-    L: "L",
-    mu: "mu",
-    sigma: "sigma",
-    sigma_s: "server_sigma",
-    sigma_G: "sigma_G",
-    eta_c: "client_lr",
-    eta_s: "assist_lr",
-    q: "q",
-    K: "local_steps",
-    m: "participants",
-    R: "rounds",
-    Delta_0: "excess_loss",
-    D_0: "sqrt(squared_distance)",
-}
+L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
+mu = symbol("mu", "strong convexity of every client", CURVATURE, "mu", positive=True)
+sigma = symbol("sigma", _NOISE, GRADIENT, "sigma", nonnegative=True)
+sigma_of_all = symbol("sigma", _ALL_NOISE, GRADIENT, _EVERY_NOISE, nonnegative=True)
+sigma_s = symbol("sigma_s", "server's gradient noise", GRADIENT, "server_sigma", nonnegative=True)
+sigma_G = symbol("sigma_G", _DISSIMILARITY, GRADIENT, "sigma_G", extended_nonnegative=True)
+eta_c = symbol("eta_c", "client_lr, step size of local SGD", STEP, "client_lr", positive=True)
+eta_s = symbol(
+    "eta_s", "assist_lr, step size of the server's own step", STEP, "assist_lr", positive=True
+)
+eta_bar = symbol("etabar", "contraction of a round", PURE, positive=True)
+q = symbol("q", "probability of a clients' round", PURE, "q", nonnegative=True)
+K = symbol("K", "local_steps", PURE, "local_steps", positive=True, integer=True)
+m = symbol(
+    "m", "participants in a clients' round", PURE, "participants", positive=True, integer=True
+)
+R = symbol("R", "rounds", PURE, "rounds", positive=True, integer=True)
+Delta_0 = symbol("Delta_0", "F(x_0) - F(x*)", LOSS, "excess_loss", nonnegative=True)
+D_0 = symbol("D_0", "||x_0 - x*||", LENGTH, "sqrt(squared_distance)", nonnegative=True)
+G_1 = symbol("G_1", unit=GRADIENT**2, nonnegative=True)
+G_2 = symbol("G_2", unit=GRADIENT**2, nonnegative=True)
+G_3 = symbol("G_3", unit=GRADIENT**2, nonnegative=True)
+G_4 = symbol("G_4", unit=LOSS, real=True)

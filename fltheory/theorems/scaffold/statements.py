@@ -29,19 +29,15 @@ from fltheory.grammar.refutation import Refutation, Weight
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.theorems.scaffold import proof, regimes
 from fltheory.theorems.scaffold.setting import (
-    convex_constants,
     geometric_weights,
-    nonconvex_constants,
+    of_scaffold,
     rounds_that_count,
+    with_cold_start,
 )
 from fltheory.theorems.scaffold.symbols import (
     C_0,
     D_0,
     F_0,
-    MEANINGS_OF_CONVEX,
-    MEANINGS_OF_NONCONVEX,
-    QUANTITIES,
-    UNITS,
     W_T,
     K,
     N,
@@ -141,11 +137,8 @@ STRONGLY_CONVEX = Theorem(
         *_UNIFORM,
         _PASS,
     ),
-    meanings={W_T: "sum of w_r = (1 - mu h/2)^-(r+1) over r < T", **MEANINGS_OF_CONVEX},
-    constants=convex_constants,
+    domain=with_cold_start,
     definitions={**_STEP, W_T: as_printed(lambda: ((1 - mu * h / 2) ** (-T) - 1) / (mu * h / 2))},
-    units=UNITS,
-    quantities=QUANTITIES,
     regimes=regimes.CONVEX,
     note=(
         "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "
@@ -187,7 +180,6 @@ CONVEX = replace(
         *_UNIFORM,
         _PASS,
     ),
-    meanings=MEANINGS_OF_CONVEX,
     definitions=_STEP,
     note="To the letter, at mu = 0, where w_r = 1; for Algorithm 1 in either option.",
 )
@@ -230,11 +222,8 @@ NONCONVEX = Theorem(
         *_UNIFORM,
         _PASS,
     ),
-    meanings=MEANINGS_OF_NONCONVEX,
-    constants=nonconvex_constants,
+    domain=of_scaffold,
     definitions=_STEP,
-    units=UNITS,
-    quantities=QUANTITIES,
     regimes=regimes.NONCONVEX,
     note=(
         "To the letter, for Algorithm 1 in either option. The short statement, Theorem VII, "

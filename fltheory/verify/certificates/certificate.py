@@ -151,8 +151,8 @@ def statement_text(theorem: Statement) -> dict[str, Any]:
     for symbol in used:
         if symbol not in claim.quantities and symbol not in known:
             raise ValueError(
-                f"{claim.id} cannot be certified: quantities of the statement must say which "
-                f"number of a setting {symbol} is"
+                f"{claim.id} cannot be certified: number of {symbol} must be a formula in "
+                "numbers of a setting"
             )
     return {
         "symbols": {str(s): claim.quantities[s] for s in used if s not in known},

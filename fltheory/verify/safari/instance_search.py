@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import numpy as np
 import sympy as sp
@@ -28,6 +28,7 @@ from fltheory.verify.safari.extremal_instances import (
 )
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
 from fltheory.verify.safari.witness import Witness
+from fltheory.verify.search.simplification import simplified
 
 _GENERATION = 250
 _RANDOM_SHARE = 0.5
@@ -120,7 +121,7 @@ class InstanceSearch:
         """Return the preferred refutation, made small and its numbers round."""
         if self.refuting is None:
             return None
-        return decoded(self._coupling, simplified(self._theorem, self.refuting))
+        return decoded(self._coupling, simplified_genes(self._theorem, self.refuting))
 
     def _take(self, generation: _Generation) -> None:
         self.tried += generation.size
@@ -172,20 +173,22 @@ def evaluated(theorem: Theorem, genes: Genes) -> Comparison | None:
     return theorem.compared(witness.setting(), Sampling())
 
 
-def simplified(theorem: Theorem, genes: Genes) -> Genes:
+def simplified_genes(theorem: Theorem, genes: Genes) -> Genes:
     """Make a refuting setting small and its numbers round, as long as it refutes.
 
     One gene after another gives way to the simplest value that keeps the refutation, until
     none can. A refutation by more than 5% remains one by so much.
     """
     enough = min(_CLEARLY, refutation(theorem, genes))
-    while True:
-        before = genes
-        for name in before:
-            options = ({**genes, name: value} for value in simpler(name, genes[name]))
-            genes = next(option for option in options if refutation(theorem, option) >= enough)
-        if genes == before:
-            return genes
+    return simplified(
+        genes,
+        list,
+        lambda known, name: (
+            {**known, name: value}
+            for value in takewhile(lambda one: one != known[name], simpler(name, known[name]))
+        ),
+        lambda option, _: refutation(theorem, option) >= enough,
+    )
 
 
 def refutation(theorem: Theorem, genes: Genes) -> float:

@@ -152,7 +152,8 @@ def natural_witnesses(
         return ()
     faults = FAULTS[theorem.id]
     return tuple(
-        _Search(theorem, mend, faults.without(mend), budget, seed).found() for mend in faults.mends
+        _WitnessSearch(theorem, mend, faults.without(mend), budget, seed).found()
+        for mend in faults.mends
     )
 
 
@@ -164,7 +165,7 @@ class _Candidate(NamedTuple):
     genes: Genes
 
 
-class _Search:
+class _WitnessSearch:
     def __init__(
         self, printed: Theorem, mend: Mend, alone: Theorem, budget: int, seed: int
     ) -> None:

@@ -17,7 +17,12 @@ import sympy as sp
 
 from fltheory.claims.statement import Basis
 from fltheory.evidence.evaluation import evaluate, theorem_values
-from fltheory.verify.search.setting_numbers import AnySetting, Number, numbers_of, with_numbers
+from fltheory.verify.search.setting_numbers import (
+    AnySetting,
+    SettingNumber,
+    numbers_of,
+    with_numbers,
+)
 
 _S = TypeVar("_S", bound=AnySetting)
 _STEPS = 4
@@ -68,13 +73,13 @@ def _log_quotient(basis: Basis, equation: sp.Rel, setting: AnySetting) -> float:
     return math.log(left / right) if left > 0 and right > 0 else math.nan
 
 
-def _step_sizes(setting: AnySetting) -> Iterator[Number]:
+def _step_sizes(setting: AnySetting) -> Iterator[SettingNumber]:
     for number in numbers_of(setting):
         if number.path.startswith("algorithm.") and isinstance(number.value, float):
             yield number
 
 
-def _solved(basis: Basis, equation: sp.Rel, setting: _S, number: Number) -> _S | None:
+def _solved(basis: Basis, equation: sp.Rel, setting: _S, number: SettingNumber) -> _S | None:
     """Return the setting with the equation solved for a number; None if it does not depend on it.
 
     Secant steps in logarithms: the first is exact where both sides are powers of the number.

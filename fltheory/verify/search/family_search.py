@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 import numpy as np
 
@@ -13,9 +14,10 @@ from fltheory import validation
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Outcome, Verdict
-from fltheory.theorems import Family
+from fltheory.theorems import Family, Parameter
 from fltheory.verify.check import check
 from fltheory.verify.search.naturalness import oddities
+from fltheory.verify.search.simplification import simplified
 
 _RANDOM_SHARE = 0.5
 _LEADERS = 8
@@ -113,22 +115,23 @@ class FamilySearch:
 
     def simplified(self) -> FamilyWitness | None:
         """Return the refutation with as many parameters as possible at simple values."""
-        witness = self.refuting
-        while witness is not None:
-            before = witness
-            for parameter in self._family.parameters:
-                for value in parameter.simpler(witness.values[parameter.name])[:-1]:
-                    option = self._judged({**witness.values, parameter.name: value})
-                    if (
-                        option is not None
-                        and option.verdict.outcome is Outcome.REFUTED
-                        and option.oddities <= witness.oddities
-                    ):
-                        witness = option
-                        break
-            if witness is before or witness.values == before.values:
-                return witness
-        return None
+        if self.refuting is None:
+            return None
+        return simplified(
+            self.refuting,
+            lambda _: self._family.parameters,
+            self._simpler,
+            lambda option, before: (
+                option.verdict.outcome is Outcome.REFUTED and option.oddities <= before.oddities
+            ),
+        )
+
+    def _simpler(
+        self, witness: FamilyWitness, parameter: Parameter
+    ) -> Iterator[FamilyWitness | None]:
+        now = witness.values[parameter.name]
+        for value in takewhile(lambda one: one != now, parameter.simpler(now)):
+            yield self._judged({**witness.values, parameter.name: value})
 
     def _changed(self, rng: np.random.Generator) -> dict[str, float]:
         leader = self._leaders[int(rng.integers(len(self._leaders)))]

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import sympy as sp
 
 from fltheory.grammar.quantities import Reduction
-from fltheory.theorems import Hypothesis, Theorem
+from fltheory.theorems import Hypothesis, Theorem, get
 
 DIVISORS = (2, 10, 100)
 
@@ -58,6 +59,12 @@ def mutants(theorem: Theorem) -> tuple[Mutant, ...]:
         reading = f"{theorem.reading}, {about}{place}"
         kept.append(Mutant(f"{about}{place}", replace(changed, reading=reading)))
     return tuple(kept)
+
+
+@lru_cache(maxsize=32)
+def registered_mutants(identifier: str, reading: str) -> tuple[Mutant, ...]:
+    """Return all mutants of a registered theorem: an inequality along a run."""
+    return mutants(cast("Theorem", get(identifier, reading)))
 
 
 def _content(theorem: Theorem) -> tuple[object, ...]:

@@ -47,7 +47,7 @@ _S = TypeVar("_S", bound=AnySetting)
 
 
 @dataclass(frozen=True, eq=False)
-class Number:
+class SettingNumber:
     """A number of a setting, or an array of numbers.
 
     Attributes
@@ -75,15 +75,15 @@ class Number:
         return id(self.part), self.name
 
 
-def numbers_of(setting: AnySetting) -> tuple[Number, ...]:
+def numbers_of(setting: AnySetting) -> tuple[SettingNumber, ...]:
     """Return all numbers of a setting, each once."""
-    found: dict[Place, Number] = {}
+    found: dict[Place, SettingNumber] = {}
     for number in _below(setting, ""):
         found.setdefault(number.place, number)
     return tuple(found.values())
 
 
-def _below(part: Any, path: str) -> Iterator[Number]:
+def _below(part: Any, path: str) -> Iterator[SettingNumber]:
     for item in fields(part):
         if not item.init:
             continue
@@ -94,7 +94,7 @@ def _below(part: Any, path: str) -> Iterator[Number]:
             for index, each in enumerate(value):
                 yield from _below(each, f"{here}[{index}].")
         elif _is_numeric(value):
-            yield Number(part, item.name, here)
+            yield SettingNumber(part, item.name, here)
 
 
 def _holds_parts(value: Any) -> bool:

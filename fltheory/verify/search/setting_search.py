@@ -27,6 +27,7 @@ from fltheory.verify.search.setting_numbers import (
     with_numbers,
     with_other_clients,
 )
+from fltheory.verify.search.simplification import simplified
 
 _CLEARLY = 1.05
 _FRESH_SHARE = 0.2
@@ -246,26 +247,19 @@ def _tried(statement: Statement, origin: str, setting: AnySetting) -> _Tried | N
 def _simplified(statement: Statement, refuting: _Tried) -> _Tried:
     """Make numbers round while the setting refutes clearly and looks no more made up."""
     enough = min(_CLEARLY, refuting.trial.ratio)
-    steps = 0
-    most = min(_STEPS_OF_SIMPLIFICATION, statement.search_budget)
-    settled = False
-    while not settled:
-        settled = True
-        for index in range(len(numbers_of(refuting.setting))):
-            for option in _simpler_at(refuting.setting, index):
-                steps += 1
-                tried = _tried(statement, refuting.origin, option)
-                if (
-                    tried is not None
-                    and tried.trial.refutes
-                    and tried.trial.ratio >= enough
-                    and tried.oddities <= refuting.oddities
-                ):
-                    refuting, settled = tried, False
-                    break
-            if steps >= most:
-                return refuting
-    return refuting
+    return simplified(
+        refuting,
+        lambda tried: range(len(numbers_of(tried.setting))),
+        lambda tried, index: (
+            _tried(statement, tried.origin, option) for option in _simpler_at(tried.setting, index)
+        ),
+        lambda option, before: (
+            option.trial.refutes
+            and option.trial.ratio >= enough
+            and option.oddities <= before.oddities
+        ),
+        min(_STEPS_OF_SIMPLIFICATION, statement.search_budget),
+    )
 
 
 def _simpler_at(setting: AnySetting, index: int) -> Sequence[AnySetting]:

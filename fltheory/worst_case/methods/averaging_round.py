@@ -39,6 +39,9 @@ class AvailabilityGroup:
         alpha of each client, above 0.
     weight : Fraction
         What the server multiplies the update of each by; 1 where it averages over those present.
+    correlation : Fraction
+        lambda, in [0, 1): one that is there stays with probability ``lambda + (1 - lambda) p``, one
+        that is not comes with ``(1 - lambda) p``. 0 where rounds are independent.
 
     Raises
     ------
@@ -50,13 +53,27 @@ class AvailabilityGroup:
     availability: Fraction
     target_weight: Fraction
     weight: Fraction
+    correlation: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         validation.whole_number("n_clients", self.n_clients, at_least=1)
-        for name, above in (("availability", 0), ("target_weight", 0), ("weight", None)):
+        ranges = {"availability": 0, "target_weight": 0, "weight": None, "correlation": None}
+        for name, above in ranges.items():
             object.__setattr__(self, name, exact(name, getattr(self, name), above=above))
         if self.availability > 1:
             raise ValueError(f"availability must be at most 1, got {self.availability}")
+        if self.correlation >= 1:
+            raise ValueError(f"correlation must be below 1, got {self.correlation}")
+
+    @property
+    def stays(self) -> Fraction:
+        """Probability that one that is there takes part in the next round."""
+        return self.correlation + self.comes
+
+    @property
+    def comes(self) -> Fraction:
+        """Probability that one that is not there takes part in the next round."""
+        return (1 - self.correlation) * self.availability
 
 
 @dataclass(frozen=True)
@@ -113,11 +130,14 @@ class AveragingRound:
             For what is not covered, with the reason, and for numbers that are no fractions.
         """
         chains = process_of(participation).client_chains
-        if chains is None or not participation.independent or not chains.first.all():
+        if chains is None or not participation.marginals.all():
             raise ValueError(
-                f"participation must be Bernoulli, got {type(participation).__name__}: clients "
-                "must be there independently of one another and of the past, each at times"
+                "participation must be Bernoulli or MarkovOnOff, got "
+                f"{type(participation).__name__}: clients must be there independently of one "
+                "another, each at times"
             )
+        if (chains.first != participation.marginals).any():
+            raise ValueError("participation must have no start: its first round must be stationary")
         if not isinstance(algorithm, (WeightedFedAvg, Unbiased, FedAvg)):
             raise ValueError(
                 "algorithm must be WeightedFedAvg, Unbiased or FedAvg, got "
@@ -125,19 +145,25 @@ class AveragingRound:
             )
         n_clients = participation.n_clients
         available = [as_fraction(p) for p in participation.marginals.tolist()]
+        correlated = [
+            as_fraction(nu) if p < 1 else Fraction(0)
+            for p, nu in zip(available, chains.correlation.tolist(), strict=True)
+        ]
         targets = _targets(algorithm, n_clients, target_weights)
         weights = _weights(algorithm, available, targets)
-        found = Counter(zip(available, targets, weights, strict=True))
+        found = Counter(zip(available, targets, weights, correlated, strict=True))
         return cls(
-            tuple(
-                AvailabilityGroup(count, p, target, weight)
-                for (p, target, weight), count in found.items()
-            ),
+            tuple(AvailabilityGroup(count, *numbers) for numbers, count in found.items()),
             "present" if isinstance(algorithm, FedAvg) else "weights",
             algorithm.local_steps,
             exact("client_lr", algorithm.client_lr, above=0),
             exact("server_lr", algorithm.server_lr, above=0),
         )
+
+    @property
+    def is_correlated(self) -> bool:
+        """Whether who is there depends on who was there in the round before."""
+        return any(own.correlation for own in self.groups)
 
     @property
     def total_weight(self) -> Fraction:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fltheory import cli
 from fltheory.sweep import Store
 from tests.commands.conftest import Words, said_and_written
 from tests.sweep.killed import killed_after
+from tests.typed import run_typed
 
 # Points; mutants; two searches about the refuted statement, one of the other, and its two regimes.
 CELLS = {"mapping": 6, "power": 3, "findings": 5}
@@ -36,8 +36,8 @@ def test_killed_and_gone_on_with_the_result_is_the_same(
     path = tmp_path / "killed.db"
 
     def in_store() -> None:
-        monkeypatch.setattr("sys.argv", ["fltheory", *map(str, words), "--store", str(path)])
-        cli.main()
+        monkeypatch.setattr("sys.argv", [])
+        run_typed([*words, "--store", path])
 
     result.unlink()
     given = killed_after(killed, in_store)

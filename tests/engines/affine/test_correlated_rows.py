@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.engines.affine import correlated_rows, random_affine_map
-from fltheory.engines.affine.correlated_rows import CorrelatedRows
+from fltheory.engines.affine import deviations, random_affine_map
+from fltheory.engines.affine.deviations import CorrelatedRows
 from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap, mixture
 from fltheory.engines.moments.moment_map import MomentMap, packed
 
@@ -44,7 +44,7 @@ def by_sums(seed: int, second: np.ndarray) -> np.ndarray:
 @given(seed=st.integers(0, 1000), sparse=st.booleans())
 def test_rows_stand_for_the_sum_over_pairs_of_maps(seed: int, sparse: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(correlated_rows, "_SPARSE", 1.0 if sparse else 0.0)
+        patch.setattr(deviations, "_SPARSE", 1.0 if sparse else 0.0)
         _compare_with_sums(seed)
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fltheory.engines.affine.deviations import SharedSlope
 from fltheory.engines.affine.random_affine_map import Effects, RandomAffineMap, mixture
-from fltheory.engines.moments.deviations import SharedSlope
 
 K, N, D = 2, 3, 2
 RNG = np.random.default_rng(5)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from fltheory.engines.clients import summed_maps
-from fltheory.engines.clients.summed_maps import SummedMaps, worth_it
-from fltheory.engines.clients.workspace import Scratch
+from fltheory.engines.clients.summed_maps import Scratch, SummedMaps, worth_it
 
 N, D = 5, 3
 RNG = np.random.default_rng(0)

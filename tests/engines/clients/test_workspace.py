@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fltheory.engines.clients import workspace
-from fltheory.engines.clients.workspace import Scratch, product
+from fltheory.engines.clients import summed_maps
+from fltheory.engines.clients.summed_maps import Scratch, product
 
 
 def test_memory_is_used_again_and_grows() -> None:
@@ -37,7 +37,7 @@ def test_products_are_made_some_rows_at_a_time(
 
     monkeypatch.setattr(np, "matmul", noted)
     for most, expected in ((30, [2, 2, 1]), (1, [1] * 5), (60, [5])):
-        monkeypatch.setattr(workspace, "_LARGEST_PRODUCT", most)
+        monkeypatch.setattr(summed_maps, "_LARGEST_PRODUCT", most)
         rows.clear()
         out = np.full((5, 4), np.nan) if given else None
         found = product(left, right, out)

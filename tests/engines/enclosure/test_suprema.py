@@ -10,8 +10,12 @@ from oracles import random_problem
 
 from fltheory.algorithms import FedAvg
 from fltheory.engines.affine.numbers import Balls, with_parameters
-from fltheory.engines.enclosure.exact_setting import WIDENING, NoExactTwinError, exact_setting
-from fltheory.engines.enclosure.suprema import largest_weighted_square
+from fltheory.engines.enclosure.exact_setting import (
+    WIDENING,
+    NoExactTwinError,
+    exact_setting,
+    largest_weighted_square,
+)
 from fltheory.engines.setting import Setting
 from fltheory.participation import UniformSubset
 from fltheory.problems import Ball, QuadraticProblem

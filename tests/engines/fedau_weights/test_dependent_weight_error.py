@@ -16,11 +16,10 @@ from fltheory.algorithms.contract import CLIENTS
 from fltheory.engines.clients.noise import Silence
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.fedau_weights.dependent_weight_error import (
-    mean_weight,
     recorded_weights,
     weight_error_under,
 )
-from fltheory.engines.fedau_weights.weight_error import interval_moments, weight_error
+from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
 from tests.engines.fedau_weights.test_weight_error import weights_of_algorithm_2
@@ -158,27 +157,6 @@ def test_bernoulli_is_passed_on() -> None:
     np.testing.assert_array_equal(found.values, weight_error([0.2, 0.7], 4, 30).values)
 
 
-@pytest.mark.parametrize("cutoff", CUTOFFS)
-def test_mean_weight_over_all_histories(cutoff: float) -> None:
-    p = Fraction(1, 5)
-    expected = []
-    for t in range(9):
-        total = Fraction(0)
-        for presence in product((0, 1), repeat=t):
-            chance = p ** sum(presence) * (1 - p) ** (t - sum(presence))
-            total += chance * weights_of_algorithm_2(presence, cutoff)
-        expected.append(float(total))
-    np.testing.assert_allclose(mean_weight(0.2, cutoff, 9), expected, rtol=1e-13)
-
-
-@given(st.floats(0.02, 0.98), st.integers(1, 8))
-def test_from_the_cutoff_on_the_mean_weight_is_the_intervals_mean(p: float, cutoff: int) -> None:
-    """Those that have ended are exchangeable given their number, and one surely has."""
-    means = mean_weight(p, cutoff, 5 * cutoff)
-    expected = interval_moments(p, cutoff)[0]
-    np.testing.assert_allclose(means[cutoff:], expected, rtol=1e-11)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -190,8 +168,3 @@ def test_from_the_cutoff_on_the_mean_weight_is_the_intervals_mean(p: float, cuto
 def test_bad_arguments(arguments, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         weight_error_under(*arguments)
-
-
-def test_mean_weight_needs_a_probability() -> None:
-    with pytest.raises(ValueError, match=r"p must be in \(0, 1\], got 0"):
-        mean_weight(0.0, 5, 10)

@@ -13,10 +13,10 @@ from fltheory.engines.enclosure.exact_setting import exact_numbers
 from fltheory.engines.fedau_weights import enclosed_weight_error
 from fltheory.engines.fedau_weights.dependent_weight_error import weight_error_under
 from fltheory.engines.fedau_weights.enclosed_weight_error import enclosed_weight_errors
-from fltheory.engines.fedau_weights.weight_error import rational_weight_error
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff
 from tests.engines.fedau_weights.test_dependent_weight_error import over_all_histories
 from tests.engines.fedau_weights.test_weight_error import over_all_paths, weights_of_algorithm_2
+from tests.engines.fraction_runs import rational_weight_error
 
 CUTOFFS = [1, 2, 3, 5, math.inf]
 

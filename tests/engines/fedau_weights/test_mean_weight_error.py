@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fltheory.engines.fedau_weights.mean_weight_error import mean_weight_errors
-from fltheory.engines.fedau_weights.weight_error import rational_weight_error, weight_error
+from fltheory.engines.fedau_weights.weight_error import mean_weight_errors, weight_error
+from tests.engines.fraction_runs import rational_weight_error
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 9])
@@ -33,5 +33,5 @@ def test_it_is_the_recursions_mean(p: float, rounds: int) -> None:
 def test_many_cutoffs_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     cutoffs = np.arange(1.0, 20.0)
     whole = mean_weight_errors(0.3, cutoffs, 50)
-    monkeypatch.setattr("fltheory.engines.fedau_weights.mean_weight_error._MOST_ENTRIES", 300)
+    monkeypatch.setattr("fltheory.engines.fedau_weights.weight_error._MOST_ENTRIES", 300)
     np.testing.assert_array_equal(mean_weight_errors(0.3, cutoffs, 50), whole)

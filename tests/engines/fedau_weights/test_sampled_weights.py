@@ -6,7 +6,7 @@ import numpy as np
 
 from fltheory.algorithms import FedAU
 from fltheory.engines import Setting
-from fltheory.engines.fedau_weights.sampled_weights import sampled_weight_errors
+from fltheory.engines.fedau_weights.dependent_weight_error import sampled_weight_errors
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 
 from fltheory.engines.fedau_weights.dependent_weight_error import (
     cyclic_weights,
-    mean_weight,
     weight_error_under,
 )
 from fltheory.engines.fedau_weights.weight_error import (
     _MARGIN,
     _counts_kept,
     interval_moments,
-    rational_weight_error,
     weight_error,
 )
 from fltheory.participation import Cyclic, MarkovOnOff
+from tests.engines.fraction_runs import rational_weight_error
 
 CUTOFFS = [1, 2, 3, 5, math.inf]
 PROBABILITIES = [Fraction(1, 2), Fraction(1, 5), Fraction(9, 10), Fraction(1)]
@@ -206,16 +205,10 @@ def test_bad_arguments(arguments, message: str) -> None:
         weight_error(*arguments)
 
 
-def test_bad_fractions() -> None:
-    with pytest.raises(ValueError, match=r"p must be a fraction in \(0, 1\]"):
-        rational_weight_error(0.5, 3, 4)
-
-
 def test_one_round_and_a_cutoff_of_one_are_the_least() -> None:
     """In the first round the weight is 1: (p - 1)^2."""
     assert weight_error(0.25, 1, 1).values.ravel().tolist() == [0.5625]
     assert rational_weight_error(Fraction(1, 4), 1, 1) == (Fraction(9, 16),)
-    assert mean_weight(0.25, 1, 1).tolist() == [1.0]
     chain = MarkovOnOff([0.25], 0.5)
     assert weight_error_under(chain, 1, 1).values.ravel().tolist() == [0.5625]
     assert cyclic_weights(Cyclic([2], [0]), 1, 1).tolist() == [[1.0]]
@@ -224,7 +217,5 @@ def test_one_round_and_a_cutoff_of_one_are_the_least() -> None:
             weight_error(0.25, cutoff, rounds)
         with pytest.raises(ValueError, match=f"{name} must be .* at least 1, got 0"):
             weight_error_under(chain, cutoff, rounds)
-    with pytest.raises(ValueError, match=r"rounds must be .* at least 1, got 0"):
-        mean_weight(0.25, 1, 0)
     with pytest.raises(ValueError, match=r"rounds must be .* at least 1, got 0"):
         cyclic_weights(Cyclic([2], [0]), 1, 0)

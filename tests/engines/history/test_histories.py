@@ -363,7 +363,7 @@ def test_independent_rounds_draw_every_set() -> None:
     problem = QuadraticProblem([[1.0]], [[0.0], [1.0]])
     setting = Setting(FedAvg(0.1, 1), problem, participation, 1, [2.0])
     start = AffineRounds(setting, problem).initial(("x",))
-    rows, masks, chance = Chances.of(participation).going(start.place, 0)
+    rows, masks, chance = Chances.of(participation).continued(start.place, 0)
     assert set(rows.tolist()) == {0}
     assert chance.sum() == pytest.approx(1, rel=1e-14)
     np.testing.assert_allclose(chance @ masks, [0.3, 1.0], rtol=1e-14)

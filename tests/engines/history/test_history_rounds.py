@@ -32,7 +32,7 @@ def test_many_rounds_take_few_runs_on_forms(monkeypatch: pytest.MonkeyPatch) -> 
     assert runs == [1, 2, 4, 8, 16, 32, 64, 128, 256, 490]
 
 
-def test_rounds_of_their_own_step_sizes_foretell_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_of_their_own_step_sizes_plan_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No two rounds are of one algorithm: a real round beside each would be run in vain."""
     run = []
     honest = history_rounds._real_round

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from fltheory.engines.moments.deviations import OwnSlopes, SharedSlope
+from fltheory.engines.affine.deviations import OwnSlopes, SharedSlope
 
 K, N, D, CLIENTS = 3, 4, 2, 3
 RNG = np.random.default_rng(1)

@@ -13,7 +13,7 @@ from fltheory.algorithms import FedVarp, Mifa, Scaffold
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines import Setting, exact
 from fltheory.engines.affine.state_layout import StateLayout
-from fltheory.engines.moments.error_growth import (
+from fltheory.engines.moments.moment_map import (
     _FEW,
     _accumulated,
     gains,

@@ -49,9 +49,3 @@ def test_cifar10():
         assert found.name == "CIFAR-10 (not the published files)"
         with pytest.raises(ValueError, match=r"must be the published file|folder must hold"):
             datasets.cifar10(folder("cifar10"))
-
-
-def test_svhn():
-    found = datasets.svhn(folder("svhn"))
-    assert found.published
-    assert (len(found.train), len(found.test)) == (73_257, 26_032)

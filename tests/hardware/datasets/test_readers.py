@@ -10,32 +10,28 @@ import numpy as np
 import pytest
 
 from fltheory.hardware import datasets
-from fltheory.hardware.datasets import cifar_files, idx_files, svhn_files
+from fltheory.hardware.datasets import cifar_files, idx_files
 from tests.hardware.datasets.written_files import (
     N_TRAIN,
     Written,
     write_cifar,
     write_idx,
-    write_svhn,
 )
 
 WRITERS: dict[str, Callable[[Path], Written]] = {
     "mnist": write_idx,
     "fashion-mnist": write_idx,
     "cifar10": write_cifar,
-    "svhn": write_svhn,
 }
 CHECKSUMS = {
     "mnist": idx_files.MNIST_MD5,
     "fashion-mnist": idx_files.FASHION_MNIST_MD5,
     "cifar10": cifar_files.CIFAR10_MD5,
-    "svhn": svhn_files.SVHN_MD5,
 }
 TITLES = {
     "mnist": "MNIST",
     "fashion-mnist": "Fashion-MNIST",
     "cifar10": "CIFAR-10",
-    "svhn": "SVHN",
 }
 
 

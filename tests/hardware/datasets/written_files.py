@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.io import savemat
 
 N_TRAIN, N_TEST = 7, 4
 
@@ -56,13 +55,4 @@ def write_cifar(folder: Path, batches: int = 5) -> Written:
     for place, part in enumerate(np.array_split(records[0], batches)):
         (folder / f"data_batch_{place + 1}.bin").write_bytes(part.tobytes())
     (folder / "test_batch.bin").write_bytes(records[1].tobytes())
-    return Written(folder, pixels, labels)
-
-
-def write_svhn(folder: Path) -> Written:
-    pixels, labels = drawn((3, 32, 32))
-    for stem, images, marks in zip(("train", "test"), pixels, labels, strict=True):
-        ten_for_zero = np.where(marks == 0, 10, marks)[:, None]
-        variables = {"X": images.transpose(2, 3, 1, 0), "y": ten_for_zero}
-        savemat(folder / f"{stem}_32x32.mat", variables)
     return Written(folder, pixels, labels)

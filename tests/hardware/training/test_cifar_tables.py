@@ -19,8 +19,8 @@ torch = pytest.importorskip(
 )
 from fltheory import cli  # noqa: E402
 from fltheory.hardware.training import measure, read_experiment  # noqa: E402
-from fltheory.hardware.training.experiment_file.settings import run_settings  # noqa: E402
 from fltheory.hardware.training.run import train  # noqa: E402
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 
 ROOT = Path(__file__).parents[3]
 N_TRAIN, N_TEST = 10_000, 20

@@ -16,13 +16,13 @@ torch = pytest.importorskip(
 )
 import fltheory  # noqa: E402
 from fltheory.algorithms.table import ALGORITHMS  # noqa: E402
-from fltheory.hardware.training.experiment_file.settings import run_settings  # noqa: E402
 from fltheory.hardware.training.fingerprint import (  # noqa: E402
     computing_files,
     fingerprint,
     fingerprint_of,
 )
 from fltheory.hardware.training.run import train  # noqa: E402
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 ROOT = Path(fltheory.__file__).parent

@@ -12,7 +12,7 @@ torch = pytest.importorskip(
 )
 from fltheory.algorithms import FedAvg  # noqa: E402
 from fltheory.hardware.training import measure  # noqa: E402
-from fltheory.hardware.training.experiment_file.table import experiment  # noqa: E402
+from fltheory.hardware.training.experiment import experiment  # noqa: E402
 from fltheory.hardware.training.run import train  # noqa: E402
 from tests.hardware.datasets.written_files import write_idx  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402

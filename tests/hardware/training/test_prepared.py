@@ -12,8 +12,8 @@ torch = pytest.importorskip(
 )
 from fltheory.algorithms import Safari, Scheduled, ServerMomentum  # noqa: E402
 from fltheory.hardware.datasets import load  # noqa: E402
-from fltheory.hardware.training.experiment_file.settings import run_settings  # noqa: E402
 from fltheory.hardware.training.prepared import prepared  # noqa: E402
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 SAFARI = {"name": "SAFARI", "q": 0.5}

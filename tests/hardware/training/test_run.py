@@ -12,12 +12,12 @@ torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
 from fltheory.hardware.training.checkpoint import read_checkpoint  # noqa: E402
-from fltheory.hardware.training.experiment_file.settings import run_settings  # noqa: E402
 from fltheory.hardware.training.run import (  # noqa: E402
     Finished,
     identity,
     train,
 )
+from fltheory.hardware.training.settings import run_settings  # noqa: E402
 from tests.hardware.training.small_experiment import FOUR_CLASSES, SERVER, run_table  # noqa: E402
 
 SAFARI = {"name": "SAFARI", "q": 0.5}

@@ -13,12 +13,12 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training.experiment_file.settings import RunSettings, run_settings  # noqa: E402
 from fltheory.hardware.training.prepared import prepared  # noqa: E402
 from fltheory.hardware.training.run import (  # noqa: E402
     identity,
     train,
 )
+from fltheory.hardware.training.settings import RunSettings, run_settings  # noqa: E402
 from fltheory.logs import AvailabilityLog, write_log  # noqa: E402
 from tests.hardware.training.small_experiment import run_table  # noqa: E402
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from fltheory.report import figure
 from fltheory.report.figures.region_figure import region_heading, region_table, write_region
 from fltheory.verify import MapAxis, Outcome
-from fltheory.verify.region.mapping import RegionMap
+from fltheory.verify.region_map import RegionMap
 from tests.verify.cells import cell
 
 REGION = RegionMap(

@@ -18,9 +18,9 @@ import pytest
 from fltheory import theorems
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.assertion import Relation
-from fltheory.report.files.made_by import MadeBy
 from fltheory.report.files.verdict_file import (
     CSV_COLUMNS,
+    MadeBy,
     read_verdicts,
     verdict_csv,
     verdict_document,

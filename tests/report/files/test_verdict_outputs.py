@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fltheory import theorems
-from fltheory.report.files.made_by import MadeBy
+from fltheory.report.files.verdict_file import MadeBy
 from fltheory.report.files.verdict_outputs import VerdictOutputs
 from fltheory.verify import check_regimes
 

@@ -11,7 +11,7 @@ import pytest
 
 from fltheory import theorems
 from fltheory.grammar.assertion import Relation
-from fltheory.report.html.report_view import MARKS, Row, anchor, refuted, theorems_of
+from fltheory.report.html.report_view import MARKS, RegimeView, anchor, refuted, theorems_of
 from fltheory.verify import Outcome
 from tests.report.report_cases import case
 from tests.verify.cells import cell
@@ -110,7 +110,7 @@ def test_a_statement_of_a_new_kind_shows_what_it_has() -> None:
 )
 def test_what_ratios_are_sorted_by(truth, bound, is_rate, value) -> None:
     assert (
-        Row(
+        RegimeView(
             cell(
                 truth=truth,
                 bound=bound,

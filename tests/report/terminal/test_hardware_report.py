@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fltheory.engines.measured.measured_run import Bracket
+from fltheory.engines.measured_run import Bracket
 from fltheory.evidence.verdict import HypothesisCheck
 from fltheory.report.terminal.hardware_report import hardware_text
 from fltheory.verify import Outcome

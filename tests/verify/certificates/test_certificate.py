@@ -223,7 +223,7 @@ def test_a_theorem_of_ones_own_is_certified(algorithm, participation) -> None:
 def test_what_cannot_be_certified_says_why() -> None:
     run = Setting(FedAvg(0.1, 2), CLIENTS, UniformSubset(2, 1), 2, [2.0])
     unknown = replace(MINE, bound=D**2 / 4 + G - G**2, constants=lambda s: {D: 2.0, G: 1.0})
-    with pytest.raises(ValueError, match=r"quantities of the statement must say which number .* G"):
+    with pytest.raises(ValueError, match="number of G must be a formula in numbers"):
         certificate(unknown, run)
     misread = replace(MINE, quantities={D: "squared_distance + 1 < 2"})
     with pytest.raises(ValueError, match="is not a formula in fractions"):

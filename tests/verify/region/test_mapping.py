@@ -17,7 +17,7 @@ from fltheory.problems import nonconvex
 from fltheory.theorems import BoundedQuantity, Hypothesis, RoundRange
 from fltheory.theorems.sa_fl import statements as sa_fl
 from fltheory.verify import MapAxis, Outcome, map_region
-from fltheory.verify.region.map_parameters import default_axis, parameters, varied
+from fltheory.verify.region_map import default_axis, parameters, varied
 
 BASE = theorems.get("sa-fl/5").regimes["biased minority excluded"].setting
 

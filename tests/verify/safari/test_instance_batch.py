@@ -31,7 +31,7 @@ def name(theorem: Theorem) -> str:
 @pytest.mark.parametrize("theorem", INEQUALITIES, ids=name)
 def test_constants_are_those_of_the_settings(theorem: Theorem) -> None:
     for index, instance in enumerate(BOTH.instances):
-        for symbol, value in sa_fl.safari_constants(instance.setting()).items():
+        for symbol, value in theorem.constants(instance.setting()).items():
             assert BOTH.constants[symbol][index] == pytest.approx(value, rel=1e-12), symbol
 
 

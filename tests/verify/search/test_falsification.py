@@ -22,7 +22,7 @@ from fltheory.verify.safari.extremal_instances import (
     rounded,
     simpler,
 )
-from fltheory.verify.safari.instance_search import evaluated, simplified
+from fltheory.verify.safari.instance_search import evaluated, simplified_genes
 
 DERIVED = theorems.get("sa-fl/5", "derived")
 
@@ -179,7 +179,7 @@ def test_simplification_keeps_the_refutation() -> None:
         "rounds": 1,
     }
     assert evaluated(theorem, genes).outcome is Outcome.REFUTED
-    simple = simplified(theorem, genes)
+    simple = simplified_genes(theorem, genes)
     result = evaluated(theorem, simple)
     assert result is not None
     assert result.outcome is Outcome.REFUTED

@@ -11,7 +11,7 @@ import sympy as sp
 
 from fltheory.engines import Setting
 from fltheory.verify import Outcome, check, falsify, map_region
-from fltheory.verify.region.map_parameters import default_axis
+from fltheory.verify.region_map import default_axis
 from fltheory.verify.search.family_search import FamilySearch, FamilyWitness
 from tests.theorems import own
 

@@ -1,14 +1,14 @@
 """A share of the planted faults: the search finds those that are known to be false.
 
 One mutant of 120, each with a fifth of the default budget, and in `make soundness` one of 20.
-`fltheory reproduce power` judges all of them.
+`python docs/scripts/power.py` judges all of them.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from fltheory.reproduce.power import Plan, judge_all, keys, mutated_theorems
+from docs.scripts.power import Plan, judge_all, keys, mutated_theorems
 
 
 @pytest.mark.parametrize("every", [120, pytest.param(20, marks=pytest.mark.soundness)])

@@ -19,6 +19,7 @@ from fltheory.engines import Setting, exact
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import BoundedQuantity, RoundRange
 from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import symbol
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.worst_case import ClientClass, SafariRound, audit
 from fltheory.worst_case.audits.audit import Audit, ClassOutcome
@@ -204,14 +205,18 @@ def test_what_a_formula_is_made_of() -> None:
 @pytest.mark.parametrize(
     ("changed", "played", "message"),
     [
-        ({"quantities": {}}, TEN, "quantities of my/1 must say which number of a setting D_0 is"),
         (
-            {"quantities": {**MINE.quantities, sigma: "Gamma"}},
+            {"read_as": {D_0: symbol("D_0", number=lambda setting: 1.0)}},
+            TEN,
+            "number of D_0 must be a formula in numbers of a setting for my/1 to be proved",
+        ),
+        (
+            {"read_as": {sigma: symbol("sigma", number="Gamma")}},
             TEN,
             r"theorem must have a floor in sigma_G\^2",
         ),
         (
-            {"quantities": {**MINE.quantities, mu: "Gamma"}},
+            {"read_as": {mu: symbol("mu", number="Gamma")}},
             TEN,
             "rate of my/1 must be a fraction at the numbers of a round to be proved, got",
         ),
@@ -232,13 +237,3 @@ def test_what_a_formula_is_made_of() -> None:
 def test_what_cannot_be_audited_is_one_line(changed, played, message) -> None:
     with pytest.raises(ValueError, match=message):
         audit(replace(MINE, **changed), NOISY, played)
-
-
-@pytest.mark.parametrize(
-    ("symbol", "wrong"), [(eta, "server_lr"), (sigma, "sigma_G/2"), (mu, "L/2")]
-)
-def test_a_proof_and_a_verdict_speak_of_one_statement(symbol: sp.Symbol, wrong: str) -> None:
-    """What a proof reads off a setting is what a verdict does, or nothing is proved."""
-    slip = replace(MINE, quantities={**MINE.quantities, symbol: wrong})
-    with pytest.raises(ValueError, match=f"quantities of my/1 must be .* {symbol} = {wrong}"):
-        audit(slip, NOISY, TEN)

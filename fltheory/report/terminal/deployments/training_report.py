@@ -12,7 +12,7 @@ from rich.table import Table
 from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
-    from fltheory.hardware.training.experiment_file.table import Cell
+    from fltheory.hardware.training.experiment import ExperimentCell
     from fltheory.hardware.training.measure import Measured
 
 _MEANINGS = {
@@ -38,7 +38,7 @@ def training_table(measured: Measured) -> Table:
     return table
 
 
-def _meaning(cell: Cell) -> str:
+def _meaning(cell: ExperimentCell) -> str:
     where = "" if cell.rounds is None else f", of {len(cell.rounds)} rounds alone"
     return _MEANINGS[cell.figure] + where
 
@@ -105,7 +105,7 @@ def _markdown(measured: Measured, figure: str | None) -> Iterator[str]:
         yield f"| {label} | {' | '.join(texts)} |"
 
 
-def _text(measured: Measured, cell: Cell, figure: str | None = None) -> str:
+def _text(measured: Measured, cell: ExperimentCell, figure: str | None = None) -> str:
     values = measured.values(cell, figure)
     sign = "+" if cell.baseline else ""
     text = f"{values.mean():{sign}.2f}"

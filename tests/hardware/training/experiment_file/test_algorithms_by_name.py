@@ -11,7 +11,7 @@ torch = pytest.importorskip(
 from fltheory import algorithms  # noqa: E402
 from fltheory.algorithms.shared.inactivity_weights import CappedLinear  # noqa: E402
 from fltheory.algorithms.table import ALGORITHMS  # noqa: E402
-from fltheory.hardware.training.experiment_file.algorithms_by_name import Method, circumstances  # noqa: E402
+from fltheory.hardware.training.named_parts import Method, circumstances  # noqa: E402
 from fltheory.participation import Bernoulli, MarkovOnOff  # noqa: E402
 
 PI, NU = [0.9, 0.5, 0.1], [0.9, 0.0, 0.5]

@@ -10,9 +10,9 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
+from docs.scripts.ca_fed import logged_points  # noqa: E402
 from fltheory.hardware.training import read_experiment  # noqa: E402
-from fltheory.hardware.training.experiment_file.table import experiment  # noqa: E402
-from fltheory.reproduce.experiments.ca_fed_synthetic import logged_points  # noqa: E402
+from fltheory.hardware.training.experiment import experiment  # noqa: E402
 from tests.hardware.training.small_experiment import document  # noqa: E402
 
 ROOT = Path(__file__).parents[4]

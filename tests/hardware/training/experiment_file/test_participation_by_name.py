@@ -10,7 +10,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training.experiment_file.participation_by_name import PRESENCES  # noqa: E402
+from fltheory.hardware.training.named_parts import PRESENCES  # noqa: E402
 from fltheory.participation import AtMost, Bernoulli, Cyclic, MarkovOnOff  # noqa: E402
 
 SHARES = np.random.default_rng(0).dirichlet(np.full(10, 0.1), 24)

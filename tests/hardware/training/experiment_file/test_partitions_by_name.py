@@ -10,7 +10,7 @@ torch = pytest.importorskip(
 )
 from fltheory.hardware import partitions  # noqa: E402
 from fltheory.hardware.datasets import load  # noqa: E402
-from fltheory.hardware.training.experiment_file.partitions_by_name import DEALINGS  # noqa: E402
+from fltheory.hardware.training.named_parts import DEALINGS  # noqa: E402
 
 OPTIONS = {
     "evenly": {"n_clients": 6},

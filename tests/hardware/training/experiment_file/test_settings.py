@@ -9,8 +9,8 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="torch is an optional extra: pip install 'fltheory[torch]'"
 )
-from fltheory.hardware.training.experiment_file.settings import (  # noqa: E402
-    Server,
+from fltheory.hardware.training.settings import (  # noqa: E402
+    ServerSettings,
     run_settings,
 )
 from tests.hardware.training.small_experiment import SERVER, run_table  # noqa: E402
@@ -82,5 +82,5 @@ def test_server_is_left_out_where_it_plays_no_part() -> None:
 
 
 def test_steps_in_a_round_of_the_server() -> None:
-    assert Server(100, 0.1, 32, steps=5).steps_a_round == 5
-    assert Server(100, 0.1, 32, epochs=2).steps_a_round == 8
+    assert ServerSettings(100, 0.1, 32, steps=5).steps_a_round == 5
+    assert ServerSettings(100, 0.1, 32, epochs=2).steps_a_round == 8

@@ -1,0 +1,484 @@
+"""Where every algorithm ends up when participation is uneven: the bias of its limit.
+
+Gradients are exact: their noise moves no mean of an affine round, and what is left to chance is
+who takes part. Limits of affine algorithms are then exact (`engines.stationary`); the others are
+followed along drawn paths, given which the model is a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.algorithms import FedAvg
+from fltheory.algorithms.contract import Algorithm
+from fltheory.algorithms.table import ALGORITHMS
+from fltheory.cli import run_script
+from fltheory.commands.shared.options import PAGES, Check, FurtherFigure, PageFile
+from fltheory.commands.shared.written_files import (
+    check_figures,
+    check_page,
+    check_places,
+    tell_written,
+)
+from fltheory.engines import Setting, stationary
+from fltheory.engines.affine.symbolic.forms import NotAffineError
+from fltheory.engines.clients.noise import Silence
+from fltheory.engines.clients.quadratic_clients import QuadraticClients
+from fltheory.engines.simulation import simulate
+from fltheory.files.whole_file import write_whole
+from fltheory.long_work.progress import Progress, shown_progress
+from fltheory.participation import (
+    AtMost,
+    Bernoulli,
+    Cyclic,
+    MarkovOnOff,
+    Participation,
+    Trace,
+    UniformSubset,
+    WaitingSubset,
+)
+from fltheory.problems import QuadraticProblem
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.validation import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+AVAILABILITY = (0.9, 0.7, 0.5, 0.3, 0.1)
+CORRELATION = 0.8
+PERIOD = 10
+WEIGHTS: Mapping[str, tuple[float, ...]] = {
+    "equal": (0.2,) * 5,
+    "unequal": (0.1, 0.3, 0.15, 0.4, 0.05),
+}
+"""Target weights alpha."""
+
+LR, STEPS, AT_MOST = 0.05, 4, 2
+
+
+class Grade(Enum):
+    """What a bias rests on."""
+
+    EXACT = "exact"
+    PATHS = "paths"
+
+
+@dataclass(frozen=True)
+class Bias:
+    """``||lim E x_r - x*||``.
+
+    Attributes
+    ----------
+    size : float
+    error : float
+        A bound on the rounding error where exact; the standard error of the mean's distance to
+        the limit where paths were drawn, 0 if there is only one.
+    grade : Grade
+    """
+
+    size: float
+    error: float
+    grade: Grade
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How paths are drawn where no exact limit is at hand.
+
+    Parameters
+    ----------
+    paths : int
+        Sequences of participants.
+    rounds : int
+        The model is averaged over the second half of them, an even number of periods.
+
+    Raises
+    ------
+    ValueError
+        For fewer than 2 paths or ``rounds`` that are not a multiple of 40.
+    """
+
+    paths: int = 400
+    _: KW_ONLY
+    rounds: int = 400
+
+    def __post_init__(self) -> None:
+        validation.whole_number("paths", self.paths, at_least=2)
+        rounds = validation.whole_number("rounds", self.rounds, at_least=1)
+        if rounds % (4 * PERIOD):
+            raise ValueError(f"rounds must be a multiple of {4 * PERIOD}, got {rounds}")
+
+
+def problem(weights: Sequence[float]) -> QuadraticProblem:
+    """Return five clients in the plane with Hessians of their own, drawn once."""
+    rng = np.random.default_rng(6)
+    turns = np.linalg.qr(rng.standard_normal((5, 2, 2)))[0]
+    curvatures = rng.uniform(0.5, 2.0, (5, 2))
+    hessians = np.einsum("iab,ib,icb->iac", turns, curvatures, turns)
+    return QuadraticProblem(hessians, rng.standard_normal((5, 2)), target_weights=weights)
+
+
+def processes() -> dict[str, Participation]:
+    """Return the participation processes by name; all but the first two are uneven.
+
+    The cycle begins anywhere, so that means are over its rounds.
+    """
+    p = np.array(AVAILABILITY)
+    active = np.rint(PERIOD * p).astype(int)
+    cycle = Cyclic([PERIOD] * p.size, 2 * np.arange(p.size), active)
+    masks = np.array(list(islice((m[0] for m in cycle.masks(np.random.default_rng(0), 1)), PERIOD)))
+    return {
+        "everybody": Bernoulli(np.ones(p.size)),
+        "uniform": UniformSubset(p.size, AT_MOST),
+        "Bernoulli": Bernoulli(p),
+        "Markov": MarkovOnOff(p, CORRELATION),
+        "cyclic": Trace(masks),
+    }
+
+
+_VARIANTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "weighted-fedavg": {"FedAvg over all N": {}},
+    "f3ast": {"F3AST": {"size": AT_MOST, "availability": None}},
+    "fedau": {"FedAU": {"cutoff": 50}},
+    "mifa": {"MIFA": {"start": "zero"}},
+    "cluster-fedvarp": {"ClusterFedVARP": {"clusters": (0, 0, 1, 1, 1)}},
+    "scaffold": {"SCAFFOLD I": {"option": 1}, "SCAFFOLD II": {"option": 2}},
+}
+"""Rows of algorithms that have others than one with the options of the table's example."""
+
+
+def algorithms(alpha: Sequence[float], p: FloatArray) -> dict[str, Algorithm]:
+    """Return every algorithm of the table by its row, for weights and availabilities (N,)."""
+    n = p.size
+    circumstances = {
+        "client_lr": LR,
+        "assist_lr": LR * STEPS,
+        "local_steps": STEPS,
+        "target_weights": alpha,
+        "aggregation_weights": (1 / n,) * n,
+        "availability": tuple(p.tolist()),
+        "correlation": CORRELATION,
+    }
+    return {
+        row: listed.among(circumstances, **options)
+        for name, listed in ALGORITHMS.items()
+        for row, options in _VARIANTS.get(name, {listed.title: listed.example(n)}).items()
+    }
+
+
+@dataclass(frozen=True)
+class BiasEntry:
+    """An algorithm under a process, with target weights; each by name."""
+
+    algorithm: str
+    process: str
+    weights: str
+    bias: Bias
+
+
+def limit_bias(
+    algorithm: Algorithm, quadratic: QuadraticProblem, participation: Participation, effort: Effort
+) -> Bias:
+    """Return the bias of an algorithm's limit, exact where its rounds are affine and forget."""
+    try:
+        limit = stationary(Setting(algorithm, quadratic, participation, 1, quadratic.x_star))
+    except NotAffineError:
+        return _bias_over_paths(algorithm, quadratic, participation, effort)
+    if not limit.converges:
+        # FedAR's count of rounds has no limit, though its model has.
+        return _bias_over_paths(algorithm, quadratic, participation, effort)
+    return Bias(limit.bias, limit.rounding_error["bias"], Grade.EXACT)
+
+
+def _bias_over_paths(
+    algorithm: Algorithm, quadratic: QuadraticProblem, participation: Participation, effort: Effort
+) -> Bias:
+    """Average late models over paths: given who takes part, and without noise, they are numbers."""
+    certain = participation.fixed_size == participation.n_clients
+    paths = 1 if certain else effort.paths
+    means = late_means(algorithm, quadratic, participation, paths, effort.rounds)
+    offset = means.mean(axis=0) - quadratic.x_star
+    spread = float(means.var(axis=0, ddof=1).sum()) if paths > 1 else 0.0
+    return Bias(float(np.linalg.norm(offset)), float(np.sqrt(spread / paths)), Grade.PATHS)
+
+
+def late_means(
+    algorithm: Algorithm,
+    quadratic: QuadraticProblem,
+    participation: Participation,
+    paths: int,
+    rounds: int,
+) -> FloatArray:
+    """Return each path's mean model over the second half of the rounds, (paths, d).
+
+    The model of a path is exact: gradients have no noise.
+    """
+    states = simulate(
+        algorithm,
+        QuadraticClients(quadratic, Silence()),
+        participation,
+        np.tile(quadratic.x_star, (paths, 1)),
+        participation_rng=np.random.default_rng(1),
+        branch_rng=np.random.default_rng(2),
+    )
+    late = islice((state["x"] for state, _ in states), rounds // 2, rounds)
+    return np.asarray(sum(late) / (rounds - rounds // 2))
+
+
+def bias_table(
+    effort: Effort | None = None, *, progress: Progress | None = None
+) -> Iterator[BiasEntry]:
+    """Yield the bias of every algorithm, process and weights; weights vary fastest.
+
+    Parameters
+    ----------
+    effort : Effort, optional
+        Where paths are drawn.
+    progress : callable, optional
+        Called with (cells done, cells, name of the last).
+    """
+    tasks = list(_tasks())
+    for done, (names, task) in enumerate(tasks, start=1):
+        cell = BiasEntry(*names, limit_bias(*task, effort or Effort()))
+        if progress is not None:
+            progress(done, len(tasks), f"{cell.algorithm}, {cell.process}")
+        yield cell
+
+
+def _tasks() -> Iterator[
+    tuple[tuple[str, str, str], tuple[Algorithm, QuadraticProblem, Participation]]
+]:
+    p = np.array(AVAILABILITY)
+    of_size: dict[str, dict[str, Participation]] = {
+        "FedAvg, at most 2 of those there": {
+            "everybody": AtMost(np.ones(p.size), AT_MOST),
+            "Bernoulli": AtMost(p, AT_MOST),
+        },
+        "FedAvg, 2 that are waited for": {
+            "everybody": UniformSubset(p.size, AT_MOST),
+            "Bernoulli": WaitingSubset(p, AT_MOST),
+        },
+    }
+    names = algorithms(WEIGHTS["equal"], p)
+    for name in names:
+        for process, participation in processes().items():
+            for weights, alpha in WEIGHTS.items():
+                algorithm = algorithms(alpha, participation.marginals)[name]
+                yield (name, process, weights), (algorithm, problem(alpha), participation)
+    for name, by_process in of_size.items():
+        for process, participation in by_process.items():
+            for weights, alpha in WEIGHTS.items():
+                yield (
+                    (name, process, weights),
+                    (FedAvg(LR, STEPS), problem(alpha), participation),
+                )
+
+
+PROCESSES = ("everybody", "uniform", "Bernoulli", "Markov", "cyclic")
+_EVERYBODY, _INDEPENDENT = PROCESSES[0], PROCESSES[:3]
+_COLOURS = ("#555555", "#0072B2", "#009E73", "#D55E00", "#CC79A7")
+_MARKERS = ("s", "o", "^", "D", "v")
+_SMALLEST_SHOWN = 1e-3
+_NO_SPREAD = 1e-12
+
+
+def bias_page(cells: Sequence[BiasEntry], effort: Effort, figure: str | None = None) -> str:
+    """Return the page in Markdown; ``figure`` is a link to its figure."""
+    return "\n".join(_lines(cells, effort, figure)) + "\n"
+
+
+def _lines(cells: Sequence[BiasEntry], effort: Effort, figure: str | None) -> Iterator[str]:
+    yield _INTRODUCTION.format(
+        p=", ".join(f"{p:g}" for p in AVAILABILITY),
+        alpha=", ".join(f"{a:g}" for a in WEIGHTS["unequal"]),
+        correlation=CORRELATION,
+        period=PERIOD,
+        lr=LR,
+        steps=STEPS,
+        paths=effort.paths,
+        rounds=effort.rounds,
+        late=effort.rounds // 2,
+    )
+    columns = [(process, weights) for process in PROCESSES for weights in WEIGHTS]
+    yield "| algorithm | " + " | ".join(f"{p}, {w}" for p, w in columns) + " |"
+    yield "|---" + "|---:" * len(columns) + "|"
+    for name, row in _by_algorithm(cells).items():
+        shown = [bias_text(row[key]) if key in row else "" for key in columns]
+        yield f"| {name} | " + " | ".join(shown) + " |"
+    yield ""
+    if figure is not None:
+        yield f"![Biases with equal weights]({figure})"
+        yield ""
+    yield "## What the table says"
+    yield ""
+    yield from _remarks(cells)
+
+
+_INTRODUCTION = """\
+# Where algorithms end up when participation is uneven
+
+Made by `python docs/scripts/bias.py`; do not edit. `--check` says whether it is current.
+
+Each number is the bias ||lim E x_r - x*||, x* the minimiser of F = sum alpha_i F_i, on one problem:
+five clients in the plane with Hessians of their own (eigenvalues between 1/2 and 2), {steps} local
+steps of {lr:g}, server step 1. Gradients are exact. Their noise would change no limit of a mean
+where rounds are affine; it would change CA-Fed's, whose exclusions look at losses.
+
+| process | who takes part |
+|---|---|
+| everybody | all five, always: what is left is the drift of local steps |
+| uniform | 2 of 5, drawn afresh |
+| Bernoulli | independently with p = ({p}) |
+| Markov | on-off chains with these p and second eigenvalue {correlation:g} |
+| cyclic | 10 p of {period} rounds, the same in every cycle; means are over a cycle |
+
+Weights are equal, or alpha = ({alpha}). Algorithms that need availabilities
+are given the exact ones; those without a notion of weights, or given none (FedAvg, FedProx,
+FedNova, MIFA, FedVARP, SCAFFOLD, FedAR, FedAU), aim at the plain mean of the losses, so that
+"unequal" shows how far that is from x*.
+
+A number alone is **exact**: the limit of the moment recursion, its rounding error bounded below
+1e-8; 0 is a number within its bound. A number with "+-" is averaged over {paths} **drawn paths** of
+participation and over rounds {late} to {rounds}, the model being exact given the path, and the
+standard error follows. A number with "~" is that of the one path that there is, over these rounds.
+
+"""
+
+
+def bias_text(bias: Bias) -> str:
+    """Return a bias for a table: to four decimals where exact, else with its standard error."""
+    if bias.grade is Grade.EXACT:
+        return "0" if bias.size <= bias.error else f"{bias.size:.4f}"
+    if bias.error < _NO_SPREAD:
+        return f"~{bias.size:.4f}"
+    return f"{bias.size:.3f} +- {bias.error:.1g}"
+
+
+def _by_algorithm(cells: Sequence[BiasEntry]) -> dict[str, dict[tuple[str, str], Bias]]:
+    rows: dict[str, dict[tuple[str, str], Bias]] = {}
+    for cell in cells:
+        rows.setdefault(cell.algorithm, {})[cell.process, cell.weights] = cell.bias
+    return rows
+
+
+def _remarks(cells: Sequence[BiasEntry]) -> Iterator[str]:
+    rows = _by_algorithm(cells)
+    drift = rows["FedAvg"][_EVERYBODY, "equal"].size
+    aim = rows["SCAFFOLD II"][_EVERYBODY, "unequal"].size
+    yield (
+        f"- With everybody there and equal weights FedAvg's bias is {drift:.4f}: the drift of "
+        "local steps. SCAFFOLD has none."
+    )
+    yield (
+        f"- No bias of participation, under any process: {_listed(rows, PROCESSES)}. With exact "
+        "gradients these have a fixed point whoever takes part: the server remembers everybody's "
+        "update at that very model, and a fresh one is no surprise. With one memory for a cluster "
+        "of unlike clients there is no such point, and FedAR's weights move it with the ages."
+    )
+    independent = _listed(rows, _INDEPENDENT, besides=_named(rows, PROCESSES))
+    yield (
+        f"- None where rounds are independent, but some where they are not: {independent}. "
+        "A step is unbiased given the model. Where presence lasts, who is there also tells where "
+        "the model has been driven, and the mean over both is off."
+    )
+    yield (
+        f"- The minimisers of the plain and of the unequally weighted mean are {aim:.4f} apart: "
+        "the bias of whatever ignores the weights, up to drift. Unbiased, AdaFed, F3AST and "
+        "CA-Fed take the weights in; SAFARI's server step does in part."
+    )
+    fedavg, capped, waited = (
+        rows[name]["Bernoulli", "equal"]
+        for name in ("FedAvg", "FedAvg, at most 2 of those there", "FedAvg, 2 that are waited for")
+    )
+    yield (
+        f"- Under Bernoulli participation FedAvg's bias is {fedavg.size:.4f} with all who come, "
+        f"{capped.size:.4f} with at most 2 of them (the mean over a uniform choice of those there "
+        f"is, in expectation, the mean over them), and the drift, {waited.size:.4f}, if 2 are "
+        "drawn in advance and waited for. "
+        "The latter is that of uniform subsets: a model does not know how long the next takes."
+    )
+
+
+def _listed(
+    rows: dict[str, dict[tuple[str, str], Bias]],
+    processes: Sequence[str],
+    besides: Sequence[str] = (),
+) -> str:
+    return ", ".join(name for name in _named(rows, processes) if name not in besides)
+
+
+def _named(rows: dict[str, dict[tuple[str, str], Bias]], processes: Sequence[str]) -> list[str]:
+    """Return the algorithms with the same exact bias under these processes, to rounding."""
+    return [
+        name
+        for name, row in rows.items()
+        if all((process, "equal") in row for process in PROCESSES)
+        and all(_same(row[_EVERYBODY, "equal"], row[p, "equal"]) for p in processes)
+    ]
+
+
+def _same(one: Bias, other: Bias) -> bool:
+    exact = one.grade is Grade.EXACT and other.grade is Grade.EXACT
+    return exact and abs(one.size - other.size) <= one.error + other.error
+
+
+def write_bias_figure(cells: Sequence[BiasEntry], path: Path) -> None:
+    """Write the figure of the biases with equal weights, .png or .svg."""
+    write_figure(lambda: bias_figure(cells), path)
+
+
+def bias_figure(cells: Sequence[BiasEntry]) -> Figure:
+    """Draw a row an algorithm and a mark a process; those below 1e-3 lie at the left edge."""
+    from matplotlib.figure import Figure
+
+    rows = _by_algorithm(cells)
+    figure = Figure(figsize=(8, 0.36 * len(rows) + 1.4), layout="constrained")
+    axes = figure.subplots()
+    for process, colour, marker in zip(PROCESSES, _COLOURS, _MARKERS, strict=True):
+        places = [y for y, row in enumerate(rows.values()) if (process, "equal") in row]
+        sizes = [row[process, "equal"].size for row in rows.values() if (process, "equal") in row]
+        shown = [max(size, _SMALLEST_SHOWN) for size in sizes]
+        axes.plot(
+            shown, places, marker, color=colour, label=process, fillstyle="none", linestyle="none"
+        )
+    axes.set_xscale("log")
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.invert_yaxis()
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_xlabel("||lim E x - x*||, equal weights (left edge: 0.001 or less)")
+    figure.legend(loc="outside lower center", ncols=len(PROCESSES), fontsize="small")
+    return figure
+
+
+def command(
+    out: PageFile = PAGES / "bias.md",
+    figure: FurtherFigure = PAGES / "bias.svg",
+    check: Check = False,
+) -> None:
+    """Make the table of every algorithm's limit under uneven participation."""
+    check_places(out=out)
+    check_figures(figure=figure)
+    effort = Effort()
+    with shown_progress() as advance:
+        cells = list(bias_table(effort, progress=advance))
+    page = bias_page(cells, effort, None if figure is None else figure.name)
+    if check:
+        check_page(out, page, "the algorithms give: run python docs/scripts/bias.py")
+        return
+    if figure is not None:
+        write_bias_figure(cells, figure)
+    write_whole(out, page)
+    tell_written(out)
+
+
+if __name__ == "__main__":
+    run_script(command)

@@ -1,0 +1,575 @@
+"""The page of findings, from the kept certificates and from searches run for it.
+
+Searches and verdicts are pieces of work (`Work`) that a store can keep.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import Statement
+from fltheory.cli import run_script
+from fltheory.commands.shared.kept_cells import kept_in, tell_kept
+from fltheory.commands.shared.options import (
+    PAGES,
+    READ,
+    WITNESSES,
+    Check,
+    DaskAddress,
+    PageFile,
+    StoreFile,
+)
+from fltheory.commands.shared.written_files import check_page, check_places, tell_written
+from fltheory.decimals import fraction_text
+from fltheory.derivations.derivation import StepOutcome
+from fltheory.derivations.derivation_check import check_derivation
+from fltheory.evidence.truths import Sampling
+from fltheory.files.whole_file import write_whole
+from fltheory.grammar.assertion import Relation
+from fltheory.grammar.printed_form import printed_text
+from fltheory.long_work.parallel import as_they_come
+from fltheory.long_work.progress import Progress, shown_progress
+from fltheory.report.files.verdict_file import MadeBy, cell_document, read_cell, read_verdicts
+from fltheory.report.latex.corrected_latex import corrected_latex
+from fltheory.report.terminal.corrected_statement import corrected_text
+from fltheory.report.terminal.verdict_table import what_is_refuted
+from fltheory.sweep.cell import Files, Row, Task, WorkCell, digest, own_files, row_of, rows_of
+from fltheory.sweep.kept import KeptWork, made_of
+from fltheory.theorems import get
+from fltheory.theorems.correction import correction
+from fltheory.theorems.registry import ids, readings
+from fltheory.verify import Outcome, falsify, read_certificate
+from fltheory.verify.certificates.certificate import Certified
+from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, Cell, Record, check_regime, record_of
+from fltheory.verify.safari.extremal_instances import about_safari, is_about_safari
+from fltheory.verify.safari.natural_witness import (
+    BUDGET,
+    NATURAL,
+    NaturalWitness,
+    natural_witnesses,
+)
+from fltheory.verify.search.falsification import Falsification
+from fltheory.verify.search.survival import Survival, survival
+
+SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
+"""Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""
+
+_SHARE_AROUND_REGIMES = 100
+_REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
+
+
+@dataclass(frozen=True)
+class Work(Task):
+    """One kind of work about one statement: a search is one cell, verdicts are one a regime."""
+
+    kind: str
+    budget: int
+
+    def rows(self) -> list[Row]:
+        """Search, or check the regimes that are asked for."""
+        begun = time.perf_counter()
+        statement = get(self.cells[0].statement, self.cells[0].reading)
+        if self.kind == VERDICT:
+            statement.check_quantities()
+            return [_verdict_row(cell, statement) for cell in self.cells]
+        found = _SEARCHES[self.kind](statement, self.budget)
+        return [row_of(self.cells[0], found, time.perf_counter() - begun)]
+
+
+def work_on(refuted: Sequence[str], rest: Sequence[str], budget: int, verdicts: bool) -> list[Work]:
+    """Return what the page needs.
+
+    Parameters
+    ----------
+    refuted, rest : sequence of str
+        Ids of statements with a certificate, and of the others.
+    budget : int
+        Settings that a search may try.
+    verdicts : bool
+        Whether regimes of the rest are to be checked as well.
+    """
+    files = own_files()
+    searches = [
+        *((SURVIVAL, identifier, "repaired") for identifier in refuted),
+        *((NATURAL_WITNESS, identifier, "printed") for identifier in refuted),
+        *((SEARCH, identifier, "printed") for identifier in rest),
+    ]
+    works = []
+    for kind, identifier, reading in searches:
+        cell = WorkCell(identifier, reading, {"budget": budget}, 0, 0, digest(files), kind)
+        works.append(Work((cell,), files, kind, budget))
+    checked = [get(identifier) for identifier in rest if verdicts and get(identifier).regimes]
+    return [*works, *(Work(_verdict_cells(one, files), files, VERDICT, budget) for one in checked)]
+
+
+class Results:
+    """What was worked out, by kind and statement."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = {(row.kind, row.statement): row for row in rows if row.kind != VERDICT}
+        self._verdicts = [row for row in rows if row.kind == VERDICT]
+
+    def lines(self, kind: str, identifier: str) -> list[str]:
+        """Return what a search has to say."""
+        return made_of(self._rows[kind, identifier], lambda row: list(json.loads(row.result)))
+
+    def verdicts(self, identifier: str) -> list[Cell]:
+        """Return a statement's verdicts, in the order of its regimes."""
+        of_statement = (row for row in self._verdicts if row.statement == identifier)
+        checked = (
+            made_of(row, lambda row: read_cell(json.loads(row.result))) for row in of_statement
+        )
+        cells = {cell.regime: cell for cell in checked}
+        return [cells[regime] for regime in get(identifier).regimes]
+
+
+def _verdict_cells(statement: Statement, files: Files) -> tuple[WorkCell, ...]:
+    sampling, of_files = Sampling(), digest(files)
+    # A regime's share of the allowed error is the smaller, the more of them there are.
+    return tuple(
+        WorkCell(
+            statement.id,
+            statement.reading,
+            {"regime": regime, "regimes": len(statement.regimes)},
+            sampling.seed,
+            sampling.replicas,
+            of_files,
+            VERDICT,
+        )
+        for regime in statement.regimes
+    )
+
+
+def _verdict_row(cell: WorkCell, statement: Statement) -> Row:
+    begun = time.perf_counter()
+    chance = FAMILY_ERROR_PROBABILITY / len(statement.regimes)
+    sampling = Sampling(cell.replicas, cell.seed, chance)
+    checked = check_regime(statement, cell.setting["regime"], sampling)
+    found = record_of(checked.verdict, json.dumps(cell_document(checked)))
+    return row_of(cell, found, time.perf_counter() - begun)
+
+
+def _survived(statement: Statement, budget: int) -> Record:
+    survived = survival(statement, budget)
+    fate = _NOT_REFUTED if survived.search.witness is None else _REFUTED
+    return _said(fate, _repair_lines(survived))
+
+
+def _natural(statement: Statement, budget: int) -> Record:
+    found = natural_witnesses(about_safari(statement), min(budget, BUDGET))
+    fate = _REFUTED if any(one.witness for one in found) else _NOT_REFUTED
+    return _said(fate, _natural_lines(found))
+
+
+def _searched(statement: Statement, budget: int) -> Record:
+    """Search a statement; what is about SAFARI harder than others, around their regimes."""
+    name = f"{statement.id} ({statement.reading})"
+    if statement.why_not_searched:
+        return _said("NOT SEARCHED", [f"{name}: not searched, as {statement.why_not_searched}"])
+    if is_about_safari(statement):
+        found = falsify(statement, budget)
+        line = f"{found.theorem} ({found.reading}): {found.effort}"
+        return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
+    found = falsify(statement, max(1, budget // _SHARE_AROUND_REGIMES))
+    fate = "refuted" if found.witness else "no refutation found"
+    line = f"{name}: {fate} around its regimes, {_rough_effort(found)}"
+    return _said(_REFUTED if found.witness else _NOT_REFUTED, [line])
+
+
+_SEARCHES: Mapping[str, Callable[[Statement, int], Record]] = {
+    SURVIVAL: _survived,
+    NATURAL_WITNESS: _natural,
+    SEARCH: _searched,
+}
+
+
+def _said(outcome: str, lines: Iterator[str] | Sequence[str]) -> Record:
+    """Return an outcome with the lines of the page that it has."""
+    lines = list(lines)
+    return Record(outcome, detail=lines[0] if lines else "", result=json.dumps(lines))
+
+
+def _natural_lines(found: Sequence[NaturalWitness]) -> Iterator[str]:
+    """Yield what a search for settings that a referee believes found, fault by fault."""
+    if not found:
+        return
+    yield f"Each fault by itself, the others mended, over {found[0].tried} settings of {NATURAL}:"
+    yield ""
+    for one in found:
+        yield f"- {one.fault.about}, {one.fault.source}: {one.outcome}"
+    yield ""
+
+
+def _rough_effort(found: Falsification) -> str:
+    """Return the effort in round numbers: the page is the same on machines that round otherwise."""
+    applicable = float(f"{found.settings_applicable:.0e}")
+    tried = (
+        f"{found.settings_tried} settings tried, about {applicable:.0f} of them "
+        f"{found.applicable_means}"
+    )
+    if found.best is None:
+        return tried
+    return f"{tried}, largest {found.ratio_means} about {found.best_ratio:.1g}"
+
+
+def _repair_lines(survived: Survival) -> Iterator[str]:
+    found = survived.search
+    fate = "survives the search, which is not a proof" if found.witness is None else "is refuted"
+    yield f"**How it fares.** The corrected statement {fate}: {_rough_effort(found)}."
+    yield "Of its changes:"
+    yield ""
+    for mend, without in survived.without:
+        needed = "refuted without it" if without.witness else "not refuted without it"
+        yield f"- {mend.about}, {mend.source}: {needed}"
+
+
+_WORDS: Mapping[Relation, str] = {
+    Relation.AT_MOST: "is at most",
+    Relation.BELOW: "is below",
+    Relation.AT_LEAST: "is at least",
+    Relation.ABOVE: "is above",
+    Relation.OF_ORDER: "is, in {variable}, of the order of",
+    Relation.GOES_WITH: "rises and falls with {variable} as does",
+}
+
+_INTRODUCTION = """\
+# Findings
+
+What was checked, statement by statement. For each refuted one the page gives the claim, a setting
+that refutes it, what should stand instead, and the step at which statement and proof part. It is
+about formulas as they stand in the texts at hand, not about people. Every refutation says how
+serious the fault is: wording, which is true as it is meant; a misprint, where the paper's own
+argument has it right; a missing hypothesis; or a gap, where a step of the argument fails. Remarks,
+examples, assumptions and steps of proofs are not counted as refuted theorems. See also [the
+glossary](glossary.md) and [what a verdict means](verdicts.md).
+
+`python docs/scripts/findings.py` writes this page from the certificates in
+`verification/witnesses/` and from searches of its own; do not edit it. Each certificate was found
+by `fltheory falsify`, and `fltheory certify FILE` checks it in exact arithmetic.
+"""
+
+
+def findings(
+    paths: Sequence[Path],
+    shown_from: Path,
+    budget: int,
+    *,
+    verdicts: Sequence[Cell] | None = None,
+    kept: KeptWork | None = None,
+    processes: int | None = None,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Return the page for these certificates, in Markdown.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Certificates, each of which is checked first.
+    shown_from : Path
+        Folder that file names are shown relative to.
+    budget : int
+        Settings that each search of a repair, or of a statement without a certificate, may
+        try; a twentieth of it for a claimed order, a hundredth around regimes.
+    verdicts : sequence of Cell, optional
+        On all regimes, if they are known; they are checked otherwise.
+    kept : KeptWork, optional
+        Where searches and verdicts are cells of a store, in which none is worked out twice.
+    processes : int, optional
+        How many share the work without a store; as many as there are processors by default.
+    executor : concurrent.futures.Executor, optional
+        What does it instead.
+    progress : callable, optional
+        Called with (parts done, parts, the last one).
+
+    Raises
+    ------
+    ValueError
+        If a certificate fails, verdicts are given but not on all regimes, or part of what is kept
+        could not be worked out.
+    """
+    certified = {path: read_certificate(path) for path in paths}
+    refuted = {c.theorem.id: path.relative_to(shown_from) for path, c in certified.items()}
+    rest = [identifier for identifier in ids() if identifier not in refuted]
+    cells = {name: _cells_of(get(name), verdicts) for name in rest if verdicts is not None}
+    works = work_on([c.theorem.id for c in certified.values()], rest, budget, verdicts is None)
+    if kept is None:
+        found = Results(_worked_out(works, processes, executor, progress))
+    else:
+        found = Results(kept.rows(works, progress))
+    sections = [
+        _section(
+            c,
+            path.relative_to(shown_from),
+            found.lines(NATURAL_WITNESS, c.theorem.id),
+            found.lines(SURVIVAL, c.theorem.id),
+        )
+        for path, c in certified.items()
+    ]
+    cells = cells or {name: found.verdicts(name) for name in rest}
+    searched = {name: "\n".join(found.lines(SEARCH, name)) for name in rest}
+    counted = _counts(refuted, cells)
+    introduction = [_INTRODUCTION, *counted, *_statements(refuted, cells, searched)]
+    of_regimes = ("\n".join(_lines_of_regimes(get(name), cells[name])) for name in rest)
+    sections += [f"{section.rstrip()}\n" for section in of_regimes if section]
+    return "\n".join([*introduction, *sections])
+
+
+def _worked_out(
+    works: Sequence[Work],
+    processes: int | None,
+    executor: Executor | None,
+    progress: Progress | None,
+) -> list[Row]:
+    done: list[list[Row]] = []
+    for rows in as_they_come(rows_of, works, processes, executor=executor):
+        done.append(rows)
+        if progress is not None:
+            progress(len(done), len(works), f"{rows[0].statement}, its {rows[0].kind}")
+    return [row for rows in done for row in rows]
+
+
+def _cells_of(statement: Statement, verdicts: Sequence[Cell]) -> list[Cell]:
+    """Return a statement's own cells, in the order of its regimes."""
+    known = {cell.key: cell for cell in verdicts}
+    keys = [(statement.id, statement.reading, regime) for regime in statement.regimes]
+    missing = [" / ".join(key) for key in keys if key not in known]
+    if missing:
+        raise ValueError(f"verdicts must be on every regime, got none on {missing[0]}")
+    return [known[key] for key in keys]
+
+
+def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) -> Iterator[str]:
+    """Yield how many results of papers are refuted, by weight, and the table of their faults."""
+    of_regimes = {
+        cell.key[:2]
+        for found in cells.values()
+        for cell in found
+        if cell.verdict.outcome is Outcome.REFUTED
+    }
+    broken = of_regimes | {(identifier, "printed") for identifier in refuted}
+    statements = [get(identifier) for identifier in ids()]
+    yield from (f"- {line}" for line in what_is_refuted(statements, broken))
+    yield ""
+    yield "| statement | what it is | weight | why it is refuted | mended by |"
+    yield "|---|---|---|---|---|"
+    for statement in statements:
+        for fault in statement.refutations:
+            cells_of_row = (
+                f"`{statement.id}`",
+                statement.kind,
+                fault.weight.label,
+                fault.why,
+                fault.mended_by,
+            )
+            yield f"| {' | '.join(text.replace('|', '&#124;') for text in cells_of_row)} |"
+    yield ""
+    yield "What the authors would answer, one line each; it is our guess, not theirs.\n"
+    yield "| statement | weight | answer |"
+    yield "|---|---|---|"
+    for statement in statements:
+        for fault in statement.refutations:
+            yield f"| `{statement.id}` | {fault.weight.label} | {fault.answer} |"
+    yield ""
+
+
+def _statements(
+    refuted: Mapping[str, Path],
+    cells: Mapping[str, Sequence[Cell]],
+    searched: Mapping[str, str],
+) -> Iterator[str]:
+    yield "## Every printed statement\n"
+    for identifier in ids():
+        if identifier in refuted:
+            yield f"- {identifier}: refuted, certified in `{refuted[identifier].as_posix()}`"
+            continue
+        yield f"- {searched[identifier]}; {_verdicts(cells[identifier])}"
+    yield ""
+
+
+def _verdicts(cells: Sequence[Cell]) -> str:
+    """Return a statement's verdicts over its regimes, those refuted by name."""
+    count = Counter(cell.verdict.outcome.name for cell in cells)
+    refuted = [repr(c.regime) for c in cells if c.verdict.outcome is Outcome.REFUTED]
+    named = f" ({', '.join(refuted)})" if refuted else ""
+    return f"its regimes: {', '.join(f'{n} {name}' for name, n in sorted(count.items()))}{named}"
+
+
+def _section(
+    certified: Certified, path: Path, natural: Sequence[str], repair: Sequence[str]
+) -> str:
+    return "\n".join(_lines(certified, path, natural, repair)) + "\n"
+
+
+def _lines(
+    certified: Certified, path: Path, natural: Sequence[str], repair: Sequence[str]
+) -> Iterator[str]:
+    theorem = certified.theorem
+    yield from _claim_lines(theorem)
+    yield f"**Witness** (`{path.as_posix()}`). Every condition holds, and"
+    yield f"`{theorem.quantity.text} >= {fraction_text(certified.truth)}`, which is above"
+    yield f"`{fraction_text(certified.bound)}`, and the bound is not."
+    yield ""
+    for line in certified.lines:
+        yield f"    {line}"
+    yield ""
+    yield from natural
+    yield from _corrected_lines(theorem)
+    yield from repair
+    yield ""
+    yield from _reading_lines(theorem)
+    yield from _parting_lines(theorem)
+
+
+def _corrected_lines(theorem: Statement) -> Iterator[str]:
+    """Yield what should stand in a refuted statement's place, in full."""
+    try:
+        found = correction(theorem.id)
+    except ValueError:
+        yield "**What should stand instead.** No registered reading mends it."
+        yield ""
+        return
+    yield f"**What should stand instead** (`fltheory explain {theorem.id} --corrected`)."
+    yield ""
+    yield from (f"    {line}".rstrip() for line in corrected_text(found).splitlines())
+    yield ""
+    yield "In LaTeX, ready to paste:"
+    yield ""
+    yield from ("```latex", corrected_latex(found), "```", "")
+
+
+def _lines_of_regimes(theorem: Statement, cells: Sequence[Cell]) -> Iterator[str]:
+    """Yield the section of a statement that regimes refute; nothing where none does."""
+    refuted = [cell for cell in cells if cell.verdict.outcome is Outcome.REFUTED]
+    if not refuted:
+        return
+    yield from _claim_lines(theorem)
+    # A claimed order has its symbols from the theorem that it rests on, which explains them.
+    for symbol, expression in theorem.basis.definitions.items() if theorem.basis is theorem else ():
+        yield f"Here `{symbol}` is `{expression}`."
+        yield ""
+    broken = _BROKEN[theorem.assertions[0].relation]
+    yield f"**Refuted by regimes** (`fltheory verify {theorem.id}`). Every condition holds, and the"
+    yield f"{broken}; each is computed a second time in `verification/`."
+    yield ""
+    yield from (_refutation_line(theorem, cell) for cell in refuted)
+    yield ""
+    yield from _corrected_lines(theorem)
+    yield from _reading_lines(theorem)
+    if theorem.derivation is not None:
+        yield from _parting_lines(theorem)
+
+
+def _refutation_line(theorem: Statement, cell: Cell) -> str:
+    verdict, about = cell.verdict, theorem.regimes[cell.regime].about
+    if verdict.is_rate:
+        sides = f"slope {verdict.truth:+.2f} > {verdict.bound:+.2f}"
+    elif theorem.assertions[0].relation is Relation.GOES_WITH:
+        sides = verdict.detail
+    else:
+        both = f"{verdict.truth:.4g} {verdict.contrary} {verdict.bound:.4g}"
+        sides = ", ".join(filter(None, [both, verdict.detail]))
+    return f"- {cell.regime} ({about}): {sides}, {verdict.evidence.grade.name.lower()}"
+
+
+_BROKEN: Mapping[Relation, str] = {
+    **dict.fromkeys((Relation.AT_MOST, Relation.BELOW), "truth exceeds the bound"),
+    **dict.fromkeys((Relation.AT_LEAST, Relation.ABOVE), "truth falls short of the bound"),
+    Relation.OF_ORDER: "quantity decays in another order",
+    Relation.GOES_WITH: "quantity goes the other way",
+}
+
+
+def _heading_lines(theorem: Statement) -> Iterator[str]:
+    yield f"## {theorem.id}, {theorem.reading}"
+    yield ""
+    yield f"{theorem.title}. Source: {theorem.source}; {theorem.kind}."
+    yield ""
+    for fault in theorem.refutations:
+        natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
+        label = fault.weight.label.capitalize()
+        yield f"- {label}. {fault.why} Mended by {fault.mended_by}.{natural}"
+    if theorem.refutations:
+        yield ""
+
+
+def _claim_lines(theorem: Statement) -> Iterator[str]:
+    yield from _heading_lines(theorem)
+    for assertion in theorem.assertions:
+        words = _WORDS[assertion.relation].format(variable=assertion.variable)
+        yield f"**Claim.** If all conditions hold, `{assertion.left}` {words}"
+        yield ""
+        yield f"    {printed_text(assertion.right)}"
+        yield ""
+        conditions = (*theorem.basis.hypotheses, *assertion.hypotheses)
+        for hypothesis in conditions:
+            yield f"- {hypothesis.name}: `{printed_text(hypothesis.condition)}`"
+        if conditions:
+            yield ""
+
+
+def _reading_lines(theorem: Statement) -> Iterator[str]:
+    yield f"**As printed.** {theorem.note}"
+    yield ""
+    if "derived" not in readings(theorem.id):
+        return
+    yield f"**The derived reading.** {get(theorem.id, 'derived').note}"
+    yield ""
+
+
+def _parting_lines(theorem: Statement) -> Iterator[str]:
+    """Yield the steps between proof and statement that do not follow, and unlike units."""
+    results = check_derivation(theorem.derivation) if theorem.derivation else ()
+    parting = [result for result in results if result.outcome is not StepOutcome.FOLLOWS]
+    yield f"**Where statement and proof part** (`fltheory explain {theorem.id} --proof`)."
+    yield ""
+    for result in parting:
+        yield f"- {result.step.label}: {result.outcome.name}. {result.step.text}"
+    has_units = theorem.basis is theorem and bool(theorem.basis.units)
+    for flag in unit_flags(theorem) if has_units else ():
+        yield f"- unlike units: {flag}"
+    yield ""
+
+
+def command(
+    witnesses: Annotated[Path, READ, typer.Argument(help="Folder of certificates.")] = WITNESSES,
+    out: PageFile = PAGES / "findings.md",
+    budget: Annotated[int, typer.Option(help="Settings to try in each search.")] = 10_000,
+    check: Check = False,
+    verdicts: Annotated[
+        Path | None,
+        READ,
+        typer.Option(help="Verdicts of fltheory verify --json, so that none is checked again."),
+    ] = None,
+    store: StoreFile = None,
+    dask: DaskAddress = None,
+) -> None:
+    """Make the page of findings: certificates are checked, repairs and the rest searched."""
+    check_places(out=out)
+    paths = sorted(witnesses.glob("*.json"))
+    if not paths:
+        raise ValueError(f"witnesses must be a folder with certificates, got {str(witnesses)!r}")
+    known = None if verdicts is None else read_verdicts(verdicts, MadeBy())
+    with kept_in(store, dask) as kept:
+        with shown_progress() as advance:
+            page = findings(paths, witnesses, budget, verdicts=known, kept=kept, progress=advance)
+        tell_kept(kept)
+    if check:
+        check_page(out, page, "the certificates say: run python docs/scripts/findings.py")
+        return
+    write_whole(out, page)
+    tell_written(out)
+
+
+if __name__ == "__main__":
+    run_script(command)

@@ -1,0 +1,326 @@
+"""PAC learnability as tables and figures: error against samples, with a server's data or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from fltheory import validation, verify
+from fltheory.claims.shared.bound_curve import BoundCurve
+from fltheory.claims.shared.curve_samples import of_draws
+from fltheory.claims.statement import Statement
+from fltheory.cli import run_script
+from fltheory.commands.shared.options import FileUse, Seed
+from fltheory.commands.shared.terminal.console import table_console
+from fltheory.commands.shared.written_files import check_places, tell_written
+from fltheory.learnability import FederatedSystem, impossibility
+from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
+from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
+from fltheory.learnability.system import ServerAssistedSystem
+from fltheory.long_work.progress import shown_progress
+from fltheory.report.figures.figure import figure
+from fltheory.report.figures.figure_file import write_figure
+from fltheory.theorems import get
+from fltheory.theorems.pac.impossibility import draw_failures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+Progress = Callable[[int, int, str], None]
+
+FIGURES = ("pac-impossibility", "pac-server-data", "pac-no-worse")
+_SIZES = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120)
+_FEWEST_FAILURES = 5
+_OF_THEOREM_2 = {
+    "clients only": "plain FL",
+    "ten server samples": "SA-FL, $n_T = 10$",
+    "clients miss the middle": "SA-FL, $n_T = n/10$",
+    "noisy clients miss the middle": r"SA-FL, $n_T = n/10$, $\beta_Q = 1/2$",
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """SA-FL beside the server alone, at one number of the server's samples.
+
+    Attributes
+    ----------
+    regime : str
+    n_server, n_clients : int
+    together, server_only : float
+        Mean excess errors on P.
+    first_condition : float
+        How often Theorem 3's first condition is met.
+    offset_over_complexity : float
+        ``eps_P(h_Q*)/A(n_T, delta)``, bounded if the second condition is met.
+    """
+
+    regime: str
+    n_server: int
+    n_clients: int
+    together: float
+    server_only: float
+    first_condition: float
+    offset_over_complexity: float
+
+
+def compare_with_server(
+    regime: str, system: ServerAssistedSystem, size: int, replicas: int, rng: np.random.Generator
+) -> Comparison:
+    """Sample SA-FL and the server alone on the same data, with Theorem 3's conditions."""
+    n_server, n_clients = system.split(size)
+    drawn = sample_server_assisted(
+        system.server,
+        system.clients(size),
+        n_server,
+        n_clients,
+        replicas,
+        rng,
+        target=system.target,
+    )
+    offset = float(system.target.excess(system.training(size).best))
+    return Comparison(
+        regime,
+        n_server,
+        n_clients,
+        float(drawn.together.mean()),
+        float(drawn.server_only.mean()),
+        float(drawn.no_worse_on_server.mean()),
+        offset / system.complexity(size),
+    )
+
+
+def comparisons(
+    sizes: Sequence[int] = (30, 100, 300, 1000),
+    replicas: int = 400,
+    seed: int = 0,
+    *,
+    progress: Progress | None = None,
+) -> list[Comparison]:
+    """Return SA-FL beside the server alone over the regimes of Theorem 3."""
+    regimes = get("pac/3").regimes
+    pairs = [(name, size) for name in regimes for size in sizes]
+    found = []
+    for done, (name, size) in enumerate(pairs):
+        if progress is not None:
+            progress(done, len(pairs), f"{name}, n_T = {size}")
+        system = regimes[name].setting
+        assert isinstance(system, ServerAssistedSystem)
+        rng = np.random.default_rng([seed, done])
+        found.append(compare_with_server(name, system, size, replicas, rng))
+    return found
+
+
+def comparison_table(rows: Sequence[Comparison]) -> Table:
+    """Lay out SA-FL beside the server alone."""
+    table = Table()
+    headings = ("regime", "n_T", "n_S", "SA-FL", "server alone", "cond. 1", "eps_P(h_Q*)/A")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "regime" else "right")
+    for row in rows:
+        table.add_row(
+            row.regime,
+            f"{row.n_server:,}",
+            f"{row.n_clients:,}",
+            f"{row.together:.3g}",
+            f"{row.server_only:.3g}",
+            f"{row.first_condition:.0%}",
+            f"{row.offset_over_complexity:.3g}",
+        )
+    return table
+
+
+def impossibility_figure(
+    M: int = 10, m: int = 5, *, claim: Statement | None = None, replicas: int = 4000, seed: int = 0
+) -> Figure:
+    """Draw how likely every learner fails against n: plain FL, and with samples at the server.
+
+    Parameters
+    ----------
+    M, m : int
+        Clients, and those who take part.
+    claim : LearningClaim, optional
+        On a `FederatedSystem`; Theorem 1 with samples chosen, as its proof does, by default.
+    replicas, seed : int
+        Of the sample.
+    """
+    claim = claim or get("pac/1", reading="derived")
+    plain = verify.curve(
+        claim,
+        lambda n: FederatedSystem(M, int(n), m),
+        _SIZES,
+        variable="samples of each client, $n$",
+        replicas=replicas,
+        seed=seed,
+    )
+    rng = np.random.default_rng([seed, 1])
+    curves = {
+        "plain FL": plain,
+        "SA-FL, 10 samples at the server": _assisted(plain, M, m, lambda n: 10, replicas, rng),
+        "SA-FL, $n$ samples at the server": _assisted(plain, M, m, lambda n: n, replicas, rng),
+    }
+    return figure(curves, title=f"Theorem 1's construction, M = {M}, m = {m}")
+
+
+def _assisted(
+    plain: BoundCurve,
+    M: int,
+    m: int,
+    n_server: Callable[[int], int],
+    replicas: int,
+    rng: np.random.Generator,
+) -> BoundCurve:
+    """Return the probability of failure if the server has samples too: no claim is about that.
+
+    Left out are sizes, but the first, at which a failure is too rare to be seen in so many draws.
+    """
+    sizes = [int(n) for n in plain.values]
+    systems = [FederatedSystem(M, n, m) for n in sizes]
+    truth = np.array(
+        [impossibility(M, n, m).minimax_failure_with_server(n_server(n)) for n in sizes]
+    )
+    seen = truth * replicas >= _FEWEST_FAILURES
+    seen[0] = True
+    draws = of_draws(
+        [
+            draw_failures(system, replicas, rng, n_server(system.n))
+            for system, counted in zip(systems, seen, strict=True)
+            if counted
+        ]
+    )
+    return replace(
+        plain,
+        values=plain.values[seen],
+        bound=np.full(int(seen.sum()), np.nan),
+        outcomes=(),
+        truth=truth[seen],
+        truth_error=np.zeros(int(seen.sum())),
+        **draws.fields(),
+    )
+
+
+def server_data_figure(
+    claim: Statement | None = None,
+    regimes: Mapping[str, str] | None = None,
+    *,
+    replicas: int = 1000,
+    seed: int = 0,
+) -> Figure:
+    """Draw an error over the number of samples, regime by regime, with its claimed order.
+
+    Parameters
+    ----------
+    claim : DecayClaim, optional
+        Theorem 2 by default.
+    regimes : mapping of str to str, optional
+        Its regimes, and what they are called: plain FL, and SA-FL with a share or a number of
+        samples, by default.
+    replicas, seed : int
+        Of the samples.
+    """
+    claim = claim or get("pac/2")
+    names = regimes or _OF_THEOREM_2
+    curves = {
+        text: verify.curve(claim, claim.regimes[name].setting, replicas=replicas, seed=seed)
+        for name, text in names.items()
+    }
+    # By default clients cover half of P's mass, as if half of them took part.
+    levels = {} if regimes else {r"Theorem 1's floor $(1-\omega)/8$": 1 / 16}
+    return figure(curves, levels=levels)
+
+
+def no_worse_figure(
+    claim: Statement | None = None, *, replicas: int = 1000, seed: int = 0
+) -> Figure:
+    """Draw SA-FL beside the server alone, with the claimed order, a panel for each regime.
+
+    Parameters
+    ----------
+    claim : DecayClaim, optional
+        On a `ServerAssistedSystem`, its variable the server's samples; Theorem 3 by default.
+    replicas, seed : int
+        Of the samples.
+    """
+    claim = claim or get("pac/3")
+    panels: dict[str, dict[str, BoundCurve]] = {}
+    for name, regime in claim.regimes.items():
+        curve = verify.curve(claim, regime.setting, replicas=replicas, seed=seed)
+        alone = _server_alone(curve, regime.setting, np.random.default_rng([seed, len(panels)]))
+        panels[name] = {"SA-FL": curve, "server alone": alone}
+    return figure(panels)
+
+
+def _server_alone(curve: BoundCurve, system: object, rng: np.random.Generator) -> BoundCurve:
+    """Return the error of learning from the server's samples alone, exact without noise."""
+    assert isinstance(system, ServerAssistedSystem)
+    counts = [int(value) for value in curve.values]
+    target, server, replicas = system.target, system.server, curve.replicas or 2
+    noiseless = all(source.scale == source.beta == 1 for _, source in server.present)
+    sides: dict[str, Any] = {"truth": None, "truth_error": None}
+    if noiseless:
+        truth = np.array([NoiselessLaw(target, [(server, n)]).mean() for n in counts])
+        sides = {"truth": truth, "truth_error": np.zeros(len(counts))}
+        draws = [sample_noiseless(target, [(server, n)], replicas, rng) for n in counts]
+    else:
+        draws = [sample_erm(target, server, n, replicas, rng).on_target for n in counts]
+    return replace(
+        curve,
+        bound=np.full(len(counts), np.nan),
+        outcomes=(),
+        **sides,
+        **of_draws(draws).fields(),
+    )
+
+
+def write_learnability_figures(folder: Path, suffix: str) -> list[Path]:
+    """Write the three figures, as PNG or SVG; return their paths.
+
+    Raises
+    ------
+    ValueError
+        For another suffix.
+    """
+    draws: tuple[Callable[[], Figure], ...] = (
+        impossibility_figure,
+        server_data_figure,
+        no_worse_figure,
+    )
+    paths = [folder / f"{name}{suffix}" for name in FIGURES]
+    for draw, path in zip(draws, paths, strict=True):
+        write_figure(draw, path)
+    return paths
+
+
+def command(
+    out: Annotated[
+        Path,
+        FileUse(writes=True, files="*.[ps][nv]g"),
+        typer.Option(help="Where to write the figures: a folder."),
+    ] = Path("out"),
+    suffix: Annotated[str, typer.Option(help=".png or .svg")] = ".svg",
+    replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 400,
+    seed: Seed = 0,
+) -> None:
+    """Draw error against samples, with and without a server's data; compare with it alone."""
+    validation.one_of("suffix", suffix, (".png", ".svg"))
+    validation.whole_number("replicas", replicas, at_least=2)
+    validation.seed_number("seed", seed)
+    check_places(out=out / f"figure{suffix}")
+    with shown_progress() as advance:
+        rows = comparisons(replicas=replicas, seed=seed, progress=advance)
+    table_console().print(comparison_table(rows))
+    for path in write_learnability_figures(out, suffix):
+        tell_written(path)
+
+
+if __name__ == "__main__":
+    run_script(command)

@@ -1,0 +1,82 @@
+"""FedAWE: updates weighed by the rounds since the last, and postponed gossip (NeurIPS 2024)."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from array_api_compat import array_namespace
+
+from fltheory.algorithms.contract import Algorithm, Array, Clients, Moves, State
+from fltheory.algorithms.shared.averaging import participant_average, weighted_sum
+from fltheory.algorithms.shared.memory import anybody, blank, renewed
+from fltheory.algorithms.shared.own_models import after_own_steps
+from fltheory.algorithms.shared.step_sizes import checked_steps
+from fltheory.participation.markov_on_off import MarkovOnOff
+from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class FedAWE(Algorithm):
+    """Clients train on their own models, and echo an update for each round that they were away.
+
+    Follows Algorithm 1 of Xiang et al. (NeurIPS 2024). In round t a client that is available makes
+    s local steps from the model that it was left with, by ``G_i``; then
+    ``x_i - eta_g (t - tau_i) G_i`` with tau_i its last round (-1 at first). The server's model is
+    the mean of those of the available clients, who all take it; the others keep theirs.
+
+    - Nobody available: nothing changes but the rounds counted.
+    - First appearance, in round t = 0, 1, ...: the initial model, and a weight of t + 1.
+    - Return after whatever absence: the model of its last round.
+    - Who never appeared contributes nothing.
+
+    Parameters
+    ----------
+    client_lr : float
+        eta_l, the step size of local SGD.
+    local_steps : int
+        s, the local SGD steps in a round.
+    server_lr : float
+        eta_g.
+
+    Raises
+    ------
+    ValueError
+        If a step size is not positive or ``local_steps`` is below 1.
+
+    Examples
+    --------
+    >>> FedAWE(client_lr=0.1, local_steps=5)
+    FedAWE(client_lr=0.1, local_steps=5, server_lr=1.0)
+    """
+
+    client_lr: float
+    local_steps: int
+    _: KW_ONLY
+    server_lr: float = 1.0
+
+    def __post_init__(self) -> None:
+        checked_steps(self.client_lr, self.local_steps, self.server_lr)
+
+    def limit_pulls(self, chains: MarkovOnOff, moves: Moves) -> FloatArray:
+        """Weigh alike all who are ever there: weights add up to the rounds (Proposition 1)."""
+        return (chains.availability > 0) * moves(self.local_steps, self.client_lr)
+
+    def init(self, x0: Array, n_clients: int) -> State:
+        """Return the model, the clients' own, and the rounds since each client's last."""
+        none = blank(x0, n_clients)
+        return {"x": x0, "x_i": x0[:, None, :] + blank(x0, n_clients, 1), "since": none + 1}
+
+    def round(self, state: State, clients: Clients, who: Array, branch: str) -> State:
+        """Return the state after one round with participants ``who``."""
+        models, since = state["x_i"], state["since"]
+        xp = array_namespace(models)
+        updates = after_own_steps(models, clients, who, steps=self.local_steps, lr=self.client_lr)
+        echoed = models + self.server_lr * since[:, :, None] * (updates - models)
+        mean = weighted_sum(participant_average(who, state["x"]), echoed)
+        here = anybody(who, mean)
+        everybody = mean[:, None, :] + xp.zeros_like(models)
+        return {
+            "x": here * mean + (1 - here) * state["x"],
+            "x_i": renewed(models, everybody, who),
+            "since": xp.where(who, xp.ones_like(since), since + 1),
+        }

@@ -1,1 +1,0 @@
-"""``fltheory reproduce ...``: what makes this project's own pages."""

@@ -1,1 +1,0 @@
-"""Measurements of theorems' quantities and constants on runs with real data."""

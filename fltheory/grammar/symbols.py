@@ -1,0 +1,156 @@
+"""Symbols of a paper: each is declared in one line, with all that is known of it.
+
+``L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)`` is SymPy's symbol L
+that also knows what it stands for, its unit, and its value on a setting. A statement needs no
+tables beside its formulas: it asks their symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias
+
+import sympy as sp
+
+from fltheory import validation
+from fltheory.grammar.units import Unit
+from fltheory.numbers.of_setting import names_in, value_in
+
+Number: TypeAlias = str | Callable[[Any], Any]
+
+_PLACES = count()
+
+
+def _value(number: Number, setting: Any) -> Any:
+    return value_in(number, setting) if isinstance(number, str) else number(setting)
+
+
+class Symbol(sp.Symbol):
+    """SymPy's symbol with a meaning, a unit and a number; `symbol` makes it.
+
+    Two papers' L are two symbols, though SymPy would have them be one: what is known of a symbol
+    belongs to what it is. The class has SymPy's own name, by which SymPy sorts symbols among other
+    expressions, so that formulas are written in the same order as with plain symbols.
+    """
+
+    __slots__ = ("meaning", "number", "place", "unit")
+
+    meaning: str
+    unit: Unit | None
+    number: Number | None
+    place: int
+
+    def __new__(  # noqa: D102
+        cls,
+        name: str,
+        meaning: str = "",
+        unit: Unit | None = None,
+        number: Number | None = None,
+        **assumptions: bool,
+    ) -> Symbol:
+        base: Any = sp.Symbol  # its constructors have no types
+        base._sanitize(assumptions, cls)
+        made: Symbol = base.__xnew__(cls, name, **assumptions)
+        made.meaning, made.unit, made.number = meaning, unit, number
+        made.place = next(_PLACES)
+        return made
+
+    def on(self, setting: Any) -> Any:
+        """Return its value on a setting; ValueError if it has none."""
+        if self.number is None:
+            raise ValueError(f"symbol must have a number of a setting, got {self}")
+        return _value(self.number, setting)
+
+    def _hashable_content(self) -> tuple[Any, ...]:
+        plain: Any = super()
+        return (*plain._hashable_content(), f"{self.meaning}, {self.unit}, {self.number}")
+
+    def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, bool]]:
+        plain: Any = super()
+        (name,), assumptions = plain.__getnewargs_ex__()
+        return (name, self.meaning, self.unit, self.number), assumptions
+
+
+def symbol(
+    name: str,
+    meaning: str = "",
+    unit: Unit | None = None,
+    number: Number | None = None,
+    **assumptions: bool,
+) -> sp.Symbol:
+    """Declare a symbol of a statement.
+
+    Parameters
+    ----------
+    name : str
+    meaning : str
+        What it stands for; "" where a `RoundSymbol` says it.
+    unit : Unit, optional
+        Formulas are checked for units where all of their symbols have one.
+    number : str or callable, optional
+        Its value on a setting: a formula in the names of `fltheory.numbers`, such as
+        ``"sqrt(squared_distance)"``, which certificates can check as well, or a function of the
+        setting, which they cannot. None for what a statement's definitions or a run's course say.
+    **assumptions : bool
+        What SymPy may take for granted, as of `sympy.Symbol`.
+
+    Raises
+    ------
+    ValueError
+        If one of them is something else, or ``number`` has an unknown name in it.
+
+    Examples
+    --------
+    >>> L = symbol("L", "smoothness of every client", number="L", positive=True)
+    >>> L, (L**2).is_positive
+    (L, True)
+    """
+    validation.text("name of a symbol", name)
+    validation.instance_of(f"meaning of {name}", meaning, str, "text")
+    validation.instance_of(f"unit of {name}", unit, (Unit, type(None)), "a Unit or None")
+    if isinstance(number, str):
+        try:
+            names_in(number)
+        except ValueError as error:
+            raise ValueError(f"number of {name}: {error}") from None
+    elif number is not None:
+        validation.is_callable(f"number of {name}", number, arguments=1)
+    return Symbol(name, meaning, unit, number, **assumptions)
+
+
+def declared_in(formulas: Iterable[sp.Basic]) -> tuple[Symbol, ...]:
+    """Return the declared symbols of formulas, in the order in which they were declared."""
+    found = {one for formula in formulas for one in formula.free_symbols}
+    return tuple(sorted((s for s in found if isinstance(s, Symbol)), key=lambda s: s.place))
+
+
+def whole_setting(setting: Any) -> Any:
+    """Return the setting as it is: the ``domain`` of what speaks of every setting."""
+    return setting
+
+
+@dataclass(frozen=True)
+class NumbersOfSymbols:
+    """The values of symbols on a setting, as a statement's ``constants``.
+
+    Attributes
+    ----------
+    numbers : tuple of pairs
+        Symbols and what each is of a setting.
+    domain : callable
+        The setting in the paper's terms; raises ValueError for one that it does not speak of.
+    """
+
+    numbers: tuple[tuple[sp.Symbol, Number], ...] = ()
+    domain: Callable[[Any], Any] = whole_setting
+
+    def __call__(self, setting: Any) -> dict[sp.Symbol, Any]:
+        """Return the value of each symbol."""
+        within = self.domain(setting)
+        return {one: _value(number, within) for one, number in self.numbers}
+
+
+NO_NUMBERS = NumbersOfSymbols()
+"""The ``constants`` of a statement whose symbols say their numbers themselves."""

@@ -1,1 +1,0 @@
-"""What an experiment file says, as checked objects: its tables, and what they name."""

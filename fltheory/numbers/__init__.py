@@ -1,0 +1,1 @@
+"""Numbers of a setting by name."""

@@ -1,1 +1,0 @@
-"""What makes this project's own pages: papers' experiments, findings, power, biases, drift."""

@@ -1,1 +1,0 @@
-"""Where a theorem applies, over two of its parameters."""

@@ -1,0 +1,352 @@
+"""Maps of where a theorem applies, holds and is refuted, over two parameters of a setting."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fltheory import validation
+from fltheory.algorithms import Safari
+from fltheory.argument_kinds import checks_kinds
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.evidence.verdict import Outcome, Verdict
+from fltheory.long_work.progress import Progress
+from fltheory.problems import QuadraticProblem
+from fltheory.read_only import ReadOnlyArrays
+from fltheory.theorems import Family
+from fltheory.validation import FloatArray
+from fltheory.verify.check import check
+from fltheory.verify.search.setting_numbers import SettingNumber, numbers_of, with_numbers
+
+
+@dataclass(frozen=True)
+class MapAxis:
+    """A parameter of a setting and the values it takes, in increasing order.
+
+    Examples
+    --------
+    >>> MapAxis("q", (0.1, 0.5, 0.9))
+    MapAxis(name='q', values=(0.1, 0.5, 0.9))
+    """
+
+    name: str
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        validation.text("name", self.name)
+        values = validation.real_array("values", self.values, shape="(n,)")
+        if values.ndim != 1 or values.size == 0:
+            raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
+
+
+def varied(setting: Setting, name: str, value: float) -> Setting:
+    """Return the setting with one parameter changed, and all that is tied to it.
+
+    Parameters
+    ----------
+    setting : Setting
+    name : str
+        One of `parameters`, or the path of any number of the setting, say
+        ``algorithm.server_lr``, as far from its end as makes it unique.
+    value : float
+        For an array, a factor on all of it; else what the number becomes.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that does not exist, that the setting does not have, or a value out
+        of range.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> setting = theorems.get("ca-fed/2").regimes["nu = 0.9"].setting
+    >>> float(varied(setting, "problem.sigma", 3.0).problem.sigma)
+    3.0
+    """
+    if name in _PARAMETERS:
+        return _PARAMETERS[name][1](setting, value)
+    number = _number(setting, name)
+    return with_numbers(setting, {number.place: _at(number.value, value)})
+
+
+def _at(own: Any, value: float) -> Any:
+    if isinstance(own, tuple):
+        return tuple(value * entry for entry in own)
+    if isinstance(own, np.ndarray):
+        return value * own
+    return round(value) if isinstance(own, int) else float(value)
+
+
+def _number(setting: Setting, name: str) -> SettingNumber:
+    numbers = numbers_of(setting)
+    found = [n for n in numbers if n.path == name or n.path.endswith(f".{name}")]
+    if len(found) != 1:
+        known = ", ".join(dict.fromkeys([*_PARAMETERS, *(number.path for number in numbers)]))
+        raise ValueError(f"parameter must be one of {known}, got {name!r}")
+    return found[0]
+
+
+def parameters() -> Mapping[str, str]:
+    """Return what can be varied, and what it means."""
+    return {name: meaning for name, (meaning, _, _) in _PARAMETERS.items()}
+
+
+def default_axis(setting: Setting | Family, name: str) -> MapAxis:
+    """Return a parameter with values around the setting's own, or over a family's range.
+
+    Values of which no setting can be made are left out.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that does not exist.
+    """
+    if isinstance(setting, Family):
+        return MapAxis(name, tuple(dict.fromkeys(setting.parameter(name).axis)))
+    if name in _PARAMETERS:
+        return MapAxis(name, tuple(dict.fromkeys(_PARAMETERS[name][2](setting))))
+    value = _number(setting, name).value
+    if isinstance(value, int):
+        values = [float(round(size)) for size in np.geomspace(1, 10 * max(value, 1), 13)]
+    else:
+        size = value if isinstance(value, float) and value > 0 else 1.0
+        values = [size * factor for factor in _factors(setting)]
+    return MapAxis(name, tuple(v for v in dict.fromkeys(values) if _makes(setting, name, v)))
+
+
+def default_axis_names(start: Setting | Family) -> tuple[str, str]:
+    """Return what a map is over where nothing else is asked for.
+
+    Of a family its first two parameters; of a setting q, or else the clients' step size, or else
+    the distance of the start, against the rounds.
+    """
+    if isinstance(start, Family):
+        first, *rest = start.defaults
+        return first, rest[0] if rest else first
+    for name in ("q", "client_lr"):
+        try:
+            axis = default_axis(start, name)
+        except ValueError:
+            continue
+        if _makes(start, name, axis.values[0]):
+            return name, "rounds"
+    return "distance", "rounds"
+
+
+def _makes(setting: Setting, name: str, value: float) -> bool:
+    try:
+        varied(setting, name, value)
+    except ValueError:
+        return False
+    return True
+
+
+def _safari(setting: Setting, name: str) -> Safari:
+    if not isinstance(setting.algorithm, Safari):
+        raise ValueError(f"{name} must belong to the algorithm, which is {setting.algorithm!r}")
+    return setting.algorithm
+
+
+def _with_algorithm(setting: Setting, algorithm: Safari) -> Setting:
+    return Setting(algorithm, setting.problem, setting.participation, setting.rounds, setting.x0)
+
+
+def _vary_q(setting: Setting, value: float) -> Setting:
+    return _with_algorithm(setting, replace(_safari(setting, "q"), q=value))
+
+
+def _vary_rounds(setting: Setting, value: float) -> Setting:
+    return Setting(
+        setting.algorithm, setting.problem, setting.participation, int(value), setting.x0
+    )
+
+
+def _vary_local_steps(setting: Setting, value: float) -> Setting:
+    safari = _safari(setting, "local_steps")
+    client_lr = safari.client_lr * safari.local_steps / value
+    return _with_algorithm(setting, replace(safari, local_steps=int(value), client_lr=client_lr))
+
+
+def _vary_step(setting: Setting, value: float) -> Setting:
+    safari = _safari(setting, "step")
+    scaled = replace(safari, client_lr=value * safari.client_lr, assist_lr=value * safari.assist_lr)
+    return _with_algorithm(setting, scaled)
+
+
+def _vary_distance(setting: Setting, value: float) -> Setting:
+    x_star = setting.problem.x_star
+    x0 = x_star + value * (setting.x0 - x_star)
+    return Setting(setting.algorithm, setting.problem, setting.participation, setting.rounds, x0)
+
+
+def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
+    problem = setting.problem
+    if not isinstance(problem, QuadraticProblem):
+        raise ValueError(f"heterogeneity must belong to a QuadraticProblem, got {problem!r}")
+    spread = QuadraticProblem(
+        problem.hessians,
+        problem.x_star + value * (problem.optima - problem.x_star),
+        sigma=problem.sigma,
+        server_sigma=problem.server_sigma,
+        target_weights=problem.target_weights,
+    )
+    return Setting(setting.algorithm, spread, setting.participation, setting.rounds, setting.x0)
+
+
+def _factors(setting: Setting) -> tuple[float, ...]:
+    return tuple(float(factor) for factor in np.geomspace(0.01, 100, 13))
+
+
+def _rounds(setting: Setting) -> tuple[float, ...]:
+    return tuple(float(round(r)) for r in np.geomspace(1, 10 * setting.rounds, 13))
+
+
+_PARAMETERS: Mapping[
+    str,
+    tuple[str, Callable[[Setting, float], Setting], Callable[[Setting], tuple[float, ...]]],
+] = {
+    "q": (
+        "probability of a clients' round",
+        _vary_q,
+        lambda setting: tuple(float(q) for q in np.linspace(0, 1, 13)),
+    ),
+    "rounds": ("communication rounds R", _vary_rounds, _rounds),
+    "local_steps": (
+        "local steps K, with eta_c K kept",
+        _vary_local_steps,
+        lambda setting: (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0),
+    ),
+    "step": ("factor on both step sizes", _vary_step, _factors),
+    "distance": ("factor on x0 - x*", _vary_distance, _factors),
+    "heterogeneity": (
+        "factor on the clients' optima, so on sigma_G",
+        _vary_heterogeneity,
+        _factors,
+    ),
+}
+
+_ALMOST_NOWHERE = 0.05
+
+
+@dataclass(frozen=True)
+class RegionMap(ReadOnlyArrays):
+    """Verdicts over two parameters.
+
+    Attributes
+    ----------
+    theorem, reading : str
+    x, y : MapAxis
+    verdicts : tuple of tuples of Verdict
+        One row for each value of ``y``, one column for each of ``x``.
+    """
+
+    theorem: str
+    reading: str
+    x: MapAxis
+    y: MapAxis
+    verdicts: tuple[tuple[Verdict, ...], ...]
+
+    @cached_property
+    def looseness(self) -> FloatArray:
+        """log10(bound/truth) of every cell, (len(y), len(x)); NaN where one is 0 or infinite."""
+        return np.array([[_looseness(verdict) for verdict in row] for row in self.verdicts])
+
+    def share(self, *outcomes: Outcome) -> float:
+        """Return the share of cells with one of these verdicts."""
+        cells = [verdict.outcome for row in self.verdicts for verdict in row]
+        return sum(outcome in outcomes for outcome in cells) / len(cells)
+
+    @property
+    def summary(self) -> str:
+        """How much of the map the theorem says anything about, in a line."""
+        applies = 1 - self.share(Outcome.INAPPLICABLE)
+        if not applies:
+            return "applies nowhere on this map"
+        where = "almost nowhere, " if applies < _ALMOST_NOWHERE else ""
+        parts = (Outcome.HOLDS, Outcome.REFUTED, Outcome.UNDECIDED)
+        found = {part.name: self.share(part) for part in parts}
+        shares = ", ".join(f"{name} on {share:.1%}" for name, share in found.items() if share)
+        return f"applies {where}on {applies:.1%} of the cells: {shares}"
+
+
+@checks_kinds
+def map_region(
+    theorem: Statement,
+    setting: Setting | Family,
+    x: MapAxis,
+    y: MapAxis,
+    *,
+    progress: Progress | None = None,
+) -> RegionMap:
+    """Check a theorem on a setting with two of its parameters varied.
+
+    Parameters
+    ----------
+    theorem : Theorem
+    setting : Setting or Family
+        What stays as it is; of a family the other parameters' defaults.
+    x, y : MapAxis
+        Parameters: the family's, or of a setting see `parameters` and `varied`.
+    progress : callable, optional
+        Called with (cells done, cells, name of the next cell).
+
+    Raises
+    ------
+    ValueError
+        For a claimed order, a parameter that does not exist or that the setting does not
+        have, twice the same one, or a value out of range.
+
+    Examples
+    --------
+    >>> from fltheory import theorems
+    >>> repaired = theorems.get("sa-fl/5", "repaired")
+    >>> setting = repaired.regimes["q = 0"].setting
+    >>> found = map_region(
+    ...     repaired, setting, MapAxis("rounds", (10, 20)), MapAxis("q", (0.0, 1.0))
+    ... )
+    >>> [[verdict.outcome.name for verdict in row] for row in found.verdicts]
+    [['HOLDS', 'HOLDS'], ['HOLDS', 'HOLDS']]
+    """
+    check_map(theorem, x, y)
+    rows: list[tuple[Verdict, ...]] = []
+    total = len(x.values) * len(y.values)
+    for down, y_value in enumerate(y.values):
+        row: list[Verdict] = []
+        for across, x_value in enumerate(x.values):
+            if progress is not None:
+                name = f"{x.name} = {x_value:g}, {y.name} = {y_value:g}"
+                progress(down * len(x.values) + across, total, name)
+            point = setting_at(setting, {x.name: x_value, y.name: y_value})
+            row.append(check(theorem, point))
+        rows.append(tuple(row))
+    return RegionMap(theorem.id, theorem.reading, x, y, tuple(rows))
+
+
+def check_map(theorem: Statement, x: MapAxis, y: MapAxis) -> None:
+    """Raise ValueError for what is no inequality, and for one parameter on both axes."""
+    if theorem.axes:
+        raise ValueError(f"theorem must be an inequality to be mapped, got {theorem.id}")
+    if x.name == y.name:
+        raise ValueError(f"y must be another parameter than x, got {y.name!r} twice")
+
+
+def setting_at(setting: Setting | Family, values: Mapping[str, float]) -> Setting:
+    """Return the setting of a point: a family's, or one with some parameters varied."""
+    if isinstance(setting, Family):
+        return setting.setting(**values)
+    for name, value in values.items():
+        setting = varied(setting, name, value)
+    return setting
+
+
+def _looseness(verdict: Verdict) -> float:
+    if not (0 < verdict.truth < math.inf and 0 < verdict.bound < math.inf):
+        return math.nan
+    return math.log10(verdict.bound / verdict.truth)

@@ -1,0 +1,1 @@
+"""Bounds for every client loss where availability is correlated in time."""

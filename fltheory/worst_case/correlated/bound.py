@@ -1,0 +1,518 @@
+"""The best bound on weighted averaging where clients come and go in bursts, and its proof.
+
+For every L-smooth, mu-strongly convex client, every dimension and every number of rounds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain
+from typing import Any, Literal, TypeAlias
+
+from fltheory import validation
+from fltheory.decimals import as_fraction, fraction_text
+from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import correlated_checker
+from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, check_correlated
+from fltheory.worst_case.checker.kernel import ProofError
+from fltheory.worst_case.correlated.program import OnOffProgram, Solution, cells_of, states_of
+from fltheory.worst_case.methods.averaging_round import AveragingRound
+from fltheory.worst_case.proof.proof_file import ProofFile, class_text
+from fltheory.worst_case.rounds.client_class import ClientClass, exact
+
+Measured: TypeAlias = Literal["distance", "loss"]
+
+# Units of gradients at x*, in turn: the solver stalls where its numbers are far from 1.
+_UNITS = (1, 8, Fraction(1, 8), 128)
+_BITS = (44, 60)
+# What the start costs beside the floor, so that of equal floors the one of the least start is
+# found; and in a proof the start's share above that.
+_TIE = 1e-7
+_ROOM = 1e-3
+_FIRST = ("start", "once", "noise_once")
+_MOST_STATES = 400
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for.
+
+    Attributes
+    ----------
+    round : AveragingRound
+    client_class : ClientClass
+    measure : {"distance", "loss"}
+    rate : Fraction or None
+        None for the mean over rounds.
+    rounds : int or None
+        After how many the bound is to be least; None for the floor.
+    distance : float
+        ``||x_0 - x*||``, for ``rounds``.
+    """
+
+    round: AveragingRound
+    client_class: ClientClass
+    measure: Measured
+    rate: Fraction | None
+    rounds: int | None
+    distance: float
+
+
+@dataclass(frozen=True)
+class CorrelatedBound:
+    """A bound for every round and every client loss, as the solver found it.
+
+    Over rounds ``t < T``, the mean of ``E||x_t - x*||^2`` ("distance") or ``E F`` of the mean
+    model, less F* ("loss"), is at most ``(start ||x_0 - x*||^2 + start_heterogeneity h +
+    start_noise sigma^2)/T + heterogeneity h + noise sigma^2`` with ``h = sum alpha_i ||grad
+    F_i(x*)||^2``. With a rate, ``E||x_t - x*||^2 <= rate^t (start ...) + (1 - rate^t)/(1 - rate)
+    (heterogeneity h + noise sigma^2)``.
+
+    Attributes
+    ----------
+    start, start_heterogeneity, start_noise : float
+    heterogeneity, noise : float
+    request : Request
+        What was asked for.
+    solved : Solved
+        What the solver found.
+    """
+
+    start: float
+    start_heterogeneity: float
+    start_noise: float
+    heterogeneity: float
+    noise: float
+    request: Request
+    solved: Solved
+
+    @property
+    def round(self) -> AveragingRound:
+        """The round."""
+        return self.request.round
+
+    @property
+    def client_class(self) -> ClientClass:
+        """The class of clients."""
+        return self.request.client_class
+
+    @property
+    def rate(self) -> Fraction | None:
+        """The rate as given; None for the mean over rounds."""
+        return self.request.rate
+
+    @property
+    def residual(self) -> float:
+        """What is added in every round, at the class's dissimilarity and noise."""
+        squares = float(self.client_class.dissimilarity**2), float(self.client_class.sigma**2)
+        return self.heterogeneity * squares[0] + self.noise * squares[1]
+
+    @property
+    def floor(self) -> float:
+        """What is left after infinitely many rounds."""
+        return self.residual / (1.0 if self.rate is None else 1 - float(self.rate))
+
+    def after(self, rounds: int, distance: float) -> float:
+        """Bound what is measured after so many rounds, from ``distance = ||x_0 - x*||``."""
+        rounds = validation.whole_number("rounds", rounds, at_least=1)
+        first = self.start * validation.nonnegative("distance", distance) ** 2
+        first += self.start_heterogeneity * float(self.client_class.dissimilarity**2)
+        first += self.start_noise * float(self.client_class.sigma**2)
+        if self.rate is None:
+            return first / rounds + self.residual
+        power = float(self.rate) ** rounds
+        return power * first + self.residual * (1 - power) / (1 - float(self.rate))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A program's solution with its units, from which a proof is made.
+
+    Attributes
+    ----------
+    program : OnOffProgram
+    unit : Fraction
+        Of gradients at x*, over L.
+    solution : Solution
+    """
+
+    program: OnOffProgram
+    unit: Fraction
+    solution: Solution
+
+
+def best_correlated_bound(
+    a_round: AveragingRound,
+    client_class: ClientClass,
+    *,
+    measure: Measured = "distance",
+    rate: Any = None,
+    rounds: int | None = None,
+    distance: Any = 1,
+) -> CorrelatedBound:
+    """Return the best bound on weighted averaging with clients that come and go in bursts.
+
+    A semidefinite program for every number of participants in the round before; the chain starts
+    in its stationary law.
+
+    Parameters
+    ----------
+    a_round : AveragingRound
+    client_class : ClientClass
+        Of heterogeneity at the optimum, mu above 0.
+    measure : {"distance", "loss"}
+        What is averaged over rounds: ``||x - x*||^2``, or F of the mean model less F*.
+    rate : number, optional
+        The rate of a bound on every round's ``E||x_t - x*||^2``; by default means are bounded.
+    rounds : int, optional
+        The bound after so many rounds from ``distance = ||x_0 - x*||`` is least; by default the
+        floor.
+    distance : number
+
+    Raises
+    ------
+    ValueError
+        For a class or clients that are not covered, with what is missing.
+    ArithmeticError
+        If no bound is found, as for steps that are too large.
+
+    Examples
+    --------
+    >>> from fltheory.algorithms import Unbiased
+    >>> from fltheory.participation import MarkovOnOff
+    >>> process = MarkovOnOff([0.5] * 4, 0.9)
+    >>> fedavg = Unbiased(client_lr=0.1, local_steps=1, availability=[0.5] * 4)
+    >>> a_round = AveragingRound.of(fedavg, process)
+    >>> round(best_correlated_bound(a_round, ClientClass(1, "0.1")).floor, 3)
+    2.592
+    """
+    _check(a_round, client_class)
+    validation.one_of("measure", measure, ("distance", "loss"))
+    given = None if rate is None else exact("rate", rate)
+    if given is not None and given >= 1:
+        raise ValueError(f"rate must be below 1, got {given}")
+    if given is not None and measure == "loss":
+        raise ValueError("measure must be 'distance' for a rate: F is bounded for means of models")
+    if given is not None and rounds is not None:
+        raise ValueError("rounds must not be given beside a rate, whose bound is for every round")
+    count = None if rounds is None else validation.whole_number("rounds", rounds, at_least=1)
+    request = Request(
+        a_round, client_class, measure, given, count, float(exact("distance", distance))
+    )
+    for solved in _solutions(request):
+        return _bound(request, solved)
+    what = "floor" if given is None else f"bound at a rate of {float(given):.6g}"
+    raise ArithmeticError(
+        f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
+        f"{float(a_round.client_lr):.6g}: a smaller step has one"
+    )
+
+
+def _check(a_round: AveragingRound, clients: ClientClass) -> None:
+    if clients.mu == 0:
+        raise ValueError(
+            "mu must be above 0 where clients are correlated in time: without strong convexity "
+            "the distance to x* has no finite floor"
+        )
+    if clients.heterogeneity != "optimum":
+        raise ValueError(
+            "client_class must have heterogeneity 'optimum' where clients are correlated in time: "
+            "the correction sees clients' gradients at x* only"
+        )
+    if clients.server_sigma:
+        raise ValueError("client_class must have server_sigma = 0: no server's step is averaged")
+    states = math.prod(own.n_clients + 1 for own in a_round.groups)
+    if states > _MOST_STATES:
+        raise ValueError(
+            f"participation must have at most {_MOST_STATES} states, numbers present in each "
+            f"group of clients that are alike, got {states}"
+        )
+
+
+def _guess(a_round: AveragingRound, clients: ClientClass) -> float:
+    """Return about the floor, in units with L = 1: the rule for small steps, and local drift."""
+    step = float(clients.L * a_round.client_lr * a_round.server_lr) * a_round.local_steps
+    spread = 0.0
+    for own in a_round.groups:
+        p, nu = float(own.availability), float(own.correlation)
+        share = own.n_clients * float(own.target_weight) ** 2
+        spread += share * (1 - p) / p * (1 + nu) / (1 - nu)
+    return max(step * spread / 2 * float(clients.L / clients.mu), 1e-9)
+
+
+def _solutions(request: Request) -> Iterator[Solved]:
+    """Yield solutions in one unit after another, all nearly the best."""
+    a_round, clients, rounds = request.round, request.client_class, request.rounds
+    step, mu = float(clients.L * a_round.client_lr), float(clients.mu / clients.L)
+    h = float(clients.dissimilarity / clients.L) ** 2
+    sigma = float(clients.sigma / clients.L) ** 2
+    guess = _guess(a_round, clients)
+    for factor in _UNITS:
+        unit = Fraction(2) ** round(-math.log2(guess) / 2) * factor
+        program = OnOffProgram(
+            a_round,
+            mu,
+            step,
+            request.measure,
+            None if request.rate is None else float(request.rate),
+            sigma > 0,
+            float(unit),
+        )
+        share = h / (h + sigma)
+        first = (_TIE, _TIE, _TIE)
+        if rounds is not None:
+            far = request.distance**2 * float(unit) ** 2 / (h + sigma)
+            first = (far / rounds, share / rounds, (1 - share) / rounds)
+        costs = {"floor": share, "noise": 1 - share}
+        found = program.solve(costs | dict(zip(_FIRST, first, strict=True)))
+        if found is not None:
+            yield Solved(program, unit, found)
+
+
+def _bound(request: Request, solved: Solved) -> CorrelatedBound:
+    units = {name: float(value) for name, value in _units(request, solved.unit)}
+    ends = solved.solution.ends
+    return CorrelatedBound(
+        ends["start"] * units["z"],
+        ends["once"] * units["g"],
+        ends["noise_once"] * units["g"],
+        ends["floor"] * units["g"],
+        ends["noise"] * units["g"],
+        request,
+        solved,
+    )
+
+
+def _units(request: Request, unit: Fraction) -> Iterator[tuple[str, Fraction]]:
+    """Yield what a program's numbers are multiplied by in the certificate's units.
+
+    Coefficients of ``||z||^2``, of z with gradients, and of squares of gradients; multipliers.
+    """
+    a_round, clients = request.round, request.client_class
+    scale = 2 * clients.L * a_round.client_lr * a_round.local_steps * a_round.server_lr
+    if a_round.averaging == "weights":
+        scale *= sum(own.n_clients * own.weight * own.availability for own in a_round.groups)
+    theta, whole = Fraction(1), Fraction(1)
+    if request.rate is None:
+        theta = scale * (clients.mu / clients.L if request.measure == "distance" else 1)
+        whole = clients.L if request.measure == "loss" else Fraction(1)
+    yield "z", whole / theta
+    yield "zg", whole / theta / unit / clients.L
+    yield "g", whole / theta / unit**2 / clients.L**2
+    yield "pair", whole * scale / theta / clients.L
+    yield "noise", whole * scale / theta / unit**2 / clients.L**2
+
+
+def correlated_certificate(bound: CorrelatedBound, margin: float = 1e-6) -> CorrelatedCertificate:
+    """Return a proof in fractions of a bound, a little above the best.
+
+    Parameters and errors are those of `certificate`.
+    """
+    share = 1 + float(exact("margin", margin, above=0))
+    for solved in chain([bound.solved], _solutions(bound.request)):
+        made = _proved(bound, solved, share)
+        if made is not None:
+            return made
+    raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
+
+
+def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedCertificate | None:
+    # The units of two programs differ, so that a share of the bound's own floor is claimed in each.
+    ratio = float(solved.unit / bound.solved.unit) ** 2
+    ends = bound.solved.solution.ends
+    fixed = {name: share * ratio * ends[name] for name in ("floor", "noise")}
+    room = share if bound.request.rounds else 1 + _ROOM
+    # What is nearly zero gets room too.
+    fixed |= {name: room * solved.solution.ends[name] + 1e-9 for name in _FIRST}
+    widest = solved.program.solve(None, fixed)
+    if widest is None:
+        return None
+    for bits in _BITS:
+        made = CorrelatedCertificate(_text(bound.request, solved.unit, widest, bits))
+        try:
+            made.verify()
+        except ProofError:
+            continue
+        return made
+    return None
+
+
+def _text(request: Request, unit: Fraction, found: Solution, bits: int) -> str:
+    """Return a certificate's JSON, numbers rounded to so many bits after the point."""
+    a_round, clients = request.round, request.client_class
+    units = dict(_units(request, unit))
+    # Without a rate, F(x) - F* may be what function values add up to.
+    wanted = Fraction(request.rate is None and request.measure == "loss")
+
+    def dyadic(value: float) -> Fraction:
+        return Fraction(round(as_fraction(value) * 2**bits), 2**bits)
+
+    def written(value: float, name: str) -> str:
+        return str(dyadic(value) * units[name])
+
+    alphas = [own.target_weight for own in a_round.groups]
+    cells = [list(cells_of(a_round, state)) for state in states_of(a_round)]
+    noisy = clients.sigma > 0
+    ends = {name: written(value, "g") for name, value in found.ends.items() if name != "start"}
+    if not noisy:
+        ends |= dict.fromkeys(("noise", "noise_once", "noise_below"), "0")
+    names = {
+        "start": written(found.ends["start"], "z"),
+        "start_heterogeneity": ends["once"],
+        "start_noise": ends["noise_once"],
+        "heterogeneity": ends["floor"],
+        "noise": ends["noise"],
+    }
+    document = {
+        "kind": correlated_checker.KIND,
+        "version": correlated_checker.VERSION,
+        "claim": correlated_checker.CLAIMS[request.measure if request.rate is None else "rate"],
+        "round": {
+            "averaging": a_round.averaging,
+            "local_steps": a_round.local_steps,
+            "client_lr": str(a_round.client_lr),
+            "server_lr": str(a_round.server_lr),
+            "groups": [
+                {
+                    "n_clients": own.n_clients,
+                    "availability": str(own.availability),
+                    "correlation": str(own.correlation),
+                    "target_weight": str(own.target_weight),
+                    "weight": str(own.weight),
+                }
+                for own in a_round.groups
+            ],
+        },
+        "class": {"L": str(clients.L), "mu": str(clients.mu), "noise": noisy},
+        "bound": {"rate": "1" if request.rate is None else str(request.rate), **names},
+        "below": ends["below"],
+        "noise_below": ends["noise_below"],
+        "function": [
+            _value(row, constant if noisy else 0.0, len(alphas), written)
+            for row, constant in zip(found.function, found.constants, strict=True)
+        ],
+        "multipliers": [
+            [
+                _balanced(rows, dyadic, alphas[cell.group] * units["pair"], wanted)
+                for rows, cell in zip(own, here, strict=True)
+            ]
+            for own, here in zip(found.multipliers, cells, strict=True)
+        ],
+        "noises": [
+            [
+                [
+                    str(alphas[cell.group] * dyadic(max(value, 0.0)) * units["noise"])
+                    for value in row
+                ]
+                for row, cell in zip(own, here, strict=True)
+            ]
+            for own, here in zip(found.noises, cells, strict=True)
+        ],
+        "orthogonal": [
+            [
+                [str(alphas[cell.group] * dyadic(value) * units["noise"]) for value in row]
+                for row, cell in zip(own, here, strict=True)
+            ]
+            for own, here in zip(found.orthogonal, cells, strict=True)
+        ],
+    }
+    return json.dumps(document, indent=1) + "\n"
+
+
+def _value(row: FloatArray, constant: float, n_groups: int, written: Any) -> Mapping[str, Any]:
+    size = 2 * n_groups
+    form = [["0"] * size for _ in range(size)]
+    places = [(i, j) for i in range(size) for j in range(i, size)]
+    for (i, j), value in zip(places, row, strict=False):
+        kind = "z" if i == j == 0 else "zg" if i == 0 else "g"
+        form[i][j] = form[j][i] = written(float(value), kind)
+    rest = [written(float(value), "g") for value in row[len(places) :]]
+    return {
+        "form": form,
+        "present": rest[:n_groups],
+        "all": rest[n_groups:],
+        "constant": written(float(constant), "g"),
+    }
+
+
+def _balanced(rows: FloatArray, dyadic: Any, factor: Fraction, wanted: Fraction) -> list[list[str]]:
+    """Return multipliers, those with x* raised until function values add up as they must."""
+    K = len(rows) - 1
+    weights = [[dyadic(max(float(value), 0.0)) for value in row] for row in rows]
+    for point in range(K):
+        weights[K][point] = Fraction(0)
+        entering = sum((row[point] for row in weights), Fraction(0))
+        missing = (wanted if point == 0 else 0) + sum(weights[point], Fraction(0)) - entering
+        if missing >= 0:
+            weights[K][point] = missing
+        else:
+            weights[point][K] -= missing
+    return [[str(value * factor) for value in row] for row in weights]
+
+
+@dataclass(frozen=True)
+class CorrelatedCertificate(ProofFile):
+    """A proof of a bound where clients come and go in bursts, as JSON.
+
+    Attributes
+    ----------
+    text : str
+    """
+
+    kind = correlated_checker.KIND
+    most_characters = correlated_checker.MOST_CHARACTERS
+    check = staticmethod(check_correlated)
+
+    @property
+    def proof(self) -> CorrelatedProof:
+        """What it says, read again from its text."""
+        return correlated_checker.parsed(self.text)
+
+    @property
+    def floor(self) -> Fraction:
+        """What is left after infinitely many rounds, over ``sum alpha_i ||grad F_i(x*)||^2``."""
+        proof = self.proof
+        over = 1 - proof.bound["rate"] if proof.measure == "rate" else 1
+        return proof.bound["heterogeneity"] / over
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What it shows: the claim, the class, the round and who is present."""
+        proof = self.proof
+        bound = {name: f"{float(value):.6g}" for name, value in proof.bound.items()}
+        noise = (f" + {bound['start_noise']} sigma^2", f" + {bound['noise']} sigma^2")
+        if not proof.noisy:
+            noise = ("", "")
+        first = f"({bound['start']} ||x_0 - x*||^2 + {bound['start_heterogeneity']} h{noise[0]})"
+        each = f"{bound['heterogeneity']} h{noise[1]}"
+        left = "1/T sum_(t<T) E||x_t - x*||^2 <= "
+        right = f"{first}/T + {each} for every T"
+        if proof.measure == "loss":
+            left = "E F(mean of x_0 .. x_(T-1)) - F* <= "
+        if proof.measure == "rate":
+            left, rate = "E||x_t - x*||^2 <= ", bound["rate"]
+            right = f"{rate}^t {first} + (1 - {rate}^t)/(1 - {rate}) ({each}) for every t"
+        weighted = proof.averaging == "weights"
+        sums = "weight times update" if weighted else "mean update of those present"
+        gradients = (
+            "E||noise||^2 <= sigma^2 in every gradient" if proof.noisy else "exact gradients"
+        )
+        lines = [
+            left + right + ", h = sum alpha_i ||grad F_i(x*)||^2",
+            f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, with "
+            f"{gradients}, x* of F = sum alpha_i F_i",
+            f"K = {proof.local_steps}, eta_c = {proof.client_lr}, x+ = x + {proof.server_lr} times "
+            f"{sums}; clients come and go independently of each other, stationary at first:",
+        ]
+        for own in proof.groups:
+            weight = f", weight {fraction_text(own.weight)}" if weighted else ""
+            lines.append(
+                f"  {own.n_clients} with availability {fraction_text(own.availability)}, "
+                f"correlation {fraction_text(own.correlation)}, "
+                f"alpha = {fraction_text(own.target_weight)}{weight}"
+            )
+        return tuple(lines)

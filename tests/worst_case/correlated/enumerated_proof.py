@@ -1,0 +1,201 @@
+"""A certificate's inequalities a second time: every set, every next set, no moments, no symmetry.
+
+Fractions and elimination of the tests' own. For few clients, without noise.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from itertools import permutations, product
+from typing import Any
+
+Matrix = list[list[Fraction]]
+
+
+def is_proved(text: str) -> bool:
+    """Whether every inequality of a certificate holds."""
+    document = json.loads(text, parse_float=None)
+    proof = _Proof(document)
+    sets = list(product((False, True), repeat=proof.n))
+    return (
+        all(proof.values_cancel(S) for S in sets)
+        and all(semidefinite(proof.round_slack(S)) for S in sets)
+        and all(semidefinite(proof.end_slack(S)) for S in sets)
+        and semidefinite(proof.start_slack(sets))
+    )
+
+
+class _Proof:
+    def __init__(self, document: dict[str, Any]) -> None:
+        F = Fraction
+        played, self.document = document["round"], document
+        self.groups = played["groups"]
+        self.of = [c for c, own in enumerate(self.groups) for _ in range(own["n_clients"])]
+        self.n, self.K = len(self.of), played["local_steps"]
+        self.eta, self.server = F(played["client_lr"]), F(played["server_lr"])
+        self.present = played["averaging"] == "present"
+        self.L, self.mu = F(document["class"]["L"]), F(document["class"]["mu"])
+        self.bound = {name: F(value) for name, value in document["bound"].items()}
+        self.alpha = [F(self.groups[c]["target_weight"]) for c in self.of]
+        self.size = 1 + self.n * self.K + self.n - 1
+        self.z = self.unit(0)
+        self.delta = [[self.unit(1 + i * self.K + k) for k in range(self.K)] for i in range(self.n)]
+        self.g = [self.unit(1 + self.n * self.K + i) for i in range(self.n - 1)]
+        last = [F(0)] * self.size
+        for a, v in zip(self.alpha, self.g, strict=False):
+            last = [x - a * y / self.alpha[-1] for x, y in zip(last, v, strict=True)]
+        self.g.append(last)
+        self.kind = document["claim"][:3]
+        numbers = product(*(range(own["n_clients"] + 1) for own in self.groups))
+        self.states = {state: place for place, state in enumerate(numbers)}
+
+    def unit(self, place: int) -> list[Fraction]:
+        return [Fraction(int(i == place)) for i in range(self.size)]
+
+    def place(self, S: tuple[bool, ...]) -> int:
+        counts = [0] * len(self.groups)
+        for c, there in zip(self.of, S, strict=True):
+            counts[c] += there
+        return self.states[tuple(counts)]
+
+    def value(self, S: tuple[bool, ...], x: list[Fraction], factor: Fraction, to: Matrix) -> None:
+        own = self.document["function"][self.place(S)]
+        C = len(self.groups)
+        u = [[Fraction(0)] * self.size for _ in range(C)]
+        U = [[Fraction(0)] * self.size for _ in range(C)]
+        for i, (c, there) in enumerate(zip(self.of, S, strict=True)):
+            for j, value in enumerate(self.g[i]):
+                u[c][j] += self.alpha[i] * value * there
+                U[c][j] += self.alpha[i] * value
+            weight = Fraction(own["all"][c]) + there * Fraction(own["present"][c])
+            _add(to, factor * weight * self.alpha[i], self.g[i], self.g[i])
+        vectors = [x, *u, *U[:-1]]
+        for p, q in product(range(2 * C), repeat=2):
+            _add(to, factor * Fraction(own["form"][p][q]), vectors[p], vectors[q])
+
+    def chance(self, S: tuple[bool, ...] | None, following: tuple[bool, ...]) -> Fraction:
+        total = Fraction(1)
+        for i, there in enumerate(following):
+            own = self.groups[self.of[i]]
+            p, nu = Fraction(own["availability"]), Fraction(own["correlation"])
+            if S is not None:
+                p = (1 - nu) * p + nu * S[i]
+            total *= p if there else 1 - p
+        return total
+
+    def after(self, following: tuple[bool, ...]) -> list[Fraction]:
+        x = list(self.z)
+        for i, there in enumerate(following):
+            if there:
+                own = Fraction(self.groups[self.of[i]]["weight"])
+                w = self.server * (Fraction(1, sum(following)) if self.present else own)
+                for v in self.delta[i]:
+                    x = [
+                        a - self.eta * w * (b + c) for a, b, c in zip(x, v, self.g[i], strict=True)
+                    ]
+        return x
+
+    def multipliers(self, S: tuple[bool, ...], i: int) -> Matrix:
+        """Return a client's: of cells that have members, present ones first."""
+        cells, found = 0, None
+        for c in range(len(self.groups)):
+            for there in (True, False):
+                members = [j for j in range(self.n) if self.of[j] == c and S[j] == there]
+                if i in members:
+                    found = cells
+                cells += bool(members)
+        assert found is not None
+        rows = self.document["multipliers"][self.place(S)][found]
+        return [[Fraction(value) for value in row] for row in rows]
+
+    def values_cancel(self, S: tuple[bool, ...]) -> bool:
+        for i in range(self.n):
+            rows = self.multipliers(S, i)
+            if any(value < 0 for row in rows for value in row):
+                return False
+            for point in range(self.K):
+                flow = sum(row[point] for row in rows) - sum(rows[point])
+                if flow != (self.alpha[i] if self.kind == "E F" and point == 0 else 0):
+                    return False
+        return True
+
+    def round_slack(self, S: tuple[bool, ...]) -> Matrix:
+        slack = self.zeros()
+        self.value(S, self.z, self.bound["rate"], slack)
+        for following in product((False, True), repeat=self.n):
+            chance = self.chance(S, following)
+            if chance:
+                self.value(following, self.after(following), -chance, slack)
+        self.add_h(self.bound["heterogeneity"], slack)
+        if self.kind == "1/T":
+            _add(slack, Fraction(-1), self.z, self.z)
+        for i in range(self.n):
+            points, gradients = [self.z], [*self.delta[i], [Fraction(0)] * self.size]
+            for k in range(self.K - 1):
+                points.append(
+                    [
+                        a - self.eta * (b + c)
+                        for a, b, c in zip(points[-1], self.delta[i][k], self.g[i], strict=True)
+                    ]
+                )
+            points.append([Fraction(0)] * self.size)
+            rows = self.multipliers(S, i)
+            for a, b in permutations(range(self.K + 1), 2):
+                x = [p - q for p, q in zip(points[a], points[b], strict=True)]
+                v = [p - q for p, q in zip(gradients[a], gradients[b], strict=True)]
+                w, ratio = rows[a][b], self.mu / self.L
+                _add(slack, w, gradients[b], x)
+                _add(slack, w / (2 * (1 - ratio)) / self.L, v, v)
+                _add(slack, w / (2 * (1 - ratio)) * self.mu, x, x)
+                _add(slack, -w / (1 - ratio) * ratio, v, x)
+        return slack
+
+    def end_slack(self, S: tuple[bool, ...]) -> Matrix:
+        slack = self.zeros()
+        self.value(S, self.z, Fraction(1), slack)
+        self.add_h(Fraction(self.document["below"]), slack)
+        if self.kind == "E||":
+            _add(slack, Fraction(-1), self.z, self.z)
+        return slack
+
+    def start_slack(self, sets: list[tuple[bool, ...]]) -> Matrix:
+        slack = self.zeros()
+        for S in sets:
+            self.value(S, self.z, -self.chance(None, S), slack)
+        _add(slack, self.bound["start"], self.z, self.z)
+        once = self.bound["start_heterogeneity"] - Fraction(self.document["below"])
+        self.add_h(once, slack)
+        return slack
+
+    def add_h(self, factor: Fraction, to: Matrix) -> None:
+        for a, v in zip(self.alpha, self.g, strict=True):
+            _add(to, factor * a, v, v)
+
+    def zeros(self) -> Matrix:
+        return [[Fraction(0)] * self.size for _ in range(self.size)]
+
+
+def _add(to: Matrix, factor: Fraction, left: list[Fraction], right: list[Fraction]) -> None:
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
+            if a and b:
+                to[i][j] += factor * a * b / 2
+                to[j][i] += factor * a * b / 2
+
+
+def semidefinite(matrix: Matrix) -> bool:
+    """Whether no eigenvalue is negative: Schur complements, a row at a time."""
+    rows = [list(row) for row in matrix]
+    while rows:
+        pivot = rows[0][0]
+        if pivot < 0 or (pivot == 0 and any(rows[0])):
+            return False
+        if pivot == 0:
+            rows = [row[1:] for row in rows[1:]]
+            continue
+        rows = [
+            [rows[i][j] - rows[i][0] * rows[0][j] / pivot for j in range(1, len(rows))]
+            for i in range(1, len(rows))
+        ]
+    return True
