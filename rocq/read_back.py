@@ -211,10 +211,11 @@ def claimed(certificate: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same numbers from a certificate's own fields."""
     played, clients, bound = (certificate[name] for name in ("round", "class", "bound"))
     lr = Fraction(certificate["boxes"][0]["client_lr"][0])
-    share, q = Fraction(played["excluded_share"]), Fraction(played["q"])
-    n_clients = played["n_clients"]
+    drawn = played["taking_part"]
+    share, q = Fraction(drawn["excluded_share"]), Fraction(played["q"])
+    n_clients = drawn["n_clients"]
     numbers: dict[str, Any] = {
-        "m": Fraction(played["participants"]),
+        "m": Fraction(drawn["participants"]),
         "K": Fraction(played["local_steps"]),
         "client_lr": lr,
         "server_lr": Fraction(played["server_lr"]),

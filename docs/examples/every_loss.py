@@ -35,16 +35,12 @@ from fltheory.worst_case import (
 )
 from fltheory.worst_case.audits.audit import Audit, Parameter, judge
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
-from fltheory.worst_case.methods.averaging import (
-    AveragingBound,
-    averaging_certificate,
-    best_averaging_bound,
-    least_floor_weights,
-)
-from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
-from fltheory.worst_case.rounds.best_settings import SettingTried
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.best_settings import SettingTried, least_floor_weights
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of
+from fltheory.worst_case.rounds.certificate import certificate as round_certificate
 
 DOCS = Path(__file__).parents[1]
 PAGE, MAP = DOCS / "every-loss.md", DOCS / "every-loss-map.svg"
@@ -248,15 +244,15 @@ def of_ca_fed(rounds: int) -> float:
     return float(optimal(trade_off).q[5:].sum() / TOTAL)
 
 
-def table_of_weights() -> tuple[str, dict[str, tuple[float, AveragingBound]]]:
+def table_of_weights() -> tuple[str, dict[str, tuple[float, Bound]]]:
     best = least_floor_weights(averaged(0.9), STRONG)
     rules = {
         "equal": averaged(0.5),
         "target over availability, Unbiased": averaged(0.9),
         **{f"CA-Fed's optimum for {t} rounds": averaged(of_ca_fed(t)) for t in (100, 1000, 10**5)},
-        "of the least certified floor": best.round,
+        "of the least certified floor": best,
     }
-    found = {name: best_averaging_bound(played, STRONG) for name, played in rules.items()}
+    found = {name: best_bound_of(played, STRONG) for name, played in rules.items()}
     shares = {
         name: float(5 * played.groups[1].weight / played.total_weight)
         for name, played in rules.items()
@@ -264,10 +260,10 @@ def table_of_weights() -> tuple[str, dict[str, tuple[float, AveragingBound]]]:
     present = AveragingRound.of(FedAvg(STEP, LOCAL_STEPS), Bernoulli(OFTEN + RARELY))
     rows = []
     for name, bound in found.items():
-        floor = averaging_certificate(bound).floor
+        floor = round_certificate(bound).floor
         rows.append([name, f"{shares[name]:.3f}", f"{bound.rate:.4f}", f"{float(floor):.4g}"])
-    of_present = best_averaging_bound(present, STRONG)
-    floor = averaging_certificate(of_present).floor
+    of_present = best_bound_of(present, STRONG)
+    floor = round_certificate(of_present).floor
     rows.append(
         ["mean of those present, FedAvg", "", f"{of_present.rate:.4f}", f"{float(floor):.4g}"]
     )
@@ -275,9 +271,9 @@ def table_of_weights() -> tuple[str, dict[str, tuple[float, AveragingBound]]]:
     return lines(["weights", "share of the rare", "rate", "certified floor"], rows), marked
 
 
-def figure_of_weights(marked: dict[str, tuple[float, AveragingBound]]) -> None:
+def figure_of_weights(marked: dict[str, tuple[float, Bound]]) -> None:
     figure, axes = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
-    floors = [best_averaging_bound(averaged(share), STRONG).floor for share in SHARES]
+    floors = [best_bound_of(averaged(share), STRONG).floor for share in SHARES]
     axes.semilogy(SHARES, floors, color="black", label="least provable floor")
     for (name, (share, bound)), marker in zip(marked.items(), "osv^<*", strict=True):
         axes.plot(share, bound.floor, marker, ms=9, label=name)

@@ -16,7 +16,7 @@ from fltheory.evidence.verdict import Outcome, Verdict
 from fltheory.long_work.progress import Progress
 from fltheory.theorems.registry import registered
 from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY
-from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import OneRound
 
@@ -156,7 +156,7 @@ def _provable(setting: Setting) -> tuple[float | None, str]:
             server_sigma=problem.server_sigma,
         )
         a_round = OneRound.of(setting.algorithm, setting.participation)
-        floor, least = best_bound_of(a_round, clients), least_rate_of(a_round, clients)
+        floor, least = best_bound_of(a_round, clients), best_speed_of(a_round, clients)
     except (ValueError, AttributeError, ArithmeticError) as error:
         return None, str(error)
     distance = float(np.linalg.norm(setting.x0 - problem.x_star))

@@ -7,6 +7,7 @@ uniformly, weighted averaging over those who are there, or a method with memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 from numpy.typing import ArrayLike
@@ -22,25 +23,19 @@ from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     correlated_certificate,
 )
-from fltheory.worst_case.methods.averaging import (
-    AveragingBound,
-    averaging_certificate,
-    best_averaging_bound,
-    least_floor_weights,
-)
-from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.methods.lyapunov import LyapunovBound, lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.best_settings import least_floor_weights
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import certificate as round_certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
-from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, descent_certificate
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass
+from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Gap, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
-Measured: TypeAlias = Literal["distance", "descent", "loss"]
-AnyBound: TypeAlias = Bound | DescentBound | AveragingBound | CorrelatedBound | LyapunovBound
+Measured: TypeAlias = Literal["distance", "gap", "descent", "loss"]
+AnyBound: TypeAlias = Bound | CorrelatedBound | LyapunovBound
 
 
 @checks_kinds
@@ -51,6 +46,7 @@ def best_bound(
     *,
     rate: Any = None,
     decrease: Any = None,
+    gap: Any = None,
     measure: Measured | None = None,
     target_weights: ArrayLike | None = None,
     best_weights: bool = False,
@@ -67,10 +63,12 @@ def best_bound(
     - FedAvg or SAFARI with `UniformSubset`: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and
       so for all R by iteration. For heterogeneity at the optimum without noise it is the supremum
       over all problems of the class; elsewhere it may be above that. For a `SmoothClass`, whose
-      clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``.
-    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same on the distance, where clients
-      are there independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad
-      F_i(x*)||^2``, of the objective ``F = sum alpha_i F_i``. The class must be without noise.
+      clients need not be convex, ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``. Of the
+      gap, ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, and so for the mean
+      of ``E F(x_r) - F*`` over rounds, by weights ``rate^-r``.
+    - FedAvg, Unbiased or WeightedFedAvg with `Bernoulli`: the same, where clients are there
+      independently. Dissimilarity at the optimum is ``sum_i alpha_i ||grad F_i(x*)||^2``, of the
+      objective ``F = sum alpha_i F_i``.
     - FedAvg, Unbiased or WeightedFedAvg with `MarkovOnOff`, clients that come and go in bursts: the
       mean over rounds ``t < T`` of ``E||x_t - x*||^2`` is at most ``(start ||x_0 - x*||^2 + ...)/T
       + floor``, for every T; with a rate, ``E||x_t - x*||^2`` itself. The class must have mu above
@@ -88,10 +86,13 @@ def best_bound(
     rate : number, optional
         The rate at which the residual is to be least. By default the rate of the least floor,
         ``residual / (1 - rate)``, among equal floors the least; of a method with memory the least.
+        For the gap of F it is 1 by default.
     decrease : number, optional
         The same for the descent of F: by default that of the least floor, ``residual / decrease``,
         among equal floors the largest.
-    measure : {"distance", "descent", "loss"}, optional
+    gap : number, optional
+        The same for the gap of F.
+    measure : {"distance", "gap", "descent", "loss"}, optional
         What is bounded; by default the descent of F for a `SmoothClass`, else the distance.
     target_weights : array, (N,), optional
         alpha, for weighted averaging; equal by default, or those that the algorithm has itself.
@@ -110,7 +111,7 @@ def best_bound(
 
     Returns
     -------
-    Bound, DescentBound, AveragingBound, CorrelatedBound or LyapunovBound
+    Bound, CorrelatedBound or LyapunovBound
         With its coefficients, ``floor``, and ``after(rounds, ...)``. A `LyapunovBound` has
         the outcome UNDECIDED where no function is found that the checker accepts.
 
@@ -143,31 +144,31 @@ def best_bound(
     >>> found = best_bound(saga, UniformSubset(10, 1), convex)
     >>> found.outcome.name, float(found.rate) < 0.975
     ('PROVED', True)
+
+    Gradient descent on convex clients: ``gap = 2 eta (1 - L eta / 2) ..`` at least, and no floor.
+
+    >>> found = best_bound(alone, UniformSubset(3, 3), ClientClass(1, 0), measure="gap")
+    >>> round(found.speed, 6)
+    1.0
     """
-    if measure is None:
-        measure = "distance" if client_class.mu >= 0 and decrease is None else "descent"
-    speed = _speed(measure, rate, decrease)
     if (rounds is None) != (start_distance is None):
         raise ValueError("rounds and start_distance must be given together, or neither")
-    remembers = isinstance(algorithm, FedVarp | Scaffold | Mifa)
-    alone = process_of(participation).client_chains is not None
-    if measure == "descent" and (remembers or alone):
-        raise ValueError(
-            "client_class must be a ClientClass for a method with memory or weighted averaging, of "
-            f"which the distance to x* is bounded, not the descent of F; got {client_class!r}"
-        )
-    if remembers:
-        return lyapunov_bound_of(
-            MemoryRound.of(algorithm, participation), _convex(client_class), speed
-        )
-    if alone:
+    given = {"rate": rate, "gap": gap, "decrease": decrease}
+    numbers = {name: exact(name, v) for name, v in given.items() if v is not None}
+    measured = _measured(measure, client_class, numbers)
+    if isinstance(algorithm, FedVarp | Scaffold | Mifa):
+        if measured is not DISTANCE:
+            raise ValueError(
+                "client_class must be a ClientClass for a method with memory, of which the "
+                f"distance to x* is bounded, not a {measured.speed} of F; got {client_class!r}"
+            )
+        a_memory = MemoryRound.of(algorithm, participation)
+        return lyapunov_bound_of(a_memory, _convex(client_class), rate)
+    if process_of(participation).client_chains is not None:
+        averaged = AveragingRound.of(algorithm, participation, target_weights)
+        horizon = (rounds, start_distance)
         return _of_averaging(
-            AveragingRound.of(algorithm, participation, target_weights),
-            _convex(client_class),
-            speed,
-            best_weights,
-            measure,
-            (rounds, start_distance),
+            averaged, client_class, numbers, measured, measure, best_weights, horizon
         )
     if measure == "loss" or rounds is not None:
         raise ValueError(
@@ -177,57 +178,59 @@ def best_bound(
     a_round = OneRound.of(algorithm, participation)
     if every_n_clients:
         a_round = a_round.for_every_n_clients()
-    return _of_one_round(a_round, client_class, measure, speed)
+    return best_bound_of(a_round, client_class, numbers.get(measured.speed), measured)
 
 
-def _speed(measure: Measured, rate: Any, decrease: Any) -> Any:
-    """Return the rate or the decrease that was given, whichever the measure has."""
+def _measured(
+    measure: Measured | None, clients: AnyClass, numbers: Mapping[str, Fraction]
+) -> Measure:
+    """Return what is bounded, and refuse numbers that are of something else."""
+    if measure is None:
+        smooth = clients.mu < 0 or "decrease" in numbers
+        measure = "descent" if smooth else "gap" if "gap" in numbers else "distance"
     validation.one_of("measure", measure, get_args(Measured))
-    other, given, speed = "decrease", decrease, rate
-    if measure == "descent":
-        other, given, speed = "rate", rate, decrease
-    if given is not None:
-        raise ValueError(f"{other} must not be given for a bound on the {measure}")
-    return speed
+    allowed = {"gap": ["rate", "gap"], "descent": ["decrease"]}
+    for name in numbers:
+        if name not in allowed.get(measure, ["rate"]):
+            raise ValueError(f"{name} must not be given for a bound on the {measure}")
+    if measure == "gap":
+        return Gap(numbers.get("rate", Fraction(1)))
+    return DESCENT if measure == "descent" else DISTANCE
 
 
 def _of_averaging(
     a_round: AveragingRound,
-    clients: ClientClass,
-    rate: Any,
+    clients: AnyClass,
+    numbers: Mapping[str, Fraction],
+    measured: Measure,
+    measure: Measured | None,
     best_weights: bool,
-    measure: Measured,
     horizon: tuple[int | None, Any],
-) -> AveragingBound | CorrelatedBound:
+) -> Bound | CorrelatedBound:
     """Bound a single round where rounds are independent, else means over rounds."""
     rounds, distance = horizon
-    if not a_round.is_correlated and measure == "distance" and rounds is None:
+    if not a_round.is_correlated and measure != "loss" and rounds is None:
         if best_weights:
-            a_round = least_floor_weights(a_round, clients).round
-        return best_averaging_bound(a_round, clients, rate=rate)
+            a_round = least_floor_weights(a_round, _convex(clients))
+        return best_bound_of(a_round, clients, numbers.get(measured.speed), measured)
     if best_weights:
         raise ValueError(
             "best_weights must be left out where means over rounds are bounded: weights are not "
             "searched for there"
         )
+    if measured is not DISTANCE:
+        raise ValueError(
+            f"measure must be 'distance' or 'loss' where clients are correlated in time, got "
+            f"a {measured.speed} of F"
+        )
     return best_correlated_bound(
         a_round,
-        clients,
+        _convex(clients),
         measure="loss" if measure == "loss" else "distance",
-        rate=rate,
+        rate=numbers.get("rate"),
         rounds=rounds,
         distance=1 if distance is None else distance,
     )
-
-
-def _of_one_round(
-    a_round: OneRound, clients: AnyClass, measure: Measured, speed: Any
-) -> Bound | DescentBound:
-    of_descent = measure == "descent"
-    given = None if speed is None else exact("decrease" if of_descent else "rate", speed)
-    if of_descent:
-        return best_descent_of(a_round, clients, given)
-    return best_bound_of(a_round, _convex(clients), given)
 
 
 def _convex(clients: AnyClass) -> ClientClass:
@@ -243,7 +246,7 @@ def certificate(bound: AnyBound, margin: float = 1e-6) -> ProofFile:
 
     Parameters
     ----------
-    bound : Bound, DescentBound, AveragingBound, CorrelatedBound or LyapunovBound
+    bound : Bound, CorrelatedBound or LyapunovBound
         The last has its proof already, or none.
     margin : float
         By which share the coefficients may be above the bound's, and ``1 - rate`` below, or the
@@ -279,8 +282,6 @@ def _proof_of_memory(bound: LyapunovBound, margin: float) -> ProofFile:
 
 _PROVERS: Mapping[type, Callable[[Any, float], ProofFile]] = {
     Bound: round_certificate,
-    DescentBound: descent_certificate,
-    AveragingBound: averaging_certificate,
     CorrelatedBound: correlated_certificate,
     LyapunovBound: _proof_of_memory,
 }

@@ -9,20 +9,15 @@ from pathlib import Path
 from fltheory import validation
 from fltheory.files.read_file import existing_file
 from fltheory.worst_case.correlated.bound import CorrelatedCertificate
-from fltheory.worst_case.methods.averaging import AveragingCertificate
 from fltheory.worst_case.methods.lyapunov import LyapunovCertificate
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.certificate import Certificate
 
 KINDS: Mapping[str, type[ProofFile]] = {
-    one.kind: one
-    for one in (
-        Certificate,
-        AveragingCertificate,
-        CorrelatedCertificate,
-        LyapunovCertificate,
-    )
+    one.kind: one for one in (Certificate, CorrelatedCertificate, LyapunovCertificate)
 }
+_FORMER = ("bound on weighted averaging for every client loss",)
+"""Kinds that are part of another one now."""
 
 
 def read_proof(path: Path | str) -> ProofFile | None:
@@ -33,7 +28,7 @@ def read_proof(path: Path | str) -> ProofFile | None:
     Raises
     ------
     ValueError
-        If it is a proof with a field that is not what it must be.
+        If it is a proof with a field that is not what it must be, or of an earlier format.
 
     Examples
     --------
@@ -51,6 +46,11 @@ def read_proof(path: Path | str) -> ProofFile | None:
     except (RecursionError, ValueError):
         return None
     kind = document.get("kind") if isinstance(document, dict) else None
+    if kind in _FORMER:
+        raise ValueError(
+            f"kind: {kind!r} is of an earlier format and part of {Certificate.kind!r} now: make "
+            "the proof again"
+        )
     if not isinstance(kind, str) or kind not in KINDS:
         return None
     found = KINDS[kind](text)

@@ -57,7 +57,7 @@ class Optimum(ReadOnlyArrays):
 def optimum(
     costs: FloatArray,
     *,
-    zero: FloatArray,
+    equal: tuple[FloatArray, FloatArray],
     nonnegative: tuple[FloatArray, FloatArray],
     blocks: Sequence[Block],
 ) -> Optimum | None:
@@ -66,17 +66,17 @@ def optimum(
     Parameters
     ----------
     costs : array, (unknowns,)
-    zero : array, (m, unknowns)
-        Times the unknowns it must be zero.
+    equal : tuple of arrays, (m, unknowns) and (m,)
+        The first times the unknowns must be the second.
     nonnegative : tuple of arrays, (k, unknowns) and (k,)
         The first times the unknowns, plus the second, must not be negative.
     blocks : sequence of Block
     """
-    rows, offsets = nonnegative
+    (zero, values), (rows, offsets) = equal, nonnegative
     packed = [_packed(np.concatenate([columns, fixed[None]])) for columns, fixed in blocks]
     # In the solver's own form: cvxpy took several times as long to get there as the solver takes.
     matrix = csc_array(np.vstack([zero, -rows, *(-part[:-1].T for part in packed)]))
-    bounds = np.concatenate([np.zeros(len(zero)), offsets, *(part[-1] for part in packed)])
+    bounds = np.concatenate([values, offsets, *(part[-1] for part in packed)])
     cones = [
         clarabel.ZeroConeT(len(zero)),
         clarabel.NonnegativeConeT(len(rows)),

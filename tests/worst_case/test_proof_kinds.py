@@ -10,10 +10,9 @@ import pytest
 from fltheory.algorithms import FedVarp, WeightedFedAvg
 from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.worst_case import ClientClass, best_bound, certificate, read_proof
-from fltheory.worst_case.methods.averaging import averaging_certificate, best_averaging_bound
-from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.proof_kinds import KINDS
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import best_bound_of
 from tests.worst_case.settings import a_round
 
@@ -27,7 +26,7 @@ def _of_a_round() -> ProofFile:
 def _of_averaging() -> ProofFile:
     algorithm = WeightedFedAvg((0.5, 0.5), 0.1, 1)
     played = AveragingRound.of(algorithm, Bernoulli([0.9, 0.2]), [0.5, 0.5])
-    return averaging_certificate(best_averaging_bound(played, CLIENTS))
+    return certificate(best_bound_of(played, CLIENTS))
 
 
 def _of_memory() -> ProofFile:
@@ -52,6 +51,21 @@ def test_a_proof_of_each_kind_is_read_as_what_it_is(make, tmp_path: Path) -> Non
             read_proof(path)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"kind": "proof for every client loss", "version": 1}',
+        '{"kind": "Lyapunov function for every client loss", "version": 1}',
+        '{"kind": "bound on weighted averaging for every client loss", "version": 1}',
+    ],
+)
+def test_a_proof_of_an_earlier_format_must_be_made_again(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "old.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"is of an earlier format .*: make the proof again"):
+        read_proof(path)
+
+
 def test_kinds_are_told_apart_by_what_their_files_say() -> None:
-    assert len(KINDS) == 4
+    assert len(KINDS) == 3
     assert all(one.kind == kind for kind, one in KINDS.items())

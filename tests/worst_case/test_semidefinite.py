@@ -17,7 +17,7 @@ def test_the_largest_shift_is_the_least_eigenvalue(size: int) -> None:
     matrix = np.random.default_rng(size).normal(size=(size, size))
     matrix = matrix + matrix.T
     shift = (-np.eye(size)[None], matrix)
-    found = optimum(np.array([-1.0]), zero=ANY, nonnegative=FREE, blocks=[shift])
+    found = optimum(np.array([-1.0]), equal=(ANY, np.zeros(0)), nonnegative=FREE, blocks=[shift])
     values, vectors = np.linalg.eigh(matrix)
     assert found is not None
     assert found.unknowns == pytest.approx([values[0]], abs=1e-9)
@@ -31,7 +31,12 @@ def test_several_blocks_lines_and_signs() -> None:
     turned = np.array([[0.0, 1.0], [1.0, 0.0]])
     of_two = (np.array([0 * turned, turned]), np.diag([2.0, 1.0]))
     for blocks, expected in (([of_one], 2.5), ([of_one, of_two], np.sqrt(2))):
-        found = optimum(np.array([-1.0, 0.0]), zero=line, nonnegative=most, blocks=blocks)
+        found = optimum(
+            np.array([-1.0, 0.0]),
+            equal=(line, np.zeros(len(line))),
+            nonnegative=most,
+            blocks=blocks,
+        )
         assert found is not None
         assert found.unknowns == pytest.approx([2 * expected, expected], abs=1e-8)
         assert [len(dual) for dual in found.duals] == [len(fixed) for _, fixed in blocks]
@@ -42,4 +47,6 @@ def test_no_point_is_none() -> None:
     """x is at most -1 by the block, and not negative."""
     sign = (np.eye(1), np.zeros(1))
     block = (np.array([[[-1.0]]]), np.array([[-1.0]]))
-    assert optimum(np.array([1.0]), zero=ANY, nonnegative=sign, blocks=[block]) is None
+    assert (
+        optimum(np.array([1.0]), equal=(ANY, np.zeros(0)), nonnegative=sign, blocks=[block]) is None
+    )

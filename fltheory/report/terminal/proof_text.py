@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from fltheory.decimals import fraction_text
 from fltheory.worst_case.audits.audit import Audit, Finding
-from fltheory.worst_case.audits.theorem_form import AnyBound
 from fltheory.worst_case.correlated.mean_model import MeanModelAudit
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text, heterogeneity_text
+from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.measure import AnyClass
 
 
@@ -137,7 +137,7 @@ def _near_one(rate: float) -> str:
     return f"1 - {1 - rate:.4g}" if 0.99999 < rate < 1 else f"{rate:.6g}"
 
 
-def _pair(paper: AnyBound, best: AnyBound | None, name: str) -> str:
+def _pair(paper: Bound, best: Bound | None, name: str) -> str:
     mine = getattr(paper, name)
     if best is None:
         return f"{mine:.4g}; none was found"

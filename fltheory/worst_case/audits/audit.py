@@ -15,17 +15,12 @@ from fltheory.long_work.progress import Progress
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.statement_numbers import holds
-from fltheory.worst_case.audits.theorem_form import (
-    FORMS,
-    AnyBound,
-    TheoremForm,
-    Witness,
-    form_of,
-)
+from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
 from fltheory.worst_case.proof.outcome import ClassOutcome
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved
 from fltheory.worst_case.rounds.client_class import exact
-from fltheory.worst_case.rounds.measure import AnyClaim, AnyClass
+from fltheory.worst_case.rounds.measure import AnyClass, Claim
 from fltheory.worst_case.rounds.one_round import OneRound
 
 _LARGEST_RATIO = 10**10
@@ -60,45 +55,44 @@ class Audit:
         What its bound is of: the distance to x*, or the gradients of F.
     round : OneRound
     client_class : ClientClass or SmoothClass
-    claim : Claim or DescentClaim
+    claim : Claim
         The one-round inequality whose iteration is the theorem's bound.
     one_round, all_rounds : Finding
         Of that inequality, and of the bound for all R and every start.
     hypotheses : mapping of str to bool or None
         By name: whether each of the theorem's holds here; None where a trajectory decides.
-    same_speed : Bound, DescentBound or None
+    same_speed : Bound or None
         The least residual at the theorem's rate or decrease; None if none is found.
-    least_floor : Bound, DescentBound or None
+    least_floor : Bound or None
     best_speed : float
         The least rate, or the largest decrease; NaN if the solver finds none.
     unconditional : Finding or None
         Of the one-round inequality that the paper's proof gives without its condition on q,
         where that is known; ``unconditional_claim`` is the inequality.
-    unconditional_claim : DescentClaim or None
+    unconditional_claim : Claim or None
     """
 
     theorem: Theorem
     form: TheoremForm
     round: OneRound
     client_class: AnyClass
-    claim: AnyClaim
+    claim: Claim
     one_round: Finding
     all_rounds: Finding
     hypotheses: Mapping[str, bool | None]
-    same_speed: AnyBound | None
-    least_floor: AnyBound | None
+    same_speed: Bound | None
+    least_floor: Bound | None
     best_speed: float
     unconditional: Finding | None = None
-    unconditional_claim: AnyClaim | None = None
+    unconditional_claim: Claim | None = None
 
     @property
-    def paper(self) -> AnyBound:
+    def paper(self) -> Bound:
         """The theorem's one-round inequality as a bound."""
         return self._bound(self.claim)
 
-    def _bound(self, claim: AnyClaim) -> AnyBound:
-        found: AnyBound = self.form.bound(self.round, self.client_class, claim)
-        return found
+    def _bound(self, claim: Claim) -> Bound:
+        return self.form.bound(self.round, self.client_class, claim)
 
     @property
     def residual_ratio(self) -> float:
@@ -243,22 +237,21 @@ class _Stages:
 def _best_speed(form: TheoremForm, a_round: OneRound, clients: AnyClass) -> float:
     """Return the best speed; NaN where the solver finds none, as far beyond any useful step."""
     try:
-        return form.best_speed(a_round, clients)
+        return best_speed_of(a_round, clients, form.measure)
     except ArithmeticError:
         return math.nan
 
 
 def _found(
     form: TheoremForm, a_round: OneRound, clients: AnyClass, speed: Fraction | None
-) -> AnyBound | None:
+) -> Bound | None:
     try:
-        found: AnyBound = form.best(a_round, clients, speed)
+        return best_bound_of(a_round, clients, speed, form.measure)
     except ArithmeticError:
         return None
-    return found
 
 
-def judge(a_round: OneRound, clients: AnyClass, claim: AnyClaim) -> Finding:
+def judge(a_round: OneRound, clients: AnyClass, claim: Claim) -> Finding:
     """Prove or refute a one-round inequality."""
     certificate = proved(a_round, clients, claim)
     if certificate is not None:
@@ -269,7 +262,7 @@ def judge(a_round: OneRound, clients: AnyClass, claim: AnyClaim) -> Finding:
     return Finding(ClassOutcome.UNDECIDED)
 
 
-def _form_of_claim(claim: AnyClaim) -> TheoremForm:
+def _form_of_claim(claim: Claim) -> TheoremForm:
     return next(form for form in FORMS if form.measure is claim.measure)
 
 
@@ -277,7 +270,7 @@ def _all_rounds(
     theorem: Theorem,
     a_round: OneRound,
     clients: AnyClass,
-    claim: AnyClaim,
+    claim: Claim,
     one_round: Finding,
     best_speed: float,
 ) -> Finding:

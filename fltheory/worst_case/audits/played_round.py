@@ -24,7 +24,7 @@ from fltheory.worst_case.audits.statement_numbers import (
     values_in_numbers,
     with_values,
 )
-from fltheory.worst_case.proof.proof_checker import MOST_STEPS
+from fltheory.worst_case.checker.one_round import MOST_STEPS
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClass
 from fltheory.worst_case.rounds.one_round import OneRound

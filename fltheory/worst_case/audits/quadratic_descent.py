@@ -24,7 +24,7 @@ from fltheory.worst_case.audits.quadratic_witness import (
     second_moments,
     within_class,
 )
-from fltheory.worst_case.rounds.measure import AnyClass, DescentClaim
+from fltheory.worst_case.rounds.measure import AnyClass, Claim
 from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 128
@@ -34,27 +34,27 @@ Sides = Callable[[Any, type[Any]], tuple[Form, Any]]
 
 
 def quadratic_descent_witness(
-    a_round: OneRound, clients: AnyClass, claim: DescentClaim
+    a_round: OneRound, clients: AnyClass, claim: Claim
 ) -> QuadraticWitness | None:
     """Return quadratic clients that break a claim on F after one round, None if none do."""
 
     def sides(h: Any, number: type[Any]) -> tuple[Form, Any]:
         form = next(islice(second_moments(a_round, h, number), 1, None))
-        start = h / 2 - number(claim.decrease) * h * h
+        start = h / 2 - number(claim.speed) * h * h
         return tuple(part * h / 2 for part in form), start
 
     return _broken(a_round, clients, claim.heterogeneity, 1, sides)
 
 
 def quadratic_gradient_witness(
-    a_round: OneRound, clients: AnyClass, claim: DescentClaim, first: int
+    a_round: OneRound, clients: AnyClass, claim: Claim, first: int
 ) -> QuadraticWitness | None:
     """Return quadratic clients that break a claim's sum over some R, None if none do.
 
     That is ``1/R sum E||grad F(x_r)||^2 <= (F(x_0) - F*)/(decrease R) + residual/decrease``, over
     the R rounds from ``first`` on; R is tried up to 128.
     """
-    if claim.decrease <= 0:
+    if claim.speed <= 0:
         return None
     rounds = 1
     while rounds <= _MOST_ROUNDS:
@@ -62,10 +62,10 @@ def quadratic_gradient_witness(
         def sides(h: Any, number: type[Any], rounds: int = rounds) -> tuple[Form, Any]:
             forms = islice(second_moments(a_round, h, number), first, first + rounds)
             total = [sum(parts) * h * h / rounds for parts in zip(*forms, strict=True)]
-            start = h / 2 / (number(claim.decrease) * rounds)
+            start = h / 2 / (number(claim.speed) * rounds)
             return tuple(total), start
 
-        floor = claim.heterogeneity / claim.decrease
+        floor = claim.heterogeneity / claim.speed
         found = _broken(a_round, clients, floor, rounds, sides)
         if found is not None:
             return found

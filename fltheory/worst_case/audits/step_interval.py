@@ -19,7 +19,7 @@ from fltheory.decimals import as_fraction
 from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM, form_of
-from fltheory.worst_case.proof.proof_checker import BERNSTEIN, NODES, RESIDUAL, Box
+from fltheory.worst_case.checker.one_round import BERNSTEIN, NODES, RESIDUAL, Box
 from fltheory.worst_case.rounds.certificate import (
     Certificate,
     accepted,
@@ -94,7 +94,7 @@ def _polynomials(theorem: Theorem, clients: ClientClass, a_round: OneRound) -> P
     parts = DISTANCE_FORM.parts(theorem, clients, a_round, steps)
     rate = parts.pop("rate")
     of_round = {"rate": rate} | {name: (1 - rate) * part for name, part in parts.items()}
-    return {
+    return {"gap": [Fraction(0)]} | {
         name: [
             as_fraction(c) for c in reversed(sp.Poly(sp.expand(of_round[name]), step).all_coeffs())
         ]
@@ -128,7 +128,7 @@ def _box(
     if solution is None or solution.value > 0:
         return None
     for bits in (32, 44):
-        box = rounded_box(slacks[0], solution.multipliers, of_bits(bits), (low, high))
+        box = rounded_box(a_round, slacks[0], solution.multipliers, of_bits(bits), (low, high))
         if accepted(certificate_text(a_round, clients, DISTANCE, bound, [box])) is not None:
             return box
     return None

@@ -34,16 +34,8 @@ from fltheory.worst_case.audits.statement_numbers import (
     values_in_numbers,
 )
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
-from fltheory.worst_case.rounds.descent import DescentBound, best_descent_of, largest_decrease_of
-from fltheory.worst_case.rounds.measure import (
-    DESCENT,
-    DISTANCE,
-    AnyClass,
-    Claim,
-    DescentClaim,
-    Measure,
-)
+from fltheory.worst_case.rounds.bound import Bound
+from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Claim, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
 _MOST_ROUNDS = 512
@@ -53,6 +45,9 @@ _LEVELS = {
     "noise": NUMBERS["sigma"],
     "server_noise": NUMBERS["server_sigma"],
 }
+# One level for the noise of clients and of the server.
+_EITHER = sp.Dummy("sigma", positive=True)
+_BOTH = sp.Max(_LEVELS["noise"], _LEVELS["server_noise"])
 _ROUNDS = NUMBERS["rounds"]
 _DISTANCE, _EXCESS = NUMBERS["squared_distance"], NUMBERS["excess_loss"]
 
@@ -108,6 +103,11 @@ class TheoremForm(ABC):
                 f"mu must be above 0 for {theorem.id}, whose bound is for strongly convex clients, "
                 "got 0"
             )
+        if bound_in_numbers(theorem).has(_BOTH) and clients.sigma != clients.server_sigma:
+            raise ValueError(
+                f"server_sigma must be sigma for {theorem.id}, which has one level for both, got "
+                f"{clients.server_sigma} and {clients.sigma}"
+            )
 
     @abstractmethod
     def parts(
@@ -123,17 +123,11 @@ class TheoremForm(ABC):
     def enough(self, theorem: Theorem, claim: Any, best_speed: float) -> Iterator[Any]:
         """Yield claims on one round each of which implies the theorem's bound for all R."""
 
-    @abstractmethod
-    def best(self, a_round: OneRound, clients: AnyClass, speed: Fraction | None) -> Any:
-        """Return the best bound at a speed, or of the least floor."""
-
-    @abstractmethod
-    def best_speed(self, a_round: OneRound, clients: AnyClass) -> float:
-        """Return the best speed that can be proved."""
-
-    @abstractmethod
-    def bound(self, a_round: OneRound, clients: AnyClass, claim: Any) -> Any:
+    def bound(self, a_round: OneRound, clients: AnyClass, claim: Claim) -> Bound:
         """Return a claim as a bound."""
+        residual = {name: float(value) for name, value in claim.residual.items()}
+        found = Bound(a_round, clients, float(claim.speed), **residual)  # type: ignore[arg-type]
+        return replace(found, measure=claim.measure, given_speed=claim.speed)
 
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:
@@ -170,10 +164,33 @@ class TheoremForm(ABC):
 
 def _of_levels(floor: sp.Expr) -> tuple[dict[str, sp.Expr], sp.Expr]:
     """Return a floor's coefficients of the squared levels, and what is left."""
-    expanded = sp.expand(floor)
-    parts = {name: expanded.coeff(level, 2) for name, level in _LEVELS.items()}
-    rest = expanded - sum(parts[name] * level**2 for name, level in _LEVELS.items())
+    expanded = sp.expand(floor.subs(_BOTH, _EITHER))
+    levels = _LEVELS | ({"either": _EITHER} if expanded.has(_EITHER) else {})
+    parts = {name: expanded.coeff(level, 2) for name, level in levels.items()}
+    rest = expanded - sum(parts[name] * level**2 for name, level in levels.items())
     return parts, sp.expand(rest)
+
+
+def _claim_of(
+    speed: Fraction,
+    away: Fraction,
+    floor: dict[str, Fraction],
+    measure: Measure,
+    clients: AnyClass,
+    a_round: OneRound,
+) -> Claim:
+    """Return a claim whose residual is ``away`` times a floor.
+
+    Of noise at one level the server's part is what its noise adds, which is known, and the clients'
+    is the rest: a proof of the two bounds the sum.
+    """
+    residual = {name: away * part for name, part in floor.items()}
+    either = residual.pop("either", None)
+    claim = Claim(speed, **residual, measure=measure)
+    if either is None:
+        return claim
+    server = measure.server_noise(a_round, clients)
+    return replace(claim, noise=claim.noise + either - server, server_noise=server)
 
 
 def form_of(theorem: Statement) -> TheoremForm:
@@ -265,27 +282,16 @@ class _DistanceForm(TheoremForm):
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
         parts = _fractions(theorem, self.parts(theorem, clients, a_round))
         rate = parts.pop("rate")
-        return Claim(rate, **{name: (1 - rate) * part for name, part in parts.items()})
+        return _claim_of(rate, 1 - rate, parts, DISTANCE, clients, a_round)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield it, then faster rates with the same floor."""
         yield claim
-        away = _distance_between(float(claim.rate), best_speed) / (_SPEEDS_TRIED + 1)
+        away = _distance_between(float(claim.speed), best_speed) / (_SPEEDS_TRIED + 1)
         for share in range(1, _SPEEDS_TRIED + 1):
-            rate = claim.rate - (share * away).limit_denominator(10**12)
-            factor = (1 - rate) / (1 - claim.rate)
-            residual = (claim.heterogeneity, claim.noise, claim.server_noise)
-            yield Claim(rate, *(factor * value for value in residual))
-
-    def best(self, a_round: OneRound, clients: Any, speed: Fraction | None) -> Bound:
-        return best_bound_of(a_round, clients, speed)
-
-    def best_speed(self, a_round: OneRound, clients: Any) -> float:
-        return least_rate_of(a_round, clients)
-
-    def bound(self, a_round: OneRound, clients: Any, claim: Claim) -> Bound:
-        numbers = {name: float(value) for name, value in vars(claim).items()}
-        return Bound(a_round, clients, **numbers, given_rate=claim.rate)
+            rate = claim.speed - (share * away).limit_denominator(10**12)
+            factor = (1 - rate) / (1 - claim.speed)
+            yield claim.times(factor, rate)
 
     def slower(self, speed: float, best_speed: float) -> float:
         if not 0 < speed < 1 or not 0 < best_speed < 1:
@@ -293,15 +299,15 @@ class _DistanceForm(TheoremForm):
         return math.log(best_speed) / math.log(speed)
 
     def witness(self, a_round: OneRound, clients: Any, claim: Claim) -> Witness | None:
-        one = RoundsClaim(1, claim.rate, claim.heterogeneity)
+        one = RoundsClaim(1, claim.speed, claim.heterogeneity)
         found = quadratic_witness(a_round, clients, iter([one]))
         if found is not None or not clients.is_exact:
             return found
         try:
-            worst = worst_clients_at(a_round, clients, claim.rate)
+            worst = worst_clients_at(a_round, clients, claim.speed)
         except (ArithmeticError, ValueError):
             return None
-        return worst if worst.excess(claim.rate, claim.heterogeneity) > 0 else None
+        return worst if worst.excess(claim.speed, claim.heterogeneity) > 0 else None
 
     def rounds_witness(
         self, theorem: Theorem, a_round: OneRound, clients: Any, claim: Claim
@@ -309,10 +315,10 @@ class _DistanceForm(TheoremForm):
         return quadratic_witness(a_round, clients, self._claims_of_rounds(claim))
 
     def _claims_of_rounds(self, claim: Claim) -> Iterator[RoundsClaim]:
-        floor = claim.heterogeneity / (1 - claim.rate)
+        floor = claim.heterogeneity / (1 - claim.speed)
         rounds = 1
         while rounds <= _MOST_ROUNDS:
-            yield RoundsClaim(rounds, claim.rate**rounds, floor)
+            yield RoundsClaim(rounds, claim.speed**rounds, floor)
             rounds *= 2
 
 
@@ -344,14 +350,12 @@ class _DescentForm(TheoremForm):
             name: part.subs(values) for name, part in parts.items()
         }
 
-    def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> DescentClaim:
+    def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
         parts = _fractions(theorem, self.parts(theorem, clients, a_round))
         decrease = parts.pop("decrease")
-        return DescentClaim(decrease, **{name: decrease * part for name, part in parts.items()})
+        return _claim_of(decrease, decrease, parts, DESCENT, clients, a_round)
 
-    def enough(
-        self, theorem: Theorem, claim: DescentClaim, best_speed: float
-    ) -> Iterator[DescentClaim]:
+    def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield larger decreases with the same floor, beginning with its own.
 
         Rounds 0 .. R sum to ``(Delta_0 + (R + 1) residual)/decrease`` at most. Where the mean is
@@ -359,45 +363,31 @@ class _DescentForm(TheoremForm):
         do for every R.
         """
         half = 1 + theorem.quantity.rounds.first
-        away = _distance_between(best_speed, float(claim.decrease)) / (_SPEEDS_TRIED + 1)
+        away = _distance_between(best_speed, float(claim.speed)) / (_SPEEDS_TRIED + 1)
         for share in range(_SPEEDS_TRIED + 1):
-            decrease = claim.decrease + (share * away).limit_denominator(10**12)
-            factor = decrease / claim.decrease / half
-            residual = (claim.heterogeneity, claim.noise, claim.server_noise)
-            yield DescentClaim(decrease, *(factor * value for value in residual))
-
-    def best(self, a_round: OneRound, clients: AnyClass, speed: Fraction | None) -> DescentBound:
-        return best_descent_of(a_round, clients, speed)
-
-    def best_speed(self, a_round: OneRound, clients: AnyClass) -> float:
-        return largest_decrease_of(a_round, clients)
-
-    def bound(self, a_round: OneRound, clients: AnyClass, claim: DescentClaim) -> DescentBound:
-        numbers = {name: float(value) for name, value in vars(claim).items()}
-        return DescentBound(a_round, clients, **numbers, given_decrease=claim.decrease)
+            decrease = claim.speed + (share * away).limit_denominator(10**12)
+            factor = decrease / claim.speed / half
+            yield claim.times(factor, decrease)
 
     def slower(self, speed: float, best_speed: float) -> float:
         return best_speed / speed if speed > 0 else math.nan
 
-    def witness(self, a_round: OneRound, clients: AnyClass, claim: DescentClaim) -> Witness | None:
+    def witness(self, a_round: OneRound, clients: AnyClass, claim: Claim) -> Witness | None:
         return quadratic_descent_witness(a_round, clients, claim)
 
     def rounds_witness(
-        self, theorem: Theorem, a_round: OneRound, clients: AnyClass, claim: DescentClaim
+        self, theorem: Theorem, a_round: OneRound, clients: AnyClass, claim: Claim
     ) -> Witness | None:
         first = theorem.quantity.rounds.first
         return quadratic_gradient_witness(a_round, clients, claim, first)
 
-    def without_condition(
-        self, theorem: Theorem, a_round: OneRound, claim: DescentClaim
-    ) -> DescentClaim | None:
+    def without_condition(self, theorem: Theorem, a_round: OneRound, claim: Claim) -> Claim | None:
         """Return what (52) gives before (54): ``4 q sigma_G^2`` more of a floor."""
         if "q" not in theorem.quantities.values():
             return None
-        more = 4 * a_round.q * claim.decrease
+        more = 4 * a_round.q * claim.speed
         return replace(claim, heterogeneity=claim.heterogeneity + more)
 
 
 DISTANCE_FORM, DESCENT_FORM = _DistanceForm(), _DescentForm()
 FORMS: tuple[TheoremForm, ...] = (DISTANCE_FORM, DESCENT_FORM)
-AnyBound = Bound | DescentBound

@@ -157,12 +157,18 @@ def worst_clients(bound: Bound) -> WorstClients:
     >>> worst.problem.n_clients
     3
     """
-    return worst_clients_at(bound.round, bound.client_class, as_rate(bound))
+    a_round, clients = bound.round, bound.client_class
+    if not isinstance(a_round, OneRound) or not isinstance(clients, ClientClass):
+        raise ValueError(
+            "bound must be on the distance after a round of clients that are drawn uniformly, got "
+            f"{type(a_round).__name__} and {type(clients).__name__}"
+        )
+    return worst_clients_at(a_round, clients, as_rate(bound))
 
 
 def as_rate(bound: Bound) -> Fraction:
     """Return a bound's rate as a fraction: the one that was given, or what was found."""
-    return Fraction(bound.rate) if bound.given_rate is None else bound.given_rate
+    return Fraction(bound.rate) if bound.given_speed is None else bound.given_speed
 
 
 def worst_clients_at(a_round: OneRound, clients: ClientClass, rate: Fraction) -> WorstClients:
@@ -189,7 +195,8 @@ class _Rebuilt:
         self._round, self._clients = a_round, clients
         self._slack = slack_of(a_round, clients)
         size = max(float(solution.gram[0][0, 0]), 1e-12)
-        self._vectors = [_factor(gram / size) for gram in solution.gram[:3]]
+        # Means, then each kind's differences.
+        self._vectors = [_factor(gram / size) for gram in solution.gram[: 1 + len(a_round.kinds)]]
 
     def witness(self) -> WorstClients:
         a_round = self._round
@@ -197,7 +204,7 @@ class _Rebuilt:
         counts = [n_eligible, n_excluded]
         data = [
             self._group(index, counts, member)
-            for index in range(len(self._slack.groups))
+            for index in range(len(self._slack.points))
             for member in range(counts[index])
         ]
         # Groups have different numbers of points: the last is said again, which changes nothing.
@@ -213,9 +220,14 @@ class _Rebuilt:
 
     def _group(self, index: int, counts: list[int], member: int) -> tuple[FloatArray, FloatArray]:
         """Return one client's points and heights."""
-        group = self._slack.groups[index]
+        group = self._slack.points[index]
         positions, gradients = (
-            np.hstack([self._of(group.blocks, which, block, counts, member) for block in (0, 1, 2)])
+            np.hstack(
+                [
+                    self._of(group.blocks, which, block, counts, member)
+                    for block in range(len(self._vectors))
+                ]
+            )
             for which in (0, 1)
         )
         values = _function_values(positions, gradients, float(self._clients.mu / self._clients.L))

@@ -802,7 +802,8 @@ def check_correlated(proof: CorrelatedProof) -> None:
     Checker(proof).check()
 
 
-def _check(text: str) -> str:
+def checked(text: str) -> str:
+    """Check a certificate's text and return its claim."""
     proof = parsed(text)
     check_correlated(proof)
     numbers = ", ".join(f"{name} = {float(value):.6g}" for name, value in proof.bound.items())
@@ -810,4 +811,4 @@ def _check(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(kernel.run(sys.argv[1:], "correlated_checker.py", _check))
+    sys.exit(kernel.run(sys.argv[1:], "correlated_checker.py", checked))

@@ -69,6 +69,16 @@ class ProofError(ValueError):
 # ---------------------------------------------------------------- reading what a stranger wrote
 
 
+def kind_of(text: str) -> str:
+    """Return the kind that a certificate says it is, to find its front end; empty for none."""
+    try:
+        document = json.loads(text)
+    except (RecursionError, ValueError) as error:
+        raise ProofError(f"not JSON: {error}") from error
+    kind = document.get("kind") if isinstance(document, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
 def document_of(
     text: str, names: str, most_characters: int, *, version: int, **constants: Any
 ) -> dict[str, Any]:
@@ -392,7 +402,7 @@ class Form:
         ----------
         zero : sequence of Vector
             Combinations of means that are zero, as gradients at x* are in the mean: each leaves
-            out the last coordinate that it has.
+            out the first coordinate that it has.
         """
         named = {"means": _restricted(self.means, [list(one.means) for one in zero])}
         for group, block in zip(self.clients.groups, self.differences, strict=True):
@@ -430,11 +440,16 @@ class Form:
 
 
 def _mixed(factors: Fractions, vectors: Sequence[Vector], nothing: Vector) -> Vector:
-    total = nothing
+    """Return a combination of vectors of one client; zeros are passed over."""
+    means = list(nothing.means)
+    apart = [Fraction(0)] * max(len(vector.apart) for vector in vectors)
     for factor, vector in zip(factors, vectors, strict=True):
         if factor:
-            total = total + factor * vector
-    return total
+            for total, values in ((means, vector.means), (apart, vector.apart)):
+                for index, value in enumerate(values):
+                    if value:
+                        total[index] += factor * value
+    return Vector(tuple(means), tuple(apart))
 
 
 def _zeros(size: int) -> FractionRows:
@@ -459,11 +474,11 @@ def _add_product(
 def _restricted(matrix: FractionRows, zero: Sequence[Fractions]) -> FractionRows:
     """Return a form where some combinations of its coordinates are zero, without as many of them.
 
-    ``v_p = -sum_{i != p} c_i v_i / c_p`` is put in for the last coordinate p that one has.
+    ``v_p = -sum_{i != p} c_i v_i / c_p`` is put in for the first coordinate p that one has.
     """
     left = list(range(len(matrix)))
     for index, combination in enumerate(zero):
-        pivot = max(i for i, value in enumerate(combination) if value)
+        pivot = min(i for i, value in enumerate(combination) if value)
         out = [-value / combination[pivot] for value in combination]
         out[pivot] = Fraction(0)
         column = matrix[pivot]
@@ -477,7 +492,7 @@ def _restricted(matrix: FractionRows, zero: Sequence[Fractions]) -> FractionRows
         left.remove(pivot)
         for later in zero[index + 1 :]:
             if later[pivot]:
-                raise ValueError("combinations that are zero must have last coordinates apart")
+                raise ValueError("combinations that are zero must have first coordinates apart")
     return [[matrix[i][j] for j in left] for i in left]
 
 

@@ -20,8 +20,8 @@ from fltheory.worst_case.checker import correlated_checker
 from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, check_correlated
 from fltheory.worst_case.checker.kernel import ProofError
 from fltheory.worst_case.correlated.program import OnOffProgram, Solution, cells_of, states_of
-from fltheory.worst_case.methods.averaging_round import AveragingRound
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 
 Measured: TypeAlias = Literal["distance", "loss"]

@@ -31,7 +31,7 @@ from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     correlated_certificate,
 )
-from fltheory.worst_case.methods.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.client_class import ClientClass
 
 Objective: TypeAlias = Literal["biased", "own"]

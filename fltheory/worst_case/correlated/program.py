@@ -42,7 +42,7 @@ from scipy.stats import binom
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
-from fltheory.worst_case.methods.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.semidefinite import Block, optimum
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -576,7 +576,7 @@ class OnOffProgram:
             cost[[self._of_ends[name] for name in costs]] = list(costs.values())
         found = optimum(
             cost[used],
-            zero=np.zeros((0, int(used.sum()))),
+            equal=(np.zeros((0, int(used.sum()))), np.zeros(0)),
             nonnegative=(nonnegative[:, used], offsets + nonnegative @ known),
             blocks=[
                 (columns[used], constant + np.tensordot(known, columns, 1))

@@ -22,6 +22,14 @@ from fltheory import validation
 from fltheory.decimals import fraction_text
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import memory as checker
+from fltheory.worst_case.checker.memory import (
+    COEFFICIENTS,
+    INEQUALITIES,
+    LyapunovProof,
+    ProofError,
+    check_proof,
+)
 from fltheory.worst_case.methods.memory import (
     PAIRS,
     Coordinate,
@@ -30,14 +38,6 @@ from fltheory.worst_case.methods.memory import (
     SharedForm,
     checked_class,
     form,
-)
-from fltheory.worst_case.proof import lyapunov_checker
-from fltheory.worst_case.proof.lyapunov_checker import (
-    COEFFICIENTS,
-    INEQUALITIES,
-    LyapunovProof,
-    ProofError,
-    check_proof,
 )
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import (
@@ -68,14 +68,14 @@ class LyapunovCertificate(ProofFile):
         The certificate; all numbers are fractions.
     """
 
-    kind = lyapunov_checker.KIND
-    most_characters = lyapunov_checker.MOST_CHARACTERS
+    kind = checker.KIND
+    most_characters = checker.MOST_CHARACTERS
     check = staticmethod(check_proof)
 
     @property
     def proof(self) -> LyapunovProof:
         """What it says, read again from its text."""
-        return lyapunov_checker.parsed(self.text)
+        return checker.parsed(self.text)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -328,7 +328,12 @@ class LyapunovProgram(ReadOnlyArrays):
                 like = np.outer(own, own)
                 least = [-np.eye(len(own))] * (len(costs) - size)
                 blocks.append((np.array([*(entries / like), *least]), fixed / like))
-        found = optimum(costs, zero=np.array(zero), nonnegative=(rows, offsets), blocks=blocks)
+        found = optimum(
+            costs,
+            equal=(np.array(zero), np.zeros(len(zero))),
+            nonnegative=(rows, offsets),
+            blocks=blocks,
+        )
         if found is None:
             return None
         unknown = scales * found.unknowns[:size]
@@ -452,9 +457,9 @@ def _certificate_text(
             differences[i][j] = differences[j][i] = value / clients.L ** ((i == 0) + (j == 0))
     memory_value, model_value = rounded[-2], max(rounded[-1], Fraction(0))
     document = {
-        "kind": lyapunov_checker.KIND,
-        "version": lyapunov_checker.VERSION,
-        "claim": lyapunov_checker.CLAIM,
+        "kind": checker.KIND,
+        "version": checker.VERSION,
+        "claim": checker.CLAIM,
         "method": {
             "n_clients": a_round.n_clients,
             "sampling": "drawn" if a_round.participants else "independent",

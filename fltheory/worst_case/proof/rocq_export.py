@@ -18,8 +18,8 @@ from itertools import combinations
 
 import numpy as np
 
-from fltheory.worst_case.proof.checker_tools import FractionRows, Fractions
-from fltheory.worst_case.proof.proof_checker import Box, Proof, slack_blocks
+from fltheory.worst_case.checker.kernel import FractionRows, Fractions
+from fltheory.worst_case.checker.one_round import Box, Drawn, Proof, slack_blocks
 
 MOST_STEPS = 30
 MOST_PARTICIPANTS = 1_000  # Rocq counts them one by one
@@ -45,15 +45,16 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
     Raises
     ------
     NotExportedError
-        For a descent of F, an interval of steps, more than `MOST_STEPS` local steps or
-        `MOST_PARTICIPANTS`.
+        For clients that come independently, a gap or a descent of F, an interval of steps, more
+        than `MOST_STEPS` local steps or `MOST_PARTICIPANTS`.
     """
     first, last = proof.client_lr
+    drawn = _drawn(proof)
     refused = {
-        "a bound on F and not on the distance": proof.of_descent,
+        "a bound on F and not on the distance": proof.of_descent or any(proof.bound["gap"]),
         "an interval of step sizes": first < last,
         f"more than {MOST_STEPS} local steps": proof.local_steps > MOST_STEPS,
-        f"more than {MOST_PARTICIPANTS} participants": proof.participants > MOST_PARTICIPANTS,
+        f"more than {MOST_PARTICIPANTS} participants": drawn.participants > MOST_PARTICIPANTS,
     }
     for what, present in refused.items():
         if present:
@@ -62,6 +63,16 @@ def rocq_theorem(proof: Proof, name: str = "bound_for_every_loss") -> str:
             )
     return "\n".join(
         (_HEAD, *_claim(proof), *_certificate(proof, proof.boxes[0]), *_theorem(proof, name))
+    )
+
+
+def _drawn(proof: Proof) -> Drawn:
+    """Return who takes part, if they are drawn uniformly."""
+    if isinstance(proof.taking_part, Drawn):
+        return proof.taking_part
+    raise NotExportedError(
+        "a certificate must be of a kind that Rocq's library knows, got one with clients that "
+        "come independently"
     )
 
 
@@ -105,13 +116,13 @@ def _linear(coefficients: Fractions) -> str:
 
 
 def _claim(proof: Proof) -> Iterator[str]:
-    lr = proof.client_lr[0]
-    pool = proof.n_eligible
+    lr, drawn = proof.client_lr[0], _drawn(proof)
+    pool = drawn.n_eligible
     values = {
-        "participants": f"{proof.participants}%nat",
+        "participants": f"{drawn.participants}%nat",
         "local_steps": f"{proof.local_steps}%nat",
         "most_eligible": "None" if pool is None else f"Some {_rational(pool)}",
-        "excluded_share": _rational(proof.excluded_share),
+        "excluded_share": _rational(drawn.excluded_share),
         "q": _rational(proof.q),
         "client_lr": _rational(lr),
         "server_lr": _rational(proof.server_lr),
@@ -128,22 +139,19 @@ def _claim(proof: Proof) -> Iterator[str]:
 
 
 def _bound(proof: Proof) -> dict[str, Fraction]:
-    lr = proof.client_lr[0]
-    return {
-        name: sum((c * lr**i for i, c in enumerate(proof.bound[name])), Fraction(0))
-        for name in ("rate", "heterogeneity", "noise", "server_noise")
-    }
+    bound = proof.bound_at(proof.client_lr[0])
+    return {name: value for name, value in bound.items() if name != "gap"}
 
 
 def _certificate(proof: Proof, box: Box) -> Iterator[str]:
     bound, lr = _bound(proof), proof.client_lr[0]
     budget = bound["heterogeneity"]
-    noise = bound["noise"] - proof.q * (proof.server_lr * lr) ** 2 / proof.participants
+    noise = bound["noise"] - proof.q * (proof.server_lr * lr) ** 2 / _drawn(proof).participants
     blocks = _in_units(proof, slack_blocks(proof, box, lr))
     values = {
         **{
-            f"{group}_pairs": _pairs(box.pairs.get(group, []), lr)
-            for group in ("eligible", "excluded")
+            f"{group}_pairs": _pairs(pairs, lr)
+            for group, pairs in zip(("eligible", "excluded"), [*box.pairs, []], strict=False)
         },
         "budgets": _linear([budget * part for part in box.budgets]),
         "noises": _linear([noise * part for part in box.noises]),
@@ -154,7 +162,7 @@ def _certificate(proof: Proof, box: Box) -> Iterator[str]:
                 ("mean", "means"),
                 ("eligible", "differences of eligible clients"),
                 ("excluded", "differences of excluded clients"),
-                ("fluctuation", "fluctuations"),
+                ("fluctuation", "fluctuations of eligible clients"),
             )
         },
     }
@@ -190,18 +198,15 @@ def _orthogonal(proof: Proof, values: Fractions) -> str:
 
 
 def _in_units(proof: Proof, blocks: Mapping[str, FractionRows]) -> dict[str, FractionRows]:
-    """Return the blocks not over e, for gradients in units of their own, ``u_0`` before ``u_*``."""
+    """Return the blocks not over e, for gradients in units of their own."""
     e = proof.L * proof.client_lr[0]
     made = {}
     for name, block in blocks.items():
-        size = len(block)
-        order = list(range(size))
-        units = [1 / proof.L] * size
+        size = range(len(block))
+        units = [1 / proof.L] * len(block)
         if name == "means":
             units[0] = Fraction(1)
-            if proof.excluded_share:
-                order[-2:] = [size - 1, size - 2]
-        made[name] = [[e * units[i] * units[j] * block[i][j] for j in order] for i in order]
+        made[name] = [[e * units[i] * units[j] * block[i][j] for j in size] for i in size]
     return made
 
 
@@ -330,10 +335,11 @@ class _Statement:
 
 def _statement(proof: Proof) -> _Statement:
     bound = {name: _real(value) for name, value in _bound(proof).items()}
-    lr, m, q = proof.client_lr[0], proof.participants, _real(proof.q)
-    alone, server = not proof.excluded_share, proof.q < 1
+    drawn = _drawn(proof)
+    lr, m, q = proof.client_lr[0], drawn.participants, _real(proof.q)
+    alone, server = not drawn.excluded_share, proof.q < 1
     everybody = "n" if alone else "(n + s)"
-    pool = proof.n_eligible
+    pool = drawn.n_eligible
     seen, over, closed = (
         ("(noisy_gradients G xi)", " expectation errors (fun xi =>", ")")
         if proof.noisy
@@ -356,7 +362,7 @@ def _statement(proof: Proof) -> _Statement:
         floor += f"\n     + {bound['noise']} * (rho * rho)"
     hypotheses = [f"({m} <= n)%nat"]
     hypotheses += [] if pool is None else [f"INR n <= {_real(pool)}"]
-    hypotheses += [] if alone else [f"INR s = {_real(proof.excluded_share)} * (INR n + INR s)"]
+    hypotheses += [] if alone else [f"INR s = {_real(drawn.excluded_share)} * (INR n + INR s)"]
     hypotheses += [
         f"(forall i, (i < {everybody})%nat -> "
         f"interpolable {_real(proof.L)} {_real(proof.mu)} (F i) (G i))",
@@ -393,9 +399,10 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
         f"    {said.random},\n{known}  {said.round}\n"
         f"  <= {said.rate} * square (minus x xs) + {said.floor}."
     )
-    alone, server = not proof.excluded_share, proof.q < 1
+    drawn = _drawn(proof)
+    alone, server = not drawn.excluded_share, proof.q < 1
     counted = " ".join(
-        ["P", *(["N"] if proof.n_eligible is not None else []), *([] if alone else ["S"])]
+        ["P", *(["N"] if drawn.n_eligible is not None else []), *([] if alone else ["S"])]
     )
     noise = (" noises sigma" if server else "") + (" errors rho" if proof.noisy else "")
     met = f"{counted} A B C D" + (" E" if server else "") + (" U" if proof.noisy else "")
@@ -424,7 +431,7 @@ def _theorem(proof: Proof, name: str) -> Iterator[str]:
 
 
 def _proof_of(said: _Statement, proof: Proof, met: str) -> Iterator[str]:
-    alone = not proof.excluded_share
+    alone = not _drawn(proof).excluded_share
     sizes = "n 0%nat" if alone else "n s"
     sigma, noises, last = (
         ("sigma", "noises", "E") if proof.q < 1 else ("0", "[(1, zero)]", "(silent V)")

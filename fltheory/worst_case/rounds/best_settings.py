@@ -1,7 +1,7 @@
-"""Step sizes, q and K with the best provable bound for a given cost of rounds.
+"""Step sizes, q and K with the best provable bound for a given cost of rounds; and weights.
 
-Step sizes are searched, not enumerated: what is returned is proved for every client of the class,
-and is the best of what was tried.
+They are searched, not enumerated: what is returned is proved for every client of the class, and is
+the best of what was tried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
 from fltheory.validation import FloatArray
-from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.averaging_round import AveragingRound
+from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.certificate import Certificate, certificate
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
 from fltheory.worst_case.rounds.one_round import OneRound
@@ -335,7 +336,7 @@ class _Search:
     def _rate(self, played: OneRound, share: float) -> Fraction | None:
         """Return 1 less a share of the largest decrease; None if no rate is below 1."""
         try:
-            away = 1 - least_rate_of(played, self.clients)
+            away = 1 - best_speed_of(played, self.clients)
         except ArithmeticError:
             return None
         return 1 - Fraction(f"{share * away:.6g}") if away > 1e-12 else None
@@ -388,3 +389,64 @@ def _simplex(first: FloatArray) -> FloatArray:
 
 def _three_digits(value: float) -> Fraction:
     return Fraction(f"{value:.3g}")
+
+
+def least_floor_weights(a_round: AveragingRound, client_class: ClientClass) -> AveragingRound:
+    """Return the round with the weights, one per group, of the least floor that was found.
+
+    Among weights of the same sum over all clients as the round's. The floor is proved for what is
+    returned; that no other weights have a smaller one is a local search's finding, from the
+    round's own weights and from those in proportion to target over availability.
+
+    Parameters
+    ----------
+    a_round : AveragingRound
+    client_class : ClientClass
+
+    Raises
+    ------
+    ValueError
+        As by `best_bound`, or for a mean over those present.
+    ArithmeticError
+        If no bound is found.
+    """
+    from scipy.optimize import minimize
+
+    if a_round.averaging != "weights":
+        raise ValueError("a_round must be of weights to have some of the same sum, got a mean")
+    counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
+    total = float(a_round.total_weight)
+
+    def at(logs: FloatArray) -> AveragingRound:
+        shares = np.exp(logs - logs.max())
+        shares *= total / float(counts @ shares)
+        return a_round.weighted([Fraction(share).limit_denominator(10**9) for share in shares])
+
+    def log_floor(logs: FloatArray) -> float:
+        # Nothing is found far out, where the rate is nearly one.
+        try:
+            floor = best_bound_of(at(logs), client_class).floor
+        except ArithmeticError:
+            return float("inf")
+        return float(np.log(max(floor, 1e-300)))
+
+    def moved_floor(moved: FloatArray, start: FloatArray) -> float:
+        return log_floor(start + np.append(moved, 0.0))
+
+    unbiased = [float(own.target_weight / own.availability) for own in a_round.groups]
+    least = 1e-3 * total / float(counts.sum())
+    given = [max(float(own.weight), least) for own in a_round.groups]
+    starts = [np.log(np.array(weights)) for weights in (unbiased, given)]
+    if np.allclose(starts[0] - starts[0][-1], starts[1] - starts[1][-1]):
+        starts.pop()
+    tried = list(starts)
+    for start in starts if len(counts) > 1 else []:
+        end = minimize(
+            moved_floor,
+            np.zeros(len(counts) - 1),
+            args=(start,),
+            method="Nelder-Mead",
+            options={"xatol": 1e-4, "fatol": 1e-6, "maxfev": 80 * len(counts)},
+        )
+        tried.append(start + np.append(end.x, 0.0))
+    return at(min(tried, key=log_floor))

@@ -1,7 +1,4 @@
-"""The best bounds on a round that can be proved for every client of a class.
-
-``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and so for all R by iteration.
-"""
+"""The best bounds on a round that can be proved for every client of a class."""
 
 from __future__ import annotations
 
@@ -11,10 +8,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from fltheory import validation
-from fltheory.worst_case.rounds.client_class import ClientClass
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure, Steps
-from fltheory.worst_case.rounds.one_round import OneRound
-from fltheory.worst_case.rounds.slack import Slack, slack_of
+from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
+from fltheory.worst_case.rounds.played import Played
+from fltheory.worst_case.rounds.slack import slack_of
 
 if TYPE_CHECKING:
     from fltheory.worst_case.rounds.program import Program, Solution
@@ -25,109 +21,117 @@ _SLOWER = (0.5, 0.1)
 
 
 @dataclass(frozen=True)
-class Coefficients:
-    """What the solver found: how fast, and what is left, in the user's units.
+class Bound:
+    """A bound on one round, for all clients of a class, as the solver found it.
+
+    ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, and so for all R by iteration; or another
+    `Measure`. `certificate` makes a proof of it.
 
     Attributes
     ----------
+    round : OneRound or AveragingRound
+    client_class : ClientClass or SmoothClass
     speed : float
-        The rate, or the decrease.
+        The rate, or what else the measure names.
     heterogeneity, noise, server_noise : float
+        The residual is ``heterogeneity dissimilarity^2 + noise sigma^2 + server_noise
+        server_sigma^2``.
+    measure : Measure
+        What is bounded.
+    given_speed : Fraction or None
+        The speed that was asked for.
     """
 
+    round: Played
+    client_class: AnyClass
     speed: float
     heterogeneity: float
-    noise: float
-    server_noise: float
+    noise: float = 0.0
+    server_noise: float = 0.0
+    measure: Measure = DISTANCE
+    given_speed: Fraction | None = None
 
-    def residual(self, clients: AnyClass) -> float:
-        """Return what is added in every round."""
+    @property
+    def rate(self) -> float:
+        """The rate of a bound on the distance.
+
+        Raises
+        ------
+        AttributeError
+            For another measure.
+        """
+        return self._named("rate")
+
+    @property
+    def decrease(self) -> float:
+        """The decrease of a bound on the descent of F.
+
+        Raises
+        ------
+        AttributeError
+            For another measure.
+        """
+        return self._named("decrease")
+
+    def _named(self, name: str) -> float:
+        if self.measure.speed != name:
+            raise AttributeError(f"this bound has a {self.measure.speed}, and no {name}")
+        return self.speed
+
+    @property
+    def residual(self) -> float:
+        """What is added in every round."""
+        clients = self.client_class
         return (
             self.heterogeneity * float(clients.dissimilarity**2)
             + self.noise * float(clients.sigma**2)
             + self.server_noise * float(clients.server_sigma**2)
         )
 
-
-@dataclass(frozen=True)
-class Bound:
-    """A bound on one round, for all clients of a class, as the solver found it.
-
-    `certificate` makes a proof of it.
-
-    Attributes
-    ----------
-    round : OneRound
-    client_class : ClientClass
-    rate, heterogeneity, noise, server_noise : float
-        ``E||x+ - x*||^2 <= rate ||x - x*||^2 + heterogeneity dissimilarity^2 + noise sigma^2 +
-        server_noise server_sigma^2``.
-    given_rate : Fraction or None
-        The rate that was asked for.
-    """
-
-    round: OneRound
-    client_class: ClientClass
-    rate: float
-    heterogeneity: float
-    noise: float
-    server_noise: float
-    given_rate: Fraction | None = None
-
-    @property
-    def residual(self) -> float:
-        """What is added in every round."""
-        coefficients = Coefficients(self.rate, self.heterogeneity, self.noise, self.server_noise)
-        return coefficients.residual(self.client_class)
-
-    @property
-    def speed(self) -> float:
-        """The rate."""
-        return self.rate
-
     @property
     def floor(self) -> float:
-        """What is left after infinitely many rounds; infinite unless the rate is below 1."""
-        if self.rate < 1:
-            return self.residual / (1 - self.rate)
-        return float("inf")
+        """What is left after infinitely many rounds; infinite if it need not stay bounded."""
+        return self.measure.floor(self.speed, self.residual)
 
-    def after(self, rounds: int, distance: float) -> float:
-        """Bound ``E||x_R - x*||^2`` by this round's bound, R times in a row.
+    def after(self, rounds: int, start: float) -> float:
+        """Bound ``E||x_R - x*||^2``, or ``1/R sum_{r<R} E||grad F(x_r)||^2`` for the descent of F.
 
         Parameters
         ----------
         rounds : int
             R.
-        distance : float
-            ``||x_0 - x*||``.
+        start : float
+            ``||x_0 - x*||``, or ``F(x_0) - F*`` for the descent.
         """
-        rounds = validation.whole_number("rounds", rounds, at_least=0)
-        start = validation.nonnegative("distance", distance) ** 2
-        if self.rate == 1:
-            return start + rounds * self.residual
-        power = self.rate**rounds
-        return power * start + self.residual * (1 - power) / (1 - self.rate)
+        least = 0 if self.measure is DISTANCE else 1
+        rounds = validation.whole_number("rounds", rounds, at_least=least)
+        start = validation.nonnegative(self.measure.start, start)
+        return self.measure.after(self.speed, self.residual, rounds, start)
 
 
-def least_rate_of(a_round: OneRound, clients: ClientClass) -> float:
-    """Return the infimum of all rates that can be proved, at whatever residual."""
-    return Solver.of(a_round, clients).best_speed()
+def best_speed_of(a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> float:
+    """Return the least rate, or the largest decrease, that is proved at whatever residual."""
+    return Solver(a_round, clients, measure).best_speed()
 
 
-def best_bound_of(a_round: OneRound, clients: ClientClass, rate: Fraction | None = None) -> Bound:
-    """Return the best bound on a round at a rate, or of the least floor."""
-    found = Solver.of(a_round, clients).best(rate)
-    return Bound(
-        a_round, clients, found.speed, found.heterogeneity, found.noise, found.server_noise, rate
-    )
+def best_bound_of(
+    a_round: Played, clients: AnyClass, speed: Fraction | None = None, measure: Measure = DISTANCE
+) -> Bound:
+    """Return the best bound on a round at a speed, or of the least floor.
+
+    Raises
+    ------
+    ValueError
+        For a class that the measure does not bound.
+    ArithmeticError
+        If no bound is found.
+    """
+    return Solver(a_round, clients, measure).best(speed)
 
 
-def least_residual_solution(
-    a_round: OneRound, clients: ClientClass, rate: Fraction
-) -> Solution | None:
+def least_residual_solution(a_round: Played, clients: AnyClass, rate: Fraction) -> Solution | None:
     """Return the program's solution at a rate, None if there is none."""
-    return Solver.of(a_round, clients).least_residual(rate)
+    return Solver(a_round, clients).least_residual(rate)
 
 
 class Solver:
@@ -135,27 +139,15 @@ class Solver:
 
     Parameters
     ----------
-    a_round : Steps
+    a_round : OneRound or AveragingRound
     clients : ClientClass or SmoothClass
     measure : Measure
         Of what the bound is.
-    slack : Slack
     """
 
-    @classmethod
-    def of(cls, a_round: OneRound, clients: AnyClass, measure: Measure = DISTANCE) -> Solver:
-        """Return the solver of a round of FedAvg or SAFARI."""
-        return cls(a_round, clients, measure, slack_of(a_round, clients, measure))
-
-    def __init__(
-        self,
-        a_round: Steps,
-        clients: AnyClass,
-        measure: Measure,
-        slack: Slack,
-    ) -> None:
+    def __init__(self, a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> None:
         self._round, self._clients, self._measure = a_round, clients, measure
-        self._slack = slack
+        self._slack = slack_of(a_round, clients, measure)
         self._e = float(clients.L * a_round.client_lr)
         # Prices of the budgets, in units of the larger one.
         self._dissimilarity = float((clients.dissimilarity / clients.L) ** 2)
@@ -164,9 +156,9 @@ class Solver:
 
     def best_speed(self) -> float:
         """Return the best speed at whatever residual."""
-        return self._speed_of(self._largest_decrease())
+        return self._measure.speed_of(self._largest_decrease(), self._round, self._clients)
 
-    def best(self, speed: Fraction | None) -> Coefficients:
+    def best(self, speed: Fraction | None) -> Bound:
         """Return the least residual at a speed, or of the least floor.
 
         Raises
@@ -176,16 +168,12 @@ class Solver:
         """
         solution = self.least_floor() if speed is None else self.least_residual(speed)
         if solution is not None:
-            return self._coefficients(solution, speed)
+            return self._bound(solution, speed)
         name = self._measure.speed
         at = "" if speed is None else f" at a {name} of {float(speed):.6g}"
-        kind = "least" if self._measure is DISTANCE else "largest"
         raise ArithmeticError(
-            f"no bound was found{at}; the {kind} {name} is {self.best_speed():.6g}"
+            f"no bound was found{at}; the {self._measure.best} {name} is {self.best_speed():.6g}"
         )
-
-    def _speed_of(self, decrease: float) -> float:
-        return self._measure.speed_of(decrease, self._round, self._clients)
 
     def _largest_decrease(self) -> float:
         # SciPy takes a while to import, and whoever only reads a certificate does without.
@@ -252,7 +240,8 @@ class Solver:
             near = None if found is not None else self._at(slower * decrease)
             if near is not None:
                 found = self._near(near, solve)
-        least = _NOTHING * float(self._round.local_steps * self._round.server_lr) ** 2 * self._e
+        steps = self._round.local_steps * self._round.server_lr * self._round.total_weight
+        least = _NOTHING * float(steps) ** 2 * self._e
         if found is None or fixed > 0 or found.multipliers.budgets.sum() > least:
             return found
         # Every rate has a floor of zero: the least is the best.
@@ -277,15 +266,20 @@ class Solver:
         unit = self._measure.unit(clients)
         return unit / clients.L**2 / (clients.L * self._round.client_lr)
 
-    def _coefficients(self, solution: Solution, speed: Fraction | None) -> Coefficients:
+    def _bound(self, solution: Solution, speed: Fraction | None) -> Bound:
         scale = self._e / float(self._measure.unit(self._clients))
         multipliers = solution.multipliers
         noise = (float(multipliers.noises.sum()) + self._slack.last_noise) * scale
         heterogeneity = max(float(multipliers.budgets.sum()), 0.0) * scale
-        return Coefficients(
-            self._speed_of(solution.decrease) if speed is None else float(speed),
+        found = self._measure.speed_of(solution.decrease, self._round, self._clients)
+        return Bound(
+            self._round,
+            self._clients,
+            found if speed is None else float(speed),
             # A round that cannot tell clients apart has none: what the solver leaves is rounding.
             heterogeneity if self._round.tells_clients_apart else 0.0,
             noise if self._clients.sigma > 0 else 0.0,
             float(self._server_noise),
+            self._measure,
+            speed,
         )

@@ -12,8 +12,8 @@ import numpy as np
 
 from fltheory.decimals import as_fraction, fraction_text
 from fltheory.validation import FloatArray
-from fltheory.worst_case.proof import proof_checker
-from fltheory.worst_case.proof.proof_checker import Box, Proof, ProofError, check_proof, parsed
+from fltheory.worst_case.checker import one_round as checker
+from fltheory.worst_case.checker.one_round import Box, Drawn, Proof, ProofError
 from fltheory.worst_case.proof.proof_file import (
     ProofFile,
     class_text,
@@ -23,8 +23,8 @@ from fltheory.worst_case.proof.proof_file import (
 from fltheory.worst_case.proof.rocq_export import rocq_theorem
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.client_class import exact
-from fltheory.worst_case.rounds.measure import DISTANCE, AnyClaim, AnyClass, Claim, Measure
-from fltheory.worst_case.rounds.one_round import OneRound
+from fltheory.worst_case.rounds.measure import AnyClass, Claim, Measure
+from fltheory.worst_case.rounds.played import Played
 from fltheory.worst_case.rounds.slack import Slack, slack_of
 
 _BITS = (24, 32, 40, 52)
@@ -34,6 +34,7 @@ _LARGEST_MISS = -1e-3
 _UNIT_MARGIN = 1e-9
 _SYMBOLS = {
     "rate": "||x - x*||^2",
+    "gap": "(F(x) - F*)",
     "decrease": "||grad F(x)||^2",
     "heterogeneity": "{level}^2",
     "noise": "sigma^2",
@@ -58,37 +59,48 @@ class Certificate(ProofFile):
         The certificate; all numbers are fractions.
     """
 
-    kind = proof_checker.KIND
-    most_characters = proof_checker.MOST_CHARACTERS
-    check = staticmethod(check_proof)
+    kind = checker.KIND
+    most_characters = checker.MOST_CHARACTERS
+    check = staticmethod(checker.check_proof)
 
     @property
     def proof(self) -> Proof:
         """What it says, read again from its text."""
-        return parsed(self.text)
+        return checker.parsed(self.text)
+
+    @property
+    def floor(self) -> Fraction:
+        """What is left of the distance after infinitely many rounds, over the dissimilarity^2.
+
+        Of a proof for one step size and a rate below 1.
+        """
+        bound = self.proof.bound
+        return bound["heterogeneity"][0] / (1 - bound["rate"][0])
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What it shows: the claim, the class and the round."""
+        """What it shows: the claim, the class, the round and who takes part."""
         proof = self.proof
         level = "sigma_*" if proof.heterogeneity == "optimum" else "sigma_G"
-        first, last = proof.client_lr
-        steps = f"eta_c = {first}" if first == last else f"every eta_c from {first} to {last}"
-        after, before = ("E F(x+)", "F(x) - ") if proof.of_descent else ("E||x+ - x*||^2", "")
-        terms = before + " + ".join(
-            f"({polynomial_text(polynomial)}) {_SYMBOLS[name].format(level=level)}"
+        after, before = ("E F(x+)", "F(x)") if proof.of_descent else ("E||x+ - x*||^2", "")
+        terms = {
+            name: f"({polynomial_text(polynomial)}) {_SYMBOLS[name].format(level=level)}"
             for name, polynomial in proof.bound.items()
             if any(polynomial) and (name != "noise" or proof.noisy)
-        )
-        clients = "every number of" if proof.n_clients is None else f"up to {proof.n_clients}"
+        }
+        less = "".join(f" - {terms.pop(name)}" for name in ("gap", "decrease") if name in terms)
+        rate = terms.pop("rate", before)
+        claim = f"{after} <= {rate}{less}" + "".join(f" + {term}" for term in terms.values())
+        drawn = isinstance(proof.taking_part, Drawn)
+        bounded = heterogeneity_text(proof.heterogeneity)
+        if not drawn and proof.heterogeneity == "optimum":
+            bounded = "sum alpha_i ||grad F_i(x*)||^2 <= sigma_*^2"
+        noise = "with noise" if proof.noisy else "with exact gradients"
         return (
-            f"{after} <= {terms}",
+            claim,
             f"for all clients that are {class_text(proof.L, proof.mu)}, in any dimension, "
-            f"{heterogeneity_text(proof.heterogeneity)}"
-            + (", with noise" if proof.noisy else ", with exact gradients"),
-            f"K = {proof.local_steps}, m = {proof.participants} of {clients} clients, "
-            f"{fraction_text(proof.excluded_share)} of them excluded, {steps}, eta_s = "
-            f"{proof.assist_ratio} eta_c, q = {fraction_text(proof.q)}",
+            f"{bounded}, {noise}" + ("" if drawn else ", x* of sum alpha_i F_i"),
+            *_round_lines(proof),
         )
 
     def rocq_theorem(self) -> str:
@@ -97,8 +109,8 @@ class Certificate(ProofFile):
         Raises
         ------
         ValueError
-            For a descent of F, an interval of steps, noise of clients' gradients, or what is too
-            large.
+            For a gap or a descent of F, an interval of steps, clients that come independently, or
+            what is too large.
         """
         return rocq_theorem(self.proof)
 
@@ -109,12 +121,38 @@ class Certificate(ProofFile):
         step to the clients'.
         """
         proof = self.proof
-        if n_clients is not None and not proof.covers(n_clients):
+        if n_clients is not None and not proof.taking_part.covers(n_clients):
             return False
         if client_lr is None:
             return True
         first, last = proof.client_lr
         return first <= exact("client_lr", client_lr, above=0) <= last
+
+
+def _round_lines(proof: Proof) -> tuple[str, ...]:
+    """Return the round and who takes part, in words."""
+    first, last = proof.client_lr
+    steps = f"eta_c = {first}" if first == last else f"every eta_c from {first} to {last}"
+    who = proof.taking_part
+    if isinstance(who, Drawn):
+        clients = "every number of" if who.n_clients is None else f"up to {who.n_clients}"
+        return (
+            f"K = {proof.local_steps}, m = {who.participants} of {clients} clients, "
+            f"{fraction_text(who.excluded_share)} of them excluded, {steps}, eta_s = "
+            f"{proof.assist_ratio} eta_c, q = {fraction_text(proof.q)}",
+        )
+    weighted = who.averaging == "weights"
+    sums = "weight times update" if weighted else "mean update of those present"
+    return (
+        f"K = {proof.local_steps}, {steps}, x+ = x + {proof.server_lr} times "
+        f"{sums}, clients present independently of all else:",
+        *(
+            f"  {own.n_clients} with probability {fraction_text(own.availability)}, alpha = "
+            f"{fraction_text(own.target_weight)}"
+            + (f", weight {fraction_text(own.weight)}" if weighted else "")
+            for own in who.groups
+        ),
+    )
 
 
 def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
@@ -124,9 +162,9 @@ def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
     ----------
     bound : Bound
     margin : float
-        By which share the coefficients may be above the bound's, and ``1 - rate`` below where no
-        rate was given. What is zero up to the solver's precision becomes 1e-9 of the square of
-        the steps' sum.
+        By which share the coefficients may be above the bound's; and ``1 - rate``, or what else is
+        to be large, below it where no speed was given. What is zero up to the solver's precision
+        becomes 1e-9 of the square of the steps' sum.
 
     Raises
     ------
@@ -135,15 +173,8 @@ def certificate(bound: Bound, margin: float = 1e-6) -> Certificate:
     ArithmeticError
         If no proof is found that the checker accepts.
     """
-    return certified(bound, margin, raised)
-
-
-def certified(
-    bound: Any, margin: float, raise_by: Callable[[Any, Fraction], AnyClaim]
-) -> Certificate:
-    """Return a proof of a bound whose coefficients are raised by a margin."""
     share = 1 + exact("margin", margin, above=0)
-    found = proved(bound.round, bound.client_class, raise_by(bound, share))
+    found = proved(bound.round, bound.client_class, raised(bound, share))
     if found is None:
         raise ArithmeticError(f"no proof was found at a margin of {margin:g}: try a larger one")
     return found
@@ -151,45 +182,42 @@ def certified(
 
 def raised(bound: Bound, share: Fraction) -> Claim:
     """Return a bound's coefficients times a number above one, in fractions."""
-    rate = bound.given_rate
-    if rate is None:
-        away = as_fraction(bound.rate) - 1
-        rate = 1 + away * (share if away > 0 else 1 / share)
-    return Claim(rate, *raised_residual(bound, share, DISTANCE))
-
-
-def raised_residual(
-    bound: Any, share: Fraction, measure: Measure
-) -> tuple[Fraction, Fraction, Fraction]:
-    """Return a residual's coefficients times a number above one, in fractions."""
-    a_round, clients = bound.round, bound.client_class
-    steps = a_round.local_steps * a_round.server_lr * a_round.client_lr
+    a_round, clients, measure = bound.round, bound.client_class, bound.measure
+    speed = bound.given_speed
+    if speed is None:
+        speed = measure.raised(as_fraction(bound.speed), share)
+    steps = a_round.local_steps * a_round.server_lr * a_round.total_weight * a_round.client_lr
     least = as_fraction(_UNIT_MARGIN) * steps**2 * clients.L**2 / measure.unit(clients)
     noise = max(as_fraction(bound.noise), measure.last_noise(a_round, clients)) * share
-    return (
+    return Claim(
+        speed,
         max(as_fraction(bound.heterogeneity) * share, least),
         noise if clients.sigma > 0 else Fraction(0),
         measure.server_noise(a_round, clients),
+        measure,
     )
 
 
-def proved(a_round: OneRound, clients: AnyClass, claim: AnyClaim) -> Certificate | None:
+def proved(a_round: Played, clients: AnyClass, claim: Claim) -> Certificate | None:
     """Return a proof of a claim that the checker accepts, None if none is found."""
     measure = claim.measure
     slack = slack_of(a_round, clients, measure)
     scale = measure.unit(clients) / (clients.L * a_round.client_lr)
     last_noise = measure.last_noise(a_round, clients)
-    if claim.heterogeneity < 0 or (clients.sigma > 0 and claim.noise < last_noise):
+    if claim.heterogeneity < 0 or claim.noise < last_noise:
         return None
+    decrease = measure.decrease(claim.speed, a_round, clients)
     sums = (
-        float(measure.decrease(claim.speed, a_round, clients)),
+        float(decrease),
         float(claim.heterogeneity * scale),
         float((claim.noise - last_noise) * scale),
     )
     from fltheory.worst_case.rounds.program import Program
 
-    bound = {name: [value] for name, value in vars(claim).items()}
+    named = measure.coefficients(claim.speed) | claim.residual
+    bound = {name: [value] for name, value in named.items()}
     steps = (a_round.client_lr, a_round.client_lr)
+    values = Fraction(0) if measure.falls else decrease
     # In coordinates of like size, and for what those do not help in the plain ones.
     for scales in (sums, (1.0, 1.0, 1.0)):
         solution = Program(slack, slack.bases(*scales)).widest_slack(*sums)
@@ -198,7 +226,7 @@ def proved(a_round: OneRound, clients: AnyClass, claim: AnyClaim) -> Certificate
         # A claim that is tight has no proof but one, whose numbers are often short.
         short = _SHORT if abs(solution.value) < _TIGHT else ()
         for rounding in (*map(of_bits, _BITS), *short):
-            box = rounded_box(slack, solution.multipliers, rounding, steps)
+            box = rounded_box(a_round, slack, solution.multipliers, rounding, steps, values=values)
             made = accepted(certificate_text(a_round, clients, measure, bound, [box]))
             if made is not None:
                 return made
@@ -216,25 +244,26 @@ def accepted(text: str) -> Certificate | None:
 
 
 def rounded_box(
+    a_round: Played,
     slack: Slack,
     multipliers: Multipliers,
     rounding: Rounding,
     steps: tuple[Fraction, Fraction],
+    *,
+    values: Fraction = Fraction(0),
 ) -> Box:
-    """Return multipliers as fractions, for step sizes from one to another."""
-    sizes = {group.name: len(group.blocks[0][0]) for group in slack.groups}
-    pairs = {
-        group: [[Fraction(0)] * size for _ in range(size)]
-        for group, size in sizes.items()
-        if size > 1
-    }
-    for (group, a, b), value in zip(slack.pairs, multipliers.pairs, strict=True):
-        pairs[group][a][b] = rounding(max(float(value), 0.0))
-    for weights in pairs.values():
-        _balance(weights)
+    """Return multipliers as fractions, for step sizes from one to another.
+
+    ``values`` times a kind's share of F is what function values at x must be left with.
+    """
+    pairs = {own.name: [[Fraction(0)] * len(own) for _ in range(len(own))] for own in slack.points}
+    for (name, a, b), value in zip(slack.pairs, multipliers.pairs, strict=True):
+        pairs[name][a][b] = rounding(max(float(value), 0.0))
+    for kind in a_round.kinds:
+        _balance(pairs[kind.name], values * kind.share)
     return Box(
         steps,
-        pairs,
+        list(pairs.values()),
         _shares(multipliers.budgets, rounding),
         _shares(multipliers.noises, rounding),
         [rounding(float(value)) for value in multipliers.orthogonal],
@@ -258,10 +287,15 @@ def _of_decimals(count: int) -> Rounding:
 _SHORT = (*map(_of_denominator, _DENOMINATORS), *map(_of_decimals, _DECIMALS))
 
 
-def _balance(weights: list[list[Fraction]]) -> None:
-    """Add to weights until as much leaves every point as comes to it."""
+def _balance(weights: list[list[Fraction]], more: Fraction) -> None:
+    """Add to weights until as much leaves every point as comes to it, but ``more`` from last to 0.
+
+    Never taken away from: multipliers must not be negative.
+    """
     size = len(weights)
     excess = [sum(weights[p]) - sum(row[p] for row in weights) for p in range(size)]
+    excess[0] += more
+    excess[-1] -= more
     for start in range(size):
         for end in range(size):
             moved = min(-excess[start], excess[end])
@@ -285,7 +319,7 @@ def _shares(values: FloatArray, rounding: Rounding) -> list[Fraction]:
 
 
 def certificate_text(
-    a_round: OneRound,
+    a_round: Played,
     clients: AnyClass,
     measure: Measure,
     bound: Mapping[str, Sequence[Fraction]],
@@ -293,41 +327,24 @@ def certificate_text(
 ) -> str:
     """Return a certificate's JSON; a bound's coefficients are polynomials in client_lr."""
     document = {
-        "kind": proof_checker.KIND,
-        "version": proof_checker.VERSION,
+        "kind": checker.KIND,
+        "version": checker.VERSION,
         "claim": measure.claim,
         "round": {
-            "participants": a_round.participants,
+            "taking_part": a_round.taking_part,
             "local_steps": a_round.local_steps,
-            "n_clients": "every" if a_round.n_clients is None else a_round.n_clients,
-            "excluded_share": str(a_round.excluded_share),
-            "q": str(a_round.q),
-            "server_lr": str(a_round.server_lr),
-            "assist_lr_over_client_lr": str(a_round.assist_lr / a_round.client_lr),
+            "q": a_round.q,
+            "server_lr": a_round.server_lr,
+            "assist_lr_over_client_lr": a_round.assist_lr / a_round.client_lr,
         },
         "class": {
-            "L": str(clients.L),
-            "mu": str(clients.mu),
+            "L": clients.L,
+            "mu": clients.mu,
             "heterogeneity": clients.heterogeneity,
             "noise": clients.sigma > 0,
         },
-        "bound": {
-            name: [str(value) for value in bound[name]]
-            for name in (measure.speed, *proof_checker.RESIDUAL)
-        },
-        "boxes": [
-            {
-                "client_lr": [str(end) for end in box.client_lr],
-                "pairs": {
-                    group: [[str(value) for value in row] for row in rows]
-                    for group, rows in box.pairs.items()
-                },
-                **{
-                    name: [str(value) for value in getattr(box, name)]
-                    for name in ("budgets", "noises", "orthogonal")
-                },
-            }
-            for box in boxes
-        ],
+        "bound": {name: bound[name] for name in checker.COEFFICIENTS[measure.claim]},
+        "boxes": [vars(box) for box in boxes],
     }
-    return json.dumps(document, indent=1) + "\n"
+    # Fractions become text.
+    return json.dumps(document, indent=1, default=str) + "\n"

@@ -1,8 +1,10 @@
-"""Measures of a round's progress: the squared distance to x*, or the loss F.
+"""Measures of a round's progress: the squared distance to x*, the gap of F, or its descent.
 
 Definitions
 -----------
 *Distance*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 + residual``, for clients that are convex.
+*Gap*: ``E||x+ - x*||^2 <= rate ||x - x*||^2 - gap (F(x) - F*) + residual``, at a rate that is
+given: summed over rounds, a bound on the mean of ``E F(x_r) - F*``, or on a weighted mean.
 *Descent*: ``E F(x+) <= F(x) - decrease ||grad F(x)||^2 + residual``, for clients that need not be.
 F is L-smooth, so ``F(x - p) <= F(x) - <grad F(x), p> + L/2 ||p||^2``, and with L = 1 the
 right-hand side is ``F(x) - 1/2 (||grad F(x)||^2 - ||grad F(x) - p||^2)``: what a round does to the
@@ -12,44 +14,15 @@ distance from x it does to half the distance from grad F(x).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, TypeAlias
 
-from fltheory.worst_case.proof import proof_checker
+from fltheory.worst_case.checker import one_round as checker
 from fltheory.worst_case.rounds.client_class import ClientClass, SmoothClass
+from fltheory.worst_case.rounds.played import Played
 
-
-class Steps(Protocol):
-    """The steps of a round, as `OneRound` has them."""
-
-    @property
-    def participants(self) -> int:
-        """How many take part."""
-
-    @property
-    def local_steps(self) -> int:
-        """K."""
-
-    @property
-    def client_lr(self) -> Fraction:
-        """Step of local SGD."""
-
-    @property
-    def server_lr(self) -> Fraction:
-        """Factor on the averaged update."""
-
-    @property
-    def assist_lr(self) -> Fraction:
-        """The server's own step."""
-
-    @property
-    def q(self) -> Fraction:
-        """Probability of a clients' round."""
-
-    @property
-    def tells_clients_apart(self) -> bool:
-        """Whether it matters to a round how clients differ."""
+AnyClass: TypeAlias = ClientClass | SmoothClass
 
 
 class Measure(ABC):
@@ -61,28 +34,57 @@ class Measure(ABC):
         The inequality, as certificates state it.
     speed : str
         Name of the coefficient of what a round makes smaller.
+    best : str
+        Whether the "least" or the "largest" speed is the best.
+    start : str
+        What the bound for all rounds begins with: "distance", ``||x_0 - x*||``, or "excess",
+        ``F(x_0) - F*``.
     sees_optimum : bool
         Whether the gradients at x* enter.
     part : Fraction
         What the squared length of a step counts.
+    falls : int
+        1 where what a round makes smaller is a square, 0 where it is the gap of F.
+    keeps : float
+        What is left of ``||x||^2`` besides: the rate that is given.
     """
 
     claim: ClassVar[str]
     speed: ClassVar[str]
-    sees_optimum: ClassVar[bool]
-    part: ClassVar[Fraction]
+    best: ClassVar[str] = "largest"
+    start: ClassVar[str] = "distance"
+    sees_optimum: ClassVar[bool] = True
+    part: ClassVar[Fraction] = Fraction(1)
+    falls: ClassVar[int] = 1
+    keeps: float = 1.0
 
-    @abstractmethod
-    def decrease(self, speed: Fraction, a_round: Steps, clients: AnyClass) -> Fraction:
+    def decrease(self, speed: Fraction, a_round: Played, clients: AnyClass) -> Fraction:
         """Return the slack's decrease for a speed."""
+        return speed / a_round.client_lr
 
-    @abstractmethod
-    def speed_of(self, decrease: float, a_round: Steps, clients: AnyClass) -> float:
+    def speed_of(self, decrease: float, a_round: Played, clients: AnyClass) -> float:
         """Return the speed for a slack's decrease."""
+        return float(a_round.client_lr) * decrease
 
-    @abstractmethod
+    def coefficients(self, speed: Fraction) -> dict[str, Fraction]:
+        """Return the claim's coefficients but for the residual's, by name."""
+        return {self.speed: speed}
+
+    def raised(self, speed: Fraction, share: Fraction) -> Fraction:
+        """Return a speed that is a little worse, by a share above one."""
+        return speed * (1 / share if speed > 0 else share)
+
     def unit(self, clients: AnyClass) -> Fraction:
         """Return what a coefficient of the residual is multiplied by, before it is over e."""
+        return clients.L**2
+
+    def floor(self, speed: float, residual: float) -> float:
+        """Return what is left after infinitely many rounds."""
+        return residual / speed if speed > 0 else float("inf")
+
+    @abstractmethod
+    def after(self, speed: float, residual: float, rounds: int, start: float) -> float:
+        """Return the bound for so many rounds, from a `start`."""
 
     @abstractmethod
     def check(self, clients: AnyClass) -> None:
@@ -106,12 +108,14 @@ class Measure(ABC):
             For constants that are no fractions or out of range.
         """
 
-    def last_noise(self, a_round: Steps, clients: AnyClass) -> Fraction:
+    def last_noise(self, a_round: Played, clients: AnyClass) -> Fraction:
         """Return what the last local step's noise adds, as a coefficient of sigma^2."""
+        if clients.sigma == 0:
+            return Fraction(0)
         reach = a_round.server_lr * a_round.client_lr
-        return a_round.q * reach**2 / a_round.participants * self._per_square(clients)
+        return a_round.q * reach**2 * a_round.noise_weight * self._per_square(clients)
 
-    def server_noise(self, a_round: Steps, clients: AnyClass) -> Fraction:
+    def server_noise(self, a_round: Played, clients: AnyClass) -> Fraction:
         """Return what the server's noise adds, as a coefficient of server_sigma^2."""
         return (1 - a_round.q) * a_round.assist_lr**2 * self._per_square(clients)
 
@@ -120,18 +124,10 @@ class Measure(ABC):
         return self.part * clients.L**2 / self.unit(clients)
 
 
-class _Distance(Measure):
-    claim, speed = proof_checker.CLAIM, "rate"
-    sees_optimum, part = True, Fraction(1)
+class _OfConvex(Measure):
+    """Measures that begin with the distance to x*."""
 
-    def decrease(self, speed: Fraction, a_round: Steps, clients: AnyClass) -> Fraction:
-        return (1 - speed) / (clients.L * a_round.client_lr)
-
-    def speed_of(self, decrease: float, a_round: Steps, clients: AnyClass) -> float:
-        return 1 - float(clients.L * a_round.client_lr) * decrease
-
-    def unit(self, clients: AnyClass) -> Fraction:
-        return clients.L**2
+    claim = checker.CLAIM
 
     def clients(
         self, L: Any, mu: Any, heterogeneity: Any, sigma: Any, server_sigma: Any
@@ -148,18 +144,73 @@ class _Distance(Measure):
             )
 
 
+class _Distance(_OfConvex):
+    speed, best = "rate", "least"
+
+    def decrease(self, speed: Fraction, a_round: Played, clients: AnyClass) -> Fraction:
+        return (1 - speed) / (clients.L * a_round.client_lr)
+
+    def speed_of(self, decrease: float, a_round: Played, clients: AnyClass) -> float:
+        return 1 - float(clients.L * a_round.client_lr) * decrease
+
+    def coefficients(self, speed: Fraction) -> dict[str, Fraction]:
+        return {"rate": speed, "gap": Fraction(0)}
+
+    def raised(self, speed: Fraction, share: Fraction) -> Fraction:
+        away = speed - 1
+        return 1 + away * (share if away > 0 else 1 / share)
+
+    def floor(self, speed: float, residual: float) -> float:
+        return residual / (1 - speed) if speed < 1 else float("inf")
+
+    def after(self, speed: float, residual: float, rounds: int, start: float) -> float:
+        if speed == 1:
+            return start**2 + rounds * residual
+        power = speed**rounds
+        return power * start**2 + residual * (1 - power) / (1 - speed)
+
+
+@dataclass(frozen=True)
+class Gap(_OfConvex):
+    """The gap of F at a rate that is given.
+
+    Attributes
+    ----------
+    rate : Fraction
+        1 for a plain mean over rounds, at most 1.
+    """
+
+    rate: Fraction = Fraction(1)
+    speed, falls = "gap", 0
+
+    @property
+    def keeps(self) -> float:  # type: ignore[override]
+        """The rate."""
+        return float(self.rate)
+
+    def coefficients(self, speed: Fraction) -> dict[str, Fraction]:
+        """Return the rate that is given, and the gap."""
+        return {"rate": self.rate, "gap": speed}
+
+    def after(self, speed: float, residual: float, rounds: int, start: float) -> float:
+        """Bound the mean of ``E F(x_r) - F*``, r = 0 .. R - 1, by weights ``rate^-r``."""
+        if speed <= 0:
+            return float("inf")
+        power = float(self.rate) ** rounds
+        weights = rounds if self.rate == 1 else (1 - power) / (1 - float(self.rate))
+        return (power * start**2 / weights + residual) / speed
+
+
 class _Descent(Measure):
-    claim, speed = proof_checker.DESCENT_CLAIM, "decrease"
+    claim, speed, start = checker.DESCENT_CLAIM, "decrease", "excess"
     sees_optimum, part = False, Fraction(1, 2)
-
-    def decrease(self, speed: Fraction, a_round: Steps, clients: AnyClass) -> Fraction:
-        return speed / a_round.client_lr
-
-    def speed_of(self, decrease: float, a_round: Steps, clients: AnyClass) -> float:
-        return float(a_round.client_lr) * decrease
 
     def unit(self, clients: AnyClass) -> Fraction:
         return clients.L
+
+    def after(self, speed: float, residual: float, rounds: int, start: float) -> float:
+        """Bound ``1/R sum_{r<R} E||grad F(x_r)||^2``."""
+        return start / (speed * rounds) + residual / speed if speed > 0 else float("inf")
 
     def clients(
         self, L: Any, mu: Any, heterogeneity: Any, sigma: Any, server_sigma: Any
@@ -177,7 +228,6 @@ class _Descent(Measure):
             )
 
 
-AnyClass = ClientClass | SmoothClass
 DISTANCE: Measure = _Distance()
 DESCENT: Measure = _Descent()
 
@@ -188,50 +238,24 @@ class Claim:
 
     Attributes
     ----------
-    rate, heterogeneity, noise, server_noise : Fraction
-        As in `Bound`.
+    speed : Fraction
+        The rate, the gap or the decrease, as the measure says.
+    heterogeneity, noise, server_noise : Fraction
+    measure : Measure
     """
 
-    rate: Fraction
+    speed: Fraction
     heterogeneity: Fraction
     noise: Fraction
     server_noise: Fraction
+    measure: Measure = DISTANCE
 
     @property
-    def measure(self) -> Measure:
-        """What is bounded."""
-        return DISTANCE
+    def residual(self) -> dict[str, Fraction]:
+        """The residual's coefficients, by name."""
+        return {name: getattr(self, name) for name in checker.RESIDUAL}
 
-    @property
-    def speed(self) -> Fraction:
-        """The rate."""
-        return self.rate
-
-
-@dataclass(frozen=True)
-class DescentClaim:
-    """Coefficients of a bound on F after one round, in fractions.
-
-    Attributes
-    ----------
-    decrease, heterogeneity, noise, server_noise : Fraction
-        As in `DescentBound`.
-    """
-
-    decrease: Fraction
-    heterogeneity: Fraction
-    noise: Fraction
-    server_noise: Fraction
-
-    @property
-    def measure(self) -> Measure:
-        """What is bounded."""
-        return DESCENT
-
-    @property
-    def speed(self) -> Fraction:
-        """The decrease."""
-        return self.decrease
-
-
-AnyClaim = Claim | DescentClaim
+    def times(self, factor: Fraction, speed: Fraction) -> Claim:
+        """Return a claim at another speed, its residual multiplied."""
+        residual = {name: factor * value for name, value in self.residual.items()}
+        return replace(self, speed=speed, **residual)  # type: ignore[arg-type]

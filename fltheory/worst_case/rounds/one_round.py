@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from fltheory.algorithms import FedAU, FedAvg, Projected, Safari
 from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
 from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.played import ClientKind, WeightMoments
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,40 @@ class OneRound:
         """
         everybody = self.excluded_share == 0 and self.sampling_variance == 0
         return self.q > 0 and not (everybody and self.local_steps == 1)
+
+    @property
+    def kinds(self) -> tuple[ClientKind, ...]:
+        """Clients who can be drawn, and those who cannot."""
+        out = self.excluded_share
+        eligible = ClientKind("eligible", self.n_eligible, 1 - out)
+        excluded = ClientKind("excluded", self.n_excluded, out, takes_part=False)
+        return (eligible, excluded) if out else (eligible,)
+
+    @property
+    def moments(self) -> WeightMoments:
+        """Weights of those drawn are 1/m, and add up to one."""
+        first = np.eye(len(self.kinds))[0]
+        spread, square = float(self.sampling_variance), float(self.noise_weight)
+        return WeightMoments(first, np.outer(first, first), spread * first, square * first)
+
+    @property
+    def total_weight(self) -> Fraction:
+        """One."""
+        return Fraction(1)
+
+    @property
+    def noise_weight(self) -> Fraction:
+        """``E sum_i W_i^2 = 1/m``."""
+        return Fraction(1, self.participants)
+
+    @property
+    def taking_part(self) -> Mapping[str, Any]:
+        """Who takes part, as certificates have it."""
+        return {
+            "participants": self.participants,
+            "n_clients": "every" if self.n_clients is None else self.n_clients,
+            "excluded_share": str(self.excluded_share),
+        }
 
     @property
     def algorithm(self) -> FedAvg | Safari:

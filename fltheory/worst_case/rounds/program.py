@@ -91,7 +91,8 @@ class Program:
 
     def least_residual(self, decrease: float, budget: float, noise: float) -> Solution | None:
         """Find the least ``budget sum nu + noise sum s`` at a rate."""
-        found = self._optimum(self._prices(budget, noise), self._at(decrease))
+        prices = self._prices(budget, noise)
+        found = self._optimum(prices, self._at(decrease), decrease=decrease)
         return None if found is None else self._solution(found, decrease)
 
     def least_floor(
@@ -104,7 +105,8 @@ class Program:
         """
         prices = self._prices(budget, noise, own=fixed)
         below = [-decrease * matrix for matrix in self._decrease]
-        found = self._optimum(prices, below, self._change, [(np.eye(len(prices))[0], 0.0)])
+        scale_is_positive = [(np.eye(len(prices))[0], 0.0)]
+        found = self._optimum(prices, below, self._change, scale_is_positive, decrease=decrease)
         if found is None or not found.unknowns[0] > 0:
             return None
         scale = float(found.unknowns[0])
@@ -116,14 +118,17 @@ class Program:
 
     def _fastest(self, limits: Sequence[Limit], worth: float = 1.0) -> Solution | None:
         falling = [-matrix for matrix in self._decrease]
-        found = self._optimum(self._prices(own=-worth), self._change, falling, limits)
+        found = self._optimum(
+            self._prices(own=-worth), self._change, falling, limits, values=self._slack.values
+        )
         return None if found is None else self._solution(found, float(found.unknowns[0]))
 
     def widest_slack(self, decrease: float, budgets: float, noises: float) -> Solution | None:
         """Find multipliers within given sums that leave the blocks' least eigenvalue largest."""
         least = [-np.eye(len(matrix)) for matrix in self._change]
         limits = self._at_most(budgets, noises)
-        found = self._optimum(self._prices(own=-1.0), self._at(decrease), least, limits)
+        prices, fixed = self._prices(own=-1.0), self._at(decrease)
+        found = self._optimum(prices, fixed, least, limits, decrease=decrease)
         return None if found is None else self._solution(found, decrease)
 
     def _prices(self, budget: float = 0.0, noise: float = 0.0, own: float = 0.0) -> FloatArray:
@@ -145,23 +150,37 @@ class Program:
         return [change - decrease * matrix for change, matrix in pairs]
 
     def _optimum(
-        self, prices: FloatArray, fixed: Form, own: Form | None = None, limits: Sequence[Limit] = ()
+        self,
+        prices: FloatArray,
+        fixed: Form,
+        own: Form | None = None,
+        limits: Sequence[Limit] = (),
+        *,
+        decrease: float = 0.0,
+        values: FloatArray | None = None,
     ) -> Optimum | None:
-        """Solve at prices of all unknowns, of which the first has a form if it is there."""
+        """Solve at prices of all unknowns, of which the first has a form if it is there.
+
+        Multipliers of pairs make function values cancel with those of a decrease that is given, or
+        with the first unknown's ``values``.
+        """
         forms = self._forms if own is None else [own, *self._forms]
         there = np.s_[:, len(prices) - len(forms) :]
         signed = np.eye(len(prices))[1 : self._pairs.stop]
         rows = np.array([*signed, *(row for row, _ in limits)]).reshape(-1, len(prices))
         offsets = np.array([*np.zeros(len(signed)), *(offset for _, offset in limits)])
-        zero = np.zeros((len(self._slack.balance), len(prices)))
+        balance = np.zeros((len(self._slack.balance), len(prices)))
         # One local step measured by F compares no two points.
         if self._slack.conditions:
-            zero[:, self._pairs] = self._slack.balance
+            balance[:, self._pairs] = self._slack.balance
+        if values is not None:
+            balance[:, 0] = -values
+        equal = (balance[there], decrease * self._slack.values)
         blocks = [
             (np.array([form[block] for form in forms]), fixed[block]) for block in self._filled
         ]
         limited = (rows[there], offsets)
-        found = optimum(prices[there[1]], zero=zero[there], nonnegative=limited, blocks=blocks)
+        found = optimum(prices[there[1]], equal=equal, nonnegative=limited, blocks=blocks)
         if found is None or own is not None:
             return found
         return replace(found, unknowns=np.append(0.0, found.unknowns))

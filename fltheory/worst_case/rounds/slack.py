@@ -11,18 +11,18 @@ where ``A_ab + f_b - f_a <= 0`` for two points a, b of any function of the class
 squares and the function values cancel, ``E||x+||^2 <= rate ||x||^2 + sum nu_j H_j + ...`` holds.
 For the descent of F it begins with ``F(x) - decrease ||grad F(x)||^2 - E F(x+)``, where F(x+) is
 what F's smoothness bounds it by; x* and its gradients are left out, and so is x, as moves from it
-are all that enters.
+are all that enters. For the gap of F it has ``-gap (F(x) - F*)``, which function values must
+cancel with.
 
-Clients of a group are alike, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
+Clients of a kind are alike, so the form splits (Colla and Hendrickx, arXiv 2403.11724):
 
-- the *mean* block, of ``(x, means of the eligible clients' gradients g_0 .. g_{K-1} along the way,
-  mean of the excluded clients' gradients at x* and at x)``. The gradients at x* add up to zero, so
-  the eligible clients' mean is ``-s/n`` times the excluded clients', and zero without those;
-- a block of *differences* from the mean for each group, of ``(g_0 .. g_{K-1}, g_*)`` and
-  ``(u_0, u_*)``. The participants' mean has ``c`` times their variance;
+- the *mean* block, of x, each kind's mean gradients ``g_0 .. g_{K-1}`` along the way (``g_0`` alone
+  of clients that never take part), and its mean ``g_*`` at x*. Those add up to zero, which leaves
+  out the ``g_*`` of one kind, the reference;
+- a block of *differences* from the mean for each kind, of ``(g_0 .. g_{K-1}, g_*)``;
 - with noise, a block of *fluctuations* of each client given x, of ``(h_1 .. h_{K-1}, xi_0 ..
   xi_{K-2})``: what is random of its gradients, and the noise but for the last step's, which is
-  independent of all else. Those of different clients are independent: 1/m of their variance.
+  independent of all else. Those of different clients are independent.
 
 All is divided by ``e = L client_lr``, so that multipliers of small steps are of moderate size and
 the matrices are quadratic in e where the steps keep their ratios.
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
-from fltheory.worst_case.rounds.one_round import OneRound
+from fltheory.worst_case.rounds.played import Played
 
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix a block."""
@@ -48,8 +48,8 @@ _SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Group(ReadOnlyArrays):
-    """Positions and gradients of a group's points, the last of which may be x*, in each block.
+class Points(ReadOnlyArrays):
+    """Positions and gradients of a kind's points, the last of which may be x*, in each block.
 
     ``blocks`` maps a block's index to rows of coordinates: positions and gradients, (P, d).
     """
@@ -57,11 +57,14 @@ class Group(ReadOnlyArrays):
     name: str
     blocks: dict[int, tuple[FloatArray, FloatArray]]
 
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.blocks[0][0])
+
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """All ordered pairs of its points."""
-        count = len(next(iter(self.blocks.values()))[0])
-        return [(a, b) for a in range(count) for b in range(count) if a != b]
+        """All ordered pairs."""
+        return [(a, b) for a in range(len(self)) for b in range(len(self)) if a != b]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,24 +74,26 @@ class Slack(ReadOnlyArrays):
     Attributes
     ----------
     sizes : tuple of int
-        Of the blocks: mean, differences of the eligible and of the excluded, fluctuations.
+        Of the blocks: mean, each kind's differences, each kind's fluctuations.
     decrease : Form
-        ``||x||^2``, whose coefficient is ``-(1 - rate)/e``, or ``||grad F(x)||^2``.
+        ``||x||^2``, whose coefficient is ``-(1 - rate)/e``, or ``||grad F(x)||^2``; zero for the
+        gap of F.
     change : Form
         ``(||x||^2 - E||x+||^2)/e`` or ``(F(x) - E F(x+))/e``, without the noise of last steps.
     conditions : list of Form
-        ``A_ab``, with ``pairs`` (group, a, b); points are numbered, x* last if it is one.
+        ``A_ab``, with ``pairs`` (kind, a, b); points are numbered, x* last if it is one.
     budgets, noises, orthogonal : list of Form
         ``H_j``; ``||xi_k||^2``; products that are zero, whose multipliers have any sign.
-    balance : array, (points of each group but its last, pairs)
-        Times lambda it must be zero, so that function values cancel.
+    balance : array, (points of each kind but its last, pairs)
+        Times lambda it must be ``values`` times the decrease, so that function values cancel.
+    values : array, (points of each kind but its last,)
     last_noise : float
         Coefficient of sigma^2 that the last local step's noise has, over e.
     directions : list of (basis, array of int)
         Coordinates, one basis a block, and what moves the slack along each of them: 0 for the
         multipliers of pairs, 1 the decrease, 2 a budget, 3 a noise's budget.
-    groups : list of Group
-        The points of eligible and of excluded clients.
+    points : list of Points
+        Of each kind.
     """
 
     sizes: tuple[int, ...]
@@ -100,9 +105,10 @@ class Slack(ReadOnlyArrays):
     noises: list[Form]
     orthogonal: list[Form]
     balance: FloatArray
+    values: FloatArray
     last_noise: float
     directions: list[tuple[FloatArray, NDArray[np.intp]]]
-    groups: list[Group]
+    points: list[Points]
 
     def bases(self, decrease: float, budget: float, noise: float) -> list[FloatArray]:
         """Return coordinates, one basis a block, in which the slack's entries are of like size.
@@ -124,7 +130,7 @@ class Slack(ReadOnlyArrays):
         return bases
 
 
-def slack_of(a_round: OneRound, clients: AnyClass, measure: Measure = DISTANCE) -> Slack:
+def slack_of(a_round: Played, clients: AnyClass, measure: Measure = DISTANCE) -> Slack:
     """Return the slack of a round for a class of clients.
 
     Raises
@@ -139,100 +145,116 @@ def slack_of(a_round: OneRound, clients: AnyClass, measure: Measure = DISTANCE) 
 class _Assembly:
     """Coordinates of every block, and the forms in them."""
 
-    def __init__(self, a_round: OneRound, clients: AnyClass, measure: Measure) -> None:
-        self.round, self.clients = a_round, clients
-        self.part, self.sees_optimum = float(measure.part), measure.sees_optimum
+    def __init__(self, a_round: Played, clients: AnyClass, measure: Measure) -> None:
+        self.round, self.clients, self.measure = a_round, clients, measure
+        self.kinds, self.moments = a_round.kinds, a_round.moments
+        self.shares = np.array([float(kind.share) for kind in self.kinds])
         self.e = float(clients.L * a_round.client_lr)
         self.mu = float(clients.mu / clients.L)
-        self.steps = a_round.local_steps
-        self.share = float(1 - a_round.excluded_share)
-        self.excludes = a_round.excluded_share > 0
-        self.noisy = clients.sigma > 0 and self.steps > 1
-        # x comes before the gradients, if it is there.
-        self.first = int(self.sees_optimum)
-        each = 1 + self.first
+        # x and g_* come with the gradients, if they are there.
+        self.first = int(measure.sees_optimum)
+        self.steps = [a_round.local_steps if kind.takes_part else 1 for kind in self.kinds]
+        own = [count + self.first for count in self.steps]
+        self.starts = self.first + np.cumsum([0, *self.steps])
+        noisy = clients.sigma > 0 and a_round.local_steps > 1
+        self.noisy = [c for c, kind in enumerate(self.kinds) if noisy and kind.takes_part]
         self.sizes = (
-            self.first + self.steps + each * self.excludes,
-            0 if a_round.n_eligible == 1 else self.steps + self.first,
-            each if self.excludes and a_round.n_excluded != 1 else 0,
-            2 * (self.steps - 1) if self.noisy else 0,
+            int(self.starts[-1]) + self.first * (len(self.kinds) - 1),
+            *(
+                0 if kind.n_clients == 1 else size
+                for kind, size in zip(self.kinds, own, strict=True)
+            ),
+            *([2 * (a_round.local_steps - 1)] * len(self.noisy) or [0]),
         )
-        self.groups = [self._eligible()] + ([self._excluded()] if self.excludes else [])
+        # The largest of those that take part: what its mean g_* is of the others' is moderate.
+        there = [(kind.share, c) for c, kind in enumerate(self.kinds) if kind.takes_part]
+        self.reference = max(there)[1] if there else 0
+        self.points = [self._points_of(c) for c in range(len(self.kinds))]
 
     def slack(self) -> Slack:
-        pairs = [(group, a, b) for group in self.groups for a, b in group.pairs]
+        pairs = [(own, a, b) for own in self.points for a, b in own.pairs]
+        per_square = float(self.measure.part * self.round.q * self.round.server_lr**2) * self.e
         return Slack(
             self.sizes,
-            self._form({0: np.outer(self._start, self._start)}),
+            self._form({0: self.measure.falls * np.outer(self._start, self._start)}),
             self._change(),
-            [(group.name, a, b) for group, a, b in pairs],
-            [self._form(interpolation(group, a, b, self.mu)) for group, a, b in pairs],
+            [(own.name, a, b) for own, a, b in pairs],
+            [self._form(interpolation(own, a, b, self.mu)) for own, a, b in pairs],
             self._budgets(),
             list(self._noises()),
             list(self._orthogonal()),
-            balance_of(self.groups),
-            self.part * float(self.round.q) * self._reach**2 / (self.e * self.round.participants),
+            _balance_of(self.points),
+            self._values(),
+            per_square * float(self.round.noise_weight),
             self._directions(),
-            self.groups,
+            self.points,
         )
 
     def _directions(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
-        mean, eligible, excluded, fluctuations = (np.eye(size) for size in self.sizes)
-        kinds = [np.zeros(size, dtype=np.intp) for size in self.sizes]
-        kinds[0][0] = 1
-        along = slice(self.first, self.first + self.steps)
-        if not self.sees_optimum:
+        bases = [np.eye(size) for size in self.sizes]
+        moved_by = [np.zeros(size, dtype=np.intp) for size in self.sizes]
+        moved_by[0][0] = 1
+        if not self.first:
             # Gradients that are the same for everybody and along the way.
-            mean[:, 0] = 1
-        if self.excludes:
-            # Gradients that are the same along the way, and at x*.
-            own = self.first + self.steps
-            mean[along, own] = -(1 - self.share) / self.share
-            mean[own:, own] = 1
-            kinds[0][own] = 2
-        for basis, kind in ((eligible, kinds[1]), (excluded, kinds[2])):
-            if len(basis):
-                basis[:, -1] = 1
-                kind[-1] = 2
-        kinds[3][self.sizes[3] // 2 :] = 3
-        return list(zip((mean, eligible, excluded, fluctuations), kinds, strict=True))
-
-    @property
-    def _reach(self) -> float:
-        """What a local gradient is multiplied by in the end."""
-        return float(self.round.server_lr) * self.e
+            bases[0][:, 0] = 1
+        for c in range(len(self.kinds)):
+            if c != self.reference:
+                # Gradients that are the same along the way, and at x*.
+                optimum = self._at_optimum(c)
+                column = int(optimum.argmax()) if self.first else int(self.starts[c + 1]) - 1
+                moved_by[0][column] = 2
+                bases[0][:, column] = optimum + self._along(c).sum(axis=0)
+                ratio = self.shares[c] / self.shares[self.reference]
+                bases[0][:, column] -= ratio * self._along(self.reference).sum(axis=0)
+            if self.sizes[1 + c]:
+                bases[1 + c][:, -1] = 1
+                moved_by[1 + c][-1] = 2
+        for kind in moved_by[1 + len(self.kinds) :]:
+            kind[len(kind) // 2 :] = 3
+        return list(zip(bases, moved_by, strict=True))
 
     @property
     def _x(self) -> FloatArray:
-        return _unit(self.sizes[0], 0) if self.sees_optimum else np.zeros(self.sizes[0])
+        return _unit(self.sizes[0], 0) if self.first else np.zeros(self.sizes[0])
 
     @property
     def _start(self) -> FloatArray:
         """What a round makes smaller, by its distance from the step that is taken."""
-        return self._x if self.sees_optimum else self._gradient_at_x()
+        return self._x if self.first else self._gradient_at_x()
 
     def _form(self, matrices: dict[int, FloatArray]) -> Form:
         zeros = [np.zeros((size, size)) for size in self.sizes]
         return [matrices.get(block, zero) for block, zero in enumerate(zeros)]
 
-    def _eligible(self) -> Group:
-        mean, differences, _, fluctuations = self.sizes
-        steps = self.steps
-        means = np.eye(mean)[self.first : self.first + steps]
-        at_optimum = np.zeros(mean)
-        if self.excludes:
-            at_optimum = -(1 - self.share) / self.share * _unit(mean, self.first + steps)
-        blocks = {0: self._run(means, means, self._x, at_optimum)}
-        if differences:
-            apart = np.eye(differences)
-            blocks[1] = self._run(apart[:steps], apart[:steps], np.zeros(differences), apart[-1])
-        if fluctuations:
-            nothing = np.zeros(fluctuations)
-            random, noise = np.zeros((2, steps, fluctuations))
-            random[1:, : steps - 1] = np.eye(steps - 1)
-            noise[:-1, steps - 1 :] = np.eye(steps - 1)
-            blocks[3] = self._run(random, random + noise, nothing, nothing)
-        return Group("eligible", blocks)
+    def _along(self, c: int) -> FloatArray:
+        """Return the rows of a kind's mean gradients along the way."""
+        return np.eye(self.sizes[0])[self.starts[c] : self.starts[c + 1]]
+
+    def _at_optimum(self, c: int) -> FloatArray:
+        """Return a kind's mean gradient at x*; the reference's makes F stationary there."""
+        kept = [d for d in range(len(self.kinds)) if d != self.reference]
+        own = np.eye(self.sizes[0])[self.starts[-1] :]
+        if not len(own):
+            return np.zeros(self.sizes[0])
+        if c != self.reference:
+            return own[kept.index(c)]
+        return np.asarray(-(self.shares[kept] / self.shares[c]) @ own)
+
+    def _points_of(self, c: int) -> Points:
+        means, own = self._along(c), self.sizes[1 + c]
+        blocks = {0: self._run(means, means, self._x, self._at_optimum(c))}
+        if own:
+            apart = np.eye(own)
+            seen = apart[: self.steps[c]]
+            blocks[1 + c] = self._run(seen, seen, np.zeros(own), apart[-1])
+        if c in self.noisy:
+            block, count = 1 + len(self.kinds) + self.noisy.index(c), self.steps[c] - 1
+            nothing = np.zeros(2 * count)
+            random, noise = np.zeros((2, count + 1, 2 * count))
+            random[1:, :count] = np.eye(count)
+            noise[:-1, count:] = np.eye(count)
+            blocks[block] = self._run(random, random + noise, nothing, nothing)
+        return Points(self.kinds[c].name, blocks)
 
     def _run(
         self, gradients: FloatArray, seen: FloatArray, start: FloatArray, at_optimum: FloatArray
@@ -240,130 +262,119 @@ class _Assembly:
         """Return points and gradients from ``start`` on, each less e times what it sees, and x*."""
         before = np.vstack([np.zeros_like(start), np.cumsum(seen, axis=0)[:-1]])
         points = start - self.e * before
-        if not self.sees_optimum:
+        if not self.first:
             return points, gradients
         return np.vstack([points, np.zeros_like(start)]), np.vstack([gradients, at_optimum])
 
-    def _excluded(self) -> Group:
-        mean, _, differences, _ = self.sizes
-        own = _unit(mean, mean - 1)
-        blocks = {0: self._run(own[None], own[None], self._x, _unit(mean, mean - 2))}
-        if differences:
-            apart = np.eye(differences)
-            blocks[2] = self._run(apart[:1], apart[:1], np.zeros(differences), apart[-1])
-        return Group("excluded", blocks)
-
     def _gradient_at_x(self) -> FloatArray:
         """Return the gradient of F at the model, in the mean block."""
-        gradient = self.share * self.groups[0].blocks[0][1][0]
-        if self.excludes:
-            gradient = gradient + (1 - self.share) * self.groups[1].blocks[0][1][0]
-        return gradient
+        return self.shares @ np.array([own.blocks[0][1][0] for own in self.points])
 
     def _change(self) -> Form:
-        q, reach = float(self.round.q), self._reach
-        server = float(self.clients.L * self.round.assist_lr)
-        eligible = self.groups[0].blocks
-        total = {block: own[1][: self.steps].sum(axis=0) for block, own in eligible.items()}
-        by_clients = _less(self._start, reach, total[0], self.e)
-        by_server = _less(self._start, server, self._gradient_at_x(), self.e)
-        matrices = {0: self.part * (q * by_clients + (1 - q) * by_server)}
-        spread = {1: float(self.round.sampling_variance), 3: 1 / self.round.participants}
-        for block in total.keys() - {0}:
-            moved = total[block]
-            if block == 3:
-                moved = np.ones(self.sizes[3])
-            size = self.part * q * spread[block] * reach**2 / self.e
-            matrices[block] = -size * np.outer(moved, moved)
+        """Return ``part (||s||^2 - E||s - p||^2)/e`` for the round's step -p and its start s."""
+        q, part = float(self.round.q), float(self.measure.part)
+        gain, own = float(self.round.server_lr), float(self.clients.L * self.round.assist_lr)
+        moved = np.array([self._along(c).sum(axis=0) for c in range(len(self.kinds))])
+        second = moved.T @ self.moments.second @ moved
+        by_clients = gain * symmetric(self._start, self.moments.mean @ moved)
+        by_clients -= gain**2 * self.e * second
+        by_server = own / self.e * symmetric(self._start, self._gradient_at_x())
+        by_server -= own**2 / self.e * np.outer(self._gradient_at_x(), self._gradient_at_x())
+        kept = (1 - self.measure.keeps) / self.e * np.outer(self._x, self._x)
+        matrices = {0: part * (q * by_clients + (1 - q) * by_server) - kept}
+        reach = part * q * gain**2 * self.e
+        for c in range(len(self.kinds)):
+            if self.sizes[1 + c]:
+                own_sum = np.ones(self.sizes[1 + c])
+                own_sum[self.steps[c] :] = 0
+                variance = reach * self.moments.spread[c]
+                matrices[1 + c] = -variance * np.outer(own_sum, own_sum)
+        for block, c in enumerate(self.noisy, start=1 + len(self.kinds)):
+            ones = np.ones((self.sizes[block],) * 2)
+            matrices[block] = -reach * self.moments.square[c] * ones
         return self._form(matrices)
 
+    def _values(self) -> FloatArray:
+        """Return the coefficients of function values in what the decrease is multiplied by."""
+        rows = []
+        for share, own in zip(self.shares, self.points, strict=True):
+            rows += [share * (1 - self.measure.falls)] + [0.0] * (len(own) - 2)
+        return np.array(rows) if self.first else np.zeros(len(_balance_of(self.points)))
+
     def _budgets(self) -> list[Form]:
-        weights = (self.share, 1 - self.share)
-        own = [(group, index + 1) for index, group in enumerate(self.groups)]
+        nothing, every = np.zeros(self.sizes[0]), range(len(self.kinds))
         if self.clients.heterogeneity == "optimum":
             total = self._form({})
-            for (group, block), weight in zip(own, weights, strict=False):
-                square = self._square(group, block, -1, np.zeros(self.sizes[0]))
-                total = [old + weight * new for old, new in zip(total, square, strict=True)]
+            for c in every:
+                square = self._square(c, -1, nothing)
+                total = [t + self.shares[c] * new for t, new in zip(total, square, strict=True)]
             return [total]
-        centre = self._gradient_at_x()
-        points = [(-1, np.zeros_like(centre))] * self.sees_optimum + [(0, centre)]
-        return [
-            self._square(group, block, point, at) for group, block in own for point, at in points
-        ]
+        centres = [(-1, nothing)] * self.first + [(0, self._gradient_at_x())]
+        return [self._square(c, point, centre) for c in every for point, centre in centres]
 
-    def _square(self, group: Group, block: int, point: int, centre: FloatArray) -> Form:
-        """Return a group's mean squared distance of gradients from a vector of the mean block."""
-        off = group.blocks[0][1][point] - centre
+    def _square(self, c: int, point: int, centre: FloatArray) -> Form:
+        """Return a kind's mean squared distance of gradients from a vector of the mean block."""
+        blocks = self.points[c].blocks
+        off = blocks[0][1][point] - centre
         matrices = {0: np.outer(off, off)}
-        if block in group.blocks:
-            gradient = group.blocks[block][1][point]
-            matrices[block] = np.outer(gradient, gradient)
+        if 1 + c in blocks:
+            gradient = blocks[1 + c][1][point]
+            matrices[1 + c] = np.outer(gradient, gradient)
         return self._form(matrices)
 
     def _noises(self) -> Iterator[Form]:
-        for k in range(self.sizes[3] // 2):
-            unit = _unit(self.sizes[3], self.steps - 1 + k)
-            yield self._form({3: np.outer(unit, unit)})
+        for block in range(1 + len(self.kinds), len(self.sizes)):
+            for k in range(self.sizes[block] // 2):
+                unit = _unit(self.sizes[block], self.sizes[block] // 2 + k)
+                yield self._form({block: np.outer(unit, unit)})
 
     def _orthogonal(self) -> Iterator[Form]:
         """Yield products of xi_k with earlier noise, and with gradients that it comes after."""
-        size, count = self.sizes[3], self.sizes[3] // 2
-        for k in range(count):
-            noise = _unit(size, count + k)
-            for earlier in [*range(k), *range(count, count + k)]:
-                yield self._form({3: symmetric(noise, _unit(size, earlier))})
+        for block in range(1 + len(self.kinds), len(self.sizes)):
+            size, count = self.sizes[block], self.sizes[block] // 2
+            for k in range(count):
+                noise = _unit(size, count + k)
+                for earlier in [*range(k), *range(count, count + k)]:
+                    yield self._form({block: symmetric(noise, _unit(size, earlier))})
 
 
 def _unit(size: int, index: int) -> FloatArray:
     return np.eye(size)[index]
 
 
-def interpolation(group: Group, a: int, b: int, mu: float) -> dict[int, FloatArray]:
-    """Return ``A_ab`` of two points of a group, by block; ``L = 1``."""
-    matrices = {}
-    for block, (points, gradients) in group.blocks.items():
-        apart, steeper = points[a] - points[b], gradients[a] - gradients[b]
-        squares = (
-            np.outer(steeper, steeper)
-            + mu * np.outer(apart, apart)
-            - mu * symmetric(steeper, apart)
-        )
-        matrices[block] = symmetric(gradients[b], apart) / 2 + squares / (2 * (1 - mu))
-    return matrices
+def interpolation(own: Points, a: int, b: int, mu: float) -> dict[int, FloatArray]:
+    """Return ``A_ab`` of two points of a kind, by block; ``L = 1``."""
+    return {
+        block: condition(points[a] - points[b], gradients[a], gradients[b], mu)
+        for block, (points, gradients) in own.blocks.items()
+    }
 
 
-def balance_of(groups: Sequence[Group]) -> FloatArray:
-    """Return what of the pairs' multipliers must be zero; see `Slack.balance`."""
+def condition(apart: FloatArray, gradient: FloatArray, other: FloatArray, mu: float) -> FloatArray:
+    """Return ``A_ab`` from ``x_a - x_b`` and the two gradients; ``L = 1``."""
+    steeper = gradient - other
+    squares = (
+        np.outer(steeper, steeper) + mu * np.outer(apart, apart) - mu * symmetric(steeper, apart)
+    )
+    return symmetric(other, apart) / 2 + squares / (2 * (1 - mu))
+
+
+def _balance_of(every: Sequence[Points]) -> FloatArray:
+    """Return what of the pairs' multipliers must cancel; see `Slack.balance`."""
     rows = []
-    for group in groups:
+    for own in every:
         # What cancels at all points but one cancels there too.
-        for point in range(len(group.blocks[0][0]) - 1):
+        for point in range(len(own) - 1):
             rows.append(
                 [
-                    float(other is group) * ((b == point) - (a == point))
-                    for other in groups
+                    float(other is own) * ((b == point) - (a == point))
+                    for other in every
                     for a, b in other.pairs
                 ]
             )
-    return np.array(rows).reshape(len(rows), sum(len(group.pairs) for group in groups))
+    return np.array(rows).reshape(len(rows), sum(len(own.pairs) for own in every))
 
 
 def symmetric(left: FloatArray, right: FloatArray) -> FloatArray:
     """Return the matrix of twice a product of two linear forms."""
     return np.outer(left, right) + np.outer(right, left)
-
-
-def _less(x: FloatArray, step: float, direction: FloatArray, e: float) -> FloatArray:
-    """Return ``(||x||^2 - ||x - step direction||^2) / e``."""
-    squares = step / e * symmetric(x, direction)
-    return squares - step * step / e * np.outer(direction, direction)
-
-
-def combined(forms: Sequence[Form], weights: FloatArray, start: Form) -> Form:
-    """Return a form and a weighted sum of others."""
-    total = [matrix.copy() for matrix in start]
-    for form, weight in zip(forms, weights, strict=True):
-        for block, matrix in enumerate(form):
-            total[block] += weight * matrix
-    return total

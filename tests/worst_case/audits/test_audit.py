@@ -14,7 +14,7 @@ from fltheory.report.terminal.proof_text import audit_text
 from fltheory.worst_case import ClientClass, SafariRound, SmoothClass
 from fltheory.worst_case.audits.audit import ClassOutcome
 from fltheory.worst_case.audits.theorem_form import DESCENT_FORM, DISTANCE_FORM
-from fltheory.worst_case.rounds.measure import Claim, DescentClaim
+from fltheory.worst_case.rounds.measure import DESCENT, Claim
 
 DERIVED = theorems.get("sa-fl/5", "derived")
 EVERYWHERE = ClientClass(1, "0.1", "everywhere")
@@ -31,7 +31,7 @@ def test_the_claim_is_theorem_5_to_the_letter() -> None:
     claim = DISTANCE_FORM.claim(DERIVED, clients, played)
     bar = eta * K * mu / 2
     drift = 4 * q * L * (1 + K * eta * L) / mu * 5 * K * eta**2
-    assert claim.rate == 1 - bar
+    assert claim.speed == 1 - bar
     assert claim.heterogeneity == bar * (8 * q * eta * K / mu + 6 * K * drift)
     assert claim.noise == bar * (4 * q * eta / (mu * m) + drift)
     assert claim.server_noise == bar * (1 - q) * (L + mu) / (2 * L * mu) * played.assist_lr
@@ -183,14 +183,14 @@ def test_one_client_has_no_floor_at_all() -> None:
 def test_larger_decreases_with_the_same_floor_are_enough(first: int) -> None:
     """Six more, evenly between its own and the best; half the floor where round 0 is left out."""
     theorem: Any = SimpleNamespace(quantity=SimpleNamespace(rounds=SimpleNamespace(first=first)))
-    claim = DescentClaim(Fraction(1, 3), Fraction(1, 5), Fraction(1, 7), Fraction(0))
+    claim = Claim(Fraction(1, 3), Fraction(1, 5), Fraction(1, 7), Fraction(0), DESCENT)
     tried = list(DESCENT_FORM.enough(theorem, claim, 0.45678))
-    assert [float(one.decrease) for one in tried] == pytest.approx(
+    assert [float(one.speed) for one in tried] == pytest.approx(
         [1 / 3 + share * (0.45678 - 1 / 3) / 7 for share in range(7)], rel=1e-11
     )
     for one in tried:
-        assert one.heterogeneity / one.decrease * (1 + first) == Fraction(3, 5)
-        assert one.noise / one.decrease * (1 + first) == Fraction(3, 7)
+        assert one.heterogeneity / one.speed * (1 + first) == Fraction(3, 5)
+        assert one.noise / one.speed * (1 + first) == Fraction(3, 7)
         assert one.server_noise == 0
 
 
@@ -198,9 +198,9 @@ def test_faster_rates_with_the_same_floor_are_enough() -> None:
     """Six more, evenly between its own and the best."""
     claim = Claim(Fraction(1, 2), Fraction(1, 5), Fraction(1, 7), Fraction(0))
     tried = list(DISTANCE_FORM.enough(DERIVED, claim, 0.12345))
-    assert [float(one.rate) for one in tried] == pytest.approx(
+    assert [float(one.speed) for one in tried] == pytest.approx(
         [1 / 2 - share * (1 / 2 - 0.12345) / 7 for share in range(7)], rel=1e-11
     )
     for one in tried:
-        assert one.heterogeneity / (1 - one.rate) == Fraction(2, 5)
-        assert one.noise / (1 - one.rate) == Fraction(2, 7)
+        assert one.heterogeneity / (1 - one.speed) == Fraction(2, 5)
+        assert one.noise / (1 - one.speed) == Fraction(2, 7)

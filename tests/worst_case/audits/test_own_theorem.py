@@ -104,7 +104,7 @@ def test_a_witness_breaks_the_bound_by_the_engines_too() -> None:
 def test_rates_are_read_off_however_they_are_written(start: sp.Expr, rate: Fraction) -> None:
     theorem = replace(MINE, bound=start * D_0**2 + FLOOR)
     a_round = replace(TEN, client_lr=1).coupled(theorem, NOISY)
-    assert DISTANCE_FORM.claim(theorem, NOISY, a_round).rate == rate
+    assert DISTANCE_FORM.claim(theorem, NOISY, a_round).speed == rate
 
 
 def test_the_same_in_other_letters_is_the_same() -> None:

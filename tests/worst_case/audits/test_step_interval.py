@@ -12,7 +12,7 @@ from fltheory import theorems
 from fltheory.worst_case import ClientClass, SafariRound
 from fltheory.worst_case.audits.step_interval import _over_e, interval_certificate
 from fltheory.worst_case.audits.theorem_form import DISTANCE_FORM
-from fltheory.worst_case.proof import proof_checker
+from fltheory.worst_case.checker import one_round
 from fltheory.worst_case.rounds.certificate import Certificate
 
 DERIVED = theorems.get("sa-fl/5", "derived")
@@ -39,9 +39,8 @@ def test_its_bound_is_the_theorems_at_every_step(made: Certificate) -> None:
     for step in ("1/400", "1/100", "1/40"):
         played = replace(SETTING, client_lr=step).coupled(DERIVED, CLIENTS)
         claim = DISTANCE_FORM.claim(DERIVED, CLIENTS, played)
-        for name, polynomial in made.proof.bound.items():
-            value = sum(c * Fraction(step) ** power for power, c in enumerate(polynomial))
-            assert value == getattr(claim, name)
+        named = {"rate": claim.speed, "gap": 0, **claim.residual}
+        assert made.proof.bound_at(Fraction(step)) == named
 
 
 def test_noise_of_the_last_step_leaves_nothing_for_the_others() -> None:
@@ -62,8 +61,8 @@ def test_a_lower_claim_is_refused(made: Certificate) -> None:
     document["bound"]["heterogeneity"] = [
         str(Fraction(c) / 1000) for c in document["bound"]["heterogeneity"]
     ]
-    with pytest.raises(ValueError, match="negative eigenvalue in Bernstein coefficient"):
-        proof_checker.check_proof(proof_checker.parsed(json.dumps(document)))
+    with pytest.raises(ValueError, match=r"in Bernstein coefficient \d: .* negative eigenvalue"):
+        one_round.check_proof(one_round.parsed(json.dumps(document)))
 
 
 @pytest.mark.parametrize("name", ["server_noise", "noise", "heterogeneity"])
@@ -76,7 +75,7 @@ def test_a_claim_is_checked_between_the_nodes_as_well(made: Certificate, name: s
     document = json.loads(made.text)
     document["boxes"] = document["boxes"][:1]
     low, high = (Fraction(end) for end in document["boxes"][0]["client_lr"])
-    one, two, three = (low + (high - low) * node for node in proof_checker.NODES[1:])
+    one, two, three = (low + (high - low) * node for node in one_round.NODES[1:])
     dip = [-one * two * three, one * two + one * three + two * three, -(one + two + three), 1]
     before = [Fraction(c) for c in document["bound"][name]]
     before += [Fraction(0)] * (5 - len(before))
@@ -91,8 +90,8 @@ def test_a_claim_is_checked_between_the_nodes_as_well(made: Certificate, name: s
     forged = changed(size)
     assert all(at(forged, node) >= at(before, node) for node in (low, one, two, three))
     document["bound"][name] = [str(c) for c in forged]
-    with pytest.raises(proof_checker.ProofError, match=f"bound.{name}: is less"):
-        proof_checker.check_proof(proof_checker.parsed(json.dumps(document)))
+    with pytest.raises(one_round.ProofError, match=f"bound.{name}: is less"):
+        one_round.check_proof(one_round.parsed(json.dumps(document)))
 
 
 def test_bernstein_coefficients_are_those_of_a_cubic() -> None:
@@ -104,9 +103,9 @@ def test_bernstein_coefficients_are_those_of_a_cubic() -> None:
         lambda t: t**3,
     ]
     for index, polynomial in enumerate(basis):
-        values = [polynomial(node) for node in proof_checker.NODES]
+        values = [polynomial(node) for node in one_round.NODES]
         found = [
-            sum(w * v for w, v in zip(row, values, strict=True)) for row in proof_checker.BERNSTEIN
+            sum(w * v for w, v in zip(row, values, strict=True)) for row in one_round.BERNSTEIN
         ]
         assert found == [int(index == place) for place in range(4)]
 
@@ -118,7 +117,7 @@ def test_boxes_that_leave_a_gap_are_refused(made: Certificate) -> None:
     other["client_lr"] = ["1/30", "1/20"]
     document["boxes"].append(other)
     with pytest.raises(ValueError, match=r"boxes\[\d\].client_lr: must begin where the last"):
-        proof_checker.check_proof(proof_checker.parsed(json.dumps(document)))
+        one_round.check_proof(one_round.parsed(json.dumps(document)))
 
 
 def test_what_is_false_somewhere_is_not_proved() -> None:

@@ -11,7 +11,7 @@ import pytest
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.worst_case import ClientClass, worst_clients
 from fltheory.worst_case.audits.witness import played
-from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from tests.worst_case.settings import a_round
 
@@ -29,7 +29,7 @@ ROUNDS = {
 @pytest.mark.parametrize("name", ROUNDS)
 def test_the_worst_clients_attain_the_bound(name: str) -> None:
     a_setting = ROUNDS[name]
-    least = least_rate_of(a_setting, CLIENTS)
+    least = best_speed_of(a_setting, CLIENTS)
     rate = Fraction(least).limit_denominator(10**6) + Fraction(1, 500)
     bound = best_bound_of(a_setting, CLIENTS, rate)
     worst = worst_clients(bound)
@@ -44,7 +44,7 @@ def test_the_worst_clients_attain_the_bound(name: str) -> None:
 
 def test_the_worst_clients_are_of_the_class() -> None:
     """Gradients in fractions are mu-strongly monotone and co-coercive, and those at x* cancel."""
-    rate = Fraction(least_rate_of(ROUNDS["excluded clients"], CLIENTS)) + Fraction(1, 500)
+    rate = Fraction(best_speed_of(ROUNDS["excluded clients"], CLIENTS)) + Fraction(1, 500)
     problem = worst_clients(best_bound_of(ROUNDS["excluded clients"], CLIENTS, rate)).problem
     rng, L, mu = np.random.default_rng(0), Fraction(2), Fraction(1, 5)
     at = np.full((problem.n_clients, problem.dim), Fraction(0), dtype=object)
@@ -70,7 +70,7 @@ def test_sampling_by_pair_inclusions_is_all_sets_enumerated() -> None:
 
 
 def test_lines_are_enough_to_build_it_again() -> None:
-    rate = Fraction(least_rate_of(ROUNDS["excluded clients"], CLIENTS)) + Fraction(1, 500)
+    rate = Fraction(best_speed_of(ROUNDS["excluded clients"], CLIENTS)) + Fraction(1, 500)
     worst = worst_clients(best_bound_of(ROUNDS["excluded clients"], CLIENTS, rate))
     assert worst.lines[0].startswith("L = 2, mu = 0.2, 4 clients in dimension")
     assert len(worst.lines) == 1 + 4

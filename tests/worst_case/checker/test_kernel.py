@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -111,9 +114,10 @@ def test_a_combination_that_is_zero_is_put_in() -> None:
     form.add(Fraction(1), x, x)
     form.add(Fraction(2), x, b)
     form.add(Fraction(4), b, b)
-    # b = -2a: |x|^2 + 2 <x, b> + 4 |b|^2 is |x|^2 - 4 <x, a> + 16 |a|^2.
-    assert form.blocks([2 * a + b])["means"] == [[1, -2], [-2, 16]]
-    assert form.blocks()["means"] == [[1, 0, 1], [0, 0, 0], [1, 0, 4]]
+    form.add(Fraction(6), a, a)
+    # a = -b/2: 6 |a|^2 is 3/2 |b|^2.
+    assert form.blocks([2 * a + b])["means"] == [[1, 1], [1, Fraction(11, 2)]]
+    assert form.blocks()["means"] == [[1, 0, 1], [0, 6, 0], [1, 0, 4]]
 
 
 def test_what_has_a_negative_value_is_refused_by_its_block() -> None:
@@ -176,3 +180,49 @@ def test_shares_are_one_in_all_at_most() -> None:
     for parts in (["1/2"], ["2/3", "1/2"], ["-1", "1"]):
         with pytest.raises(ProofError, match="here: must"):
             kernel.shares_of("here", parts, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[]", r"certificate: must be an object with fields, got \[\]"),
+        ('{"kind": "a", "version": 1}', r"certificate\.size: the field is missing"),
+        ('{"kind": "b", "version": 1, "size": 1}', "kind: must be 'a', got 'b'"),
+        ('{"kind": "a", "version": 1, "size": 1, "more": 1}', r"more: is not a field"),
+        ('{"kind": "a", "kind": "a", "version": 1, "size": 1}', "given twice"),
+        ('{"kind": "a", "version": true, "size": 1}', "version: must be 1, got True"),
+        ('{"kind": "a", "size": 1.5}', "1.5: numbers must be whole"),
+        ('{"kind": "a", "size": NaN}', "NaN: numbers must be whole"),
+        (" " * 101, "must have at most 100 characters"),
+    ],
+)
+def test_what_is_no_document_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ProofError, match=message):
+        kernel.document_of(text, "kind version size", 100, version=1, kind="a")
+
+
+@pytest.mark.parametrize("found", ["1/0", "1.5", "1e3", "", "1/-2", " 1", 1, None, "9" * 2001])
+def test_what_is_no_fraction_is_refused(found: Any) -> None:
+    with pytest.raises(ProofError, match=r"^here: must be"):
+        kernel.fraction("here", found)
+
+
+def test_fractions_and_whole_numbers_are_read() -> None:
+    assert kernel.row("here", ["-3/4", "10", "0/7"]) == [Fraction(-3, 4), 10, 0]
+    assert kernel.whole("here", -3) == -3
+    for found in (True, 1.0, "1", 10**16):
+        with pytest.raises(ProofError, match="must be a whole number"):
+            kernel.whole("here", found)
+
+
+def test_the_folder_is_a_program_of_the_standard_library_alone(tmp_path: Path) -> None:
+    """In isolation, with no package installed, it says how it is called and what it refuses."""
+    folder = Path(str(kernel.__file__)).parent
+    call = [sys.executable, "-I", "-S", str(folder)]
+    run = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (2, "usage: python checker FILE\n")
+    other = tmp_path / "other.json"
+    other.write_text('{"kind": "x"}')
+    run = subprocess.run([*call, str(other)], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr[:41]) == (1, "not proved: kind: must be one of 'proof f")

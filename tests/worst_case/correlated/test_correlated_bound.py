@@ -14,12 +14,12 @@ from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass, best_bound
 from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
-from fltheory.worst_case.methods.averaging import best_averaging_bound
-from fltheory.worst_case.methods.averaging_round import (
+from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
     Averaging,
     AveragingRound,
 )
+from fltheory.worst_case.rounds.bound import best_bound_of
 from tests.worst_case.correlated.full_correlated_program import least_floor
 
 CLIENTS = ClientClass(1, "0.1")
@@ -83,10 +83,10 @@ def test_without_correlation_it_is_never_worse_than_one_round(
 ) -> None:
     """The bound of one round has a function that knows nothing of S: one of these."""
     played = on_off(n_clients, correlation="0", client_lr="0.1", local_steps=local_steps)
-    one_round = best_averaging_bound(played, CLIENTS)
+    one_round = best_bound_of(played, CLIENTS)
     found = best_correlated_bound(played, CLIENTS)
     assert 0.998 * one_round.floor < found.floor < (1 + 1e-6) * one_round.floor
-    at_rate = best_averaging_bound(played, CLIENTS, rate="0.99")
+    at_rate = best_bound_of(played, CLIENTS, Fraction("0.99"))
     of_rate = best_correlated_bound(played, CLIENTS, rate="0.99")
     assert of_rate.floor < (1 + 1e-6) * at_rate.floor
 

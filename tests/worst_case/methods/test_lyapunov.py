@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,15 +21,15 @@ from fltheory.participation import Bernoulli, UniformSubset
 from fltheory.participation.base import Participation
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
-from fltheory.worst_case import ClientClass, best_bound, read_proof
+from fltheory.worst_case import ClientClass, best_bound, checker, read_proof
 from fltheory.worst_case.audits.audit import ClassOutcome
+from fltheory.worst_case.checker import memory
 from fltheory.worst_case.methods.lyapunov import (
     LyapunovBound,
     LyapunovProgram,
     lyapunov_bound_of,
 )
 from fltheory.worst_case.methods.memory import MemoryRound
-from fltheory.worst_case.proof import checker_tools, lyapunov_checker
 from tests.drawn import a_tenth
 
 TEN = ClientClass(1, "1/10")
@@ -142,7 +143,7 @@ def test_no_quadratic_clients_are_slower(
     found, rng = bounds[name], np.random.default_rng(0)
     assert found.certificate is not None
     rate, start, heterogeneity = (
-        float(found.certificate.proof.bound[key]) for key in lyapunov_checker.COEFFICIENTS
+        float(found.certificate.proof.bound[key]) for key in memory.COEFFICIENTS
     )
     for _ in range(count):
         problem, level = _quadratics(rng, who.n_clients)
@@ -266,11 +267,9 @@ def test_a_proof_is_checked_by_another_process_without_the_package(
     assert made is not None
     path = tmp_path / "proof.json"
     made.write(path)
-    for checker in (checker_tools, lyapunov_checker):
-        source = Path(str(checker.__file__))
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    # Neither the package nor anything installed: the two files alone.
-    call = [sys.executable, "-E", "-s", "-S", str(tmp_path / "lyapunov_checker.py"), str(path)]
+    # Neither the package nor anything installed: the folder alone.
+    copied = shutil.copytree(Path(str(checker.__file__)).parent, tmp_path / "checker")
+    call = [sys.executable, "-I", "-S", str(copied), str(path)]
     run = subprocess.run(call, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (run.returncode, run.stdout[:6]) == (0, "proved")
     text = made.text.replace(f'"rate": "{made.proof.bound["rate"]}"', '"rate": "1/2"')

@@ -148,15 +148,20 @@ def test_none_of_thousands_of_other_statements_is() -> None:
 def test_what_the_library_does_not_know_is_named(field: str, value: Any, message: str) -> None:
     document = json.loads((ROCQ / "proofs" / "convex.json").read_text(encoding="utf-8"))
     if field == "claim":
-        from fltheory.worst_case.proof.proof_checker import DESCENT_CLAIM
+        from fltheory.worst_case.checker.one_round import DESCENT_CLAIM
 
         document["claim"] = DESCENT_CLAIM
         document["bound"]["decrease"] = document["bound"].pop("rate")
+        del document["bound"]["gap"]
+        document["boxes"][0]["pairs"] = [
+            [row[:-1] for row in rows[:-1]] for rows in document["boxes"][0]["pairs"]
+        ]
+        document["boxes"][0]["budgets"] = ["1"] * len(document["boxes"][0]["pairs"])
         document["class"]["heterogeneity"] = "everywhere"
     elif field == "steps":
         document["boxes"][0]["client_lr"][1] = "1/9"
     else:
-        document["round"] |= {"participants": value, "n_clients": value}
+        document["round"]["taking_part"] |= {"participants": value, "n_clients": value}
     with pytest.raises(ValueError, match=message):
         Certificate(json.dumps(document)).rocq_theorem()
 

@@ -11,7 +11,7 @@ import pytest
 from fltheory.algorithms import FedAvg, Safari
 from fltheory.participation import UniformSubset
 from fltheory.worst_case import ClientClass, best_bound
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.program import Program, Solution
 from tests.drawn import a_tenth, in_turn
@@ -32,13 +32,13 @@ def test_one_step_of_everybody_is_gradient_descent(seed: int) -> None:
         rate = max(abs(1 - step * L), abs(1 - step * mu)) ** 2
         assert bound.rate == pytest.approx(rate, abs=1e-9)
         assert bound.heterogeneity * L**2 == pytest.approx(0, abs=1e-6)
-        assert least_rate_of(
+        assert best_speed_of(
             OneRound.of(FedAvg(step, 1), everybody), ClientClass(L, mu)
         ) == pytest.approx(rate, abs=1e-9)
 
 
 def test_a_step_too_long_has_a_rate_above_one() -> None:
-    rate = least_rate_of(OneRound.of(FedAvg(2.5, 1), UniformSubset(2, 2)), ClientClass(1, "0.1"))
+    rate = best_speed_of(OneRound.of(FedAvg(2.5, 1), UniformSubset(2, 2)), ClientClass(1, "0.1"))
     assert rate == pytest.approx(2.25, abs=1e-9)
     bound = best_bound(FedAvg(2.5, 1), UniformSubset(2, 2), ClientClass(1, "0.1"))
     assert bound.rate == pytest.approx(2.25, rel=1e-5)
@@ -73,7 +73,7 @@ def test_one_noisy_step_of_some_has_the_noise_of_their_mean() -> None:
 )
 def test_the_reduced_program_has_the_full_ones_value(played: OneRound, kind: str) -> None:
     clients = ClientClass(1, "0.2", kind)  # type: ignore[arg-type]
-    rate = Fraction(least_rate_of(played, clients)).limit_denominator(10**6) + Fraction(1, 50)
+    rate = Fraction(best_speed_of(played, clients)).limit_denominator(10**6) + Fraction(1, 50)
     bound = best_bound_of(played, clients, rate)
     full = least_heterogeneity(played, clients, rate)
     assert bound.heterogeneity == pytest.approx(full, rel=1e-6, abs=1e-7)
@@ -92,7 +92,7 @@ def test_units_do_not_matter() -> None:
 def test_the_floor_is_least_among_rates() -> None:
     played, clients = a_round(excluded=2), ClientClass(1, "0.1")
     best = best_bound_of(played, clients)
-    least = least_rate_of(played, clients)
+    least = best_speed_of(played, clients)
     assert least < best.rate
     for rate in np.linspace(least, 1, 12)[1:-1]:
         other = best_bound_of(played, clients, Fraction(rate))
@@ -132,7 +132,7 @@ def test_a_bound_after_rounds_is_its_iteration() -> None:
         assert bound.after(rounds, 3.0) == pytest.approx(value)
         value = 0.5 * value + 0.25 * 4
     assert bound.after(10**6, 3.0) == pytest.approx(bound.floor) == pytest.approx(2.0)
-    assert replace(bound, rate=1.0).after(3, 1.0) == pytest.approx(4.0)
+    assert replace(bound, speed=1.0).after(3, 1.0) == pytest.approx(4.0)
 
 
 def test_a_rate_below_the_least_has_no_bound() -> None:
@@ -194,7 +194,7 @@ def _pepit_value(played: OneRound, clients: ClientClass, rate: float) -> float:
 )
 def test_another_tool_finds_the_same(played: OneRound) -> None:
     clients = ClientClass(1, "0.2")
-    rate = Fraction(least_rate_of(played, clients)).limit_denominator(10**6) + Fraction(1, 50)
+    rate = Fraction(best_speed_of(played, clients)).limit_denominator(10**6) + Fraction(1, 50)
     found = _pepit_value(played, clients, float(rate))
     bound = best_bound_of(played, clients, rate)
     assert bound.heterogeneity == pytest.approx(found, rel=1e-6, abs=1e-6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,9 +18,8 @@ from fltheory.engines import Setting, exact
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
-from fltheory.worst_case import ClientClass, certificate, read_proof
+from fltheory.worst_case import ClientClass, certificate, checker, read_proof
 from fltheory.worst_case.audits.witness import played
-from fltheory.worst_case.proof import checker_tools, proof_checker
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of
 from fltheory.worst_case.rounds.certificate import proved, raised
 from fltheory.worst_case.rounds.measure import Claim
@@ -34,7 +34,7 @@ def lowered(bound: Bound, factor: Fraction) -> Claim:
     claim = raised(bound, Fraction(1))
     return replace(
         claim,
-        rate=Fraction(bound.rate),
+        speed=Fraction(bound.rate),
         heterogeneity=factor * claim.heterogeneity,
         noise=factor * claim.noise,
     )
@@ -98,11 +98,9 @@ def test_a_proof_is_checked_by_another_process_without_the_package(tmp_path: Pat
     made = certificate(best_bound_of(a_round(excluded=2), CLIENTS))
     path = tmp_path / "proof.json"
     made.write(path)
-    for module in (checker_tools, proof_checker):
-        source = Path(module.__file__)
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    # Neither the package nor anything installed: the two files alone.
-    call = [sys.executable, "-E", "-s", "-S", str(tmp_path / "proof_checker.py"), str(path)]
+    # Neither the package nor anything installed: the folder alone.
+    copied = shutil.copytree(Path(str(checker.__file__)).parent, tmp_path / "checker")
+    call = [sys.executable, "-I", "-S", str(copied), str(path)]
     run = subprocess.run(call, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout[:6]) == (0, "proved")
     document = json.loads(made.text)
@@ -126,7 +124,7 @@ def test_a_margin_must_be_above_zero() -> None:
     with pytest.raises(ValueError, match="margin must be above 0, got 0"):
         certificate(bound, 0)
     hopeless = replace(
-        bound, heterogeneity=bound.heterogeneity / 2, given_rate=Fraction(bound.rate)
+        bound, heterogeneity=bound.heterogeneity / 2, given_speed=Fraction(bound.rate)
     )
     with pytest.raises(ArithmeticError, match="no proof was found at a margin of 1e-06"):
         certificate(hopeless)

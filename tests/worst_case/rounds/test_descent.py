@@ -21,15 +21,9 @@ from fltheory.worst_case import ClientClass, SafariRound, SmoothClass, audit, be
 from fltheory.worst_case.audits.audit import ClassOutcome
 from fltheory.worst_case.audits.quadratic_witness import QuadraticWitness
 from fltheory.worst_case.audits.theorem_form import DESCENT_FORM
-from fltheory.worst_case.rounds.certificate import proved
-from fltheory.worst_case.rounds.descent import (
-    DescentBound,
-    best_descent_of,
-    descent_certificate,
-    largest_decrease_of,
-    raised_descent,
-)
-from fltheory.worst_case.rounds.measure import Claim, DescentClaim
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of
+from fltheory.worst_case.rounds.certificate import certificate, proved, raised
+from fltheory.worst_case.rounds.measure import DESCENT, Claim
 from fltheory.worst_case.rounds.one_round import OneRound
 from tests.drawn import a_tenth, in_turn
 from tests.worst_case.full_program import least_descent
@@ -76,8 +70,8 @@ def test_one_noisy_step_of_some() -> None:
     ),
 )
 def test_the_reduced_program_has_the_full_ones_value(played: OneRound, clients: Any) -> None:
-    largest = Fraction(largest_decrease_of(played, clients)).limit_denominator(10**6)
-    bound = best_descent_of(played, clients, largest / 2)
+    largest = Fraction(best_speed_of(played, clients, DESCENT)).limit_denominator(10**6)
+    bound = best_bound_of(played, clients, largest / 2, DESCENT)
     full = least_descent(played, clients, largest / 2)
     assert bound.heterogeneity == pytest.approx(full, rel=1e-6, abs=1e-7)
 
@@ -93,17 +87,17 @@ def test_the_reduced_program_has_the_full_ones_value(played: OneRound, clients: 
 def test_noise_in_the_reduced_program_is_the_full_ones(played: OneRound) -> None:
     """There all clients have fluctuations of their own, and the last step's noise is a vector."""
     clients = SmoothClass(1, 1)
-    largest = Fraction(largest_decrease_of(played, clients)).limit_denominator(10**6)
-    bound = best_descent_of(played, clients, largest / 2)
+    largest = Fraction(best_speed_of(played, clients, DESCENT)).limit_denominator(10**6)
+    bound = best_bound_of(played, clients, largest / 2, DESCENT)
     assert bound.residual == pytest.approx(least_descent(played, clients, largest / 2), rel=2e-6)
 
 
 def test_units_do_not_matter() -> None:
     """L a thousand times as large and steps a thousandth: F in units a thousand times as small."""
     played = a_round(excluded=2)
-    bound = best_descent_of(played, SmoothClass(1, 1), Fraction("0.02"))
+    bound = best_bound_of(played, SmoothClass(1, 1), Fraction("0.02"), DESCENT)
     scaled = replace(played, client_lr=played.client_lr / 1000, assist_lr=played.assist_lr / 1000)
-    other = best_descent_of(scaled, SmoothClass(1000, 1), Fraction("0.00002"))
+    other = best_bound_of(scaled, SmoothClass(1000, 1), Fraction("0.00002"), DESCENT)
     assert other.heterogeneity == pytest.approx(bound.heterogeneity / 1000, rel=1e-6)
     assert other.noise == pytest.approx(bound.noise / 1000, rel=1e-6)
 
@@ -114,13 +108,13 @@ def test_random_settings_are_proved_and_less_is_refused(seed: int) -> None:
     for _ in range(2):
         played, of_distance = drawn(rng)
         clients = SmoothClass(of_distance.L, of_distance.sigma)
-        bound = best_descent_of(played, clients)
-        descent_certificate(bound, 1e-5).verify()
-        claim = raised_descent(bound, Fraction(1))
+        bound = best_bound_of(played, clients, measure=DESCENT)
+        certificate(bound, 1e-5).verify()
+        claim = raised(bound, Fraction(1))
         part = Fraction(98, 100)
         lower = replace(
             claim,
-            decrease=Fraction(bound.decrease),
+            speed=Fraction(bound.decrease),
             heterogeneity=part * claim.heterogeneity,
             noise=part * claim.noise,
         )
@@ -128,15 +122,15 @@ def test_random_settings_are_proved_and_less_is_refused(seed: int) -> None:
 
 
 def test_a_bound_after_rounds_is_its_sum() -> None:
-    bound = DescentBound(a_round(), SmoothClass(1, dissimilarity=2), 0.5, 0.25, 0.0, 0.0)
+    bound = Bound(a_round(), SmoothClass(1, dissimilarity=2), 0.5, 0.25, measure=DESCENT)
     assert (bound.residual, bound.floor) == (1.0, 2.0)
     # Falls that leave nothing: three rounds of decrease 0.5 with 1 added to F each.
     assert bound.after(3, 6.0) == pytest.approx((6.0 + 3) / (3 * 0.5))
-    assert replace(bound, decrease=0.0).after(3, 1.0) == float("inf")
+    assert replace(bound, speed=0.0).after(3, 1.0) == float("inf")
 
 
 def _claimed(setting: OneRound, clients: Any) -> list[float]:
-    bound = descent_certificate(best_descent_of(setting, clients)).proof.bound
+    bound = certificate(best_bound_of(setting, clients, measure=DESCENT)).proof.bound
     return [float(bound[name][0]) for name in ("decrease", "heterogeneity")]
 
 
@@ -203,11 +197,12 @@ def test_the_claim_is_theorem_4_to_the_letter() -> None:
     L, q, K, m, eta_s = 2, Fraction(1, 2), 5, 4, Fraction(5, 200)
     assert played.assist_lr == eta_s
     half = eta_s / 2
-    assert DESCENT_FORM.claim(DERIVED, clients, played) == DescentClaim(
+    assert DESCENT_FORM.claim(DERIVED, clients, played) == Claim(
         half,
         half * 80 * q * L**2 * eta_s**2 * 6,
         half * (80 * q * L**2 * eta_s**2 / K + 8 * L * q * eta_s / (m * K)),
         half * L * eta_s * (1 - q),
+        DESCENT,
     )
 
 
@@ -282,7 +277,7 @@ def test_a_sum_over_rounds_is_broken_by_clients_that_the_engine_runs() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((FedAvg(0.1, 1), MarkovOnOff([0.5, 0.5], 0.5), SmoothClass(1)), "depend on the past"),
+        ((FedAvg(0.1, 1), MarkovOnOff([0.5, 0.5], 0.5), SmoothClass(1)), "are correlated in time"),
         ((FedAvg(0.1, 1), UniformSubset(2, 1), ClientClass(1, 0)), "heterogeneity 'everywhere'"),
     ],
 )
@@ -302,6 +297,16 @@ def test_a_class_out_of_range_is_refused(value: Any) -> None:
         SmoothClass(value)
 
 
-def test_claims_tell_what_they_are_about() -> None:
-    one = Fraction(1)
-    assert Claim(one, one, one, one).measure is not DescentClaim(one, one, one, one).measure
+def test_one_level_of_noise_is_the_clients_and_the_servers() -> None:
+    """Theorem 4 as submitted has one sigma: at equal levels it is the later one's inequality."""
+    submitted, clients = theorems.get("sa-fl-submission/4", "derived"), SmoothClass(2, 3, 3)
+    played = replace(PLAYED, client_lr="1/100").coupled(DERIVED, clients)
+    one = DESCENT_FORM.claim(submitted, clients, played)
+    two = DESCENT_FORM.claim(DERIVED, clients, played)
+    assert one.noise + one.server_noise == two.noise + two.server_noise
+    # L/2 (1 - q) eta_s^2 is what the server's noise adds to F.
+    assert one.server_noise == (1 - played.q) * played.assist_lr**2
+    assert one.heterogeneity == two.heterogeneity
+    assert audit(submitted, clients, PLAYED).one_round.outcome is ClassOutcome.PROVED
+    with pytest.raises(ValueError, match="server_sigma must be sigma for sa-fl-submission/4"):
+        audit(submitted, SmoothClass(2, 3, 1), PLAYED)

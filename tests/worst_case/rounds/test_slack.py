@@ -13,7 +13,7 @@ from fltheory.engines import Setting, exact
 from fltheory.participation import UniformSubset
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.rounds.bound import best_bound_of, least_rate_of
+from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from fltheory.worst_case.rounds.slack import slack_of
 from tests.drawn import in_turn
@@ -37,7 +37,7 @@ from tests.worst_case.settings import a_round
 def test_noise_in_the_reduced_program_is_the_full_ones(played: OneRound, kind: str) -> None:
     """There all clients have fluctuations of their own, and the last step's noise is a vector."""
     clients = ClientClass(1, "0.2", kind, sigma=1)  # type: ignore[arg-type]
-    rate = Fraction(least_rate_of(played, clients)).limit_denominator(10**6) + Fraction(1, 20)
+    rate = Fraction(best_speed_of(played, clients)).limit_denominator(10**6) + Fraction(1, 20)
     bound = best_bound_of(played, clients, rate)
     full = least_heterogeneity(played, clients, rate)
     assert bound.residual == pytest.approx(full, rel=2e-6)

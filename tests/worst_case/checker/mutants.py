@@ -1,4 +1,4 @@
-"""Checkers with one place changed: of the checker itself, or of the tools that it stands on."""
+"""Checkers with one place changed: of the front end itself, or of the kernel that it stands on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from fltheory.worst_case import proof
-from fltheory.worst_case.proof import checker_tools
+from fltheory.worst_case import checker as folder
+from fltheory.worst_case.checker import kernel
 
 
 def mutant_of(
@@ -17,11 +17,11 @@ def mutant_of(
 ) -> types.ModuleType:
     """Return a checker in which a piece of source, found in one place, is another."""
     old, new = mutation
-    sources = {module: _source(module) for module in (checker, checker_tools)}
+    sources = {module: _source(module) for module in (checker, kernel)}
     assert sum(text.count(old) for text in sources.values()) == 1, "it must fit one place"
-    if old in sources[checker_tools]:
-        tools = _loaded("mutant_tools", sources[checker_tools].replace(old, new), monkeypatch)
-        monkeypatch.setattr(proof, "checker_tools", tools)
+    if old in sources[kernel]:
+        changed = _loaded("mutant_kernel", sources[kernel].replace(old, new), monkeypatch)
+        monkeypatch.setattr(folder, "kernel", changed)
     return _loaded("mutant", sources[checker].replace(old, new), monkeypatch)
 
 
@@ -31,7 +31,7 @@ def _source(module: types.ModuleType) -> str:
 
 def _loaded(name: str, source: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
     module = types.ModuleType(name)
-    module.__package__ = proof.__name__
+    module.__package__ = folder.__name__
     # Its dataclasses look their module up.
     monkeypatch.setitem(sys.modules, name, module)
     exec(compile(source, name, "exec"), module.__dict__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,17 +17,12 @@ from fltheory.algorithms import CAFed, FedAU, FedAvg, Mifa, Unbiased, WeightedFe
 from fltheory.engines import Setting, exact
 from fltheory.participation import Bernoulli, MarkovOnOff, UniformSubset
 from fltheory.problems import QuadraticProblem
-from fltheory.worst_case import ClientClass, read_proof
-from fltheory.worst_case.methods.averaging import (
-    AveragingBound,
-    averaging_certificate,
-    averaging_proved,
-    best_averaging_bound,
-    least_floor_weights,
-)
-from fltheory.worst_case.methods.averaging_round import AvailabilityGroup, AveragingRound
-from fltheory.worst_case.methods.averaging_slack import weight_moments
-from fltheory.worst_case.proof import averaging_checker, checker_tools
+from fltheory.worst_case import ClientClass, checker, read_proof
+from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
+from fltheory.worst_case.rounds.best_settings import least_floor_weights
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of
+from fltheory.worst_case.rounds.certificate import certificate, proved
+from fltheory.worst_case.rounds.measure import Claim
 from tests.drawn import in_turn
 from tests.worst_case.full_averaging_program import least_averaging
 
@@ -59,8 +55,8 @@ ROUNDS = [
 @pytest.mark.parametrize(("a_round", "kind"), in_turn(ROUNDS, ["optimum", "everywhere"], of=2))
 def test_the_reduced_program_has_the_full_ones_value(a_round: AveragingRound, kind: Any) -> None:
     clients = ClientClass(1, "1/5", kind)
-    rate = Fraction(best_averaging_bound(a_round, clients).rate).limit_denominator(10**6)
-    bound = best_averaging_bound(a_round, clients, rate=rate)
+    rate = Fraction(best_bound_of(a_round, clients).rate).limit_denominator(10**6)
+    bound = best_bound_of(a_round, clients, rate)
     full = least_averaging(a_round, clients, rate)
     assert bound.heterogeneity == pytest.approx(full, rel=2e-6, abs=1e-7)
 
@@ -68,17 +64,19 @@ def test_the_reduced_program_has_the_full_ones_value(a_round: AveragingRound, ki
 @pytest.mark.parametrize("a_round", ROUNDS)
 def test_moments_of_weights_are_those_of_the_checker(a_round: AveragingRound) -> None:
     """Convolutions of binomial laws there, numbers of each group or products here."""
-    made = averaging_certificate(best_averaging_bound(a_round, CLIENTS), 1e-4)
-    mean, one, two = averaging_checker.chances(made.proof)
-    counts = [own.n_clients for own in a_round.groups]
-    firsts, seconds, spread = weight_moments(a_round)
-    for c, count in enumerate(counts):
-        assert firsts[c] == pytest.approx(float(count * mean[c]))
+    made = certificate(best_bound_of(a_round, CLIENTS), 1e-4)
+    crowds, moments = made.proof.crowds, a_round.moments
+    for c, crowd in enumerate(crowds):
+        count = crowd.n_clients
+        assert moments.mean[c] == pytest.approx(float(crowd.mean))
+        assert moments.square[c] == pytest.approx(float(crowd.square))
         if count > 1:
-            assert spread[c] == pytest.approx(float(count * (one[c] - two[c][c])))
-        for d, other in enumerate(counts):
-            pairs = count * (other - (c == d)) * two[c][d] + (count * one[c] if c == d else 0)
-            assert seconds[c, d] == pytest.approx(float(pairs))
+            spread = crowd.square - crowd.pairs[c] / (count - 1)
+            assert moments.spread[c] == pytest.approx(float(spread))
+        for d, pairs in enumerate(crowd.pairs):
+            both = pairs + (crowd.square if c == d else 0)
+            assert moments.second[c, d] == pytest.approx(float(both))
+    assert a_round.noise_weight == sum(crowd.square for crowd in crowds)
 
 
 def test_one_step_without_bias_in_closed_form() -> None:
@@ -88,15 +86,15 @@ def test_one_step_without_bias_in_closed_form() -> None:
     # At x* itself the variance alone is left: (1-p)/p 1/N eta^2 sigma_*^2, and a rate far above
     # one makes it not worth while to begin elsewhere.
     least = float((1 - p) / p / n * eta**2)
-    assert best_averaging_bound(a_round, CLIENTS).heterogeneity >= least
-    there = best_averaging_bound(a_round, CLIENTS, rate=100)
+    assert best_bound_of(a_round, CLIENTS).heterogeneity >= least
+    there = best_bound_of(a_round, CLIENTS, Fraction(100))
     assert there.heterogeneity == pytest.approx(least, rel=1e-4)
 
 
 def test_what_is_added_in_a_round_grows_with_the_square_of_dissimilarity() -> None:
     """2 x 3^2 = 18 in every round, of which 18 / (1 - 3/4) = 72 stay."""
     clients = ClientClass(1, "0.1", dissimilarity=3)
-    bound = AveragingBound(ROUNDS[0], clients, rate=0.75, heterogeneity=2.0)
+    bound = Bound(ROUNDS[0], clients, 0.75, 2.0)
     assert (bound.residual, bound.floor) == (18.0, 72.0)
 
 
@@ -141,10 +139,8 @@ def test_no_quadratic_clients_break_a_certificate(
 ) -> None:
     """Random problems with one Hessian, by the exact engine and the algorithm's code."""
     a_round = AveragingRound.of(algorithm, Bernoulli(AVAILABLE))
-    made = averaging_certificate(
-        best_averaging_bound(a_round, ClientClass(1, "0.1", heterogeneity))
-    ).proof
-    rate, budget = float(made.rate), float(made.heterogeneity_coefficient)
+    made = certificate(best_bound_of(a_round, ClientClass(1, "0.1", heterogeneity))).proof
+    rate, budget = float(made.bound["rate"][0]), float(made.bound["heterogeneity"][0])
     rng = np.random.default_rng(0)
     for _ in range(count):
         curvatures = rng.uniform(0.1, 1, size=2)
@@ -165,10 +161,11 @@ def test_no_quadratic_clients_break_a_certificate(
 
 @pytest.mark.parametrize("a_round", ROUNDS)
 def test_less_than_the_best_is_refused(a_round: AveragingRound) -> None:
-    bound = best_averaging_bound(a_round, CLIENTS)
-    averaging_certificate(bound, 1e-5).verify()
+    bound = best_bound_of(a_round, CLIENTS)
+    certificate(bound, 1e-5).verify()
     lower = Fraction(bound.heterogeneity) * Fraction(98, 100)
-    assert averaging_proved(a_round, CLIENTS, Fraction(bound.rate), lower) is None
+    zero = Fraction(0)
+    assert proved(a_round, CLIENTS, Claim(Fraction(bound.rate), lower, zero, zero)) is None
 
 
 def test_weights_in_proportion_to_target_over_availability_have_no_bias() -> None:
@@ -178,37 +175,35 @@ def test_weights_in_proportion_to_target_over_availability_have_no_bias() -> Non
         for algorithm in (Unbiased(EQUAL, AVAILABLE, step, 2), FedAvg(step, 2)):
             a_round = AveragingRound.of(algorithm, Bernoulli(AVAILABLE))
             name = type(algorithm).__name__, step
-            floors[name] = best_averaging_bound(a_round, CLIENTS).floor
+            floors[name] = best_bound_of(a_round, CLIENTS).floor
     assert floors["Unbiased", 0.01] < floors["Unbiased", 0.1] / 5
     assert floors["FedAvg", 0.01] > floors["FedAvg", 0.1] / 2
 
 
 def test_the_weights_of_the_least_floor_are_no_worse_than_any_on_a_grid() -> None:
     a_round = played(group(1, "9/10", "1/2", "1"), group(1, "1/5", "1/2", "1"), steps=1)
-    best = least_floor_weights(a_round, CLIENTS)
+    best = best_bound_of(least_floor_weights(a_round, CLIENTS), CLIENTS)
     assert float(best.round.total_weight) == pytest.approx(2)
     for share in np.linspace(0.05, 0.95, 19):
         weights = [Fraction(2 * share), Fraction(2 * (1 - share))]
-        other = best_averaging_bound(a_round.weighted(weights), CLIENTS)
+        other = best_bound_of(a_round.weighted(weights), CLIENTS)
         assert other.floor >= best.floor * (1 - 1e-4)
-    made = averaging_certificate(best)
+    made = certificate(best)
     made.verify()
     assert float(made.floor) == pytest.approx(best.floor, rel=1e-4)
 
 
 def test_a_proof_is_checked_by_another_process_without_the_package(tmp_path: Path) -> None:
-    made = averaging_certificate(best_averaging_bound(ROUNDS[1], CLIENTS))
+    made = certificate(best_bound_of(ROUNDS[1], CLIENTS))
     path = tmp_path / "proof.json"
     made.write(path)
     found = read_proof(path)
     assert found == made
-    for module in (checker_tools, averaging_checker):
-        source = Path(module.__file__)
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    call = [sys.executable, "-S", str(tmp_path / "averaging_checker.py"), str(path)]
+    copied = shutil.copytree(Path(str(checker.__file__)).parent, tmp_path / "checker")
+    call = [sys.executable, "-I", "-S", str(copied), str(path)]
     run = subprocess.run(call, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout[:6]) == (0, "proved")
-    path.write_text(made.text.replace(f'"rate": "{made.proof.rate}"', '"rate": "1/2"'))
+    path.write_text(made.text.replace(f'"{made.proof.bound["rate"][0]}"', '"1/2"'))
     run = subprocess.run(call, capture_output=True, text=True, check=False)
     assert (run.returncode, run.stdout) == (1, "")
     assert "has a negative eigenvalue" in run.stderr
@@ -271,13 +266,29 @@ def test_a_mean_has_no_weights_to_choose() -> None:
         least_floor_weights(ROUNDS[-1], CLIENTS)
 
 
-def test_noise_and_too_many_groups_are_refused() -> None:
-    with pytest.raises(ValueError, match="client_class must be without noise"):
-        best_averaging_bound(ROUNDS[0], ClientClass(1, "0.1", sigma=1))
+def test_one_noisy_step_has_the_noise_of_the_weights() -> None:
+    """K = 1: ``eta^2 sigma^2 E sum W_i^2``; of a mean of S clients that is the mean of 1/S."""
+    clients = ClientClass(1, "0.1", sigma=3)
+    weighted = played(group(2, "1/2", "1/4", "2"), group(1, "1", "1/2"), steps=1, lr="1/10")
+    assert best_bound_of(weighted, clients).noise == pytest.approx(0.01 * (2 * 0.5 * 4 + 1))
+    mean = played(group(2, "1/2", "1/2"), averaging="present", steps=1, lr="1/10")
+    bound = best_bound_of(mean, clients)
+    assert bound.noise == pytest.approx(0.01 * (0.5 + 0.25 / 2))
+    certificate(bound, 1e-5).verify()
+
+
+def test_noise_of_several_steps_is_no_less_than_that_of_the_last() -> None:
+    clients = ClientClass(1, "0.1", sigma=1)
+    bound = best_bound_of(ROUNDS[1], clients)
+    assert bound.noise > (1 / 8) ** 2 * float(ROUNDS[1].noise_weight)
+    certificate(bound, 1e-4).verify()
+
+
+def test_too_many_groups_are_refused() -> None:
     with pytest.raises(ValueError, match="must be at most 100, got 122"):
-        best_averaging_bound(replace(ROUNDS[1], local_steps=60), CLIENTS)
+        best_bound_of(replace(ROUNDS[1], local_steps=60), CLIENTS)
     with pytest.raises(ValueError, match="at most 200 to average over those present, got 2000"):
-        best_averaging_bound(played(group(2000, "1/2", "1/2000"), averaging="present"), CLIENTS)
+        best_bound_of(played(group(2000, "1/2", "1/2000"), averaging="present"), CLIENTS)
     many = [group(20, f"1/{k}", "1/80") for k in range(2, 6)]
     with pytest.raises(ValueError, match=r"at most 20000 different numbers .* got 194481"):
-        best_averaging_bound(played(*many, averaging="present"), CLIENTS)
+        best_bound_of(played(*many, averaging="present"), CLIENTS)

@@ -6,8 +6,9 @@ depends on nothing, fixed weights or the mean of those present, and a model that
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
@@ -21,7 +22,10 @@ from fltheory.algorithms.contract import Algorithm, Schedule
 from fltheory.decimals import as_fraction
 from fltheory.participation.base import Participation
 from fltheory.participation.process import process_of
+from fltheory.validation import FloatArray
+from fltheory.worst_case.checker import one_round as checker
 from fltheory.worst_case.rounds.client_class import exact
+from fltheory.worst_case.rounds.played import ClientKind, WeightMoments
 
 Averaging: TypeAlias = Literal["weights", "present"]
 
@@ -113,6 +117,34 @@ class AveragingRound:
         if self.averaging == "present" and any(own.weight != 1 for own in self.groups):
             raise ValueError("weight must be 1 for clients that are averaged over those present")
 
+    def _check_work(self) -> None:
+        """Refuse what the checker of proofs would not go over, or takes for something else."""
+        if self.is_correlated:
+            raise ValueError(
+                "a_round must be of clients without correlation in time for one inequality to hold "
+                "in every round"
+            )
+        rows = len(self.groups) * (self.local_steps + 1)
+        if rows > checker.MOST_ROWS:
+            raise ValueError(
+                "groups of equal availability and weight, times local_steps + 1, must be at most "
+                f"{checker.MOST_ROWS}, got {rows}"
+            )
+        if self.averaging == "weights":
+            return
+        counts = [own.n_clients for own in self.groups]
+        if sum(counts) > checker.MOST_PRESENT:
+            raise ValueError(
+                f"clients must be at most {checker.MOST_PRESENT} to average over those present, "
+                f"got {sum(counts)}"
+            )
+        numbers = math.prod(count + 1 for count in counts)
+        if numbers > checker.MOST_NUMBERS:
+            raise ValueError(
+                f"groups must have at most {checker.MOST_NUMBERS} different numbers of clients "
+                f"present to average over those, got {numbers}"
+            )
+
     @classmethod
     def of(
         cls,
@@ -167,8 +199,69 @@ class AveragingRound:
 
     @property
     def total_weight(self) -> Fraction:
-        """The sum of all clients' weights."""
+        """The sum of all clients' weights; 1 for a mean."""
+        if self.averaging == "present":
+            return Fraction(1)
         return sum((own.n_clients * own.weight for own in self.groups), Fraction(0))
+
+    @property
+    def noise_weight(self) -> Fraction:
+        """``E sum_i W_i^2``: of a mean over S it is the mean of 1/S where S is above 0."""
+        if self.averaging == "present":
+            law = _law_of_number(self.groups)
+            return sum(
+                (chance / number for number, chance in enumerate(law) if number), Fraction(0)
+            )
+        return sum(
+            (own.n_clients * own.availability * own.weight**2 for own in self.groups), Fraction(0)
+        )
+
+    @property
+    def q(self) -> Fraction:
+        """One: the server takes no step of its own."""
+        return Fraction(1)
+
+    @property
+    def assist_lr(self) -> Fraction:
+        """Zero."""
+        return Fraction(0)
+
+    @property
+    def tells_clients_apart(self) -> bool:
+        """Whether it matters how clients differ: as a rule it does."""
+        return True
+
+    @property
+    def kinds(self) -> tuple[ClientKind, ...]:
+        """The groups."""
+        return tuple(
+            ClientKind(str(c), own.n_clients, own.n_clients * own.target_weight, own.weight > 0)
+            for c, own in enumerate(self.groups)
+        )
+
+    @property
+    def moments(self) -> WeightMoments:
+        """By products of fixed weights, or by convolutions of binomial laws for a mean.
+
+        Raises
+        ------
+        ValueError
+            For groups and local steps that are too many to be proved.
+        """
+        self._check_work()
+        return _weight_moments(self)
+
+    @property
+    def taking_part(self) -> Mapping[str, Any]:
+        """Who takes part, as certificates have it."""
+        fractions = ("availability", "target_weight", "weight")
+        return {
+            "averaging": self.averaging,
+            "groups": [
+                {"n_clients": own.n_clients} | {name: str(getattr(own, name)) for name in fractions}
+                for own in self.groups
+            ],
+        }
 
     def weighted(self, weights: Sequence[Fraction]) -> AveragingRound:
         """Return the round with other weights, one a group."""
@@ -178,6 +271,54 @@ class AveragingRound:
             averaging="weights",
             groups=tuple(replace(own, weight=weight) for own, weight in groups),
         )
+
+
+def _weight_moments(a_round: AveragingRound) -> WeightMoments:
+    counts = np.array([own.n_clients for own in a_round.groups], dtype=np.float64)
+    p = np.array([float(own.availability) for own in a_round.groups])
+    if a_round.averaging == "weights":
+        weights = np.array([float(own.weight) for own in a_round.groups])
+        mean = counts * p * weights
+        spread = counts * weights**2 * p * (1 - p)
+        second = np.outer(mean, mean) + np.diag(spread)
+        return WeightMoments(mean, second, spread, counts * weights**2 * p)
+    one, ones = p.copy(), p.copy()
+    for c in range(len(p)):
+        others = _number(counts, p, [c])
+        at = 1 / np.arange(1, len(others) + 1)
+        one[c], ones[c] = p[c] * (others @ at), p[c] * (others @ at**2)
+    together = np.zeros((len(p), len(p)))
+    for c in range(len(p)):
+        for d in range(len(p)):
+            if c != d or counts[c] > 1:
+                others = _number(counts, p, [c, d])
+                together[c, d] = p[c] * p[d] * (others @ (2.0 + np.arange(len(others))) ** -2)
+    pairs = np.outer(counts, counts) - np.diag(counts)
+    spread = counts * (ones - np.diag(together))
+    second = pairs * together + np.diag(counts * ones)
+    return WeightMoments(counts * one, second, spread, counts * ones)
+
+
+def _number(counts: FloatArray, p: FloatArray, without: list[int]) -> FloatArray:
+    """Return the law of how many are there, of all clients but one of each group named."""
+    from scipy.stats import binom
+
+    law = np.ones(1)
+    for c, (count, chance) in enumerate(zip(counts, p, strict=True)):
+        left = int(count) - without.count(c)
+        law = np.convolve(law, binom.pmf(np.arange(left + 1), left, chance))
+    return law
+
+
+def _law_of_number(groups: Sequence[AvailabilityGroup]) -> list[Fraction]:
+    """Return the probabilities that 0, 1, .. clients are there."""
+    law = [Fraction(1)]
+    for own in groups:
+        for _ in range(own.n_clients):
+            absent, present = [*law, Fraction(0)], [Fraction(0), *law]
+            p = own.availability
+            law = [(1 - p) * a + p * b for a, b in zip(absent, present, strict=True)]
+    return law
 
 
 def _why_not(algorithm: Any) -> str:

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fltheory.worst_case import ClientClass, certificate
-from fltheory.worst_case.proof import proof_checker
+from fltheory.worst_case.checker import kernel, one_round
 from fltheory.worst_case.rounds.bound import best_bound_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from tests.drawn import a_tenth
-from tests.worst_case.proof.mutants import mutant_of
+from tests.worst_case.checker.mutants import mutant_of
 from tests.worst_case.settings import a_round
 
 Checker = Any
@@ -52,8 +52,8 @@ def played_slack(proof: Any, rng: np.random.Generator) -> tuple[Fraction, tuple[
     """
     box = proof.boxes[0]
     eta, L, mu = box.client_lr[0], proof.L, proof.mu / proof.L
-    e, steps, n = proof.L * eta, proof.local_steps, int(proof.n_eligible)
-    n_clients = int(proof.n_clients)
+    who = proof.taking_part
+    e, steps, n, n_clients = proof.L * eta, proof.local_steps, who.n_eligible, who.n_clients
     s = n_clients - n
     z, g, u = _random(rng, 1)[0], _random(rng, n, steps), _random(rng, s)
     at = _random(rng, n_clients)
@@ -61,8 +61,8 @@ def played_slack(proof: Any, rng: np.random.Generator) -> tuple[Fraction, tuple[
     value = {name: c[0] for name, c in proof.bound.items()}
     reach, own = proof.server_lr * e, proof.assist_ratio * e
     mean_gradient = (g[:, 0].sum() + u.sum()) / n_clients
-    sets = list(combinations(range(n), proof.participants))
-    ends = [(z - reach * g[list(c)].sum() / proof.participants) ** 2 for c in sets]
+    sets = list(combinations(range(n), proof.taking_part.participants))
+    ends = [(z - reach * g[list(c)].sum() / proof.taking_part.participants) ** 2 for c in sets]
     after = proof.q * sum(ends) / len(sets) + (1 - proof.q) * (z - own * mean_gradient) ** 2
     total = (value["rate"] * z**2 - after) / e
     budgets = value["heterogeneity"] * L**2 / e
@@ -74,13 +74,13 @@ def played_slack(proof: Any, rng: np.random.Generator) -> tuple[Fraction, tuple[
         for here, there in off:
             total += budgets * next(parts) * (there**2).sum() / len(there)
             total += budgets * next(parts) * ((here - mean_gradient) ** 2).sum() / len(here)
-    for group, gradients, members in (("eligible", g, n), ("excluded", u[:, None], s)):
+    for group, gradients, members in ((0, g, n), (1, u[:, None], s)):
         for i in range(members):
             x = [z]
             for k in range(1, gradients.shape[1]):
                 x.append(x[-1] - e * gradients[i, k - 1])
             points = [*x, Fraction(0)]
-            seen = [*gradients[i], at[i if group == "eligible" else n + i]]
+            seen = [*gradients[i], at[i + n * group]]
             for a, row in enumerate(box.pairs[group]):
                 for b, weight in enumerate(row):
                     dx, dg = points[a] - points[b], seen[a] - seen[b]
@@ -100,7 +100,7 @@ def check_identity(checker: Checker, text: str, seed: int) -> None:
     z, g, u, at = data
     n = len(g)
     blocks = checker.slack_blocks(proof, proof.boxes[0], proof.boxes[0].client_lr[0])
-    mean = np.concatenate([[z], g.sum(axis=0) / n, [at[n:].sum() / len(u)], [u.sum() / len(u)]])
+    mean = np.concatenate([[z], g.sum(axis=0) / n, [u.sum() / len(u)], [at[n:].sum() / len(u)]])
     found = form(blocks["means"], mean)
     own = np.column_stack([g, at[:n]])
     for difference in own - own.sum(axis=0) / n:
@@ -125,14 +125,14 @@ def check_fluctuations(checker: Checker, text: str, seed: int) -> None:
     points.append(Fraction(0))
     seen = [*h, Fraction(0)]
     moved = proof.server_lr * sum(a + b for a, b in zip(h, xi, strict=True))
-    total = -proof.q * e * moved**2 / proof.participants
-    for a, row in enumerate(box.pairs["eligible"]):
+    total = -proof.q * e * moved**2 / proof.taking_part.participants
+    for a, row in enumerate(box.pairs[0]):
         for b, weight in enumerate(row):
             dx, dg = points[a] - points[b], seen[a] - seen[b]
             curved = (dg**2 + mu * dx**2 - 2 * mu * dg * dx) / (2 * (1 - mu))
             total += weight * (seen[b] * dx + curved)
     left = proof.bound["noise"][0] - (
-        proof.q * (proof.server_lr * box.client_lr[0]) ** 2 / proof.participants
+        proof.q * (proof.server_lr * box.client_lr[0]) ** 2 / proof.taking_part.participants
     )
     for k, part in enumerate(box.noises):
         total += left * proof.L**2 / e * part * xi[k] ** 2
@@ -141,7 +141,10 @@ def check_fluctuations(checker: Checker, text: str, seed: int) -> None:
         for other in [*h[1 : k + 1], *xi[:k]]:
             total += 2 * next(free) * xi[k] * other
     blocks = checker.slack_blocks(proof, box, box.client_lr[0])
-    assert form(blocks["fluctuations"], np.array([*h[1:], *xi[:-1]], dtype=object)) == total
+    assert (
+        form(blocks["fluctuations of eligible clients"], np.array([*h[1:], *xi[:-1]], dtype=object))
+        == total
+    )
 
 
 def edited(text: str, change: Callable[[dict[str, Any]], None]) -> str:
@@ -160,12 +163,12 @@ def _lower(name: str) -> Callable[[dict[str, Any]], None]:
 
 def _negative_pair(document: dict[str, Any]) -> None:
     """A pair both ways, so that function values still cancel."""
-    rows = document["boxes"][0]["pairs"]["excluded"]
+    rows = document["boxes"][0]["pairs"][1]
     rows[0][1] = rows[1][0] = "-1"
 
 
 def _unbalanced(document: dict[str, Any]) -> None:
-    rows = document["boxes"][0]["pairs"]["eligible"]
+    rows = document["boxes"][0]["pairs"][0]
     rows[0][1] = str(Fraction(rows[0][1]) + 1)
 
 
@@ -182,7 +185,7 @@ def _negative_budget(document: dict[str, Any]) -> None:
 
 
 def _more_clients(document: dict[str, Any]) -> None:
-    document["round"]["n_clients"] = 50
+    document["round"]["taking_part"]["n_clients"] = 50
 
 
 def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
@@ -203,18 +206,26 @@ REFUSED = {
     "server_noise": (NOISY, _lower("server_noise"), "bound.server_noise: is less"),
     "void noise": (EVERYWHERE, _set("bound.noise.0", "-1"), "negative eigenvalue|less than"),
     "negative pair": (EVERYWHERE, _negative_pair, "must not be negative"),
-    "unbalanced": (EVERYWHERE, _unbalanced, "function values of point 0 do not cancel"),
+    "unbalanced": (EVERYWHERE, _unbalanced, "values of point 0 of eligible clients do not cancel"),
     "twice the budget": (EVERYWHERE, _twice_the_budget, "nor more than one in all"),
     "negative budget": (EVERYWHERE, _negative_budget, "must not be negative"),
     "more clients": (EVERYWHERE, _more_clients, "negative eigenvalue"),
     "no noise parts": (NOISY, _set("boxes.0.noises", []), r"noises: must be 2 numbers"),
     "another kind": (EVERYWHERE, _set("kind", "refutation"), "kind: must be"),
     "another claim": (EVERYWHERE, _set("claim", "x"), "claim: must be"),
-    "version true": (EVERYWHERE, _set("version", True), "version: must be 1"),
+    "version true": (EVERYWHERE, _set("version", True), "version: must be 2"),
     "mu above L": (EVERYWHERE, _set("class.mu", "3"), "class.mu: out of range"),
     "negative q": (EVERYWHERE, _set("round.q", "-1/2"), "round.q: out of range"),
-    "too many drawn": (EVERYWHERE, _set("round.participants", 4), "participants: out of range"),
-    "no whole clients": (EVERYWHERE, _set("round.n_clients", 6), "n_clients: out of range"),
+    "too many drawn": (
+        EVERYWHERE,
+        _set("round.taking_part.participants", 4),
+        "participants: out of range",
+    ),
+    "no whole clients": (
+        EVERYWHERE,
+        _set("round.taking_part.n_clients", 6),
+        "n_clients: out of range",
+    ),
     "a point": (EVERYWHERE, _set("class.L", "1.5"), "class.L: must be a fraction"),
     "an exponent": (EVERYWHERE, _set("class.L", "1e9999999"), "class.L: must be a fraction"),
     "a number": (EVERYWHERE, _set("class.L", 1.5), "numbers must be whole"),
@@ -246,9 +257,8 @@ def check_refused_text(
 
 def check_matrices(checker: Checker) -> None:
     def psd(rows: list[list[int]]) -> bool:
-        return bool(
-            checker.tools.is_positive_semidefinite([[Fraction(v) for v in row] for row in rows])
-        )
+        matrix = [[Fraction(v) for v in row] for row in rows]
+        return bool(checker.kernel.is_positive_semidefinite(matrix))
 
     assert psd([[0, 0], [0, 1]])
     assert psd([[4, 2, 0], [2, 1, 0], [0, 0, 0]])
@@ -262,20 +272,20 @@ def check_matrices(checker: Checker) -> None:
 @pytest.mark.parametrize("key", TEXTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_the_slack_is_what_the_play_gives(key: tuple[str, int], seed: int) -> None:
-    check_identity(proof_checker, TEXTS[key], seed)
+    check_identity(one_round, TEXTS[key], seed)
     if key[1]:
-        check_fluctuations(proof_checker, TEXTS[key], seed)
+        check_fluctuations(one_round, TEXTS[key], seed)
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_certificate_that_was_edited_is_refused(name: str) -> None:
-    check_refused(proof_checker, name)
+    check_refused(one_round, name)
 
 
 @pytest.mark.parametrize("text", ["[", "[]", "1", '{"kind": 1, "kind": 2}', "[" * 10**5])
 def test_what_is_no_certificate_is_refused(text: str) -> None:
-    with pytest.raises(proof_checker.ProofError):
-        proof_checker.parsed(text)
+    with pytest.raises(one_round.ProofError):
+        one_round.parsed(text)
 
 
 @given(st.integers(1, 5), st.integers(0, 4), st.integers(0, 2**32 - 1))
@@ -284,11 +294,11 @@ def test_semidefinite_is_what_eigenvalues_say(size: int, rank: int, seed: int) -
     factor = rng.integers(-3, 4, size=(size, min(rank, size)))
     square = factor @ factor.T
     exact = [[Fraction(int(value), 3) for value in row] for row in square]
-    assert proof_checker.tools.is_positive_semidefinite(exact)
+    assert kernel.is_positive_semidefinite(exact)
     exact[0][0] -= Fraction(1, 1000)
     least = np.linalg.eigvalsh(np.array(exact, dtype=float))[0]
     if abs(least) > 1e-9:
-        assert proof_checker.tools.is_positive_semidefinite(exact) == (least > 0)
+        assert kernel.is_positive_semidefinite(exact) == (least > 0)
 
 
 def check_all(checker: Checker) -> None:
@@ -302,81 +312,75 @@ def check_all(checker: Checker) -> None:
 
 
 MUTATIONS = {
-    "a graph may be out of balance": (
-        "if sum(weights[point]) != sum(row[point] for row in weights):",
-        "if False:",
-    ),
-    "weights may be negative": ("if any(weight < 0 for row", "if any(weight < -9 for row"),
+    "function values need not cancel": ("if value != 0:", "if False:"),
+    "weights may be negative": ("if any(weight < 0 for one", "if any(weight < -9 for one"),
     "budgets may be more than all": ("or sum(parts) > 1:", "or sum(parts) > 3:"),
     "budgets may be negative": ("min(parts, default=Fraction(0)) < 0", "False"),
-    "the eligible differences are skipped": ("if proof.n_eligible != 1:", "if False:"),
-    "the excluded differences are skipped": (
-        "if proof.excluded_share and proof.n_excluded != 1:",
-        "if False:",
-    ),
-    "fluctuations are skipped": ("if proof.noisy and proof.local_steps > 1:", "if False:"),
+    "differences are skipped": ("if group.n_clients != 1 and block:", "if False:"),
+    "fluctuations are skipped": ("if not self.proof.noisy or not count:", "if True:"),
     "a pivot of zero ends nothing": ("or (pivot == 0 and any(rows[k][k + 1 :]))", ""),
     "a negative pivot is taken": ("if pivot < 0 or", "if pivot < -(10**99) or"),
     "symmetry is not asked": ("matrix[i][j] != matrix[j][i]", "False"),
-    "the drawn are independent": ("(one - two) * pool / size**2", "one * pool / size**2"),
-    "no sampling": ("self.proof.q * self._spread() * reach", "0 * self._spread()"),
-    "noise of all clients": (
-        "self.proof.q / self.proof.participants\n        weight",
-        "self.proof.q / 99\n        weight",
+    "pairs of clients are not drawn": ("two = Fraction(m - 1, m)", "two = Fraction(0)"),
+    "pairs are drawn with replacement": ("two = Fraction(m - 1, m)", "two = Fraction(1)"),
+    "clients draw alone": (
+        "-clients * gain**2 * own.square, c, moved",
+        "0 * clients * own.square, c, moved",
     ),
+    "differences add up to something": (
+        "less = -weight / (count - 1)",
+        "less = weight / (count - 1)",
+    ),
+    "noise of all clients": ("-reach * crowd.square, 0,", "-reach / 99, 0,"),
     "the server's step has another sign": (
-        "after = tools.added(x, tools.scaled(-step",
-        "after = tools.added(x, tools.scaled(step",
+        "form.add(2 * server * step",
+        "form.add(-2 * server * step",
     ),
-    "local steps have another sign": (
-        "tools.scaled(-self.e, moved)",
-        "tools.scaled(self.e, moved)",
+    "the server's step is short": ("-server * step**2", "-server * step"),
+    "local steps have another sign": ("points[-1] - e * gradient", "points[-1] + e * gradient"),
+    "gradients at x* need not cancel": ("play.form.blocks(play.zero)", "play.form.blocks()"),
+    "what is zero is put in with another sign": ("[-value / comb", "[value / comb"),
+    "conditions lose their curvature": ("scale = 1 / (2 * (1 - mu))", "scale = 1 / (1 - mu)"),
+    "conditions are turned round": ("[weights[b][a] for b", "[weights[a][b] for b"),
+    "conditions lose a term": ("steeper - (2 * mu) * apart", "steeper"),
+    "conditions lose their points": ("scale * mu, group, points[a]", "0 * mu, group, points[a]"),
+    "the Laplacian leaves out what leaves": (
+        "laplacian[a] += entering[a] + leaving[a]",
+        "laplacian[a] += entering[a]",
     ),
-    "gradients at x* need not cancel": (
-        "tools.scaled(-self.out / (1 - self.out)",
-        "tools.scaled(0 * self.out",
-    ),
-    "conditions lose their curvature": (
-        "scale = 1 / (2 * (1 - self.mu))",
-        "scale = 1 / (1 - self.mu)",
-    ),
-    "conditions are turned round": ("weights[a][b] - (entering[b]", "weights[b][a] - (entering[b]"),
-    "conditions lose a term": ("- self.mu * (gx[i][j] + gx[j][i])", ""),
-    "the Laplacian leaves out what leaves": ("(entering[a] + leaving[a] if", "(entering[a] if"),
-    "the last noise is free": (
-        'noise = (bound["noise"] - last_noise)',
-        'noise = bound["noise"]',
-    ),
+    "the last noise is free": ('(bound["noise"] - last_noise)', 'bound["noise"]'),
     "the server's noise is free": ('bound["server_noise"] - server_noise', 'bound["server_noise"]'),
-    "every budget is the first": ("weighed = list(zip(parts,", "weighed = list(zip(parts[:1] * 4,"),
-    "excluded clients are not weighed": ("shares = [1 - self.out, self.out]", "shares = [1, 1]"),
-    "a noise's freedom has one sign": (
-        "slack[other][count + k] += value",
-        "slack[other][count + k] -= value",
+    "budgets are of another point": (
+        "for vector in (self.at_optimum[c], off):",
+        "for vector in (off, self.at_optimum[c]):",
     ),
-    "a rate's part is taken twice": (
-        "slack = tools.squares(size, [(-decrease, x)])",
-        "slack = tools.squares(size, [(decrease, x)])",
+    "excluded clients are not weighed": ("whole * own.share, c, optimum", "whole, c, optimum"),
+    "a noise's freedom is halved": ("2 * next(free)", "next(free)"),
+    "a rate's part is turned round": (
+        "self.form.add(-decrease, self.x, self.x)",
+        "self.form.add(decrease, self.x, self.x)",
     ),
     "steps need no order": ("if not 0 < first <= last:", "if not 0 < first:"),
     "an interval needs no form": (
         "if first < last and polynomial[0]",
         "if False and polynomial[0]",
     ),
-    "more are drawn than there are": ("or pool >= proof.participants", "or pool >= 1"),
-    "clients need not be whole": ("pool.denominator == 1", "pool.denominator >= 1"),
+    "more are drawn than there are": ("size * (1 - out) >= drawn.participants", "size >= 1"),
+    "clients need not be whole": ("(size * out).denominator == 1", "True"),
     "claims are not read": ('if top["claim"] not in (CLAIM, DESCENT_CLAIM):', "if False:"),
 }
 
 
 @pytest.mark.parametrize("name", a_tenth(MUTATIONS, of=3))
 def test_a_checker_that_was_weakened_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = mutant_of(proof_checker, MUTATIONS[name], monkeypatch)
-    with pytest.raises((AssertionError, pytest.fail.Exception, KeyError, IndexError, TypeError)):
+    mutant = mutant_of(one_round, MUTATIONS[name], monkeypatch)
+    with pytest.raises(
+        (AssertionError, pytest.fail.Exception, KeyError, IndexError, TypeError, ValueError)
+    ):
         check_all(mutant)
 
 
 def test_the_checker_itself_passes_what_catches_mutants() -> None:
-    check_all(proof_checker)
+    check_all(one_round)
     for text in TEXTS.values():
-        proof_checker.check_proof(proof_checker.parsed(text))
+        one_round.check_proof(one_round.parsed(text))

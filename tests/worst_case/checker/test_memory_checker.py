@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from fltheory.worst_case import ClientClass
+from fltheory.worst_case.checker import memory as memory_checker
 from fltheory.worst_case.methods.lyapunov import lyapunov_bound_of
 from fltheory.worst_case.methods.memory import MemoryRound
-from fltheory.worst_case.proof import lyapunov_checker
 from tests.drawn import a_tenth
-from tests.worst_case.proof.mutants import mutant_of
+from tests.worst_case.checker.mutants import mutant_of
 
 CLIENTS = ClientClass(2, "1/5")
 Checker = Any
@@ -113,16 +113,15 @@ def check_identity(checker: Checker, name: str, seed: int) -> None:
     }
     points = np.stack([phi, np.tile(x, (n, 1)), np.zeros((n, 2))])
     gradients = np.stack([w, u, np.zeros((n, 2))])
-    for key, form in checker.slacks(proof).items():
+    for key, (form, _) in checker.slacks(proof).items():
         expected = targets[key]
         for a in range(3):
             for b in range(3):
                 multiplier = float(proof.multipliers[key][a][b])
                 expected += multiplier * _condition(proof, points, gradients, heights, a, b)
-        assert _at(form, x, np.stack([w, phi, u], axis=1), heights) == pytest.approx(expected)
-        assert _by_blocks(form, x, np.stack([w, phi, u], axis=1), heights) == pytest.approx(
-            expected
-        )
+        # There gradients and function values are over L.
+        vectors = np.stack([w / L, phi, u / L], axis=1)
+        assert _by_blocks(form, x, vectors, heights / L) == pytest.approx(expected)
 
 
 def _condition(
@@ -136,30 +135,14 @@ def _condition(
     return float((value + curved / (2 * (1 - mu / L))).mean())
 
 
-def _at(form: Any, x: np.ndarray, vectors: np.ndarray, heights: np.ndarray) -> float:
-    own, pair = (np.array(rows, dtype=float) for rows in (form.own, form.pair))
-    along, values = (np.array(v, dtype=float) for v in (form.along, form.values))
-    same = np.einsum("iad,ibd->ab", vectors, vectors)
-    total = vectors.sum(axis=0)
-    return float(
-        float(form.model) * x @ x
-        + 2 * along @ total @ x
-        + np.sum(own * same)
-        + np.sum(pair * (total @ total.T - same))
-        + values @ heights.mean(axis=0)
-    )
-
-
 def _by_blocks(form: Any, x: np.ndarray, vectors: np.ndarray, heights: np.ndarray) -> float:
-    means, differences = (
-        np.array(rows, dtype=float) for rows in (form.means(), form.differences())
-    )
+    means, differences = (np.array(rows, dtype=float) for rows in (form.means, form.differences[0]))
     all_means = np.vstack([x, vectors.mean(axis=0)])
     apart = vectors - vectors.mean(axis=0)
-    values = np.array(form.values, dtype=float) @ heights.mean(axis=0)
+    values = np.array(form.values[0], dtype=float) @ heights.mean(axis=0)
     return float(
         np.sum(means * (all_means @ all_means.T))
-        + np.sum(differences * np.einsum("iad,ibd->ab", apart, apart))
+        + np.sum(differences * np.einsum("iad,ibd->ab", apart, apart)) / len(vectors)
         + values
     )
 
@@ -217,29 +200,37 @@ def _smaller(document: dict[str, Any]) -> None:
 
 
 REFUSED = {
-    "a faster rate": ("saga", _faster, "decrease: the block of"),
-    "a closer start": ("drawn", _times("start", "97/100"), "begin: the block of means"),
+    "a faster rate": ("saga", _faster, "decrease: the slack of"),
+    "a closer start": ("drawn", _times("start", "97/100"), "begin: the slack of means"),
     "less heterogeneity": (
         "saga",
         _times("heterogeneity", "1/2"),
-        "begin: the block of differences",
+        "begin: the slack of differences",
     ),
-    "a smaller function": ("drawn", _smaller, "positive: the block of means"),
+    "a smaller function": ("drawn", _smaller, "positive: the slack of means"),
     "a function that memory makes negative": (
         "drawn",
         _more("function.means.1.1", "-1000000"),
-        "positive: the block of means",
+        "positive: the slack of means",
     ),
     "negative multipliers": ("drawn", _negative, "multipliers.decrease: must not be negative"),
-    "memory's values": ("drawn", _more("multipliers.decrease.0.2", "1"), "memory's points do not"),
-    "model's values": ("drawn", _more("multipliers.positive.2.1", "1"), "of the model do not"),
+    "memory's values": (
+        "drawn",
+        _more("multipliers.decrease.0.2", "1"),
+        "point 0 of clients do not",
+    ),
+    "model's values": (
+        "drawn",
+        _more("multipliers.positive.2.1", "1"),
+        "point 1 of clients do not",
+    ),
     "no symmetry": ("drawn", _more("function.means.0.1", "1"), "means: must be symmetric"),
     "no symmetry of differences": (
         "drawn",
         _more("function.differences.1.0", "1"),
         "differences: must be symmetric",
     ),
-    "a longer step": ("drawn", _set("method.step", "7/5"), "decrease: the block of"),
+    "a longer step": ("drawn", _set("method.step", "7/5"), "decrease: the slack of"),
     "fewer drawn": ("drawn", _set("method.participants", 1), "method.probability: out of range"),
     "more drawn than there are": ("drawn", _set("method.participants", 4), "participants: out of"),
     "drawn and by themselves": ("independent", _set("method.participants", 1), "participants: out"),
@@ -270,12 +261,12 @@ REFUSED = {
     "an exponent": ("drawn", _set("class.L", "1e99"), "class.L: must be a fraction"),
     "another kind": ("drawn", _set("kind", "proof"), "kind: must be"),
     "another claim": ("drawn", _set("claim", "x"), "claim: must be"),
-    "version true": ("drawn", _set("version", True), "version: must be 1"),
+    "version true": ("drawn", _set("version", True), "version: must be 2"),
     "another field": ("drawn", _set("more", 1), "more: is not a field"),
     "a start of memory that it has not": (
         "waits",
         _set("method.start", "zero"),
-        "begin: the (block|function)",
+        "begin: the (slack|function)",
     ),
 }
 
@@ -288,17 +279,17 @@ def check_refused(checker: Checker, case: str) -> None:
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_the_forms_are_what_the_play_gives(name: str) -> None:
-    check_identity(lyapunov_checker, name, 0)
+    check_identity(memory_checker, name, 0)
 
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_certificates_are_accepted(name: str) -> None:
-    lyapunov_checker.check_proof(lyapunov_checker.parsed(text_of(name)))
+    memory_checker.check_proof(memory_checker.parsed(text_of(name)))
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_certificate_that_was_edited_is_refused(case: str) -> None:
-    check_refused(lyapunov_checker, case)
+    check_refused(memory_checker, case)
 
 
 def _leaves(found: Any, way: str = "") -> Iterator[str]:
@@ -315,75 +306,24 @@ def test_every_field_refuses_junk(junk: object) -> None:
     places = list(_leaves(json.loads(text_of("waits"))))
     assert len(places) > 50
     for place in places:
-        with pytest.raises(lyapunov_checker.ProofError):
-            lyapunov_checker.check_proof(
-                lyapunov_checker.parsed(edited("waits", _set(place, junk)))
-            )
+        with pytest.raises(memory_checker.ProofError):
+            memory_checker.check_proof(memory_checker.parsed(edited("waits", _set(place, junk))))
 
 
 @pytest.mark.parametrize(
     "text", ["[", "[]", "1", '{"kind": 1, "kind": 2}', "[" * 10**5, " " * 30_001]
 )
 def test_what_is_no_certificate_is_refused(text: str) -> None:
-    with pytest.raises(lyapunov_checker.ProofError):
-        lyapunov_checker.parsed(text)
+    with pytest.raises(memory_checker.ProofError):
+        memory_checker.parsed(text)
 
 
 MUTATIONS = {
-    "a round is not random": (
-        "one, two = proof.probability, proof.together",
-        "one, two = proof.probability, proof.probability**2",
-    ),
     "pairs are drawn with replacement": (
         "Fraction(self.participants * (self.participants - 1), max",
         "Fraction(self.participants**2, max",
     ),
-    "a surprise has another sign": ("(-reach, U), (reach, W))", "(reach, U), (-reach, W))"),
-    "memory does not move the model": ("absent = _mixed(memory)", "absent = NOTHING"),
-    "memory is not renewed": ("Fate(present, U, X, MODEL)", "Fate(present, W, PHI, MEMORY)"),
-    "memory has another point": ("Fate(present, U, X, MODEL)", "Fate(present, U, PHI, MODEL)"),
-    "memory has another value": ("Fate(present, U, X, MODEL)", "Fate(present, U, X, MEMORY)"),
-    "descent has no square": (
-        "    for chance, fate in law.of_one:\n        mixed",
-        "    L = L / 2\n    for chance, fate in law.of_one:\n        mixed",
-    ),
-    "descent has no slope": (
-        "form.add_clients(chance * proof.model_value / n, U, fate.moves)",
-        "pass",
-    ),
-    "descent has no slope among pairs": (
-        "form.add_pairs(chance * proof.model_value / n, U, other.moves)",
-        "pass",
-    ),
-    "differences are means": (
-        "weight = Q[a][b] / n + (P[a + 1][b + 1] - Q[a][b]) / n**2",
-        "weight = Q[a][b] / n + P[a + 1][b + 1] / n**2",
-    ),
-    "pairs do not differ": (
-        "weight = (P[a + 1][b + 1] - Q[a][b]) / n**2",
-        "weight = P[a + 1][b + 1] / n**2",
-    ),
-    "conditions are turned round": ("form.values[b] += multiplier", "form.values[a] += multiplier"),
-    "conditions lose the gradients' square": (
-        "form.add_clients(weight / (2 * L), g, g)",
-        "form.add_clients(weight / L, g, g)",
-    ),
-    "conditions lose their curvature": ("mu / (2 * (1 - mu / L))", "mu / (1 - mu / L)"),
-    "conditions lose a term": ("form.add_clients(weight, gradients[b], x)", "pass"),
-    "conditions take another difference": ("(-1 / L, g))", "(1 / L, g))"),
-    "values need not cancel": ("if form.values[point] != 0:", "if False:"),
-    "one value need not cancel": (
-        'for point, place in ((MEMORY, "the memory\'s points"), (MODEL, "the model")):',
-        'for point, place in ((MEMORY, "the memory\'s points"),):',
-    ),
-    "means are not looked at": (
-        "if not tools.is_positive_semidefinite(means):",
-        "if False:",
-    ),
-    "differences are not looked at": ("if proof.n_clients > 1 and not", "if False and not"),
-    "multipliers may be negative": ("if any(value < 0 for row", "if any(value < -99 for row"),
     "F may count against": ("proof.model_value >= 0,", "True,"),
-    "a function needs no symmetry": ("if any(rows[i][j] != rows[j][i]", "if any(False"),
     "nothing is drawn too often": ("1 <= proof.participants <= proof.n_clients", "True"),
     "any probability is one": (
         "proof.probability == Fraction(proof.participants, proof.n_clients)",
@@ -394,24 +334,66 @@ MUTATIONS = {
     "convexity is not asked": ("0 < proof.mu < proof.L", "0 <= proof.mu < proof.L"),
     "no rate is too large": ('0 <= proof.bound["rate"] < 1', "True"),
     "heterogeneity may help": ('proof.bound["heterogeneity"] >= 0', "True"),
+    "claims are not read": (", claim=CLAIM)", ")"),
+    "a round is not random": (
+        "one, two = proof.probability, proof.together",
+        "one, two = proof.probability, proof.probability**2",
+    ),
+    "a surprise has another sign": ("(-step * proof.surprise)", "(step * proof.surprise)"),
+    "memory does not move the model": (
+        "absent = Fate(memory, self.w",
+        "absent = Fate(self.nothing, self.w",
+    ),
+    "memory is not renewed": (
+        "Fate(memory + surprise, self.u, self.x, MODEL)",
+        "Fate(memory + surprise, self.w, self.phi, MEMORY)",
+    ),
+    "memory has another point": (
+        "Fate(memory + surprise, self.u, self.x, MODEL)",
+        "Fate(memory + surprise, self.u, self.phi, MODEL)",
+    ),
+    "memory has another value": (
+        "Fate(memory + surprise, self.u, self.x, MODEL)",
+        "Fate(memory + surprise, self.u, self.x, MEMORY)",
+    ),
+    "descent has no square": ("square = P[0][0] + model / 2", "square = P[0][0]"),
+    "descent has no slope": ("form.add_each(weight * model, 0, self.u, fate.moves)", "pass"),
+    "descent has no slope among pairs": (
+        "form.add_two(weight * model, 0, 0, self.u, other.moves)",
+        "pass",
+    ),
+    "differences are means": (
+        "(P[a + 1][b + 1] - Q[a][b]) / n\n                    form.add_each",
+        "P[a + 1][b + 1] / n\n                    form.add_each",
+    ),
+    "pairs do not differ": ("pair = (P[a + 1][b + 1] - Q[a][b]) / n", "pair = P[a + 1][b + 1] / n"),
+    "units of memory": ("self._scaled(proof.means, 1)", "self._scaled(proof.means, 2)"),
+    "values need not cancel": ("if value != 0:", "if False:"),
+    "a value of x* is free": ("form.add_value(-weight, 0, OPTIMUM)", "pass"),
+    "conditions are turned round": (
+        "entering[a] - leaving[a], group",
+        "leaving[a] - entering[a], group",
+    ),
+    "multipliers may be negative": ("if any(weight < 0 for one", "if any(weight < -99 for one"),
+    "a function needs no symmetry": ("if any(rows[i][j] != rows[j][i]", "if any(False"),
     "memory starts where it likes": (
         'if proof.start == "zero":\n        # Memory',
-        "if False:\n        #",
+        "if False:\n        # Memory",
     ),
     "the mean of memory is free of charge": (
-        'if name == "begin" and proof.start == "zero":',
-        'if proof.start == "zero":',
+        'zero if name == "begin" else []',
+        "[played.clients.mean(0, 0)]",
     ),
-    "the distance is half of it": ("Form(proof.n_clients, Fraction(1))", "Form(proof.n_clients)"),
-    "a form forgets clients": ("n * self.own[i][j] + n * (n - 1)", "n * self.own[i][j] + n * n"),
-    "differences forget pairs": ("self.own[i][j] - self.pair[i][j]", "self.own[i][j]"),
-    "claims are not read": (", claim=CLAIM)", ")"),
+    "the distance is half of it": (
+        '["positive"].add(-one, x, x)',
+        '["positive"].add(-one / 2, x, x)',
+    ),
 }
 
 
 @pytest.mark.parametrize("name", a_tenth(MUTATIONS, of=3))
 def test_a_checker_that_was_weakened_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    mutant = mutant_of(lyapunov_checker, MUTATIONS[name], monkeypatch)
+    mutant = mutant_of(memory_checker, MUTATIONS[name], monkeypatch)
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         check_all(mutant)
 
@@ -424,4 +406,4 @@ def check_all(checker: Checker) -> None:
 
 
 def test_the_checker_itself_passes_what_catches_mutants() -> None:
-    check_all(lyapunov_checker)
+    check_all(memory_checker)

@@ -1,0 +1,188 @@
+"""Write the tables of docs/correlated.md: what is proved where clients come and go in bursts.
+
+Run from the repository's root: ``python docs/examples/correlated.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from fltheory.algorithms import Constant, WeightedFedAvg
+from fltheory.engines import Setting, stationary
+from fltheory.participation import MarkovOnOff
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems.ca_fed.regimes import four_clients
+from fltheory.worst_case import ClientClass
+from fltheory.worst_case.correlated.bound import best_correlated_bound, correlated_certificate
+from fltheory.worst_case.correlated.mean_model import audit_mean_model
+from fltheory.worst_case.rounds.averaging_round import (
+    AvailabilityGroup,
+    Averaging,
+    AveragingRound,
+)
+
+PAGE = Path(__file__).parents[1] / "correlated.md"
+CLIENTS = ClientClass(1, "1/10")
+CORRELATIONS = ("0", "1/2", "9/10", "19/20", "99/100")
+# Correlation, local steps, step, rounds: of CA-Fed's four clients at pi = 1/2, exact gradients.
+CA_FED = (
+    (0.0, 1, 0.1, 300),
+    (0.5, 1, 0.1, 300),
+    (0.9, 1, 0.1, 300),
+    (0.99, 1, 0.1, 300),
+    (0.9, 2, 0.05, 300),
+    (0.9, 1, 0.001, 300),
+)
+STEPS = ("1/2", "1/5", "1/10", "1/20", "1/50", "1/100", "1/200")
+
+
+def on_off(
+    sizes: Sequence[tuple[int, str]],
+    correlation: str,
+    client_lr: str,
+    local_steps: int = 1,
+    averaging: Averaging = "weights",
+) -> AveragingRound:
+    """Return a round of clients in groups, (size, pi), with weights 1/(N pi) or averaged."""
+    n = sum(size for size, _ in sizes)
+    groups = []
+    for size, text in sizes:
+        p = Fraction(text)
+        weight = Fraction(1) if averaging == "present" else 1 / (n * p)
+        groups.append(AvailabilityGroup(size, p, Fraction(1, n), weight, Fraction(correlation)))
+    return AveragingRound(tuple(groups), averaging, local_steps, Fraction(client_lr), Fraction(1))
+
+
+def proved_floor(a_round: AveragingRound) -> str:
+    """Return a floor that a certificate proves; in brackets the solver's where there is none."""
+    bound = best_correlated_bound(a_round, CLIENTS)
+    try:
+        return f"{float(correlated_certificate(bound).floor):.4g}"
+    except ArithmeticError:
+        return f"({bound.floor:.4g})"
+
+
+def rule(n: int, p: float, correlation: float, client_lr: float, local_steps: int = 1) -> float:
+    """Return ``eta K (1 - pi)(1 + lambda)/(2 mu N pi (1 - lambda))``."""
+    odds = (1 - p) / p * (1 + correlation) / (1 - correlation)
+    return client_lr * local_steps * odds / (2 * 0.1 * n)
+
+
+def worst_quadratic(n: int, p: float, correlation: float, client_lr: float) -> float:
+    """Return the largest stationary truth over heterogeneity, of some shared curvatures."""
+    optima = np.arange(n)[:, None] - (n - 1) / 2
+    found = []
+    for curvature in (0.1, 0.2, 0.5, 1.0):
+        problem = QuadraticProblem([[curvature]], optima / curvature)
+        method = WeightedFedAvg([1 / (n * p)] * n, client_lr, 1)
+        chains = MarkovOnOff([p] * n, correlation)
+        truth = stationary(Setting(method, problem, chains, 1, [0.0])).squared_distance
+        found.append(float(truth) / float(np.mean(optima**2)))
+    return max(found)
+
+
+def floors() -> Iterator[tuple[str, ...]]:
+    """Yield floors over correlations, N = 6."""
+    yield "lambda", "proved floor", "exact truth, worst shared quadratics tried", "rule"
+    for text in CORRELATIONS:
+        value = float(Fraction(text))
+        yield (
+            f"{value:g}",
+            proved_floor(on_off([(6, "1/2")], text, "1/10")),
+            f"{worst_quadratic(6, 0.5, value, 0.1):.4g}",
+            f"{rule(6, 0.5, value, 0.1):.4g}",
+        )
+
+
+def small_steps() -> Iterator[tuple[str, ...]]:
+    """Yield proved floors over the rule as the step vanishes, N = 10."""
+    steps = ("1/10", "1/100", "1/1000", "1/10000")
+    yield "lambda, K", *(f"eta K = {float(Fraction(step)):g}" for step in steps)
+    for text, local_steps in (("1/2", 1), ("9/10", 1), ("99/100", 1), ("9/10", 2)):
+        row = []
+        for step in steps:
+            each = str(Fraction(step) / local_steps)
+            value = proved_floor(on_off([(10, "1/2")], text, each, local_steps))
+            over = rule(10, 0.5, float(Fraction(text)), float(Fraction(each)), local_steps)
+            shown = f"{float(value.strip('()')) / over:.4f}"
+            row.append(shown if value[0] != "(" else f"({shown})")
+        yield f"{float(Fraction(text)):g}, {local_steps}", *row
+
+
+def ca_fed() -> Iterator[tuple[str, ...]]:
+    """Yield CA-Fed's Theorem 2 beside what is proved, and the truth."""
+    yield "lambda", "E", "eta", "T", "CA-Fed", "proved", "truth", "CA-Fed over proved"
+    for correlation, local_steps, step, rounds in CA_FED:
+        setting = four_clients(
+            [0.5] * 4, correlation, steps=Constant(step), local_steps=local_steps, rounds=rounds
+        )
+        found = audit_mean_model("ca-fed/2", setting)
+        proved = f"{found.proved:.4g}" if found.certificate else f"({found.proved:.4g})"
+        yield (
+            f"{correlation:g}",
+            str(local_steps),
+            f"{step:g}",
+            str(rounds),
+            f"{found.paper:,.0f}",
+            proved,
+            f"{found.truth:.4g}",
+            f"{found.paper / found.proved:,.0f}",
+        )
+
+
+def bias() -> Iterator[tuple[str, ...]]:
+    """Yield floors of two groups, averaged over those present and weighted."""
+    steps = ("1/10", "1/100", "1/1000")
+    yield "lambda, averaging", *(f"eta = {float(Fraction(step)):g}" for step in steps)
+    two = [(2, "9/10"), (2, "3/10")]
+    for text in ("1/2", "9/10"):
+        for averaging, name in (("present", "over those present"), ("weights", "1/(N pi)")):
+            row = [proved_floor(on_off(two, text, step, 1, averaging)) for step in steps]
+            yield f"{float(Fraction(text)):g}, {name}", *row
+
+
+def price() -> Iterator[tuple[str, ...]]:
+    """Yield the best proved bound after T rounds, and its step."""
+    yield "lambda", "T = 300", "its step", "T = 3,000", "its step"
+    for text in ("0", "1/2", "9/10", "99/100"):
+        row = [f"{float(Fraction(text)):g}"]
+        for rounds in (300, 3000):
+            tried = []
+            for step in STEPS:
+                a_round = on_off([(10, "1/2")], text, step)
+                bound = best_correlated_bound(a_round, CLIENTS, rounds=rounds, distance=10)
+                tried.append((bound.after(rounds, 10), step))
+            value, step = min(tried)
+            row += [f"{value:.3g}", f"{float(Fraction(step)):g}"]
+        yield tuple(row)
+
+
+TABLES: dict[str, Callable[[], Iterator[tuple[str, ...]]]] = {
+    "floors": floors,
+    "small steps": small_steps,
+    "ca-fed": ca_fed,
+    "bias": bias,
+    "price": price,
+}
+
+
+def main() -> None:
+    """Write all tables into the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    for name, rows in TABLES.items():
+        head, *body = rows()
+        lines = [head, ("---",) * len(head), *body]
+        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+        before, after = text.split(begin)[0], text.split(end)[1]
+        text = f"{before}{begin}\n{table}\n{end}{after}"
+        PAGE.write_text(text, encoding="utf-8")
+        print(table, flush=True)
+
+
+if __name__ == "__main__":
+    main()

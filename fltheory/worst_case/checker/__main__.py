@@ -1,0 +1,31 @@
+"""Check a proof of any kind: 0 if it proves its claim, which is printed; 1 if not.
+
+``python -I -S fltheory/worst_case/checker FILE`` runs the folder as a program of its own, on
+Python's standard library and these files alone.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from fltheory.worst_case.checker import correlated_checker, kernel, memory, one_round
+else:
+    import correlated_checker
+    import kernel
+    import memory
+    import one_round
+
+KINDS: dict[str, Any] = {own.KIND: own for own in (one_round, memory, correlated_checker)}
+
+
+def check(text: str) -> str:
+    """Check a certificate's text and return its claim."""
+    kind = kernel.kind_of(text)
+    if kind not in KINDS:
+        raise kernel.ProofError(f"kind: must be one of {', '.join(map(repr, KINDS))}")
+    return str(KINDS[kind].checked(text))
+
+
+sys.exit(kernel.run(sys.argv[1:], "checker", check))

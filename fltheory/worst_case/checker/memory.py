@@ -1,0 +1,350 @@
+"""The checker of Lyapunov functions of methods with memory, in fractions.
+
+A certificate holds a method, a class of clients, a function V of its state, multipliers of
+three inequalities, and the claim that they prove. The method is
+
+    x+ = x - step (1/N sum_i y_i + surprise sum_{i in S} (g_i - y_i)),  y_i+ = g_i for i in S
+
+with ``g_i = grad F_i(x)`` and S drawn afresh in every round; ``y_i = grad F_i(phi_i)``, where
+phi_i is the model when client i was last in S. With ``x* = 0``, ``w_i = y_i - grad F_i(x*)``,
+``u_i = g_i - grad F_i(x*)`` and ``h_i(v) = F_i(v) - F_i(x*) - <grad F_i(x*), v>``,
+
+    V = (x, mean w, mean phi)' P (x, mean w, mean phi) + mean of what clients differ in,
+        (w_i, phi_i)' Q (w_i, phi_i) + memory_value mean h_i(phi_i) + model_value (F(x) - F(x*))
+
+Shown is ``V >= ||x||^2``, ``E V+ <= rate V``, and a bound on V at the start. What a round does is
+summed over clients and over pairs of them, by what happens to one and to two: the modelling works
+with means and variances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from fltheory.worst_case.checker import kernel
+else:
+    import kernel
+
+FractionRows = kernel.FractionRows
+ProofError = kernel.ProofError
+Vector = kernel.Vector
+
+KIND, VERSION = "Lyapunov function for every client loss", 2
+FIELDS = "kind version claim method class bound function multipliers"
+MOST_CHARACTERS = 30_000  # of a file
+CLAIM = (
+    "E||x_R - x*||^2 <= rate^R (start ||x_0 - x*||^2 + heterogeneity dissimilarity^2), "
+    "dissimilarity^2 >= 1/N sum_i ||grad F_i(x*)||^2"
+)
+COEFFICIENTS = ("rate", "start", "heterogeneity")
+INEQUALITIES = ("positive", "decrease", "begin")
+SAMPLINGS, STARTS = ("drawn", "independent"), ("zero", "gradients")
+MEMORY, MODEL, OPTIMUM = range(3)
+
+
+@dataclass(frozen=True)
+class LyapunovProof:
+    """A certificate as it was read: nothing of it is believed yet.
+
+    Attributes
+    ----------
+    n_clients : int
+    sampling : str
+        "drawn": ``participants`` clients, uniformly; "independent": each by ``probability``.
+    participants : int
+    probability : Fraction
+    surprise, step : Fraction
+    start : str
+        What memory holds at first: "zero", or the "gradients" at x_0.
+    L, mu : Fraction
+    bound : mapping of str to Fraction
+        The claim's coefficients.
+    means, differences : matrices of Fraction
+        P and Q.
+    memory_value, model_value : Fraction
+    multipliers : mapping of str to matrix
+        Of each inequality: entry (a, b) belongs to the condition of points a and b: the memory's,
+        the model and x*.
+    """
+
+    n_clients: int
+    sampling: str
+    participants: int
+    probability: Fraction
+    surprise: Fraction
+    step: Fraction
+    start: str
+    L: Fraction
+    mu: Fraction
+    bound: Mapping[str, Fraction]
+    means: FractionRows
+    differences: FractionRows
+    memory_value: Fraction
+    model_value: Fraction
+    multipliers: Mapping[str, FractionRows]
+
+    @property
+    def claim(self) -> str:
+        """What it claims."""
+        return CLAIM
+
+    @property
+    def together(self) -> Fraction:
+        """The probability that two clients are present."""
+        if self.sampling == "independent":
+            return self.probability**2
+        pool = self.n_clients
+        return Fraction(self.participants * (self.participants - 1), max(pool * (pool - 1), 1))
+
+
+# ---------------------------------------------------------------- reading what a stranger wrote
+
+
+def parsed(text: str) -> LyapunovProof:
+    """Read a certificate.
+
+    Raises
+    ------
+    ProofError
+        Naming the field that is missing, is not what it must be, or is out of range.
+    """
+    top = kernel.document_of(text, FIELDS, MOST_CHARACTERS, kind=KIND, version=VERSION, claim=CLAIM)
+    proof = _proof(top)
+    _check_ranges(proof)
+    return proof
+
+
+def _proof(top: Mapping[str, Any]) -> LyapunovProof:
+    names = "n_clients sampling participants probability surprise step start"
+    method = kernel.fields_of("method", top["method"], names)
+    clients = kernel.fields_of("class", top["class"], "L mu")
+    bound = kernel.fields_of("bound", top["bound"], " ".join(COEFFICIENTS))
+    function = kernel.fields_of(
+        "function", top["function"], "means differences memory_value model_value"
+    )
+    multipliers = kernel.fields_of("multipliers", top["multipliers"], " ".join(INEQUALITIES))
+
+    def number(place: str, fields: Mapping[str, Any]) -> Fraction:
+        return kernel.fraction(place, fields[place.split(".")[1]])
+
+    return LyapunovProof(
+        n_clients=kernel.whole("method.n_clients", method["n_clients"]),
+        sampling=method["sampling"],
+        participants=kernel.whole("method.participants", method["participants"]),
+        probability=number("method.probability", method),
+        surprise=number("method.surprise", method),
+        step=number("method.step", method),
+        start=method["start"],
+        L=number("class.L", clients),
+        mu=number("class.mu", clients),
+        bound={name: number(f"bound.{name}", bound) for name in COEFFICIENTS},
+        means=_symmetric("function.means", function["means"], 3),
+        differences=_symmetric("function.differences", function["differences"], 2),
+        memory_value=number("function.memory_value", function),
+        model_value=number("function.model_value", function),
+        multipliers={
+            name: kernel.weights_of(f"multipliers.{name}", multipliers[name], 3)
+            for name in INEQUALITIES
+        },
+    )
+
+
+def _symmetric(place: str, found: Any, size: int) -> FractionRows:
+    rows = kernel.rows_of(place, found, size)
+    if any(rows[i][j] != rows[j][i] for i in range(size) for j in range(i)):
+        raise ProofError(f"{place}: must be symmetric")
+    return rows
+
+
+def _check_ranges(proof: LyapunovProof) -> None:
+    if proof.n_clients < 1:
+        raise ProofError("method.n_clients: out of range")
+    drawn = proof.sampling == "drawn"
+    kernel.in_range(
+        {
+            "method.sampling": proof.sampling in SAMPLINGS,
+            "method.participants": 1 <= proof.participants <= proof.n_clients
+            if drawn
+            else proof.participants == 0,
+            "method.probability": proof.probability == Fraction(proof.participants, proof.n_clients)
+            if drawn
+            else 0 < proof.probability <= 1,
+            "method.surprise": proof.surprise >= 0,
+            "method.step": proof.step > 0,
+            "method.start": proof.start in STARTS,
+            "class.L": proof.L > 0,
+            "class.mu": 0 < proof.mu < proof.L,
+            "bound.rate": 0 <= proof.bound["rate"] < 1,
+            "bound.heterogeneity": proof.bound["heterogeneity"] >= 0,
+            # Of F(x+) there is an upper bound only.
+            "function.model_value": proof.model_value >= 0,
+        }
+    )
+
+
+# ---------------------------------------------------------------- the method, played
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What a round does to a client: its part of the model's step, its new w and phi.
+
+    ``point`` is the one of which the memory holds the gradient afterwards.
+    """
+
+    moves: Vector
+    w: Vector
+    phi: Vector
+    point: int
+
+
+@dataclass(frozen=True)
+class Law:
+    """Probabilities of one client's fate, and of two clients'."""
+
+    of_one: Sequence[tuple[Fraction, Fate]]
+    of_two: Sequence[tuple[Fraction, Fate, Fate]]
+
+
+class Method:
+    """The method's vectors, in units with L = 1: gradients and function values over L.
+
+    Parameters
+    ----------
+    proof : LyapunovProof
+    """
+
+    def __init__(self, proof: LyapunovProof) -> None:
+        self.proof = proof
+        group = kernel.Group("clients", proof.n_clients, vectors=3, points=3)
+        self.clients = kernel.Clients(1, [group])
+        self.x, self.nothing = self.clients.shared(0), self.clients.nothing
+        self.w, self.phi, self.u = (self.clients.own(0, index) for index in range(3))
+
+    def certain(self, *, renewed: bool) -> Law:
+        """Return the law of a fate that all clients share: memory is kept, or renewed."""
+        fate = Fate(self.nothing, self.w, self.phi, MEMORY)
+        if renewed:
+            fate = Fate(self.nothing, self.u, self.x, MODEL)
+        return Law([(Fraction(1), fate)], [(Fraction(1), fate, fate)])
+
+    def a_round(self) -> Law:
+        """Return the law of a round."""
+        proof = self.proof
+        step = proof.step * proof.L
+        memory = (-step / proof.n_clients) * self.w
+        absent = Fate(memory, self.w, self.phi, MEMORY)
+        surprise = (-step * proof.surprise) * (self.u - self.w)
+        present = Fate(memory + surprise, self.u, self.x, MODEL)
+        one, two = proof.probability, proof.together
+        return Law(
+            [(one, present), (1 - one, absent)],
+            [
+                (two, present, present),
+                (one - two, present, absent),
+                (one - two, absent, present),
+                (1 - 2 * one + two, absent, absent),
+            ],
+        )
+
+    def add_function(self, form: kernel.Form, factor: Fraction, law: Law) -> None:
+        """Add ``factor E V`` after what the law says; an upper bound where F(x) is part of V.
+
+        ``F(x+) <= F(x) + <grad F(x), x+ - x> + L/2 ||x+ - x||^2``.
+        """
+        proof, n = self.proof, Fraction(self.proof.n_clients)
+        P, Q, x = self._scaled(proof.means, 1), self._scaled(proof.differences, 0), self.x
+        memory, model = proof.memory_value * proof.L, proof.model_value * proof.L
+        square = P[0][0] + model / 2
+        form.add(factor * P[0][0], x, x)
+        self._add_value(form, factor * model, MODEL)
+        for chance, fate in law.of_one:
+            weight = factor * chance
+            kept = (fate.w, fate.phi)
+            mixed = P[0][1] * fate.w + P[0][2] * fate.phi
+            form.add_each(2 * weight * n * P[0][0], 0, x, fate.moves)
+            form.add_each(2 * weight, 0, x, mixed)
+            form.add_each(2 * weight, 0, fate.moves, mixed)
+            form.add_each(weight * n * square, 0, fate.moves, fate.moves)
+            form.add_each(weight * model, 0, self.u, fate.moves)
+            self._add_value(form, weight * memory, fate.point)
+            for a in range(2):
+                for b in range(2):
+                    own = Q[a][b] + (P[a + 1][b + 1] - Q[a][b]) / n
+                    form.add_each(weight * own, 0, kept[a], kept[b])
+        if n == 1:
+            return
+        for chance, one, other in law.of_two:
+            weight = factor * chance * (n - 1)
+            ones, others = (one.w, one.phi), (other.w, other.phi)
+            mixed = P[0][1] * one.w + P[0][2] * one.phi
+            form.add_two(weight * n * square, 0, 0, one.moves, other.moves)
+            form.add_two(2 * weight, 0, 0, mixed, other.moves)
+            form.add_two(weight * model, 0, 0, self.u, other.moves)
+            for a in range(2):
+                for b in range(2):
+                    pair = (P[a + 1][b + 1] - Q[a][b]) / n
+                    form.add_two(weight * pair, 0, 0, ones[a], others[b])
+
+    def _scaled(self, rows: FractionRows, w: int) -> FractionRows:
+        """Return a matrix of V for gradients over L, the coordinate w of which it has."""
+        L = self.proof.L
+        size = range(len(rows))
+        return [[L ** ((i == w) + (j == w)) * rows[i][j] for j in size] for i in size]
+
+    def _add_value(self, form: kernel.Form, weight: Fraction, point: int) -> None:
+        """Add ``weight`` times the clients' mean of ``h_i`` at a point, which is zero at x*."""
+        form.add_value(weight, 0, point)
+        form.add_value(-weight, 0, OPTIMUM)
+
+
+# ---------------------------------------------------------------- what must be shown
+
+
+def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.Form, list[Vector]]]:
+    """Return what must have no negative value, a form an inequality, and means that are zero."""
+    played = Method(proof)
+    one, x = Fraction(1), played.x
+    kept, renewed = played.certain(renewed=False), played.certain(renewed=True)
+    forms = {name: kernel.Form(played.clients) for name in INEQUALITIES}
+    played.add_function(forms["positive"], one, kept)
+    forms["positive"].add(-one, x, x)
+    played.add_function(forms["decrease"], proof.bound["rate"], kept)
+    played.add_function(forms["decrease"], -one, played.a_round())
+    first, zero = renewed, []
+    if proof.start == "zero":
+        # Memory is zero, the gradient where the client's own loss is smallest. So w_i is minus the
+        # gradient at x*, and their mean is zero.
+        first, zero = kept, [played.clients.mean(0, 0)]
+        level = proof.bound["heterogeneity"] * proof.L**2
+        forms["begin"].add_each(level, 0, played.w, played.w)
+    forms["begin"].add(proof.bound["start"], x, x)
+    played.add_function(forms["begin"], -one, first)
+    points, gradients = [played.phi, x, played.nothing], [played.w, played.u, played.nothing]
+    for name, form in forms.items():
+        weights = [[proof.L * weight for weight in row] for row in proof.multipliers[name]]
+        form.add_conditions(0, weights, points, gradients, proof.mu / proof.L)
+    return {name: (form, zero if name == "begin" else []) for name, form in forms.items()}
+
+
+def check_proof(proof: LyapunovProof) -> None:
+    """Check that a certificate proves its claim.
+
+    Raises
+    ------
+    ProofError
+        Naming the first thing that fails.
+    """
+    for name, (form, zero) in slacks(proof).items():
+        form.check(name, zero)
+
+
+def checked(text: str) -> str:
+    """Check a certificate's text and return its claim."""
+    proof = parsed(text)
+    check_proof(proof)
+    return proof.claim
