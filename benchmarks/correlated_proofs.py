@@ -28,7 +28,7 @@ from fltheory.worst_case.correlated.bound import (
     best_correlated_bound,
     correlated_certificate,
 )
-from fltheory.worst_case.methods.averaging_round import AvailabilityGroup, AveragingRound
+from fltheory.worst_case.rounds.averaging_round import AvailabilityGroup, AveragingRound
 from tests.worst_case.correlated.enumerated_proof import is_proved
 
 FACTORS = (-1, 0, Fraction(1, 2), Fraction(98, 100), Fraction(999, 1000), Fraction(1001, 1000), 2)
