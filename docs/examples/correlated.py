@@ -10,11 +10,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from fltheory.worst_case.rounds.averaging_round import (
-    AvailabilityGroup,
-    Averaging,
-    AveragingRound,
-)
 
 from fltheory.algorithms import Constant, WeightedFedAvg
 from fltheory.engines import Setting, stationary
@@ -28,6 +23,11 @@ from fltheory.worst_case.correlated.bound import (
     correlated_certificate,
 )
 from fltheory.worst_case.correlated.mean_model import audit_mean_model
+from fltheory.worst_case.rounds.averaging_round import (
+    AvailabilityGroup,
+    Averaging,
+    AveragingRound,
+)
 
 PAGE = Path(__file__).parents[1] / "correlated.md"
 CLIENTS = ClientClass(1, "1/10")
