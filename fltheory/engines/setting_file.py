@@ -323,8 +323,7 @@ def _parameters(kind: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 def _made(place: str, table: Mapping[str, Any], package: Any) -> Any:
     kind = _kind(place, table, package)
-    options = {name: value for name, value in table.items() if name != "kind"}
-    return made(kind, options, place, read=_read)
+    return made(kind, table, place, read=_read, key="kind")
 
 
 def _kind(place: str, table: Mapping[str, Any], package: Any) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ def made(
     *,
     told: Table | None = None,
     read: Callable[[str, Any], Any] | None = None,
+    key: str | None = None,
 ) -> Made:
     """Return ``factory(**told, **options)``.
 
@@ -37,6 +38,8 @@ def made(
         What is not among the options that the file may set.
     read : callable, optional
         Called with an option's whole name and its value, and gives what the factory takes.
+    key : str, optional
+        What chose the factory: it must be in the table, and is no argument.
 
     Raises
     ------
@@ -55,7 +58,9 @@ def made(
     free = [one.name for one in parameters if one.name not in (told or {})]
     required = [one.name for one in parameters if one.default is Parameter.empty]
     required = [name for name in required if name in free]
-    check_names(where or "the file", options, free, required)
+    keys = [] if key is None else [key]
+    check_names(where or "the file", options, [*keys, *free], [*keys, *required])
+    options = {name: value for name, value in options.items() if name != key}
     if read is not None:
         options = {name: read(f"{where}.{name}", value) for name, value in options.items()}
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from docs.scripts.ca_fed import LogisticClients
 from fltheory.algorithms import FedAvg
-from fltheory.engines.clients.logistic_clients import LogisticClients
 from fltheory.engines.simulation import simulate
 from fltheory.participation import UniformSubset
 from fltheory.problems import LogisticProblem
