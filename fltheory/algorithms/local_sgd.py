@@ -49,6 +49,8 @@ class LocalSgd:
         p, positive, summing to one.
     sampled : {"steps", "average"}
         What only those who take part do: step, or count in the average.
+    first_average : int, optional
+        The step after which the first average is, E by default; the others follow every E steps.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class LocalSgd:
     local_steps: int
     aggregation_weights: tuple[float, ...]
     sampled: Sampled = "steps"
+    first_average: int | None = None
 
     def __post_init__(self) -> None:
         weights = validation.real_array(
@@ -89,17 +92,24 @@ class LocalSgd:
         validation.whole_number("local_steps", self.local_steps, at_least=1)
         checked_step_sizes("step_sizes", self.step_sizes)
         validation.one_of("sampled", self.sampled, SAMPLED)
+        if self.first_average is not None:
+            validation.whole_number("first_average", self.first_average, at_least=1)
 
     @property
     def counts_draws(self) -> bool:
         """Whether a client that is drawn twice may count twice."""
         return self.sampled == "average"
 
+    def averages_after(self, step: int) -> bool:
+        """Whether all models become their mean after a step, the first being 1."""
+        first = self.local_steps if self.first_average is None else self.first_average
+        return step >= first and (step - first) % self.local_steps == 0
+
     def at(self, round_index: int) -> Algorithm:
         """Return one SGD step, the first being 1."""
         return _Step(
             self.step_sizes.at(round_index),
-            round_index % self.local_steps == 0,
+            self.averages_after(round_index),
             self.aggregation_weights,
             self.sampled == "average",
         )

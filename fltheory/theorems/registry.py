@@ -12,6 +12,7 @@ from fltheory.argument_kinds import checks_kinds
 from fltheory.claims.statement import Statement
 from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
+from fltheory.theorems import atlas
 from fltheory.theorems.ca_fed import chains as ca_fed_chains
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
@@ -40,6 +41,7 @@ PAPERS = (
     fedar.STATEMENTS,
     sa_fl_impossibility.STATEMENTS,
     sa_fl_pac.STATEMENTS,
+    atlas.STATEMENTS,
 )
 
 _BY_NAME: dict[tuple[str, str], Statement] = {

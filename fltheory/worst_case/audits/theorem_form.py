@@ -45,6 +45,9 @@ _LEVELS = {
     "noise": NUMBERS["sigma"],
     "server_noise": NUMBERS["server_sigma"],
 }
+# One level for the noise of clients and of the server.
+_EITHER = sp.Dummy("sigma", positive=True)
+_BOTH = sp.Max(_LEVELS["noise"], _LEVELS["server_noise"])
 _ROUNDS = NUMBERS["rounds"]
 _DISTANCE, _EXCESS = NUMBERS["squared_distance"], NUMBERS["excess_loss"]
 
@@ -99,6 +102,11 @@ class TheoremForm(ABC):
             raise ValueError(
                 f"mu must be above 0 for {theorem.id}, whose bound is for strongly convex clients, "
                 "got 0"
+            )
+        if bound_in_numbers(theorem).has(_BOTH) and clients.sigma != clients.server_sigma:
+            raise ValueError(
+                f"server_sigma must be sigma for {theorem.id}, which has one level for both, got "
+                f"{clients.server_sigma} and {clients.sigma}"
             )
 
     @abstractmethod
@@ -156,10 +164,33 @@ class TheoremForm(ABC):
 
 def _of_levels(floor: sp.Expr) -> tuple[dict[str, sp.Expr], sp.Expr]:
     """Return a floor's coefficients of the squared levels, and what is left."""
-    expanded = sp.expand(floor)
-    parts = {name: expanded.coeff(level, 2) for name, level in _LEVELS.items()}
-    rest = expanded - sum(parts[name] * level**2 for name, level in _LEVELS.items())
+    expanded = sp.expand(floor.subs(_BOTH, _EITHER))
+    levels = _LEVELS | ({"either": _EITHER} if expanded.has(_EITHER) else {})
+    parts = {name: expanded.coeff(level, 2) for name, level in levels.items()}
+    rest = expanded - sum(parts[name] * level**2 for name, level in levels.items())
     return parts, sp.expand(rest)
+
+
+def _claim_of(
+    speed: Fraction,
+    away: Fraction,
+    floor: dict[str, Fraction],
+    measure: Measure,
+    clients: AnyClass,
+    a_round: OneRound,
+) -> Claim:
+    """Return a claim whose residual is ``away`` times a floor.
+
+    Of noise at one level the server's part is what its noise adds, which is known, and the clients'
+    is the rest: a proof of the two bounds the sum.
+    """
+    residual = {name: away * part for name, part in floor.items()}
+    either = residual.pop("either", None)
+    claim = Claim(speed, **residual, measure=measure)
+    if either is None:
+        return claim
+    server = measure.server_noise(a_round, clients)
+    return replace(claim, noise=claim.noise + either - server, server_noise=server)
 
 
 def form_of(theorem: Statement) -> TheoremForm:
@@ -251,7 +282,7 @@ class _DistanceForm(TheoremForm):
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
         parts = _fractions(theorem, self.parts(theorem, clients, a_round))
         rate = parts.pop("rate")
-        return Claim(rate, **parts).times(1 - rate, rate)  # type: ignore[arg-type]
+        return _claim_of(rate, 1 - rate, parts, DISTANCE, clients, a_round)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield it, then faster rates with the same floor."""
@@ -322,8 +353,7 @@ class _DescentForm(TheoremForm):
     def claim(self, theorem: Theorem, clients: AnyClass, a_round: OneRound) -> Claim:
         parts = _fractions(theorem, self.parts(theorem, clients, a_round))
         decrease = parts.pop("decrease")
-        found = Claim(decrease, **parts, measure=DESCENT)
-        return found.times(decrease, decrease)
+        return _claim_of(decrease, decrease, parts, DESCENT, clients, a_round)
 
     def enough(self, theorem: Theorem, claim: Claim, best_speed: float) -> Iterator[Claim]:
         """Yield larger decreases with the same floor, beginning with its own.

@@ -295,3 +295,18 @@ def test_a_decrease_above_the_largest_has_no_bound() -> None:
 def test_a_class_out_of_range_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match=r"L must be (a fraction )?above 0"):
         SmoothClass(value)
+
+
+def test_one_level_of_noise_is_the_clients_and_the_servers() -> None:
+    """Theorem 4 as submitted has one sigma: at equal levels it is the later one's inequality."""
+    submitted, clients = theorems.get("sa-fl-submission/4", "derived"), SmoothClass(2, 3, 3)
+    played = replace(PLAYED, client_lr="1/100").coupled(DERIVED, clients)
+    one = DESCENT_FORM.claim(submitted, clients, played)
+    two = DESCENT_FORM.claim(DERIVED, clients, played)
+    assert one.noise + one.server_noise == two.noise + two.server_noise
+    # L/2 (1 - q) eta_s^2 is what the server's noise adds to F.
+    assert one.server_noise == (1 - played.q) * played.assist_lr**2
+    assert one.heterogeneity == two.heterogeneity
+    assert audit(submitted, clients, PLAYED).one_round.outcome is ClassOutcome.PROVED
+    with pytest.raises(ValueError, match="server_sigma must be sigma for sa-fl-submission/4"):
+        audit(submitted, SmoothClass(2, 3, 1), PLAYED)

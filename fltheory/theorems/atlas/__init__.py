@@ -1,0 +1,12 @@
+"""Theorems that everybody cites, beside the five papers: a file per paper and a line here."""
+
+from fltheory.theorems.atlas import fedavg_li, fedawe, fednova, fedprox, local_gd, proxskip
+
+STATEMENTS = (
+    *fedavg_li.STATEMENTS,
+    *local_gd.STATEMENTS,
+    *proxskip.STATEMENTS,
+    *fedprox.STATEMENTS,
+    *fednova.STATEMENTS,
+    *fedawe.STATEMENTS,
+)

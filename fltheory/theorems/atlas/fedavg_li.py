@@ -1,0 +1,430 @@
+"""Li, Huang, Yang, Wang and Zhang, "On the Convergence of FedAvg on Non-IID Data" (ICLR 2020).
+
+Conventions
+-----------
+A round is one step of SGD of every client, so that T is `Setting.rounds` and a step's size is
+``eta_t`` with t = 0 in the first. All clients step and those drawn are averaged after every E-th
+step, which is what the paper's devices do as far as any model shows. ``w_t`` is the mean
+``sum_k p_k w_t^k`` between averages. The text at hand has no appendix: the lemmas of the proof are
+not here, and neither is Theorem 4, which hides its constants and the losses that it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.algorithms import Harmonic, LocalSgd
+from fltheory.claims.along_run import Theorem
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.statement import Statement
+from fltheory.engines import Setting
+from fltheory.exact_or_float import largest, number, root
+from fltheory.grammar.family import Family, Parameter
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
+from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
+from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
+from fltheory.participation import Participation, UniformSubset, WithReplacement
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems.atlas.client_models import (
+    client_models,
+    gap_of_minima,
+    local_sgd,
+    weighted_noise,
+)
+
+_PAPER = "Li et al. (ICLR 2020)"
+
+
+def _first_average(setting: Setting) -> int:
+    method = local_sgd(setting)
+    return method.local_steps if method.first_average is None else method.first_average
+
+
+def _is_drawn_by_p(setting: Setting) -> int:
+    drawn = setting.participation
+    if not isinstance(drawn, WithReplacement):
+        return 0
+    return int(np.array_equal(drawn.probabilities, setting.problem.alpha.astype(float)))
+
+
+def _is_uniform_draw(setting: Setting) -> int:
+    drawn = setting.participation
+    return int(isinstance(drawn, UniformSubset) and not drawn.excluded)
+
+
+def _draws(setting: Setting) -> int:
+    drawn: Any = setting.participation
+    return int(drawn.draws if isinstance(drawn, WithReplacement) else drawn.size)
+
+
+def _unevenness(setting: Setting) -> Any:
+    problem: Any = setting.problem
+    return number(largest(problem.alpha) * problem.n_clients) - 1
+
+
+def _largest_gradient_from(first_step: int) -> Callable[[Setting], Any]:
+    return lambda setting: client_models(setting).largest_gradient(first_step)
+
+
+def _gradient_at_start(setting: Setting) -> Any:
+    return number(largest(client_models(setting).squared_gradients(0)))
+
+
+def _distance_of_w_1(setting: Setting) -> Any:
+    return root(client_models(setting).squared_distance(1))
+
+
+def _harmonic(setting: Setting) -> Harmonic:
+    steps = local_sgd(setting).step_sizes
+    if not isinstance(steps, Harmonic):
+        raise ValueError(
+            f"step_sizes must be Harmonic for the theorems of Li et al., got {steps!r}"
+        )
+    return steps
+
+
+def _step_scale(setting: Setting) -> Any:
+    return _harmonic(setting).scale
+
+
+def _step_offset(setting: Setting) -> Any:
+    """Return gamma_0 of ``eta_t``, t = 0 in the first step; `Harmonic` counts from 1."""
+    return _harmonic(setting).offset + 1
+
+
+L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
+mu = symbol("mu", "strong convexity of every client", CURVATURE, "mu", positive=True)
+kappa = symbol("kappa", "L/mu", PURE, positive=True)
+gamma = symbol("gamma", "max(8 kappa, E)", PURE, positive=True)
+N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
+K = symbol("K", "clients drawn for an average", PURE, _draws, positive=True, integer=True)
+E = symbol(
+    "E", "local_steps between two averages", PURE, "local_steps", positive=True, integer=True
+)
+T = symbol("T", "steps of SGD", PURE, "rounds", positive=True, integer=True)
+T_1 = symbol("T", "steps of SGD, counted from w_1", PURE, "rounds + 1", positive=True, integer=True)
+rest = symbol("rest", "what T/E leaves", PURE, "rounds % local_steps", nonnegative=True)
+first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
+S = symbol("S", "sum_k p_k^2 sigma_k^2", GRADIENT**2, weighted_noise, nonnegative=True)
+Gamma = symbol("Gamma", "F* - sum_k p_k F_k*", LOSS, gap_of_minima, nonnegative=True)
+_GRADIENTS = "root of the largest E||grad F_k(w_t^k, xi)||^2 over all k and t = {} .. T-1"
+G = symbol("G", _GRADIENTS.format(1), GRADIENT, _largest_gradient_from(1), nonnegative=True)
+G_0 = symbol("G", _GRADIENTS.format(0), GRADIENT, _largest_gradient_from(0), nonnegative=True)
+D_1 = symbol("D_1", "root of E||w_1 - w*||^2", LENGTH, _distance_of_w_1, nonnegative=True)
+_AT_START = "||w_1 - w*||, the initial model being w_1"
+D_0 = symbol("D_1", _AT_START, LENGTH, "sqrt(squared_distance)", nonnegative=True)
+B = symbol("B", "noise, heterogeneity and drift", GRADIENT**2, nonnegative=True)
+C = symbol("C", "what drawing adds", GRADIENT**2, nonnegative=True)
+scale = symbol("beta", "eta_t = beta/(gamma_0 + t)", STEP, _step_scale, positive=True)
+offset = symbol("gamma_0", "eta_t = beta/(gamma_0 + t), t = 0, 1, ..", PURE, _step_offset)
+least = symbol("pi_min", "least share of averages that a client is in", PURE, "least_availability")
+by_p = symbol(
+    "d_I", "1 if draws are independent with probabilities p, else 0", PURE, _is_drawn_by_p
+)
+evenly = symbol(
+    "d_II", "1 if draws are uniform without replacement, else 0", PURE, _is_uniform_draw
+)
+uneven = symbol("d_p", "N max_k p_k - 1", PURE, _unevenness, nonnegative=True)
+Q_N = symbol("Q_N", "largest E||N p_k grad F_k(w_0, xi)||^2 over k", GRADIENT**2)
+nu = symbol("nu", "N max_k p_k", PURE, lambda setting: 1 + _unevenness(setting), positive=True)
+Q = symbol(
+    "Q",
+    "largest E||grad F_k(w_0, xi)||^2, the least G^2",
+    GRADIENT**2,
+    _gradient_at_start,
+    nonnegative=True,
+)
+
+_STEPS = (
+    Hypothesis("smooth clients", sp.Lt(L, sp.oo, evaluate=False), "Assumption 1"),
+    Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2"),
+    Hypothesis("bounded gradients", sp.Lt(G, sp.oo, evaluate=False), "Assumption 4"),
+    Hypothesis(
+        "step sizes 2/(mu (gamma + t))", as_printed(lambda: sp.Eq(scale, 2 / mu)), "Theorem 1"
+    ),
+    Hypothesis("their offset gamma", sp.Eq(offset, gamma), "Theorem 1"),
+    Hypothesis("averages after every E steps", sp.Eq(first, E), "Section 2"),
+    Hypothesis("T divisible by E", sp.Eq(rest, 0), "Section 3.2"),
+)
+_EVERYBODY = Hypothesis("everybody takes part", sp.Eq(least, 1), "Section 3.2")
+_BY_P = Hypothesis("drawn by p, with replacement", sp.Eq(by_p, 1), "Assumption 5")
+_EVENLY = Hypothesis("drawn uniformly, without replacement", sp.Eq(evenly, 1), "Assumption 6")
+_EVEN = Hypothesis("equal p", sp.Eq(uneven, 0), "Assumption 6")
+_DEFINITIONS = {
+    kappa: as_printed(lambda: L / mu),
+    gamma: as_printed(lambda: sp.Max(8 * kappa, E)),
+    B: as_printed(lambda: S + 6 * L * Gamma + 8 * (E - 1) ** 2 * G**2),
+}
+
+
+def _problem(
+    condition: float, spread: float, sigma: float, *, n_clients: int = 4, p: Any = None
+) -> QuadraticProblem:
+    """Clients in the plane, each flat along another axis, with optima all around."""
+    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * n_clients
+    optima = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]] * n_clients)
+    return QuadraticProblem(
+        [np.diag(one) for one in curvatures[:n_clients]],
+        spread * optima[:n_clients],
+        sigma=sigma,
+        target_weights=p,
+    )
+
+
+def _setting(
+    participation: Callable[[int], Participation],
+    *,
+    condition: float = 4.0,
+    spread: float = 1.0,
+    sigma: float = 0.0,
+    local_steps: int = 5,
+    averages: int = 4,
+    start: float = 1.0,
+    draws: int = 2,
+    p: tuple[float, ...] | None = None,
+    from_w_1: bool = False,
+    step: float = 1.0,
+) -> Setting:
+    """Return a setting with the theorem's step sizes, ``step`` times as long."""
+    problem = _problem(condition, spread, sigma, p=p)
+    largest_step = max(8 * condition, local_steps)
+    method = LocalSgd(
+        Harmonic(step * 2 * condition, offset=largest_step - (0.0 if from_w_1 else 1.0)),
+        int(local_steps),
+        p or (0.25,) * 4,
+        sampled="average",
+    )
+    x0 = problem.x_star + np.array([start, 0.0])
+    rounds = int(averages) * int(local_steps) - from_w_1
+    return Setting(method, problem, participation(int(draws)), max(rounds, 1), x0)
+
+
+_P = (0.5, 0.25, 0.125, 0.125)
+_everybody = partial(_setting, lambda draws: UniformSubset(4, 4))
+_by_p = partial(_setting, lambda draws: WithReplacement(_P, draws), p=_P)
+_evenly = partial(_setting, lambda draws: UniformSubset(4, draws))
+
+
+def _alone() -> Setting:
+    """One client, one step, along the largest curvature: nothing but the first step's distance."""
+    problem = QuadraticProblem([[1.0]], [[0.0]])
+    method = LocalSgd(Harmonic(2.0, offset=7.0), 1, (1.0,), sampled="average")
+    return Setting(method, problem, UniformSubset(1, 1), 1, [1.0])
+
+
+def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
+    return {
+        "usual": Regime("kappa = 4, E = 5, sigma = 1, four averages", partial(make, sigma=1.0)),
+        "exact gradients": Regime("sigma = 0", make),
+        "one local step": Regime("E = 1", partial(make, local_steps=1, averages=10)),
+        "ill conditioned": Regime("kappa = 100", partial(make, condition=100.0)),
+        "equal curvatures": Regime("kappa = 1", partial(make, condition=1.0)),
+        "many local steps": Regime(
+            "E = 40 beyond 8 kappa", partial(make, local_steps=40, averages=1)
+        ),
+        "equal clients": Regime("nobody's optimum is apart", partial(make, spread=0.0)),
+        "started at the optimum": Regime("w_0 = w*", partial(make, start=0.0)),
+        "step sizes twice as long": Regime("eta_t = 4/(mu (gamma + t))", partial(make, step=2.0)),
+    }
+
+
+def _family(make: Callable[..., Setting], *, drawn: bool) -> Family:
+    draws = (Parameter("draws", 1, 4, 2, "K", whole=True),) if drawn else ()
+    return Family(
+        make,
+        (
+            Parameter("condition", 1, 100, 4, "kappa, with L = 1"),
+            Parameter("averages", 1, 10, 4, "T/E", whole=True),
+            Parameter("local_steps", 1, 20, 5, "E", whole=True),
+            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("sigma", 0, 10, 0, "noise of the gradients", logarithmic=False),
+            Parameter("start", 0.01, 100, 1, "||w_0 - w*||"),
+            *draws,
+        ),
+    )
+
+
+_LETTER = (
+    "To the letter: w_0 is the initial model, step t has eta_t, averages come at multiples of E, "
+    "and (4) has w_1, the model after one step. Assumption 4 asks from t = 1 on."
+)
+
+THEOREM_1 = Theorem(
+    id="fedavg-li/1",
+    reading="printed",
+    title="FedAvg with everybody and falling steps: the excess loss after T steps",
+    source=f"{_PAPER}, Theorem 1",
+    quantity=BoundedQuantity(
+        "excess_loss",
+        "last",
+        RoundRange(0, 0),
+        "E[F(w_T)] - F*",
+        r"\mathbb E[F(\mathbf w_T)]-F^*",
+        LOSS,
+    ),
+    bound=as_printed(lambda: kappa / (gamma + T - 1) * (2 * B / mu + mu * gamma / 2 * D_1**2)),
+    hypotheses=(*_STEPS, _EVERYBODY),
+    definitions=_DEFINITIONS,
+    regimes={
+        **_regimes(_everybody),
+        "one client, one step": Regime("N = E = T = 1, where (4) is attained", _alone),
+    },
+    family=_family(_everybody, drawn=False),
+    note=_LETTER,
+)
+
+THEOREM_2 = replace(
+    THEOREM_1,
+    id="fedavg-li/2",
+    title="FedAvg over K clients drawn by p with replacement: the excess loss after T steps",
+    source=f"{_PAPER}, Theorem 2",
+    bound=as_printed(
+        lambda: kappa / (gamma + T - 1) * (2 * (B + C) / mu + mu * gamma / 2 * D_1**2)
+    ),
+    hypotheses=(*_STEPS, _BY_P),
+    definitions={**_DEFINITIONS, C: as_printed(lambda: 4 / K * E**2 * G**2)},
+    regimes={
+        **_regimes(_by_p),
+        "one drawn": Regime("K = 1", partial(_by_p, draws=1)),
+        "drawn uniformly": Regime("Scheme II in place of I", _evenly),
+    },
+    family=_family(_by_p, drawn=True),
+)
+
+THEOREM_3 = replace(
+    THEOREM_2,
+    id="fedavg-li/3",
+    title="FedAvg over K clients drawn uniformly, none twice: the excess loss after T steps",
+    source=f"{_PAPER}, Theorem 3",
+    hypotheses=(*_STEPS, _EVENLY, _EVEN),
+    definitions={
+        **_DEFINITIONS,
+        C: as_printed(lambda: (N - K) / (N - 1) * 4 / K * E**2 * G**2),
+    },
+    regimes={
+        **_regimes(_evenly),
+        "one drawn": Regime("K = 1", partial(_evenly, draws=1)),
+        "drawn by p": Regime("Scheme I in place of II", _by_p),
+    },
+    family=_family(_evenly, drawn=True),
+)
+
+
+def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) -> Theorem:
+    """Return the reading in which w_1 is the initial model."""
+    from_w_1 = partial(make, from_w_1=True)
+    hypotheses = tuple(item for item in theorem.hypotheses if item.name != "T divisible by E")
+    return replace(
+        theorem,
+        reading="from w_1",
+        hypotheses=tuple(
+            replace(item, condition=sp.Eq(offset, gamma + 1)) if "offset" in item.name else item
+            for item in hypotheses
+        ),
+        read_as={T: T_1, D_1: D_0, G: G_0},
+        regimes={
+            name: regime
+            for name, regime in _regimes(from_w_1).items()
+            if name not in ("ill conditioned", "equal clients", "started at the optimum")
+        },
+        family=_family(from_w_1, drawn=drawn),
+        note=(
+            "The run begins with w_1 and eta_1, as (4) and Assumption 4 suggest; averages come "
+            "after every E steps from there, so that the last steps may be without one."
+        ),
+    )
+
+
+def _squared_distance(setting: Setting) -> tuple[Any, float]:
+    offset_of = setting.x0 - setting.problem.x_star
+    return number((offset_of * offset_of).sum()), 0.0
+
+
+DISTANCE = PointClaim(
+    id="fedavg-li/distance",
+    reading="printed",
+    title="The initial distance is at most 2G/mu",
+    source=f"{_PAPER}, Section 3.4, above (7)",
+    quantity=PointQuantity(_squared_distance, "||w_0 - w*||^2", LENGTH**2),
+    bound=as_printed(lambda: 4 / mu**2 * Q),
+    hypotheses=(_STEPS[1],),
+    regimes=_regimes(_everybody),
+    family=_family(_everybody, drawn=False),
+    note="With G from Assumption 4 at t = 0: the least G that it allows there.",
+    kind=StatementKind.REMARK,
+)
+
+
+def _largest_scaled_gradient(setting: Setting) -> tuple[Any, float]:
+    problem: Any = setting.problem
+    scales = problem.alpha * problem.n_clients
+    squares = client_models(setting).squared_gradients(0)
+    return number(largest(scales * scales * squares)), 0.0
+
+
+SCALED_GRADIENTS = PointClaim(
+    id="fedavg-li/3-scaling",
+    reading="printed",
+    title="Clients scaled by N p_k have gradients of at most sqrt(nu) G",
+    source=f"{_PAPER}, below Theorem 3",
+    quantity=PointQuantity(_largest_scaled_gradient, "Q_N", GRADIENT**2, "Q_N"),
+    bound=as_printed(lambda: nu * Q),
+    symbols=(Q_N,),
+    hypotheses=(_STEPS[1],),
+    regimes={
+        "unequal weights": Regime("p = (1/2, 1/4, 1/8, 1/8), nu = 2", _by_p),
+        "equal weights": Regime("nu = 1", _everybody),
+        "noise": Regime("sigma = 1", partial(_by_p, sigma=1.0)),
+        "equal clients": Regime("nobody's optimum is apart", partial(_by_p, spread=0.0)),
+        "far away": Regime("||w_0 - w*|| = 100", partial(_by_p, start=100.0)),
+    },
+    family=_family(_by_p, drawn=False),
+    note=(
+        "The text replaces G by sqrt(nu) G, and sigma_k by sqrt(nu) sigma, for F~_k = N p_k F_k, "
+        "which Theorem 3 is applied to. Assumption 4 then asks for E||grad F~_k||^2 <= nu G^2, "
+        "here at w_0. G is the least that Assumption 4 allows there."
+    ),
+    kind=StatementKind.REMARK,
+    refutations=(
+        Refutation(
+            "A gradient of N p_k F_k is N p_k <= nu times as long as one of F_k, and its square "
+            "nu^2 times as large, not nu times.",
+            Weight.MISPRINT,
+            "nu G and nu sigma in place of sqrt(nu) G and sqrt(nu) sigma",
+            "derived",
+            ("equal clients", "far away"),
+            natural="far away",
+            answer="A slip in a remark: with nu in place of its root Theorem 3 holds as said.",
+        ),
+    ),
+)
+
+SCALED_GRADIENTS_DERIVED = replace(
+    SCALED_GRADIENTS,
+    reading="derived",
+    bound=as_printed(lambda: nu**2 * Q),
+    refutations=(),
+    note="With nu G in place of sqrt(nu) G: ||N p_k g|| <= nu ||g||.",
+)
+
+STATEMENTS: tuple[Statement, ...] = (
+    THEOREM_1,
+    _from_w_1(THEOREM_1, _everybody, drawn=False),
+    THEOREM_2,
+    _from_w_1(THEOREM_2, _by_p, drawn=True),
+    THEOREM_3,
+    _from_w_1(THEOREM_3, _evenly, drawn=True),
+    DISTANCE,
+    SCALED_GRADIENTS,
+    SCALED_GRADIENTS_DERIVED,
+)

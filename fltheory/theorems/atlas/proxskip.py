@@ -1,0 +1,225 @@
+"""ProxSkip and ProxSkip-VR: local steps that skip most averages.
+
+Malinovsky, Yi and Richtarik, "Variance Reduced ProxSkip" (NeurIPS 2022), Theorems 5 and 6; the
+latter is that of Mishchenko et al. (ICML 2022).
+
+Conventions
+-----------
+In the consensus form, ``x = (x_1, .., x_M)``, f(x) is the sum of the clients' losses and r says
+that all x_m are equal, so that ``h* = (grad f_1(x*), .., grad f_M(x*))``. A round is one step. The
+Lyapunov function is one of models and controls, which no trajectory of the server's model has: its
+mean is followed by a recursion of its own. ``c > 0`` before Assumption 4 is read as C >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from fltheory.algorithms import ProxSkip
+from fltheory.claims.at_point import PointClaim
+from fltheory.claims.statement import Statement
+from fltheory.content import cached_by_content
+from fltheory.engines import Setting
+from fltheory.exact_or_float import number
+from fltheory.grammar.family import Family, Parameter
+from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.printed_form import as_printed
+from fltheory.grammar.quantities import PointQuantity
+from fltheory.grammar.regime import Regime
+from fltheory.grammar.symbols import symbol
+from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, PURE, STEP
+from fltheory.participation import UniformSubset
+from fltheory.problems import QuadraticProblem
+from fltheory.theorems.atlas.client_models import widened
+
+_PAPER = "Malinovsky, Yi and Richtarik (NeurIPS 2022)"
+
+
+def _of_proxskip(setting: Setting) -> Setting:
+    """Return the setting; ValueError for one that the theorems do not speak of."""
+    if not isinstance(setting.algorithm, ProxSkip):
+        raise ValueError(f"algorithm must be ProxSkip for its theorems, got {setting.algorithm!r}")
+    problem, alpha = setting.problem, setting.problem.alpha
+    if not isinstance(problem, QuadraticProblem):
+        raise ValueError(f"problem must be a QuadraticProblem for ProxSkip's, got {problem!r}")
+    if (alpha != alpha[0]).any():
+        raise ValueError(f"target_weights must be equal for ProxSkip's, got {alpha.tolist()}")
+    if setting.participation.fixed_size != problem.n_clients:
+        raise ValueError(f"participation must be everybody, got {setting.participation!r}")
+    return setting
+
+
+@cached_by_content(16)
+def lyapunov(setting: Setting) -> tuple[Any, Any]:
+    """Return Psi_0 and E Psi_T.
+
+    With ``z_m = x_m - x*`` and ``u_m = h_m - h_m*`` a step is linear in (z, u) and the noise n:
+    ``y = z - gamma (H z - u + n)``, and then z is y, or the mean of ``y - gamma/p u``, and u moves
+    by ``p/gamma`` of what z has moved from y. Second moments follow from themselves.
+    """
+    problem: Any = setting.problem
+    method: Any = setting.algorithm
+    lr, chance = method.client_lr, method.communication
+    size = problem.n_clients * problem.dim
+    one = problem.hessians.flat[0] * 0 + 1  # of the setting's kind: a step may be a whole number
+    hessian = np.zeros((size, size), dtype=int) * one
+    each = np.broadcast_to(problem.hessians, (problem.n_clients, problem.dim, problem.dim))
+    for m, block in enumerate(each):
+        here = slice(m * problem.dim, (m + 1) * problem.dim)
+        hessian[here, here] = block
+    identity = np.eye(size, dtype=int) * one
+    mean = np.kron(np.ones((problem.n_clients,) * 2, dtype=int), np.eye(problem.dim, dtype=int))
+    mean = mean * one / problem.n_clients
+    stepped = np.hstack([identity - lr * hessian, lr * identity, -lr * identity])
+    control = np.hstack([0 * identity, identity, 0 * identity])
+    averaged = mean @ (stepped - lr / chance * control)
+    apart = np.vstack([stepped, control])
+    together = np.vstack([averaged, control + chance / lr * (averaged - stepped)])
+    start = np.concatenate([setting.x0 - problem.x_star] * problem.n_clients)
+    first = np.concatenate([start, -problem.gradients_at_optimum.ravel()])
+    moment = np.outer(first, first)
+    noise = identity * (problem.sigma**2 / problem.dim)
+    values = [_psi(moment, lr / chance)]
+    for t in range(setting.rounds):
+        whole = np.block([[moment, moment[:, :size] * 0], [moment[:size] * 0, noise]])
+        moment = chance * (together @ whole @ together.T)
+        moment = moment + (1 - chance) * (apart @ whole @ apart.T)
+        moment = widened(moment, t)
+    values.append(_psi(moment, lr / chance))
+    return values[0], values[1]
+
+
+def _psi(moment: Any, weight: Any) -> Any:
+    squares = np.diagonal(moment)
+    half = len(squares) // 2
+    return number(squares[:half].sum() + weight * weight * squares[half:].sum())
+
+
+L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
+mu = symbol("mu", "strong convexity of every client", CURVATURE, "mu", positive=True)
+gamma = symbol("gamma", "client_lr", STEP, "client_lr", positive=True)
+p = symbol(
+    "p", "probability of an average", PURE, lambda s: s.algorithm.communication, positive=True
+)
+T = symbol("T", "steps", PURE, "rounds", positive=True, integer=True)
+Psi_0 = symbol("Psi_0", "Psi at the start", LENGTH**2, lambda s: lyapunov(s)[0], nonnegative=True)
+noise = symbol("s", "noise of a client's gradient", GRADIENT, "sigma", nonnegative=True)
+C = symbol(
+    "C", "M s^2, in Assumption 4", GRADIENT**2, lambda s: s.problem.n_clients * s.problem.sigma**2
+)
+
+
+def _setting(
+    *,
+    condition: float = 4.0,
+    spread: float = 1.0,
+    communication: float = 0.25,
+    rounds: int = 20,
+    start: float = 1.0,
+    step: float = 1.0,
+    sigma: float = 0.0,
+) -> Setting:
+    """Four clients in the plane, L = 1; ``step`` is gamma L."""
+    curvatures = [[1.0, 1 / condition], [1 / condition, 1.0]] * 2
+    problem = QuadraticProblem(
+        [np.diag(one) for one in curvatures],
+        spread * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.5], [0.0, -1.0]]),
+        sigma=sigma,
+    )
+    method = ProxSkip(step, communication)
+    x0 = problem.x_star + np.array([start, 0.0])
+    return Setting(method, problem, UniformSubset(4, 4), int(rounds), x0)
+
+
+def _regimes(make: Callable[..., Setting]) -> dict[str, Regime]:
+    return {
+        "usual": Regime("kappa = 4, an average in every fourth step, gamma = 1/L", make),
+        "average in every step": Regime("p = 1", partial(make, communication=1.0)),
+        "rare averages": Regime("p = 1/50", partial(make, communication=0.02, rounds=50)),
+        "p of 1/sqrt(kappa)": Regime(
+            "kappa = 100, p = 1/10", partial(make, condition=100.0, communication=0.1)
+        ),
+        "equal curvatures": Regime("kappa = 1", partial(make, condition=1.0)),
+        "equal clients": Regime("nobody's optimum is apart", partial(make, spread=0.0)),
+        "started at the optimum": Regime("x_0 = x*, controls of zero", partial(make, start=0.0)),
+        "one step": Regime("T = 1", partial(make, rounds=1)),
+        "noisy gradients": Regime("s = 1", partial(make, sigma=1.0)),
+        "too long a step": Regime("gamma = 1.5/L", partial(make, step=1.5)),
+    }
+
+
+def _family(make: Callable[..., Setting], *, noisy: bool) -> Family:
+    noises = (Parameter("sigma", 0, 10, 1, "noise", logarithmic=False),) if noisy else ()
+    return Family(
+        make,
+        (
+            Parameter("condition", 1, 1000, 4, "kappa, with L = 1"),
+            Parameter("communication", 0.01, 1, 0.25, "p"),
+            Parameter("step", 0.01, 1, 1, "gamma L"),
+            Parameter("rounds", 1, 100, 20, "T", whole=True),
+            Parameter("spread", 0.01, 100, 1, "distance of the clients' optima"),
+            Parameter("start", 0.01, 100, 1, "||x_0 - x*||"),
+            *noises,
+        ),
+    )
+
+
+THEOREM_6 = PointClaim(
+    id="proxskip/6",
+    reading="printed",
+    title="ProxSkip: a Lyapunov function of models and controls after T steps",
+    source=f"{_PAPER}, Theorem 6",
+    quantity=PointQuantity(
+        lambda setting: (lyapunov(setting)[1], 0.0),
+        "E Psi_T, Psi_t = ||x_t - x*||^2 + gamma^2/p^2 ||h_t - h*||^2",
+        LENGTH**2,
+    ),
+    bound=as_printed(lambda: sp.Max((1 - gamma * mu) ** T, (1 - p**2) ** T) * Psi_0),
+    hypotheses=(
+        Hypothesis("strongly convex clients", sp.Gt(mu, 0, evaluate=False), "Assumption 2"),
+        Hypothesis("small steps", as_printed(lambda: sp.Le(gamma, 1 / L)), "Theorem 6"),
+        Hypothesis("exact gradients", sp.Eq(noise, 0), "Theorem 6"),
+    ),
+    domain=_of_proxskip,
+    regimes=_regimes(_setting),
+    family=_family(_setting, noisy=False),
+    note="To the letter, in the consensus form.",
+)
+
+THEOREM_5 = replace(
+    THEOREM_6,
+    id="proxskip/5",
+    title="ProxSkip with noisy gradients: a Lyapunov function of models and controls after T steps",
+    source=f"{_PAPER}, Theorem 5",
+    bound=as_printed(
+        lambda: (
+            sp.Max((1 - gamma * mu) ** T, (1 - p**2) ** T) * Psi_0
+            + C * gamma**2 / sp.Min(gamma * mu, p**2)
+        )
+    ),
+    hypotheses=(
+        THEOREM_6.hypotheses[0],
+        Hypothesis("small steps", as_printed(lambda: sp.Le(gamma, 1 / L)), "gamma <= 1/A"),
+        Hypothesis("steps of at most 1/mu", as_printed(lambda: sp.Le(gamma, 1 / mu)), "Theorem 5"),
+    ),
+    regimes={
+        **_regimes(_setting),
+        "noise alone": Regime(
+            "equal clients, x_0 = x*", partial(_setting, sigma=1.0, spread=0.0, start=0.0)
+        ),
+    },
+    family=_family(_setting, noisy=True),
+    note=(
+        "For gradients with independent noise of variance s^2 for each client, which meet "
+        "Assumption 4 with A = L, B = 0, C = M s^2 and A~ = B~ = C~ = 0; then W = 0, beta = 0 and "
+        "1 - beta = 1 is no minimum, as p <= 1."
+    ),
+)
+
+STATEMENTS: tuple[Statement, ...] = (THEOREM_5, THEOREM_6)
