@@ -142,6 +142,8 @@ def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
 
 def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
     """Return a client that is always there, alone, with a constant gradient."""
+    # All of them have the same options, so that nothing else differs between them.
+    make = replace(make, rng=np.random.default_rng(0))
     n = make.number_of_clients(1)
     options = everybody(make, n)
     if n > 1 or options is None:
