@@ -31,23 +31,13 @@ def made_log(count: int, rounds: int) -> AvailabilityLog:
 
 def differences(found: Advice, full: Advice) -> dict[str, float]:
     """Return the most that anything differs by, over algorithms, in parts of the largest bias."""
-    largest = max(max(one.process.at_worst, one.log.at_worst) for one in full.algorithms)
-    drawn = [one.name for one in full.algorithms if not one.closed_form]
+    largest = max(one.log.at_worst for one in full.algorithms)
 
-    def most(of, names=None) -> float:
-        return (
-            max(
-                abs(of(found.named(one.name)) - of(one))
-                for one in full.algorithms
-                if names is None or one.name in names
-            )
-            / largest
-        )
+    def most(of) -> float:
+        return max(abs(of(found.named(one.name)) - of(one)) for one in full.algorithms) / largest
 
     return {
         "closed forms, were they of groups": found.grouping_error or 0.0,
-        "drawn bias, unrelated": most(lambda one: one.process.unrelated, drawn),
-        "drawn bias, at worst": most(lambda one: one.process.at_worst, drawn),
         "bias along the log, unrelated": most(lambda one: one.log.unrelated),
         "bias along the log, at worst": most(lambda one: one.log.at_worst),
         "noise": most(lambda one: one.noise),

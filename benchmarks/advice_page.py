@@ -49,10 +49,10 @@ def parts_in(page: str) -> dict[str, str]:
 
 
 def with_parts(page: str, parts: Mapping[str, str]) -> str:
-    """Return the page with other parts."""
+    """Return the page with other parts, those that are given."""
     for name, text in parts_in(page).items():
         mark = f"<!-- begin {name} -->\n\n"
-        page = page.replace(mark + text, mark + parts[name])
+        page = page.replace(mark + text, mark + parts.get(name, text))
     return page
 
 

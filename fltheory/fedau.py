@@ -15,6 +15,7 @@ from fltheory.engines.fedau_weights.weight_error import (
     mean_weight_errors,
     weight_error,
 )
+from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.long_work.progress import Progress, within
 from fltheory.validation import FloatArray
 
@@ -65,14 +66,19 @@ class BestCutoff:
 
 
 def weight_errors(
-    p: ArrayLike, rounds: int, cutoffs: ArrayLike, *, progress: Progress | None = None
+    p: ArrayLike | AvailabilityLog,
+    rounds: int,
+    cutoffs: ArrayLike,
+    *,
+    progress: Progress | None = None,
 ) -> FloatArray:
     """Return the mean error of the weights over clients and rounds, for each cut-off.
 
     Parameters
     ----------
-    p : float or array, (n,)
-        Participation probabilities, in (0, 1].
+    p : float, array, (n,), or AvailabilityLog
+        Participation probabilities, in (0, 1], of rounds that are independent; or a log, whose
+        own first T rounds are followed, for all who are there in some round of it.
     rounds : int
         T.
     cutoffs : array, (k,)
@@ -97,8 +103,11 @@ def weight_errors(
         raise ValueError(f"cutoffs must have shape (k,), got {values.shape}")
     for cutoff in values.tolist():
         checked_cutoff(int(cutoff) if cutoff.is_integer() else cutoff)
-    chances, counts = np.unique(checked_chances(p), return_counts=True)
     rounds = validation.whole_number("rounds", rounds, at_least=1)
+    if isinstance(p, AvailabilityLog):
+        along = _AlongLog(p, rounds)
+        return np.array([along.error(cutoff) for cutoff in values.tolist()])
+    chances, counts = np.unique(checked_chances(p), return_counts=True)
     total = np.zeros(values.size)
     # Clients that are there equally often have one error.
     for done, (chance, count) in enumerate(zip(chances.tolist(), counts, strict=True)):
@@ -108,8 +117,10 @@ def weight_errors(
     return total / counts.sum()
 
 
-def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) -> BestCutoff:
-    """Return the cut-off K with the smallest exact weight error, beside the paper's.
+def best_cutoff(
+    p: ArrayLike | AvailabilityLog, rounds: int | None = None, *, progress: Progress | None = None
+) -> BestCutoff:
+    """Return the cut-off K with the smallest weight error, beside the paper's.
 
     Errors are computed for K that grow by a quarter, up to T or where a longer interval is as
     good as impossible for every client, and then for all between the neighbours of the best. If
@@ -117,39 +128,50 @@ def best_cutoff(p: ArrayLike, rounds: int, *, progress: Progress | None = None) 
 
     Parameters
     ----------
-    p : float or array, (n,)
-        Participation probability of a client, or of a population.
+    p : float, array, (n,), or AvailabilityLog
+        Participation probability of a client, or of a population: the error is exact, an
+        expectation over independent rounds. Or a log: it is that of FedAU's weights in the
+        log's own rounds.
     rounds : int
-        T, at least 2.
+        T, at least 2; all rounds of a log by default.
     progress : callable, optional
         Called with (what is done, what there is to do as far as is known, the next client).
 
     Raises
     ------
     ValueError
-        For p outside (0, 1] or fewer than 2 rounds.
+        For p outside (0, 1], fewer than 2 rounds, or more than a log has.
 
     Examples
     --------
     >>> best_cutoff(1.0, 10).best
     CutoffError(cutoff=1.0, error=0.0)
+    >>> in_turn = AvailabilityLog.from_masks([[1, 0], [0, 1]] * 10)
+    >>> best_cutoff(in_turn).best.cutoff
+    2.0
     """
-    rounds = validation.whole_number("rounds", rounds, at_least=2)
-    chances = validation.availability("p", p, shape="() or (n,)")
-    longest = _longest_worthwhile(np.atleast_1d(chances), rounds)
+    if isinstance(p, AvailabilityLog):
+        rounds = p.n_rounds if rounds is None else rounds
+        validation.whole_number("rounds", rounds, at_least=2, at_most=p.n_rounds)
+        chances, longest, different = p.marginals[p.rounds_present > 0], int(rounds), 1
+    else:
+        rounds = validation.whole_number("rounds", rounds, at_least=2)
+        chances = np.atleast_1d(validation.availability("p", p, shape="() or (n,)"))
+        longest, different = _longest_worthwhile(chances, rounds), np.unique(chances).size
     coarse = _growing(longest)
-    different = np.unique(np.asarray(p)).size
     errors = weight_errors(p, rounds, coarse, progress=within(progress, 0, 2 * different))
     place = int(np.argmin(errors))
     low, high = coarse[max(place - 1, 0)], coarse[min(place + 1, len(coarse) - 1)]
     fine = np.arange(low, high + 1)
     refined = weight_errors(p, rounds, fine, progress=within(progress, different, 2 * different))
     best = int(np.argmin(refined))
+    others = (corollary_cutoff(chances, rounds), 50.0, math.inf)
+    corollary, experiments, none = weight_errors(p, rounds, others).tolist()
     return BestCutoff(
         best=CutoffError(float(fine[best]), float(refined[best])),
-        corollary=_at(p, rounds, corollary_cutoff(p, rounds)),
-        experiments=_at(p, rounds, 50),
-        none=_at(p, rounds, math.inf),
+        corollary=CutoffError(others[0], corollary),
+        experiments=CutoffError(50.0, experiments),
+        none=CutoffError(math.inf, none),
     )
 
 
@@ -173,8 +195,44 @@ def _errors(p: float, cutoffs: FloatArray, rounds: int) -> FloatArray:
     return errors
 
 
-def _at(p: ArrayLike, rounds: int, cutoff: float) -> CutoffError:
-    return CutoffError(float(cutoff), float(weight_errors(p, rounds, [cutoff])[0]))
+class _AlongLog:
+    """FedAU's weights in a log's first rounds: every interval of every client, at once.
+
+    The intervals of a client that have ended follow one another from the first round on. So after
+    the j-th, which ends before round e_j, omega is e_j / j, until the next one ends.
+    """
+
+    def __init__(self, log: AvailabilityLog, rounds: int) -> None:
+        self._shares = log.marginals[log.rounds_present > 0]
+        self._rounds = rounds
+        there = log.present(0, rounds, np.flatnonzero(log.rounds_present))
+        # Each client's rounds are cut where it is there, and at the end, which ends no interval.
+        cuts = np.vstack([there, np.ones(there.shape[1], dtype=bool)])
+        self._who, place = np.nonzero(cuts.T)
+        self._ends = place + 1
+        opens = np.append(True, self._who[1:] != self._who[:-1])
+        self._begins = np.where(opens, 0, np.roll(self._ends, 1))
+        self._is_last = np.roll(opens, -1)
+        self._ends[self._is_last] = rounds
+
+    def error(self, cutoff: float) -> float:
+        """Return the mean of ``(p omega - 1)^2`` over clients and rounds."""
+        longest = self._rounds + 1 if cutoff > self._rounds else int(cutoff)
+        lengths = self._ends - self._begins
+        numbers = np.where(self._is_last, lengths // longest, -(-lengths // longest))
+        who, first = np.repeat(self._who, numbers), np.cumsum(numbers) - numbers
+        nth = np.arange(who.size) + 1 - np.repeat(first, numbers)
+        ends = np.minimum(
+            np.repeat(self._begins, numbers) + longest * nth, np.repeat(self._ends, numbers)
+        )
+        opens = np.append(True, who[1:] != who[:-1])[: who.size]
+        ended = np.arange(who.size) - np.flatnonzero(opens)[np.cumsum(opens) - 1] + 1
+        until = np.where(np.roll(opens, -1), self._rounds, np.roll(ends, -1))
+        off = (self._shares[who] * ends / ended - 1) ** 2 @ (until - ends)
+        # omega is 1 until the first interval ends, if one does.
+        begun = np.full(self._shares.size, self._rounds)
+        begun[who[opens]] = ends[opens]
+        return float(off + (self._shares - 1) ** 2 @ begun) / (self._rounds * self._shares.size)
 
 
 def _longest_worthwhile(p: FloatArray, rounds: int) -> int:

@@ -21,7 +21,7 @@ from fltheory import (
 from fltheory.advice import advise
 from fltheory.advice.gradients_file import ClientGradients
 from fltheory.advice.on_digits import Trained
-from fltheory.advice.rounds import LogRounds, along_the_process
+from fltheory.advice.rounds import LogRounds
 from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.claims.shared.curve_samples import CurveSample
 from fltheory.engines import Setting
@@ -116,7 +116,6 @@ def _participation() -> Iterator[object]:
     fedavg = algorithms.FedAvg(0.1, 1)
     yield from (advice, advice.population.distances)
     yield LogRounds(fedavg, advice.population, 0).on_the_log()
-    yield along_the_process(fedavg, advice.population, 0.1, 0, 2)
     yield Trained(advice.algorithms[0], np.ones(3), np.ones(3))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from fltheory.engines.fedau_weights.weight_error import weight_error
 from fltheory.fedau import best_cutoff, corollary_cutoff, weight_errors
+from fltheory.logs import AvailabilityLog
 from tests.engines.fraction_runs import rational_weight_error
 
 
@@ -63,6 +64,42 @@ def test_a_population_is_judged_together() -> None:
     every = weight_errors([0.05, 0.95], 150, np.arange(1, 151))
     assert both.best.error == every.min()
     assert abs(both.best.cutoff - rare.best.cutoff) <= 2
+
+
+def plainly(masks: np.ndarray, cutoff: float, rounds: int) -> float:
+    """Return the mean of (p omega - 1)^2 with FedAU's omega, a client and a round at a time."""
+    total, ever = 0.0, np.flatnonzero(masks.any(axis=0))
+    for there in masks[:, ever].T:
+        omega, intervals, ended, lasted = 1.0, 0, 0, 0
+        for now in there[:rounds]:
+            total += (there.mean() * omega - 1) ** 2
+            lasted += 1
+            if now or lasted == cutoff:
+                intervals, ended, lasted = intervals + 1, ended + lasted, 0
+                omega = ended / intervals
+    return total / rounds / ever.size
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_errors_along_a_log_are_those_of_its_own_rounds(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    masks = np.repeat(rng.random((20, 5)) < [0.02, 0.2, 0.5, 0.9, 0], rng.integers(1, 5), axis=0)
+    log, rounds = AvailabilityLog.from_masks(masks), int(rng.integers(2, len(masks)))
+    cutoffs = [1, 2, 3, 8, 50, math.inf]
+    expected = [plainly(masks, cutoff, rounds) for cutoff in cutoffs]
+    assert weight_errors(log, rounds, cutoffs) == pytest.approx(expected, rel=1e-12)
+
+
+def test_long_absences_want_another_cutoff_than_coins() -> None:
+    """Who stays away long: the cut-off for independent rounds of the same shares is far off."""
+    there = np.concatenate([np.ones((40, 1)), np.zeros((400, 1))] * 5) > 0
+    masks = np.hstack([there, np.roll(there, 80, axis=0)])
+    log = AvailabilityLog.from_masks(masks)
+    found = best_cutoff(log)
+    errors = [plainly(masks, cutoff, 2200) for cutoff in range(1, 200, 10)]
+    assert found.best.error <= min(errors)
+    coins = best_cutoff(log.marginals, 2200).best.cutoff
+    assert plainly(masks, coins, 2200) > 1.4 * found.best.error
 
 
 @pytest.mark.parametrize(

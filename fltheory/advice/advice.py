@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,17 +17,16 @@ from fltheory.advice.algorithm_advice import (
     AlgorithmAdvice,
     Bias,
     Task,
-    advice_on,
     bias_of,
     grouped_limit_weights,
-    limit_weights,
 )
+from fltheory.advice.kept_advice import Kept
 from fltheory.advice.measured_clients import MeasuredClients
 from fltheory.advice.population import MOST_GROUPS, ClientPopulation
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.fedau import best_cutoff
-from fltheory.logs import AvailabilityLog
-from fltheory.long_work.parallel import as_they_come
+from fltheory.logs import AvailabilityLog, describe
+from fltheory.logs.description import LogDescription
 from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import ClientIndices, FloatArray
@@ -34,9 +34,8 @@ from fltheory.weights.deployment import Training
 
 _NOTHING_TO_MEND = 1e-9
 _AS_GOOD = 1.05
-_WORTH_PROCESSES = 2**15
+_NEAR = 2.0
 _CURVATURES = 1
-_CUTOFF_CLIENTS, _CUTOFF_ROUNDS = 6, 1000
 # What condition the advice is tried at, beside the one assumed.
 _STEEPER = 10.0
 
@@ -54,7 +53,10 @@ class Advice(ReadOnlyArrays):
     measured : MeasuredClients or None
         Where clients' gradients were measured.
     steeper : Advice or None
-        The same for clients whose curvatures differ more, with the same steps.
+        The same for clients whose curvatures differ more, with the same steps, of the algorithms
+        that are not far from the best.
+    description : LogDescription
+        What the log says of itself, by whose tests what is assumed is judged.
     """
 
     population: ClientPopulation
@@ -62,6 +64,8 @@ class Advice(ReadOnlyArrays):
     within: float
     measured: MeasuredClients | None = None
     steeper: Advice | None = None
+    _: KW_ONLY
+    description: LogDescription
 
     def named(self, name: str) -> AlgorithmAdvice:
         """Return an algorithm's line by the name in the package's table."""
@@ -89,7 +93,7 @@ class Advice(ReadOnlyArrays):
         FedAvg has neither bias nor sway there is nothing to mend: others differ in their step.
         """
         plain = self.named("fedavg")
-        if max(plain.process.at_worst, plain.sway) < _NOTHING_TO_MEND:
+        if max(plain.log.at_worst, plain.sway) < _NOTHING_TO_MEND:
             return plain
         able = [found for found in self.algorithms if not found.needs.server_data]
         if frugal:
@@ -117,11 +121,13 @@ class Advice(ReadOnlyArrays):
         return np.flatnonzero((shares > 0) & (shares < self.rare_below))
 
     @cached_property
-    def fedavg_parts(self) -> FloatArray:
-        """What each client adds to plain FedAvg's largest bias, (N,)."""
-        weights = limit_weights("fedavg", self.population, self.named("fedavg").step, {})
-        assert weights is not None
-        return self.population.distances.parts(weights)
+    def fedavg_parts(self) -> tuple[float, float]:
+        """What the rare clients, and those never there, add to plain FedAvg's largest bias."""
+        population = self.population
+        parts = population.group_distances.parts(self.named("fedavg").weights)
+        shares = population.group_chains.availability
+        rare = parts[: shares.size][shares < self.rare_below]
+        return float(rare.sum()), float(parts[shares.size :].sum())
 
     @cached_property
     def grouping_error(self) -> float | None:
@@ -136,7 +142,7 @@ class Advice(ReadOnlyArrays):
         off, largest = [], []
         for found in self.algorithms:
             grouped = grouped_limit_weights(found.name, population, found.step, found.options)
-            if grouped is not None:
+            if grouped is not None and found.process is not None:
                 bias = bias_of(population.group_distances, grouped)
                 off.append(abs(bias.unrelated - found.process.unrelated))
                 off.append(abs(bias.at_worst - found.process.at_worst))
@@ -162,6 +168,8 @@ class Advice(ReadOnlyArrays):
             "groups": int(population.shown.size),
             "grouping_error": self.grouping_error,
             "rounds_followed": len(population.recorded),
+            "drifts": population.drifts,
+            "rejected": [fit.model for fit in self.description.fits if fit.rejected],
             "never_there": [log.clients[client] for client in population.never],
             "lost_target": float(population.importance[population.never].sum()),
             "assumed": {
@@ -180,7 +188,7 @@ class Advice(ReadOnlyArrays):
             "rare": {
                 "below": self.rare_below,
                 "clients": int(self.rare.size),
-                "part_of_fedavg": float(self.fedavg_parts[self.rare].sum()),
+                "part_of_fedavg": self.fedavg_parts[0],
             },
             "algorithms": [
                 {
@@ -188,9 +196,12 @@ class Advice(ReadOnlyArrays):
                     "options": dict(found.options),
                     "needs": vars(found.needs),
                     "step": found.step,
-                    "closed_form": found.closed_form,
-                    **{name: _finite(vars(getattr(found, name))) for name in _PLACES},
+                    **{
+                        name: None if bias is None else _finite(vars(bias))
+                        for name, bias in (("process", found.process), ("log", found.log))
+                    },
                     **_finite({name: getattr(found, name) for name in _PARTS}),
+                    "interval": [_number(bound) for bound in found.interval],
                     "usual_error": _number(found.usual_error),
                     "end_error": _number(found.errors[-1]),
                     "rounds": found.rounds,
@@ -200,8 +211,7 @@ class Advice(ReadOnlyArrays):
         }
 
 
-_PLACES = ("process", "drawn", "log")
-_PARTS = ("sway", "noise", "left", "error")
+_PARTS = ("sway", "sway_at_worst", "noise", "left", "error")
 
 
 def _number(value: float) -> float | None:
@@ -212,15 +222,19 @@ def _finite(values: Mapping[str, float]) -> dict[str, float | None]:
     return {name: _number(value) for name, value in values.items()}
 
 
-def _options(n_groups: int, cutoff: float) -> dict[str, Mapping[str, Any]]:
+def _options(population: ClientPopulation, cutoff: float) -> dict[str, Mapping[str, Any]]:
     """Return the algorithms that are considered, with their options."""
+    count = population.shown.size
     chosen: dict[str, Mapping[str, Any]] = {
         "fedau": {"cutoff": cutoff},
         "mifa": {"start": "zero"},
-        "f3ast": {**ALGORITHMS["f3ast"].example(n_groups), "availability": None},
+        "f3ast": {**ALGORITHMS["f3ast"].example(count), "availability": None},
         "ca-fed": {"availability": None, "correlation": None},
-        "safari": ALGORITHMS["safari"].example(n_groups),
+        "safari": ALGORITHMS["safari"].example(count),
     }
+    if population.weighted:
+        sizes = tuple(population.group_facts["target_weights"].tolist())
+        chosen["fedavg"] = {"proximal": 0.0, "client_weights": sizes}
     names = ("fedavg", "fedau", "fedar", "mifa", "fedvarp", "scaffold", "fedavg-is", "unbiased")
     return {name: chosen.get(name, {}) for name in (*names, "adafed", "f3ast", "safari", "ca-fed")}
 
@@ -231,10 +245,12 @@ def advise(
     *,
     training: Training | None = None,
     measured: MeasuredClients | None = None,
+    description: LogDescription | None = None,
     within: float = 0.1,
     most_groups: int = MOST_GROUPS,
     seed: int = 0,
     progress: Progress | None = None,
+    store: Path | None = None,
 ) -> Advice:
     """Return what to expect of each algorithm, with clients that come and go as in a log.
 
@@ -242,20 +258,26 @@ def advise(
     ----------
     log : AvailabilityLog
     sizes : array, (N,), optional
-        Positive numbers; the targets are in proportion to them. Equal by default.
+        Positive numbers; the targets are in proportion to them. Equal by default. Algorithms are
+        then weighted by data: FedAvg as McMahan et al. (2017) have it, and others that count
+        clients alike by multiplying each client's loss by its target.
     training : Training, optional
         Local steps, noise, dissimilarity and condition.
     measured : MeasuredClients, optional
         Where `training` is from measured gradients: the advice says so, with their intervals.
+    description : LogDescription, optional
+        Of this log, if it is known already.
     within : float
         Distance from the optimum to count rounds to, in units of the start's.
     most_groups : int
         Rounds are followed with so many groups of clients at most: more take longer.
     seed : int
-        For what is drawn: gradients' noise, the process, and curvatures if the condition is
-        above 1.
+        For what is drawn: gradients' noise, and curvatures if the condition is above 1.
     progress : callable, optional
-        Called with (algorithms done, algorithms, the last).
+        Called with (algorithms done, algorithms, the last and its error).
+    store : path, optional
+        A file in which each algorithm is kept as it is done. The same call with the same file
+        resumes; what is kept of other logs, sizes or assumptions is not used.
 
     Raises
     ------
@@ -264,44 +286,42 @@ def advise(
     """
     validation.positive("within", within)
     validation.whole_number("most_groups", most_groups, at_least=1)
-    population = _population(log, sizes, training or Training(), seed, most_groups)
+    known = description or describe(_fit_for_advice(log), seed=seed)
+    population = replace(
+        _population(log, sizes, training or Training(), seed, most_groups),
+        period=known.period,
+        drifts=known.drifts,
+    )
     if progress is not None:
         progress(0, 0, "looking for a cut-off")
-    considered = _options(population.shown.size, _cutoff(population))
-    total = 2 * len(considered)
-    # CA-Fed takes longest, so it begins first.
+    best = best_cutoff(log).best.cutoff
+    considered = _options(population, best if math.isinf(best) else int(best))
+    kept = Kept(store, population, within, seed)
+    first = kept.followed([Task("fedavg", considered["fedavg"], population, within, seed)])
+    halvings = round(math.log2(population.training.step / first["fedavg"].step))
+    # CA-Fed takes longest, so it begins first. It is FedAvg of those it keeps, at FedAvg's step.
+    step = {"ca-fed": first["fedavg"].step}
     tasks = [
-        Task(name, considered[name], population, within, seed) for name in reversed(considered)
+        Task(name, considered[name], population, within, seed, step.get(name), halvings)
+        for name in reversed(considered)
+        if name != "fedavg"
     ]
-    found: dict[str, AlgorithmAdvice] = {}
-    for one in _followed(tasks):
-        found[one.name] = one
-        if progress is not None:
-            progress(len(found), total, one.title)
+    found = first | kept.followed(tasks, progress)
     others = _steeper(population, measured, seed)
-    again: dict[str, AlgorithmAdvice] = {}
-    for one in _followed(
+    ordered = tuple(found[name] for name in considered)
+    advice = Advice(population, ordered, within, measured, description=known)
+    compared = {one.name for one in (advice.best, advice.fallback, found["fedavg"])}
+    compared |= {one.name for one in ordered if one.error <= _NEAR * advice.best.error}
+    again = kept.followed(
         [
-            replace(task, population=others, step=found[task.name].step, always_drawn=False)
-            for task in tasks
-        ]
-    ):
-        again[one.name] = one
-        if progress is not None:
-            condition = others.training.condition
-            progress(total // 2 + len(again), total, f"{one.title}, condition {condition:g}")
-    return Advice(
-        population,
-        tuple(found[name] for name in considered),
-        within,
-        measured,
-        Advice(others, tuple(again[name] for name in considered), within),
+            Task(name, considered[name], others, within, seed, found[name].step)
+            for name in considered
+            if name in compared
+        ],
+        progress,
     )
-
-
-def _followed(tasks: Sequence[Task]) -> Iterator[AlgorithmAdvice]:
-    worth = tasks[0].population.recorded.size >= _WORTH_PROCESSES
-    return as_they_come(advice_on, tasks, None if worth else 1)
+    steeper = tuple(again[name] for name in considered if name in again)
+    return replace(advice, steeper=Advice(others, steeper, within, description=known))
 
 
 def _steeper(
@@ -324,13 +344,13 @@ def _curvatures(condition: float, count: int, seed: int) -> FloatArray:
     return np.asarray(condition ** -np.random.default_rng([seed, _CURVATURES]).random(count))
 
 
-def _cutoff(population: ClientPopulation) -> float:
-    """Return FedAU's best cut-off for a few clients, from rare to usual, that stand for all."""
-    quantiles = (np.arange(_CUTOFF_CLIENTS) + 0.5) / _CUTOFF_CLIENTS
-    there = np.quantile(population.chains.availability, quantiles, method="nearest")
-    rounds = max(2, min(population.log.n_rounds, _CUTOFF_ROUNDS))
-    best = best_cutoff(np.unique(there), rounds).best.cutoff
-    return best if math.isinf(best) else int(best)
+def _fit_for_advice(log: AvailabilityLog) -> AvailabilityLog:
+    """Return a log that says something; refuse others."""
+    if not log.rounds_present.any():
+        raise ValueError("log must have somebody there, got nobody in all rounds")
+    if log.n_rounds < 2:
+        raise ValueError("log must have at least 2 rounds, got 1")
+    return log
 
 
 def _population(
@@ -348,10 +368,7 @@ def _population(
     if (size <= 0).any():
         place = int(np.flatnonzero(size <= 0)[0])
         raise ValueError(f"sizes must be positive, got {size[place]:g} for {log.clients[place]!r}")
-    if not log.rounds_present.any():
-        raise ValueError("log must have somebody there, got nobody in all rounds")
-    if log.n_rounds < 2:
-        raise ValueError("log must have at least 2 rounds, got 1")
     alpha = size / size.max()
     curvatures = _curvatures(training.condition, count, seed)
-    return ClientPopulation(log, alpha / alpha.sum(), curvatures, training, most_groups)
+    weighted = bool(np.ptp(size) > 0)
+    return ClientPopulation(log, alpha / alpha.sum(), curvatures, training, most_groups, weighted)

@@ -11,16 +11,16 @@ import numpy as np
 
 from fltheory.advice.needs import Needs
 from fltheory.advice.population import ClientPopulation, Distances
-from fltheory.advice.rounds import LogRounds, OnTheLog, along_the_process
+from fltheory.advice.rounds import LogRounds, OnTheLog
 from fltheory.algorithms.contract import Algorithm, KnownLimit
-from fltheory.algorithms.table import ALGORITHMS
+from fltheory.algorithms.table import ALGORITHMS, Listed
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
-# Steps that are tried are the longest, halved so often; by four first, then by two beside the best.
-_MOST_HALVINGS, _FIRST_TRIED = 6, 4
-# Where the limit has a closed form, draws show sway and noise alone.
-_FEW_DRAWS, _DRAWS = 4, 16
+# Steps that are tried are the longest, halved so often.
+_MOST_HALVINGS, FIRST_HALVINGS = 6, 4
+_DRAWS, _MISSED, _NORMAL = 400, 0.05, 1.96
+_SHARED = 4
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,18 @@ class Bias:
         Root mean square over optima that have nothing to do with who is there.
     at_worst : float
         The largest, over all optima at the given distance.
-    error : float
-        Standard error of both where the model was drawn, or a round's branch; else 0.
+    low, high : float
+        What the largest may be, with probability 0.95: a log is one of many that the same clients
+        might have left. Equal to it where it is a formula's.
     """
 
     unrelated: float
     at_worst: float
-    error: float = 0.0
+    low: float
+    high: float
 
 
-_NOWHERE = Bias(math.inf, math.inf)
+_NOWHERE = Bias(math.inf, math.inf, math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +59,20 @@ class AlgorithmAdvice(ReadOnlyArrays):
     needs : Needs
     step : float
         The step size, in units of 1/L.
-    closed_form : bool
-        Whether the bias of the process is the formula's.
-    process, drawn, log : Bias
-        Of the fitted process; of draws of it; and of the log, over and over.
-    whole : bool
-        Whether all rounds of the log were followed. If not, its bias is that of a part, in which
-        rare clients may be missing, and does not count.
-    sway, noise : float
-        What the coming and going of clients and gradients' noise add: root mean squares, the
-        larger of process and log.
+    process : Bias or None
+        By formula, for clients that come and go independently of each other as the log's do; None
+        where there is no formula.
+    log : Bias
+        Along the log; for those told its availability, in further rounds like the log's.
+    sway, sway_at_worst, noise : float
+        What the coming and going of clients, for unrelated and for the worst optima, and
+        gradients' noise add: root mean squares.
     left : float
         Of the start, late in the log: root mean square over its last quarter.
+    chance : float
+        Standard error of the square of sway and noise together, in which a log is one of many.
+    weights : array, (G,)
+        Of the groups' optima in the mean model along the log.
     errors : array
         Root-mean-square error after each round of the log, from the start.
     rounds : int or None
@@ -80,43 +84,55 @@ class AlgorithmAdvice(ReadOnlyArrays):
     options: Mapping[str, Any]
     needs: Needs
     step: float
-    closed_form: bool
-    whole: bool
-    process: Bias
-    drawn: Bias
+    process: Bias | None
     log: Bias
     sway: float
+    sway_at_worst: float
     noise: float
     left: float
+    chance: float
+    weights: FloatArray
     errors: FloatArray
     rounds: int | None
 
     @property
     def error(self) -> float:
-        """Root-mean-square error late in the log at the worst optima, of log or process."""
+        """Root-mean-square error late in the log at the worst optima."""
         return self.error_if(1.0, 1.0)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """What that error may be, with probability 0.95."""
+        if not math.isfinite(self.error):
+            return self.error, self.error
+        square, found = self.log.at_worst**2, self.error**2
+        below, above = (
+            math.hypot(end**2 - square, _NORMAL * self.chance)
+            for end in (self.log.low, self.log.high)
+        )
+        # What is left of the start is no chance.
+        return math.sqrt(max(found - below, self.left**2)), math.sqrt(found + above)
 
     def error_if(self, radius: float, noise: float) -> float:
         """Return the error if optima were so many times as far apart, and gradients as noisy."""
-        bias = max(bias.at_worst for bias in self._counted)
-        return math.hypot(radius * bias, radius * self.sway, noise * self.noise, self.left)
+        worst = (radius * self.log.at_worst, radius * self.sway_at_worst)
+        return math.hypot(*worst, noise * self.noise, self.left)
 
     @property
     def usual_error(self) -> float:
         """The same for optima unrelated to who is there."""
-        return math.hypot(
-            max(bias.unrelated for bias in self._counted), self.sway, self.noise, self.left
-        )
-
-    @property
-    def _counted(self) -> tuple[Bias, ...]:
-        return (self.process, self.log) if self.whole else (self.process,)
+        return math.hypot(self.log.unrelated, self.sway, self.noise, self.left)
 
     @property
     def called(self) -> str:
         """Title, with the cut-off where it has one."""
         cutoff = self.options.get("cutoff")
         return self.title if cutoff is None else f"{self.title} with cut-off {cutoff:g}"
+
+
+def _listed(name: str, options: Mapping[str, Any]) -> Listed:
+    # FedAvg weighted by data, as McMahan et al. (2017) have it, is FedProx without its term.
+    return ALGORITHMS["fedprox" if "client_weights" in options else name]
 
 
 def _made(
@@ -133,16 +149,12 @@ def _made(
         "local_steps": training.local_steps,
         **facts,
     }
-    return ALGORITHMS[name].among(circumstances, **options)
+    return _listed(name, options).among(circumstances, **options)
 
 
 @dataclass(frozen=True)
 class Task:
-    """An algorithm to be followed.
-
-    At the best step or at one that is given; along draws of the process always, or only where its
-    limit has no closed form.
-    """
+    """An algorithm to be followed: at a step that is given, or at the best, sought from one on."""
 
     name: str
     options: Mapping[str, Any]
@@ -150,47 +162,41 @@ class Task:
     within: float
     seed: int
     step: float | None = None
-    always_drawn: bool = True
+    halvings: int = FIRST_HALVINGS
 
 
 def advice_on(task: Task) -> AlgorithmAdvice:
     """Return what to expect of an algorithm."""
     name, options, population, seed = task.name, task.options, task.population, task.seed
-
-    def made(step: float) -> Algorithm:
-        return _made(name, options, population, step, population.group_facts)
+    if options.keys() & {"client_weights"} or "target_weights" in ALGORITHMS[name].told:
+        population = replace(population, weighted=False)
 
     def follow(step: float) -> LogRounds:
-        return LogRounds(made(step), population, seed)
+        made = _made(name, options, population, step, population.group_facts)
+        return LogRounds(made, population, seed)
 
     if task.step is None:
-        step, log = _best_step(population.training.step, follow)
+        step, run = _best_step(population.training.step, follow, task.halvings)
     else:
-        step, log = task.step, follow(task.step).on_the_log()
-    algorithm = made(step)
+        step, run = task.step, follow(task.step)
+    log = run.on_the_log()
     limit = limit_weights(name, population, step, options)
-    drawn = None
-    if log is not None and (limit is None or task.always_drawn):
-        draws = _DRAWS if limit is None else _FEW_DRAWS
-        drawn = along_the_process(algorithm, population, step, seed, draws)
-        log = None if drawn is None else log
-    of_drawn = _NOWHERE if drawn is None else _drawn_bias(population.group_distances, drawn.weights)
-    process = of_drawn if limit is None else bias_of(population.distances, limit)
-    runs = [run for run in (log, drawn) if run is not None]
+    algorithm = _made(name, options, population, step, population.group_facts)
+    known = ALGORITHMS[name].facts_required
     return AlgorithmAdvice(
         name=name,
         title=ALGORITHMS[name].title,
         options=options,
-        needs=Needs.of(algorithm, ALGORITHMS[name].facts_required, population.shown.size),
+        needs=Needs.of(algorithm, known, population.shown.size),
         step=step,
-        closed_form=limit is not None,
-        whole=len(population.recorded) == population.log.n_rounds,
-        process=process if runs else _NOWHERE,
-        drawn=of_drawn,
-        log=_NOWHERE if log is None else _bias_along(population.group_distances, log),
-        sway=max((run.sway for run in runs), default=math.inf),
-        noise=max((run.noise for run in runs), default=math.inf),
+        process=None if limit is None else bias_of(population.distances, limit),
+        log=_NOWHERE if log is None else _bias_along(population.group_distances, log, bool(known)),
+        sway=math.inf if log is None else log.sway,
+        sway_at_worst=math.inf if log is None else log.sway_at_worst,
+        noise=math.inf if log is None else log.noise,
         left=math.inf if log is None else log.left,
+        chance=math.inf if log is None else _scatter(log.squares),
+        weights=population.group_distances.targets if log is None else log.weights,
         errors=np.full(len(population.recorded), math.inf) if log is None else log.errors,
         rounds=None if log is None else log.rounds_within(task.within),
     )
@@ -213,7 +219,7 @@ def limit_weights(
     options : mapping
         Its hyper-parameters beside step sizes and facts.
     """
-    if not isinstance(ALGORITHMS[name].algorithm, KnownLimit):
+    if not isinstance(_listed(name, options).algorithm, KnownLimit):
         return None
     algorithm = _made(name, options, population, step, population.facts)
     assert isinstance(algorithm, KnownLimit)
@@ -224,7 +230,7 @@ def grouped_limit_weights(
     name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
 ) -> FloatArray | None:
     """Return the weights of groups' optima in the limit, as if groups were clients."""
-    if not isinstance(ALGORITHMS[name].algorithm, KnownLimit):
+    if not isinstance(_listed(name, options).algorithm, KnownLimit):
         return None
     algorithm = _made(name, options, population, step, population.group_facts)
     assert isinstance(algorithm, KnownLimit)
@@ -235,55 +241,66 @@ def grouped_limit_weights(
 
 
 def _best_step(
-    longest: float, follow: Callable[[float], LogRounds]
-) -> tuple[float, OnTheLog | None]:
+    longest: float, follow: Callable[[float], LogRounds], halvings: int
+) -> tuple[float, LogRounds]:
     """Return the step whose error is least late in the log, and its run.
 
-    Steps longer by four are tried as long as they are better, else shorter ones; then half and
-    double the best of these.
+    Shorter steps are tried as long as they are better, or else longer ones.
     """
-    best = follow(longest / 2**_FIRST_TRIED)
-    at = _FIRST_TRIED
-
-    def is_better(halvings: int) -> bool:
-        nonlocal at, best
-        if not 0 <= halvings <= _MOST_HALVINGS:
-            return False
-        run = follow(longest / 2**halvings)
-        if not run.late_error < best.late_error:
-            return False
-        at, best = halvings, run
-        return True
-
-    for direction in (-2, 2):
-        before = at
-        while is_better(at + direction):
-            pass
-        if at != before:
+    at, best = halvings, follow(longest / 2**halvings)
+    for direction in (1, -1):
+        while 0 <= at + direction <= _MOST_HALVINGS:
+            run = follow(longest / 2 ** (at + direction))
+            if not run.late_error < best.late_error:
+                break
+            at, best = at + direction, run
+        if at != halvings:
             break
-    found = at
-    if not is_better(found - 1):
-        is_better(found + 1)
-    return longest / 2**at, best.on_the_log()
+    return longest / 2**at, best
 
 
 def bias_of(distances: Distances, weights: FloatArray) -> Bias:
     """Return how far weights are off."""
-    return Bias(distances.unrelated(weights), distances.at_worst(weights))
+    worst = distances.at_worst(weights)
+    return Bias(distances.unrelated(weights), worst, worst, worst)
 
 
-def _bias_along(distances: Distances, log: OnTheLog) -> Bias:
-    return replace(bias_of(distances, log.weights), error=log.error)
+def _factors(count: int) -> FloatArray:
+    """Return factors (draws, B) with which batches' deviations scatter as their mean does.
+
+    Neighbouring batches have normal factors in common, so that cycles and memory beyond a batch
+    count: Shao's dependent wild bootstrap (2010).
+    """
+    shared = min(_SHARED, max(1, count // 4))
+    normal = np.random.default_rng(0).standard_normal((_DRAWS, count + shared - 1))
+    factors = np.sum([normal[:, lag : lag + count] for lag in range(shared)], axis=0)
+    return np.asarray(factors / math.sqrt(shared * count * max(count - 1, 1)))
 
 
-def _drawn_bias(distances: Distances, weights: FloatArray) -> Bias:
-    """Return the bias of draws (R, G), without what their scatter would add to a square."""
-    count = len(weights)
-    mean = weights.mean(axis=0)
-    scatter = float(distances.squares(weights - mean + distances.targets).sum()) / (count - 1)
-    square = float(distances.squares(mean).sum()) - scatter / count
-    return Bias(
-        distances.radius * math.sqrt(max(square, 0.0)),
-        distances.at_worst(mean),
-        distances.radius * math.sqrt(scatter / count),
-    )
+def _scatter(of_batches: FloatArray) -> float:
+    """Return the standard error of the mean of batches' means, (B,)."""
+    return float((_factors(of_batches.size) @ (of_batches - of_batches.mean())).std())
+
+
+def _bias_along(distances: Distances, log: OnTheLog, told: bool) -> Bias:
+    """Return the bias of further rounds like the log's, from its batches' pulls.
+
+    Other logs of the same clients would give other mean weights: draws of them are the mean and the
+    batches' deviations times `_factors`, which keeps what clients have in common. An algorithm that
+    is *told* the availability of this log is off by the difference of further rounds from it, as
+    these draws are: along the log itself it seems to have no bias. Of the others the log's own
+    distance is the estimate, and draws say only how much it scatters. (Taking off what chance adds
+    to it, as for a square, was tried: F3AST and FedAU make up for chance as they go, and came out
+    unbiased.)
+    """
+    factors = _factors(len(log.pulls))
+    draws = log.weights + factors @ (log.pulls - log.pulls.mean(axis=0))
+    worst = np.array([distances.at_worst(weights) for weights in draws])
+    low, high = np.quantile(worst, (_MISSED / 2, 1 - _MISSED / 2)).tolist()
+    if told:
+        squares = np.array([distances.squares(weights).sum() for weights in draws])
+        unrelated = distances.radius * math.sqrt(squares.mean())
+        return Bias(unrelated, math.sqrt((worst**2).mean()), low, high)
+    found, middle = distances.at_worst(log.weights), float(worst.mean())
+    low, high = max(found + middle - high, 0.0), found + middle - low
+    return Bias(distances.unrelated(log.weights), found, low, high)

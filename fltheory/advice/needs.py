@@ -68,4 +68,4 @@ class Needs:
 
 
 def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count > 1 else ''} a client"
+    return f"{count} {what}{'s' if count > 1 else ''} per client"

@@ -11,6 +11,7 @@ from typing import Any
 from fltheory.advice.advice import Advice
 from fltheory.advice.algorithm_advice import AlgorithmAdvice
 from fltheory.algorithms.table import ALGORITHMS
+from fltheory.logs import write_log
 from fltheory.long_work.progress import Progress
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -63,22 +64,14 @@ def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
     return (*able[:_COMPARED], plain)
 
 
-def train_on_digits(
-    advice: Advice,
-    log: Path,
-    *,
-    round_length: float | None = None,
-    progress: Progress | None = None,
-) -> tuple[Trained, ...]:
+def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tuple[Trained, ...]:
     """Train the digits, one class a client from ten clients on, under the log that an advice is of.
+
+    At most the log's first 200 rounds are used.
 
     Parameters
     ----------
     advice : Advice
-    log : path
-        The file it was read from; at most its first 200 rounds are used.
-    round_length : float, optional
-        As it was read with.
     progress : callable, optional
         Called with (rounds done, rounds in all, what is being run).
 
@@ -99,8 +92,10 @@ def train_on_digits(
     from fltheory.hardware.training.experiment import experiment
 
     compared = to_compare(advice)
-    document = _document(advice, compared, log, round_length)
     with TemporaryDirectory() as folder:
+        log = Path(folder, "log.csv")
+        write_log(log, advice.population.log)
+        document = _document(advice, compared, log)
         (measured,) = measure([experiment(document)], Path(folder), progress=progress)
         everybody, *rows = (measured.values(cells[0]) for _, cells in measured.experiment.rows)
     return tuple(
@@ -109,14 +104,11 @@ def train_on_digits(
     )
 
 
-def _document(
-    advice: Advice, compared: tuple[AlgorithmAdvice, ...], log: Path, round_length: float | None
-) -> dict[str, Any]:
+def _document(advice: Advice, compared: tuple[AlgorithmAdvice, ...], log: Path) -> dict[str, Any]:
     """Return the experiment as a file has it; the first row has everybody in all rounds."""
     recorded = advice.population.log
     # Every class has to be somebody's.
     classes = -(-_CLASSES // recorded.n_clients)
-    length = {} if round_length is None else {"round_length": round_length}
     return {
         "title": "Digits under a log",
         "source": "fltheory advise",
@@ -129,7 +121,7 @@ def _document(
             "n_clients": recorded.n_clients,
             "classes_per_client": classes,
         },
-        "participation": {"kind": "log", "file": str(log), **length},
+        "participation": {"kind": "log", "file": str(log)},
         "algorithm": {"name": "FedAvg"},
         "training": {
             "rounds": min(recorded.n_rounds, _MOST_ROUNDS),
@@ -149,5 +141,6 @@ def _document(
 
 
 def _named(found: AlgorithmAdvice) -> Mapping[str, Any]:
-    given = {name: value for name, value in found.options.items() if value is not None}
+    known = ALGORITHMS[found.name].options
+    given = {n: value for n, value in found.options.items() if value is not None and n in known}
     return {"name": found.title, **given}

@@ -35,6 +35,8 @@ class OrthogonalClients:
         Of F, for the server's gradient.
     radius, noise : float
         Distance of the clients' optima from their centre, and sigma of a gradient, for losses.
+    emphasis : array, (G,)
+        What each group's loss is multiplied by where it trains.
     rng : numpy.random.Generator
         For the gradients' noise.
     """
@@ -48,9 +50,12 @@ class OrthogonalClients:
         curvature: float,
         radius: float,
         noise: float,
+        emphasis: ArrayLike = 1.0,
         rng: np.random.Generator,
     ) -> None:
-        self._curvatures = np.asarray(curvatures, dtype=np.float64)
+        self._losses = np.asarray(curvatures, dtype=np.float64)
+        self._emphasis = np.broadcast_to(np.asarray(emphasis), self._losses.shape)
+        self._curvatures = self._emphasis * self._losses
         self._targets = targets
         self._spread = spread
         self._curvature = curvature
@@ -150,7 +155,7 @@ class OrthogonalClients:
         apart = (weights**2) @ self._spread
         squares = self._radius**2 * (apart[:, None] - 2 * own * weights[:, : self.n_clients] + 1)
         squares += (self.start(x) ** 2 + self._noise**2 * self.noise(x))[:, None]
-        return np.where(who, self._curvatures / 2 * squares, 0.0)
+        return np.where(who, self._losses / 2 * squares, 0.0)
 
     def server_gradient(self, x: FloatArray) -> FloatArray:
         """Return a stochastic gradient of F, as noisy as a client's."""
@@ -161,4 +166,4 @@ class OrthogonalClients:
 
     def _deviations(self, steps: int, lr: float, proximal: float) -> FloatArray:
         kept = (1 - lr * (self._curvatures + proximal)) ** 2
-        return np.asarray(lr * np.sqrt(sum(kept**step for step in range(steps))))
+        return lr * self._emphasis * np.sqrt(sum(kept**step for step in range(steps)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from fltheory.advice.orthogonal_clients import OrthogonalClients
 from fltheory.logs import AvailabilityLog
+from fltheory.logs.description import BATCHES, batch_edges
 from fltheory.logs.transitions import fit_on_off
 from fltheory.participation.base import Masks
 from fltheory.participation.markov_on_off import MarkovOnOff
@@ -62,10 +63,25 @@ class Distances(ReadOnlyArrays):
         ``sum_k t_k y_k = 0``: by duality ``radius sum_k |w_k - lambda t_k|`` at its least.
         """
         ratio = weights / self.targets
+        return np.asarray(
+            self.radius * self.targets * np.abs(ratio - ratio[self._in_order(ratio)[1]])
+        )
+
+    def farthest(self, weights: FloatArray) -> FloatArray:
+        """Return optima on a line, (G,), that these weights miss by the most, `at_worst`."""
+        order, median = self._in_order(weights / self.targets)
+        optima = np.full(order.size, -1.0)
+        optima[order[np.flatnonzero(order == median)[0] :]] = 1.0
+        # Their mean is the optimum: the one in the middle makes up for the others.
+        optima[median] = 0
+        optima[median] = -float(self.targets @ optima) / self.targets[median]
+        return self.radius * optima
+
+    def _in_order(self, ratio: FloatArray) -> tuple[ClientIndices, int]:
+        """Return the order of ``w/t``, and the place of its median under t."""
         order = np.argsort(ratio, kind="stable")
         half = np.searchsorted(np.cumsum(self.targets[order]), self.targets.sum() / 2)
-        median = ratio[order[min(int(half), order.size - 1)]]
-        return np.asarray(self.radius * self.targets * np.abs(ratio - median))
+        return order, int(order[min(int(half), order.size - 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +98,13 @@ class ClientPopulation(ReadOnlyArrays):
     training : Training
         Noise, dissimilarity and local steps.
     most_groups : int
+    weighted : bool
+        Whether each client's loss is multiplied by its target, N alpha, for the algorithms that
+        count clients alike: Li et al. (ICLR 2020), Section 3.3.
+    period : float, optional
+        Rounds of a cycle, of which a batch has whole ones.
+    drifts : bool
+        Whether availability drifts: what counts is the last quarter of the record.
 
     Notes
     -----
@@ -95,6 +118,9 @@ class ClientPopulation(ReadOnlyArrays):
     curvatures: FloatArray
     training: Training
     most_groups: int = MOST_GROUPS
+    weighted: bool = False
+    period: float | None = None
+    drifts: bool = False
 
     @cached_property
     def ever(self) -> ClientIndices:
@@ -134,13 +160,27 @@ class ClientPopulation(ReadOnlyArrays):
         weights[self.ever] = of_those_ever_there / of_those_ever_there.sum()
         return weights
 
+    @cached_property
+    def emphasis(self) -> FloatArray:
+        """What the loss of each of those ever there is multiplied by, with mean one."""
+        importance = self.importance[self.ever]
+        return importance / importance.mean() if self.weighted else np.ones(importance.size)
+
     def moves(self, steps: int, lr: float) -> FloatArray:
         """Return the share of its way that each of those ever there goes."""
-        return np.asarray(1 - (1 - lr * self.curvatures[self.ever]) ** steps)
+        return np.asarray(1 - (1 - lr * self.emphasis * self.curvatures[self.ever]) ** steps)
 
     def group_moves(self, steps: int, lr: float) -> FloatArray:
         """Return the share of its way that each group goes."""
-        return self.moves(steps, lr)[self.shown]
+        return np.asarray(1 - (1 - lr * self._group_emphasis * self._group_curvatures) ** steps)
+
+    @property
+    def _group_curvatures(self) -> FloatArray:
+        return self.curvatures[self.ever[self.shown]]
+
+    @property
+    def _group_emphasis(self) -> FloatArray:
+        return np.array([self.emphasis[part].mean() for part in self.groups])
 
     @cached_property
     def groups(self) -> list[ClientIndices]:
@@ -174,10 +214,26 @@ class ClientPopulation(ReadOnlyArrays):
 
     @cached_property
     def recorded(self) -> Masks:
-        """The record's last rounds, as many as are followed, of the representatives."""
+        """The record of the representatives; of a long one as many rounds as can be followed.
+
+        They are in stretches from beginning to end, as many as there are batches, so that rare
+        clients and drifts show.
+        """
+        shown, rounds = self.ever[self.shown], self.log.n_rounds
         most = min(_MOST_ROUNDS, _MOST_ENTRIES // self.shown.size)
-        first = max(0, self.log.n_rounds - most)
-        return self.log.present(first, clients=self.ever[self.shown])
+        if rounds <= most:
+            return self.log.present(clients=shown)
+        length = most // BATCHES
+        ends = np.linspace(length, rounds, BATCHES).astype(int)
+        return np.concatenate([self.log.present(end - length, end, shown) for end in ends])
+
+    @cached_property
+    def batches(self) -> Sequence[int]:
+        """Edges of the batches of the followed rounds that count: all, or the last quarter."""
+        rounds = len(self.recorded)
+        first = rounds - max(2, rounds // 4) if self.drifts else 0
+        whole = self.period if rounds == self.log.n_rounds else None
+        return (first + batch_edges(rounds - first, whole)).tolist()
 
     @property
     def thinning(self) -> float:
@@ -199,12 +255,13 @@ class ClientPopulation(ReadOnlyArrays):
     def clients(self, seed: int) -> OrthogonalClients:
         """Return the groups, with orthogonal optima."""
         return OrthogonalClients(
-            self.curvatures[self.ever[self.shown]],
+            self._group_curvatures,
             self.group_distances.targets,
             self.group_distances.spread,
             curvature=self.curvature,
             radius=self.radius,
             noise=self.training.noise,
+            emphasis=self._group_emphasis,
             rng=np.random.default_rng(seed),
         )
 

@@ -1,10 +1,10 @@
-"""An algorithm's own rounds, followed along a record or a process, in weights of clients."""
+"""An algorithm's own rounds, followed along a record, in weights of clients."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -17,14 +17,11 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _DIVERGED = 1e6
-_FEWEST, _MOST = 400, 2000
-_TIME_CONSTANTS = 16
-_DRAWN_PASSES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class OnTheLog(ReadOnlyArrays):
-    """Rounds along the record, over and over.
+    """Rounds along the record.
 
     Attributes
     ----------
@@ -32,21 +29,27 @@ class OnTheLog(ReadOnlyArrays):
         Root-mean-square distance from the optimum after each of the record's rounds, over
         directions of optima and start and over gradients' noise.
     weights : array, (G,)
-        The mean model of the second pass, as weights of the groups' optima. Where branches are
-        drawn, the mean of eight passes from the second on.
-    error : float
-        The standard error of these weights, as a distance; 0 where nothing is drawn.
-    sway, noise : float
-        What the coming and going of clients, and gradients' noise, move the model about that
-        mean: root mean squares over the second pass.
+        The mean model, as weights of the groups' optima: of a second pass through the record,
+        or, where availability drifts, of the last quarter of the first.
+    pulls : array, (B, G)
+        Towards which mean of optima clients pulled in each of B batches of these rounds.
+    squares : array, (B,)
+        Of sway, at the worst optima, and noise together: their mean in each batch.
+    sway, sway_at_worst : float
+        How far the coming and going of clients moves the model about that mean, root mean square:
+        over unrelated optima, and for the optima that are worst for the mean.
+    noise : float
+        How far gradients' noise moves it.
     left : float
         What is left of the start over the first pass's last quarter, root mean square.
     """
 
     errors: FloatArray
     weights: FloatArray
-    error: float
+    pulls: FloatArray
+    squares: FloatArray
     sway: float
+    sway_at_worst: float
     noise: float
     left: float
 
@@ -55,23 +58,6 @@ class OnTheLog(ReadOnlyArrays):
         above = np.flatnonzero(~(self.errors <= distance))
         last = int(above[-1]) + 1 if above.size else 0
         return last + 1 if last < self.errors.size else None
-
-
-@dataclass(frozen=True, eq=False)
-class AlongTheProcess(ReadOnlyArrays):
-    """Rounds along draws of the fitted process, after a time to settle.
-
-    Attributes
-    ----------
-    weights : array, (R, G)
-        Each draw's mean model.
-    sway, noise : float
-        As on the log.
-    """
-
-    weights: FloatArray
-    sway: float
-    noise: float
 
 
 class LogRounds:
@@ -97,7 +83,6 @@ class LogRounds:
             branch_rng=rng,
         )
         self._states = islice(states, 1, None)
-        self._passes = 1 if len(algorithm.branches) == 1 else _DRAWN_PASSES
         self._first = self._pass()
 
     @property
@@ -108,27 +93,38 @@ class LogRounds:
         return _late(self._first.errors)
 
     def on_the_log(self) -> OnTheLog | None:
-        """Return what all passes show; None if the algorithm diverges."""
-        again = None if self._first is None else self._pass()
-        if self._first is None or again is None:
+        """Return what all rounds show; None if the algorithm diverges."""
+        population, first = self._population, self._first
+        counted = first if population.drifts else self._pass()
+        if first is None or counted is None:
             return None
-        distances = self._population.group_distances
-        about_mean = again.models.var(axis=0) @ distances.spread
-        means = [again.models.mean(axis=0)]
-        for _ in range(self._passes - 1):
-            further = self._pass()
-            if further is None:
-                return None
-            means.append(further.models.mean(axis=0))
-        # Where nothing is drawn one pass is like another.
-        variance = float(np.var(means, axis=0) @ distances.spread) / max(len(means) - 1, 1)
+        distances = population.group_distances
+        edges = population.batches
+        counts = slice(edges[0], edges[-1])
+        models, noises = counted.models[counts], counted.noises[counts]
+        mean = models.mean(axis=0)
+        away = models - mean
+        # The mean pull of a batch is where the model was, and how far it went from its beginning
+        # to its end over how far it goes at all: unlike models, pulls forget from batch to batch.
+        pull = 1 - max(abs(first.starts[-1]), 1e-300) ** (1 / first.starts.size)
+        before = np.vstack([first.models[-1:], counted.models])
+        pulls = [
+            before[begin:end].mean(axis=0) + (before[end] - before[begin]) / ((end - begin) * pull)
+            for begin, end in pairwise(edges)
+        ]
+        at_worst = (away @ distances.farthest(mean)) ** 2
+        noises = noises * population.training.noise**2 * population.thinning
+        by_batch = [edge - edges[0] for edge in edges[:-1]]
+        lengths = np.diff(edges)
         return OnTheLog(
-            errors=self._first.errors,
-            weights=np.mean(means, axis=0),
-            error=distances.radius * math.sqrt(variance),
-            sway=distances.radius * math.sqrt(float(about_mean)),
-            noise=again.noise,
-            left=_late(self._first.starts),
+            errors=first.errors,
+            weights=mean,
+            pulls=np.array(pulls),
+            squares=np.add.reduceat(at_worst + noises, by_batch) / lengths,
+            sway=distances.radius * math.sqrt(float((away**2).mean(axis=0) @ distances.spread)),
+            sway_at_worst=math.sqrt(at_worst.mean()),
+            noise=math.sqrt(noises.mean()),
+            left=_late(first.starts),
         )
 
     def _pass(self) -> _Pass | None:
@@ -148,70 +144,19 @@ class LogRounds:
         noise = self._population.training.noise**2 * noises.mean() * self._population.thinning
         away = (1 - starts) * (settled - distances.targets)
         squares = starts[:, 0] ** 2 + distances.radius**2 * (away**2 @ distances.spread)
-        return _Pass(settled, np.sqrt(squares + noise), starts[:, 0], math.sqrt(noise))
+        return _Pass(settled, np.sqrt(squares + noise), starts[:, 0], noises)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """A record's rounds: models less start (rounds, G), errors and starts, and rms noise."""
+    """A record's rounds: models less start (rounds, G), errors, starts, and squares of noise."""
 
     models: FloatArray
     errors: FloatArray
     starts: FloatArray
-    noise: float
+    noises: FloatArray
 
 
 def _late(values: FloatArray) -> float:
     """Return the root mean square over the last quarter."""
     return float(np.sqrt((values[-max(1, values.size // 4) :] ** 2).mean()))
-
-
-def settling_rounds(step: float) -> int:
-    """Return for how many rounds a draw of the process settles, and is then followed."""
-    return min(max(_FEWEST, math.ceil(_TIME_CONSTANTS / step)), _MOST) // 2
-
-
-def along_the_process(
-    algorithm: Algorithm, population: ClientPopulation, step: float, seed: int, draws: int
-) -> AlongTheProcess | None:
-    """Follow an algorithm through draws of the fitted process; None where it diverges.
-
-    Parameters
-    ----------
-    algorithm : Algorithm
-    population : ClientPopulation
-    step : float
-        What the algorithm goes of its way in a round, about: it settles in its inverse.
-    seed : int
-    draws : int
-        At least 2.
-    """
-    clients, distances = population.clients(seed), population.group_distances
-    rng = np.random.default_rng(seed + 1)
-    half = settling_rounds(step)
-    states = simulate(
-        algorithm,
-        clients,
-        population.group_chains,
-        clients.at_optimum(draws),
-        participation_rng=rng,
-        branch_rng=rng,
-    )
-    sum_of = np.zeros((draws, distances.targets.size))
-    squares, noise = 0.0, 0.0
-    for index, (state, _) in enumerate(islice(states, 2 * half)):
-        x = state["x"]
-        if not np.abs(x).max() < _DIVERGED:
-            return None
-        if index >= half:
-            weights = clients.weights(x)
-            sum_of += weights
-            squares += float((distances.squares(weights)).sum()) / (draws * half)
-            noise += float(clients.noise(x).mean()) / half
-    means = sum_of / half
-    about_mean = squares - float(distances.squares(means).sum()) / draws
-    return AlongTheProcess(
-        weights=means,
-        sway=distances.radius * math.sqrt(max(about_mean, 0.0) * population.thinning),
-        noise=population.training.noise * math.sqrt(noise * population.thinning),
-    )

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
     CONDITION_MEANS,
     DISSIMILARITY_MEANS,
     NOISE_MEANS,
     READ,
+    UPDATED,
     WRITTEN,
+    Columns,
     FurtherFigure,
     LogFile,
     RoundLength,
     Seed,
     SizesFile,
 )
+from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
@@ -58,6 +62,12 @@ def command(
         Path | None, WRITTEN, typer.Option(help="Write the advice as JSON to this file.")
     ] = None,
     figure: FurtherFigure = None,
+    store: Annotated[
+        Path | None,
+        UPDATED,
+        typer.Option(help="Keep each algorithm here when done; rerun the command to resume."),
+    ] = None,
+    columns: Columns = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Train the bundled digits under the log: needs torch."),
@@ -71,16 +81,17 @@ def command(
     from fltheory.advice import advise
     from fltheory.advice.on_digits import train_on_digits
     from fltheory.files.whole_file import write_whole
-    from fltheory.logs import read_log
+    from fltheory.logs import describe
     from fltheory.report.figures.advice_figure import write_advice_figure
     from fltheory.report.terminal.deployments.advice_report import (
         advice_table,
         assumptions,
+        cautions,
         check_table,
         sentences,
+        unfollowed,
     )
     from fltheory.weights import Training
-    from fltheory.weights.sizes_file import read_sizes
 
     check_figures(figure=figure)
     check_places(json=json)
@@ -90,35 +101,42 @@ def command(
     said = {"noise": noise, "dissimilarity": dissimilarity, "condition": condition}
     by_hand: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
     training = replace(Training(local_steps=local_steps), **by_hand)
-    with shown_progress(f"reading {log}") as advance:
-        record = read_log(log, round_length=round_length)
-        given = None if sizes is None else read_sizes(sizes, record.clients)
+    kept = "nothing is kept: give --store FILE" if store is None else f"what is done is in {store}"
+    with resumable(lambda: kept), shown_progress(f"reading {log}") as advance:
+        record, given = deployment(log, sizes, round_length, columns)
         measured = None
         if model is not None:
             measured = _measured(model, record, given, condition)
             training = replace(training, **measured.in_training(by_hand))
+        advance(0, 0, "describing the log")
+        described = describe(record, seed=seed)
+        for line in cautions(described):
+            print(line, flush=True)
         found = advise(
             record,
             given,
             training=training,
             measured=measured,
+            description=described,
             within=within,
             most_groups=groups,
             seed=seed,
             progress=advance,
+            store=store,
         )
         draw(partial(write_advice_figure, found), figure, advance)
-    print("\n".join(sentences(found)))
+    print("\n".join([*unfollowed(found), *sentences(found)]))
     table_console().print(advice_table(found))
     print(assumptions(found, None if given is None else float(given.sum())))
     if json is not None:
-        document = {"sentences": list(sentences(found)), **found.document()}
+        first = [*cautions(described), *unfollowed(found)]
+        document = {"cautions": first, "sentences": list(sentences(found)), **found.document()}
         write_whole(json, dumps(document, indent=1, ensure_ascii=False) + "\n")
     for path in (json, figure):
         tell_written(path)
     if check:
         with shown_progress() as advance:
-            trained = train_on_digits(found, log, round_length=round_length, progress=advance)
+            trained = train_on_digits(found, progress=advance)
         table_console().print(check_table(trained))
 
 

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import READ, FigureFile, RoundLength
+from fltheory.commands.shared.deployment import deployment
+from fltheory.commands.shared.options import READ, Columns, FigureFile, RoundLength
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
-
-if TYPE_CHECKING:
-    from fltheory.validation import FloatArray
 
 # A negative number is no option: what is no probability is said to be none.
 CONTEXT = {"ignore_unknown_options": True}
@@ -25,60 +22,77 @@ def command(
     p: Annotated[
         list[str],
         READ,
-        typer.Argument(
-            help="Participation probabilities, one a client; or a log of who was there."
-        ),
+        typer.Argument(help="A log of who was online; or participation probabilities."),
     ],
-    rounds: Annotated[int, typer.Option(help="Rounds of a run, the T of the paper.")] = 1000,
+    rounds: Annotated[
+        int | None,
+        typer.Option(help="Rounds of a run, the paper's T: all of a log's, or 1000, by default."),
+    ] = None,
     round_length: RoundLength = None,
+    columns: Columns = None,
     out: FigureFile = None,
 ) -> None:
     """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
-    from fltheory.fedau import BestCutoff, best_cutoff
-    from fltheory.report.terminal.deployments.cutoff_report import (
-        client_cutoff_table,
-        cutoff_table,
-        write_cutoffs,
-    )
+    from fltheory.fedau import best_cutoff
+    from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
 
     check_figures(out=out)
-    clients, chances = _population(p, round_length)
-    there = chances[chances != 0] if clients else chances
+    if len(p) == 1 and not _is_number(p[0]):
+        _of_log(Path(p[0]), rounds, round_length, columns, out)
+        return
+    if round_length is not None or columns is not None:
+        raise ValueError("round-length and columns must go with a log, got numbers")
+    for word in p:
+        if not _is_number(word):
+            raise ValueError(f"p must be numbers, or one log of who was there, got {word!r}")
+    chances, rounds = [float(word) for word in p], 1000 if rounds is None else rounds
     with shown_progress("trying cut-offs") as advance:
-        found = best_cutoff(there, rounds, progress=advance)
-        # Clients that are there equally often have one cut-off.
-        different = set(there.tolist()) if clients else set[float]()
-        each: dict[float, BestCutoff] = {}
-        for one in sorted(different):
-            advance(len(each), len(different), f"p = {one:g}")
-            each[one] = best_cutoff(one, rounds)
-        draw(partial(write_cutoffs, there, rounds, found, progress=advance), out, advance)
+        found = best_cutoff(chances, rounds, progress=advance)
+        draw(partial(write_cutoffs, chances, rounds, found, progress=advance), out, advance)
     table_console().print(cutoff_table(found))
-    if clients:
-        table_console().print(client_cutoff_table(clients, chances, each, found.best.cutoff))
-        print("p: the share of the log's rounds; rounds are taken to be independent")
-        if never := len(clients) - there.size:
-            print(f"never there: {never} of {len(clients)} clients, which no cut-off brings in")
     tell_written(out)
 
 
-def _population(
-    words: Sequence[str], round_length: float | None
-) -> tuple[tuple[str, ...], FloatArray]:
-    """Return the names of a log's clients, none for bare numbers, and their probabilities."""
-    import numpy as np
+def _of_log(
+    file: Path,
+    rounds: int | None,
+    round_length: float | None,
+    columns: str | None,
+    out: Path | None,
+) -> None:
+    """Show the cut-offs that are best along a log's own rounds, for all clients and for each."""
+    from fltheory.fedau import best_cutoff
+    from fltheory.logs import AvailabilityLog, describe
+    from fltheory.report.terminal.deployments.cutoff_report import (
+        client_cutoff_table,
+        cutoff_table,
+        write_log_cutoffs,
+    )
+    from fltheory.report.terminal.deployments.log_report import doubts
 
-    if len(words) == 1 and not _is_number(words[0]):
-        from fltheory.logs import read_log
-
-        log = read_log(Path(words[0]), round_length=round_length)
-        return log.clients, log.marginals
-    if round_length is not None:
-        raise ValueError(f"round-length must go with a log, got {round_length:g} with numbers")
-    for word in words:
-        if not _is_number(word):
-            raise ValueError(f"p must be numbers, or one log of who was there, got {word!r}")
-    return (), np.array([float(word) for word in words])
+    with shown_progress(f"reading {file}") as advance:
+        log, _ = deployment(file, None, round_length, columns)
+        rounds = log.n_rounds if rounds is None else rounds
+        advance(0, 0, "trying cut-offs")
+        found = best_cutoff(log, rounds)
+        each = {}
+        for place, name in enumerate(log.clients):
+            own = log.who == place
+            if own.any():
+                advance(place, log.n_clients, name)
+                stays = (log.who[own] * 0, log.first[own], log.stop[own])
+                each[name] = best_cutoff(AvailabilityLog([name], log.n_rounds, *stays), rounds)
+        draw(partial(write_log_cutoffs, log, rounds, found), out, advance)
+    drift = "The best cut-off for later rounds may be another; try the last part of the log alone."
+    for caution in doubts(describe(log), drift=drift):
+        print(caution)
+    print(f"FedAU's weights along {rounds} of the log's {log.n_rounds} rounds, as they were:")
+    table_console().print(cutoff_table(found))
+    table_console().print(client_cutoff_table(log, each, found.best.cutoff))
+    print("p: the share of the log's rounds in which a client was online")
+    if never := log.n_clients - len(each):
+        print(f"never online: {never} of {log.n_clients} clients; no cut-off brings them in")
+    tell_written(out)
 
 
 def _is_number(word: str) -> bool:

@@ -10,7 +10,7 @@ from scipy import stats
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
-from fltheory.logs.availability_log import AvailabilityLog
+from fltheory.logs.availability_log import AvailabilityLog, Rounds
 from fltheory.logs.goodness_of_fit import (
     ModelFit,
     clusters,
@@ -28,6 +28,7 @@ _ERROR = 0.05
 _LEAST_CHANGES = 20
 _SIGNS = 8
 _NEIGHBOURS = 25
+_LEAST_ROUNDS, _LEAST_CYCLES = 204, 4
 _SHARE_THAT_MATTERS = 0.05
 
 
@@ -83,6 +84,15 @@ class LogDescription(ReadOnlyArrays):
     changed: int
     fits: tuple[ModelFit, ...]
     sampled: tuple[int, int]
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the log's halves differ."""
+        return bool(self.halves_p_value < _ERROR)
+
+    def rejects(self, model: str) -> bool:
+        """Return whether a model is rejected: ``independent``, ``on-off Markov``, ..."""
+        return any(fit.rejected for fit in self.fits if fit.model == model)
 
     @property
     def never_there(self) -> tuple[str, ...]:
@@ -190,12 +200,7 @@ def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArra
     With a period a batch is a number of whole cycles, so that batches do not differ by the hours
     that they have; the rounds after the last whole batch are left out.
     """
-    count = min(BATCHES, log.n_rounds)
-    edges = np.linspace(0, log.n_rounds, count + 1).astype(np.int64)
-    if period is not None and log.n_rounds >= 4 * period:
-        count = min(BATCHES, int(log.n_rounds // period))
-        length_of_one = log.n_rounds // (count * period) * period
-        edges = np.round(np.arange(count + 1) * length_of_one).astype(np.int64)
+    edges = batch_edges(log.n_rounds, period)
     length = log.stop - log.first
     before = np.array(
         [
@@ -206,32 +211,45 @@ def batch_shares(log: AvailabilityLog, period: float | None = None) -> FloatArra
     return np.asarray(np.diff(before, axis=0) / np.diff(edges)[:, None])
 
 
+def batch_edges(rounds: int, period: float | None = None) -> Rounds:
+    """Return where up to 20 batches of so many rounds begin, and where the last one ends."""
+    count = min(BATCHES, rounds)
+    if period is None or rounds < 4 * period:
+        return np.linspace(0, rounds, count + 1).astype(np.int64)
+    count = min(BATCHES, int(rounds // period))
+    length = rounds // (count * period) * period
+    return np.round(np.arange(count + 1) * length).astype(np.int64)
+
+
 def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[float | None, float]:
     """Return the period of the clearest cycle, None unless its p-value is below 0.05, and that.
 
     Periodograms of the number present and of eight sums of clients with random signs: clients of
-    opposite time zones may cancel in the number. An ordinate over the mean of its 50 neighbours
-    has the law F(2, 100) where the spectrum is smooth and rounds are many; the smallest p-value is
-    corrected for all ordinates of all sums.
+    opposite time zones may cancel in the number. An ordinate over the mean of its m neighbours, 50
+    but fewer for the longest cycles, has the law F(2, 2m) where the spectrum is smooth and rounds
+    are many; the smallest p-value is corrected for all ordinates of all sums.
     """
     signs = np.vstack([np.ones(log.n_clients), rng.choice((-1.0, 1.0), (_SIGNS, log.n_clients))])
-    width = 2 * _NEIGHBOURS + 1
-    if log.n_rounds < 4 * width:
+    if log.n_rounds < _LEAST_ROUNDS:
         return None, np.nan
     smallest = 1.0
     clear: list[tuple[float, int, FloatArray]] = []
     for sign in signs:
         series = _signed_number(log, sign)
         power = np.abs(np.fft.rfft(series)[1:-1]) ** 2
-        ordinates = power[_NEIGHBOURS:-_NEIGHBOURS]
-        around = np.convolve(power, np.ones(width), "valid") - ordinates
+        # A long cycle has few neighbours below it: as many on either side, so that a slope of the
+        # spectrum is no cycle.
+        place = np.arange(_LEAST_CYCLES, power.size - _LEAST_CYCLES)
+        reach = np.minimum(np.minimum(place, power.size - 1 - place), _NEIGHBOURS)
+        sums = np.append(0, np.cumsum(power))
+        ordinates = power[place]
+        around = sums[place + reach + 1] - sums[place - reach] - ordinates
         floor = np.finfo(float).tiny + 1e-20 * power.max()
-        ratio = ordinates / np.maximum(around / (width - 1), floor)
-        p_values = stats.f.sf(ratio, 2, 2 * (width - 1)) * ratio.size * len(signs)
+        ratio = ordinates / np.maximum(around / (2 * reach), floor)
+        p_values = stats.f.sf(ratio, 2, 4 * reach) * ratio.size * len(signs)
         smallest = min(smallest, float(p_values.min()))
-        shares = ordinates / power.sum()
         clear += [
-            (float(shares[at]), at + _NEIGHBOURS + 1, series)
+            (float(ordinates[at] / power.sum()), int(place[at]) + 1, series)
             for at in np.flatnonzero(p_values < _ERROR).tolist()
         ]
     if not clear:

@@ -10,8 +10,9 @@ first kind is held whatever the law of those numbers, up to the error of the fit
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ _MOST_PARTS = 24
 _STEPS = 20
 _LEAST_CYCLES = 4
 
-Draw = Callable[[np.random.Generator], Masks]
+Draw = Callable[[np.random.Generator, int], Iterable[Masks]]
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def clusters(there: Masks) -> NDArray[np.int64]:
     correlation = correlations(there)
     pairs = ~np.eye(count, dtype=bool)
     excess = np.where(pairs, correlation - correlation[pairs].mean(), 0)
-    tree = hierarchy.linkage(squareform(1 - correlation, checks=False), "average")
+    tree = hierarchy.linkage(squareform(np.maximum(1 - correlation, 0), checks=False), "average")
     most = 0.0
     for number in range(2, min(8, count - 1) + 1):
         labels = hierarchy.fcluster(tree, number, "maxclust").astype(np.int64) - 1
@@ -157,17 +158,20 @@ def correlations(there: Masks) -> FloatArray:
 
 def _independent(there: Masks) -> Draw:
     shares = there.mean(axis=0)
-    return lambda rng: rng.random(there.shape) < shares
+    return lambda rng, draws: (rng.random(there.shape) < shares for _ in range(draws))
 
 
 def _on_off(there: Masks) -> Draw:
     chains = fit_on_off(AvailabilityLog.from_masks(there))
-    return lambda rng: _drawn(chains, rng, len(there))
+    return lambda rng, draws: _drawn(chains, rng, draws, len(there))
 
 
-def _drawn(chains: MarkovOnOff, rng: np.random.Generator, rounds: int) -> Masks:
-    masks = chains.masks(rng, 1)
-    return np.concatenate([next(masks) for _ in range(rounds)])
+def _drawn(
+    chains: MarkovOnOff, rng: np.random.Generator, draws: int, rounds: int
+) -> Iterable[Masks]:
+    # All draws at once: a step of the chains takes as long for one.
+    every = np.array(list(islice(chains.masks(rng, draws), rounds)))
+    return map(np.ascontiguousarray, every.swapaxes(0, 1))
 
 
 def _clustered(there: Masks) -> Draw:
@@ -196,8 +200,9 @@ def _clustered(there: Masks) -> Draw:
     chains = MarkovOnOff(up, memory)
     coins = np.minimum(shares / up[labels], 1)
 
-    def draw(rng: np.random.Generator) -> Masks:
-        return _drawn(chains, rng, len(there))[:, labels] & (rng.random(there.shape) < coins)
+    def draw(rng: np.random.Generator, draws: int) -> Iterable[Masks]:
+        for which in _drawn(chains, rng, draws, len(there)):
+            yield which[:, labels] & (rng.random(there.shape) < coins)
 
     return draw
 
@@ -219,7 +224,7 @@ def _cyclic(there: Masks, period: float) -> Draw:
         factors = counts[members].sum(axis=1) / counts[members].sum()
         chances[:, members] = profile[phase, None] * factors
     chances = np.minimum(chances, 1)
-    return lambda rng: rng.random(there.shape) < chances
+    return lambda rng, draws: (rng.random(there.shape) < chances for _ in range(draws))
 
 
 def _zones(counts: FloatArray) -> NDArray[np.int64]:
@@ -252,7 +257,7 @@ def _p_value(
     there: Masks, draw: Draw, draws: int, rng: np.random.Generator, period: float | None
 ) -> float:
     numbers = np.array(
-        [_numbers(there, period), *(_numbers(draw(rng), period) for _ in range(draws))]
+        [_numbers(there, period), *(_numbers(drawn, period) for drawn in draw(rng, draws))]
     )
     # Over the log and all draws together, so that none is told apart by how it is scaled.
     spread = numbers.std(axis=0)

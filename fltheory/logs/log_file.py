@@ -9,7 +9,7 @@ import re
 import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BufferedIOBase
 from operator import itemgetter
@@ -51,9 +51,13 @@ _REMARK = re.compile(rb"\n#[^,\r\n]*(?=[\r\n]|\Z)")
 _SAID = re.compile(
     rb"^[^\S\n]*#[^\S\n]*(start|rounds|round_length)[^\S\n]*:([^\n]*)", re.MULTILINE | re.IGNORECASE
 )
+_IN_UTC = re.compile(r"\s*(UTC|GMT)\s*$")
 _FIRST_OF_HEADER = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)
 # What is read at a time; the header ends in the first of them.
 _PART = 8 * 1024**2
+# Times that nobody counts in rounds of one: in seconds since 1970, 1973 and later; in milliseconds;
+# and whole minutes.
+_SINCE_1970, _MILLISECONDS, _A_MINUTE, _SEVERAL = 1e8, 1e11, 60, 8
 # A time this close to a round's beginning, in rounds, is its beginning: 0.3/0.1 is 3 then.
 _ROUNDING = 1e-9
 
@@ -64,7 +68,12 @@ class _Clock:
 
     start: float | None
     rounds: int | None
-    round_length: float
+    round_length: float | None
+
+    @property
+    def length(self) -> float:
+        """How long a round lasts; 1 where nothing speaks against it."""
+        return 1.0 if self.round_length is None else self.round_length
 
 
 @checks_kinds
@@ -74,6 +83,7 @@ def read_log(
     round_length: float | None = None,
     start: float | None = None,
     rounds: int | None = None,
+    columns: Mapping[str, str] | None = None,
     most_bytes: int = MOST_BYTES,
     most_lines: int = MOST_LINES,
 ) -> AvailabilityLog:
@@ -85,26 +95,31 @@ def read_log(
         An event: the client is there (1) or away (0) from this time until its next event, or the
         end of the log. Before its first event a client is away. A client's events are in order.
     ``client,from,to``
-        A stay, without the moment ``to``; in any order, not overlapping. Both empty: a client
-        that was never there.
+        A stay, without the moment ``to``; in any order, not overlapping. Without ``to``: still
+        there at the end of the log. Both empty: a client that was never there.
     ``round,ann,bob,...``
         A row a round, in order and without gaps, 1 for whoever was there.
 
     Round r, from 0, begins at ``start + r round_length``, and a client takes part in it if it is
     there at that moment. Times are numbers, or dates of ISO 8601, in seconds then, UTC unless
-    they say otherwise. Lines ``# start: 0``, ``# rounds: 100`` and ``# round_length: 60`` in
-    front of the header say what the arguments of these names do, which come before them.
+    they say otherwise. Fields stand between commas, semicolons or tabs. Lines ``# start: 0``,
+    ``# rounds: 100`` and ``# round_length: 60`` in front of the header say what the arguments of
+    these names do, which come before them.
 
     Parameters
     ----------
     path : Path
-    round_length : float, default 1
-        How long a round lasts, in the log's unit of time.
+    round_length : float
+        How long a round lasts, in the log's unit of time: 1 by default, but it must be said for
+        dates, for times since 1970, and where all times are multiples of a minute or more.
     start : float, optional
         When round 0 begins; the log's first time by default.
     rounds : int, optional
         How many rounds there are; by default those that begin before the last ``to``, or not
         after the last event.
+    columns : mapping, optional
+        Which columns of the file are those of the form, ``{"client": "user_id", ...}``; others are
+        left out.
     most_bytes, most_lines : int
         Of the largest file, once unpacked.
 
@@ -128,6 +143,7 @@ def read_log(
     most_lines = validation.whole_number("most_lines", most_lines, at_least=1, at_most=2**63)
     table, said, header_line = _table(path, most_bytes, most_lines)
     try:
+        table = _chosen(table, columns)
         clock = _clock(said, round_length, start, rounds)
         log = _reader(table, header_line)(table, clock)
         if log.n_rounds < 2:
@@ -164,6 +180,21 @@ def write_log(path: Path | str, log: AvailabilityLog) -> None:
     text = f"# start: 0\n# rounds: {log.n_rounds}\n" + csv_text([INTERVALS, *rows])
     # No time in the compressed file, so that the same log makes the same file.
     write_whole(path, gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text)
+
+
+def _chosen(table: pd.DataFrame, columns: Mapping[str, str] | None) -> pd.DataFrame:
+    """Return the named columns under the names of the form."""
+    if columns is None:
+        return table
+    if set(columns) not in (set(EVENTS), set(INTERVALS)):
+        raise ValueError(
+            "columns must say which are client,time,present or client,from,to, as in "
+            f"client=user,from=login,to=logout, got {','.join(columns)}"
+        )
+    wrong = [name for name in columns.values() if name not in table.columns]
+    if wrong:
+        raise ValueError(f"columns must be of {', '.join(table.columns)}, got {', '.join(wrong)}")
+    return table[list(columns.values())].set_axis(list(columns), axis=1)
 
 
 def _table(
@@ -265,9 +296,11 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
 
     stream = io.BytesIO(content)
     stream.seek(begin)
-    names = _header(path, stream.readline())
+    header = stream.readline()
+    separator = next((mark for mark in b",;\t" if mark in header), ord(","))
+    names = _header(path, header, chr(separator))
     too_long = f"{path}: line {{}}: a row must have {len(names)} fields as the header, got {{}}"
-    in_first = header_line + 1, stream.readline().count(b",") + 1
+    in_first = header_line + 1, stream.readline().count(separator) + 1
     if in_first[1] > MOST_COLUMNS:
         # pandas would make a column of each.
         raise ValueError(too_long.format(*in_first))
@@ -280,6 +313,7 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
             return pd.read_csv(
                 stream,
                 header=None,
+                sep=chr(separator),
                 dtype={"client": str},
                 skiprows=1,
                 names=names,
@@ -302,16 +336,19 @@ def _csv(path: Path, content: bytes, begin: int, header_line: int) -> pd.DataFra
             ) from error
 
 
-def _header(path: Path, line: bytes) -> list[str]:
+def _header(path: Path, line: bytes, separator: str) -> list[str]:
     """Return the names of columns."""
-    if (count := line.count(b",") + 1) > MOST_COLUMNS:
+    if (count := line.count(separator.encode()) + 1) > MOST_COLUMNS:
         raise ValueError(
             f"{path}: a log must have at most {MOST_COLUMNS} columns, got {count}; "
             "client,from,to is a form for any number of clients"
         )
     text = line.decode("utf-8", "replace")
     try:
-        names = [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+        names = [
+            name.strip()
+            for name in next(csv.reader([text], delimiter=separator, skipinitialspace=True))
+        ]
     except csv.Error as error:
         raise ValueError(f"{path}: the header must be one line, got: {error}") from error
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -325,7 +362,7 @@ def _clock(
 ) -> _Clock:
     """Return what is known of rounds: from the arguments, else from the lines in front."""
     if round_length is None:
-        round_length = _number_said(said, "round_length", 1.0)
+        round_length = _number_said(said, "round_length", None)
     if start is None:
         start = _number_said(said, "start", None)
     if rounds is None and "rounds" in said:
@@ -337,10 +374,37 @@ def _clock(
         rounds = validation.whole_number("rounds", rounds, at_least=2, at_most=2**63)
         if rounds > MOST_ROUNDS:
             raise ValueError(f"rounds must be at most {MOST_ROUNDS}, got {rounds:.6g}")
-    length = validation.real_number(
-        "round_length", round_length, "positive and finite", lambda number: 0 < number < np.inf
-    )
-    return _Clock(start, rounds, length)
+    if round_length is not None:
+        round_length = validation.real_number(
+            "round_length", round_length, "positive and finite", lambda number: 0 < number < np.inf
+        )
+    return _Clock(start, rounds, round_length)
+
+
+def _check_length(clock: _Clock, times: FloatArray, column: pd.Series) -> None:
+    """Ask for the length of a round where 1 is unlikely to be what is meant."""
+    if clock.round_length is not None:
+        return
+    first, last = float(times.min()), float(times.max())
+    if not np.isfinite(_as_numbers(column)).any():
+        raise ValueError(
+            "round_length must be said where times are dates, in seconds: 3600 for rounds of an "
+            f"hour, say; the log spans {(last - first) / 86400:.3g} days"
+        )
+    if first >= _SINCE_1970:
+        hour, unit = (3600, "seconds") if first < _MILLISECONDS else (3_600_000, "milliseconds")
+        raise ValueError(
+            f"round_length must be said where times look like {unit} since 1970: {hour} for "
+            f"rounds of an hour, say; got times from {first:.15g} to {last:.15g}"
+        )
+    several = np.unique(times)
+    whole = several.size >= _SEVERAL and (several == np.round(several)).all()
+    common = int(np.gcd.reduce(several.astype(np.int64))) if whole else 1
+    if common >= _A_MINUTE:
+        raise ValueError(
+            f"round_length must be said where all times are multiples of {common}: {common} if "
+            "rounds begin at these times, or 1"
+        )
 
 
 def _number_said(said: dict[str, str], name: str, default: float | None) -> Any:
@@ -429,7 +493,10 @@ def _times(column: pd.Series, lines: _Lines) -> FloatArray:
                 f"{place}: {column.name} must be numbers throughout or dates throughout, got "
                 f"{str(value)!r} and, in {other}, {str(column.iloc[good[0]])!r}"
             )
-        raise ValueError(f"{place}: {column.name} must be a number or a date, got {str(value)!r}")
+        raise ValueError(
+            f"{place}: {column.name} must be a number or a date, got {str(value)!r}; write dates "
+            "like 2026-09-14 13:45:00 (pandas.to_datetime reads most other forms)"
+        )
     return numbers
 
 
@@ -439,6 +506,8 @@ def _seconds(column: pd.Series) -> FloatArray:
 
     # pandas takes these for the moment of reading.
     of_reading = column.astype(str).str.strip().str.lower().isin(("now", "today"))
+    if column.dtype.kind != "M":
+        column = column.astype(str).str.replace(_IN_UTC, "", regex=True)
     try:
         dates = pd.to_datetime(column.mask(of_reading), format="ISO8601", utc=True, errors="coerce")
         since = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
@@ -505,6 +574,7 @@ def _events(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
             f"{times[at]:.15g} in {lines(rows[at])}; got {times[at + 1]:.15g} "
             f"for {clients[codes[at]]!r}"
         )
+    _check_length(clock, times, table["time"])
     until = np.append(np.where(same, times[1:], np.inf), np.inf)
     start = times.min() if clock.start is None else clock.start
     rounds = clock.rounds
@@ -518,8 +588,8 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
     codes, clients = _codes(table, lines)
     begin, end = (_times(table[name], lines) for name in ("from", "to"))
     never = np.isnan(begin) & np.isnan(end)
-    for times, name in ((begin, "from"), (end, "to")):
-        _no_gap(np.where(never, 0.0, times), table[name], lines)
+    _no_gap(np.where(never, 0.0, begin), table["from"], lines)
+    end = np.where(np.isnan(end) & ~never, np.inf, end)
     bad = np.flatnonzero(begin >= end)
     if bad.size:
         at = bad[0]
@@ -539,16 +609,23 @@ def _intervals(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> Availabilit
             f"{lines(max(rows[at], rows[at + 1]))}: stays of a client must not overlap, got two of "
             f"{clients[codes[at]]!r}, the other in {lines(min(rows[at], rows[at + 1]))}"
         )
+    known = np.isfinite(end)
+    _check_length(clock, np.concatenate([begin, end[known]]), table["from"])
     start = begin.min() if clock.start is None else clock.start
     rounds = clock.rounds
     if rounds is None:
-        rounds = _round_number(end.max(), start, clock, after=False)
+        # Who is still there has been seen there at the beginning of the stay.
+        rounds = max(
+            _round_number(times.max(), start, clock, after=after)
+            for times, after in ((end[known], False), (begin[~known], True))
+            if times.size
+        )
     return _log_of(clients, codes, begin, end, start, rounds, clock)
 
 
 def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLog:
     _some_rows(table)
-    if clock.start is not None or clock.rounds is not None or clock.round_length != 1:
+    if clock.start is not None or clock.rounds is not None or clock.length != 1:
         raise ValueError(
             f"start, rounds and round_length must be left out where the log has a column round, "
             f"got {clock.start}, {clock.rounds} and {clock.round_length}"
@@ -583,12 +660,12 @@ def _some_rows(table: pd.DataFrame) -> None:
 def _round_number(time: float, start: float, clock: _Clock, *, after: bool) -> int:
     """Return how many rounds begin before a time, or not after it."""
     with np.errstate(over="ignore"):
-        place = (time - start) / clock.round_length
+        place = (time - start) / clock.length
     count = np.floor(place + _ROUNDING) + 1 if after else np.ceil(place - _ROUNDING)
     if count > MOST_ROUNDS:
         raise ValueError(
             f"a log must have at most {MOST_ROUNDS} rounds, got {count:.6g} of length "
-            f"{clock.round_length:.6g}; see round_length"
+            f"{clock.length:.6g}; see round_length"
         )
     if count < 1:
         raise ValueError(f"start must be before the log's last time, {time:.15g}, got {start:.15g}")
@@ -607,7 +684,7 @@ def _log_of(
     """Return the log of stays in time: a round is in a stay if its beginning is."""
 
     def first_round_from(times: FloatArray) -> FloatArray:
-        places = (times - start) / clock.round_length
+        places = (times - start) / clock.length
         return np.asarray(np.ceil(places - _ROUNDING))
 
     first, stop = first_round_from(begin), first_round_from(end)

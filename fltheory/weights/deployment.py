@@ -67,7 +67,8 @@ class Training:
         """Return the problem whose solution are the weights; the rules are those of `for_setting`.
 
         ``a_k = sigma^2 pi_k T eta^2``, ``b = 2/E + (T eta^2 + sum_t 1/t^2)/4`` and ``bias =
-        kappa^2 Gamma T eta``. M is 1: clients are taken to come and go independently.
+        kappa^2 Gamma T eta``. M is 1, as in `for_setting` with ``chain="clients"``, memory or not:
+        clients are taken to come and go independently of each other.
 
         Parameters
         ----------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,68 +12,72 @@ import numpy as np
 from fltheory import validation
 from fltheory.files.csv_text import read_text
 from fltheory.files.read_file import text_of
+from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.validation import FloatArray
 
 _HEADER = ["client", "size"]
 _MOST_NAMED = 3
 
 
-def read_sizes(path: Path | str, clients: Sequence[str]) -> FloatArray:
-    """Return the size of each client's data, (N,), in the order of the clients.
+def read_sizes(path: Path | str, log: AvailabilityLog) -> tuple[AvailabilityLog, FloatArray]:
+    """Return a log with all clients of a file, and the size of each client's data, (N,).
 
-    The file is CSV with the header ``client,size``, a line a client in any order.
+    The file is CSV with the header ``client,size``, a line for each client in any order. Clients
+    that are not in the log have never been seen: they come last.
 
     Parameters
     ----------
     path : Path
-    clients : sequence of str, (N,)
-        Names, as a log has them.
+    log : AvailabilityLog
 
     Raises
     ------
     ValueError
-        For a file that is none, a wrong header, a size that is no positive number, a client that
-        appears twice or is in no log, with the line; and for clients without a size.
+        For a file that is none, a wrong header, a size that is no positive number, or a client that
+        appears twice, with the line; and for clients of the log without a size.
     """
     path = validation.path("path", path)
     text = text_of("sizes must be an existing file", path)
-    wanted = {name: place for place, name in enumerate(clients)}
-    sizes = np.full(len(wanted), np.nan)
     try:
-        _read(io.StringIO(text, newline=""), wanted, sizes)
+        sizes = _read(io.StringIO(text, newline=""))
     except (ValueError, csv.Error) as error:
         raise ValueError(f"{path}: {error}") from error
-    without = [name for name, size in zip(clients, sizes, strict=True) if np.isnan(size)]
+    without = [name for name in log.clients if name not in sizes]
     if without:
         more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
         named = ", ".join(map(repr, without[:_MOST_NAMED]))
         raise ValueError(
             f"{path}: every client of the log must have a size, none for {named}{more}"
         )
+    clients = list(dict.fromkeys([*log.clients, *sizes]))
+    found = np.array([sizes[name] for name in clients])
     with np.errstate(over="ignore"):
-        total = sizes.sum()
+        total = found.sum()
     if not np.isfinite(total):
         raise ValueError(f"{path}: sizes must have a finite sum, got {total}")
-    return sizes
+    return AvailabilityLog(clients, log.n_rounds, log.who, log.first, log.stop), found
 
 
-def _read(lines: Iterable[str], wanted: dict[str, int], sizes: FloatArray) -> None:
-    rows = csv.reader(lines)
-    header = [name.strip() for name in next(rows, [])]
-    if header != _HEADER:
-        raise ValueError(f"line 1: the header must be client,size, got {','.join(header)!r}")
+def _read(lines: io.StringIO) -> dict[str, float]:
+    header = lines.readline()
+    separator = next((mark for mark in ",;\t" if mark in header), ",")
+    if [name.strip() for name in header.removeprefix("\ufeff").split(separator)] != _HEADER:
+        raise ValueError(f"line 1: the header must be client,size, got {header.strip()!r}")
+    rows = csv.reader(lines, delimiter=separator)
+    sizes = dict[str, float]()
     for row in rows:
         if not row:
             continue
-        here = f"line {rows.line_num}"
+        here = f"line {rows.line_num + 1}"
         if len(row) != 2:
             raise ValueError(f"{here}: a line must be client,size, got {','.join(row)!r}")
         name, text = read_text(row[0].strip()), row[1].strip()
-        if name not in wanted:
-            raise ValueError(f"{here}: client must be one of the log, got {name!r}")
-        if not np.isnan(sizes[wanted[name]]):
+        if not name:
+            raise ValueError(f"{here}: client must be a name, got none")
+        if name in sizes:
             raise ValueError(f"{here}: client {name!r} must appear once, has a size already")
-        sizes[wanted[name]] = _size(here, text)
+        sizes[name] = _size(here, text)
+    return sizes
 
 
 def _size(here: str, text: str) -> float:

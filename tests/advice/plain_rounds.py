@@ -36,6 +36,10 @@ def _normalised(w: Array) -> Array:
 fedavg = _weighted(_normalised)
 
 
+def weighted_fedavg(sizes: Array) -> Callable[..., Iterator[Array]]:
+    return _weighted(lambda there: _normalised(there * sizes))
+
+
 def inverse(target: Array, pi: Array) -> Callable[..., Iterator[Array]]:
     return _weighted(lambda there: there * target / pi)
 
@@ -44,7 +48,7 @@ def adafed(target: Array, pi: Array) -> Callable[..., Iterator[Array]]:
     return _weighted(lambda there: _normalised(there * target / pi))
 
 
-def fedau(cutoff: int) -> Callable[..., Iterator[Array]]:
+def fedau(cutoff: int, emphasis: Array | float = 1.0) -> Callable[..., Iterator[Array]]:
     def run(masks: Masks, optima: Array, s: float) -> Iterator[Array]:
         counts = None
 
@@ -55,7 +59,7 @@ def fedau(cutoff: int) -> Callable[..., Iterator[Array]]:
             age = age + 1
             over = (there > 0) | (age == cutoff)
             counts = rounds + over * age, ended + over, np.where(over, 0, age)
-            return there * omega / there.shape[1]
+            return there * omega * emphasis / there.shape[1]
 
         yield from _weighted(weigh)(masks, optima, s)
 
@@ -135,17 +139,18 @@ def fedvarp(masks: Masks, optima: Array, s: float) -> Iterator[Array]:
         yield x
 
 
-def scaffold(masks: Masks, optima: Array, s: float) -> Iterator[Array]:
-    # One local step of length s: the model of a client goes along its gradient, less its control.
-    x = None
+def scaffold(masks: Masks, optima: Array, s: Array | float) -> Iterator[Array]:
+    # One local step: the model of a client goes along its gradient, less its control. Where clients
+    # have an s each, (N, 1), their losses have a factor each and the step is one.
+    x, step = None, float(np.mean(s))
     for there, who in _memory(masks, optima):
         if x is None:
             x, c = (
                 np.zeros((len(there), optima.shape[1])),
                 np.zeros((*there.shape, optima.shape[1])),
             )
-        gradient = x[:, None] - optima
-        change = -s * (gradient - c + c.mean(axis=1, keepdims=True))
+        gradient = s / step * (x[:, None] - optima)
+        change = -step * (gradient - c + c.mean(axis=1, keepdims=True))
         x = x + (_normalised(there)[:, :, None] * change).sum(axis=1)
         c = np.where(who, gradient, c)
         yield x

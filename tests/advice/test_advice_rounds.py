@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fltheory.advice.population import ClientPopulation
-from fltheory.advice.rounds import LogRounds, along_the_process
+from fltheory.advice.rounds import LogRounds
 from fltheory.algorithms import FedAvg
-from fltheory.algorithms.table import ALGORITHMS
 from fltheory.logs import AvailabilityLog
 from fltheory.weights import Training
 
@@ -42,31 +41,24 @@ def test_an_error_is_that_of_the_start_before_anybody_pulls_apart() -> None:
 
 
 def test_noise_is_the_stationary_one() -> None:
-    drawn = along_the_process(FedAvg(STEP, 1), population(np.ones((20, 3)), noise=2.0), STEP, 0, 4)
-    assert drawn is not None
+    found = LogRounds(FedAvg(STEP, 1), population(np.ones((400, 3)), noise=2.0), 0).on_the_log()
+    assert found is not None
     # x_+ = (1 - s) x + s times the mean of three noises.
     expected = 4 * STEP**2 / 3 / (1 - (1 - STEP) ** 2)
-    assert drawn.noise**2 == pytest.approx(expected, rel=0.2)
-    assert drawn.sway == pytest.approx(0, abs=1e-6)
+    assert found.noise**2 == pytest.approx(expected, rel=0.2)
+    assert found.squares == pytest.approx(expected, rel=0.8)
+    assert found.sway == pytest.approx(0, abs=1e-6)
+
+
+def test_pulls_are_those_of_each_batch() -> None:
+    """Clients in turn by the twentieth of the rounds pull each alone, wherever the model was."""
+    masks = np.repeat(np.tile(np.eye(2), (10, 1)), 8, axis=0)
+    found = LogRounds(FedAvg(STEP, 1), population(masks), 0).on_the_log()
+    assert found is not None
+    assert found.pulls == pytest.approx(np.tile(np.eye(2), (10, 1)), abs=0.02)
 
 
 def test_what_diverges_is_none() -> None:
     runs = LogRounds(FedAvg(3.0, 1), population(np.ones((60, 3))), 0)
     assert runs.late_error == np.inf
     assert runs.on_the_log() is None
-
-
-def test_drawn_branches_are_followed_until_chance_is_small() -> None:
-    # With one client always there and a server whose target is half of it, every other round.
-    masks = np.tile([True, False], (40, 1))
-    told = ALGORITHMS["safari"].among(
-        {"client_lr": STEP, "assist_lr": STEP, "local_steps": 1}, **ALGORITHMS["safari"].example(1)
-    )
-    found = LogRounds(told, population(masks), 0).on_the_log()
-    assert found is not None
-    assert found.error > 0
-    # Half the time towards (1, 0), half towards (1/2, 1/2).
-    assert found.weights == pytest.approx([0.75, 0.25], abs=4 * found.error)
-    again = LogRounds(FedAvg(STEP, 1), population(masks), 0).on_the_log()
-    assert again is not None
-    assert again.error == 0

@@ -23,7 +23,7 @@ CIRCUMSTANCES = {
     ("name", "said"),
     [
         ("fedavg", "nothing"),
-        ("mifa", "1 vector a client, 1 number a client"),
+        ("mifa", "1 vector per client, 1 number per client"),
         ("adafed", "known availability"),
         ("safari", "server data"),
     ],

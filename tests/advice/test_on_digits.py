@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fltheory.advice import Advice, advise
 from fltheory.advice.on_digits import to_compare, train_on_digits
-from fltheory.logs import AvailabilityLog, write_log
+from fltheory.logs import AvailabilityLog
 
 
 def advice_on(chances: list[float]) -> Advice:
@@ -50,11 +49,10 @@ def test_with_clients_never_there_nobody_divides_by_availability(
     }
 
 
-def test_digits_lose_what_rare_clients_have(with_one_never_there: Advice, tmp_path: Path) -> None:
+def test_digits_lose_what_rare_clients_have(with_one_never_there: Advice) -> None:
     pytest.importorskip("torch")
     found = with_one_never_there
-    write_log(tmp_path / "log.csv", found.population.log)
-    trained = train_on_digits(found, tmp_path / "log.csv")
+    trained = train_on_digits(found)
     assert [one.advice for one in trained] == list(to_compare(found))
     for one in trained:
         assert one.accuracy.shape == (3,)
@@ -63,9 +61,9 @@ def test_digits_lose_what_rare_clients_have(with_one_never_there: Advice, tmp_pa
     assert trained[-1].lost.mean() > trained[0].lost.mean()
 
 
-def test_more_clients_than_images_are_refused(of_three: Advice, tmp_path: Path) -> None:
+def test_more_clients_than_images_are_refused(of_three: Advice) -> None:
     found = replace(of_three, population=copy(of_three.population))
     log = AvailabilityLog.from_masks(np.ones((2, 701)))
     object.__setattr__(found.population, "log", log)
     with pytest.raises(ValueError, match="at most 700 clients"):
-        train_on_digits(found, tmp_path / "log.csv")
+        train_on_digits(found)

@@ -20,13 +20,6 @@ def log_file(tmp_path: Path) -> Path:
     return tmp_path / "log.csv"
 
 
-@pytest.fixture
-def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Follow algorithms for forty rounds: what is asked for does not depend on them."""
-    monkeypatch.setattr("fltheory.advice.rounds._FEWEST", 40)
-    monkeypatch.setattr("fltheory.advice.rounds._MOST", 40)
-
-
 def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_path) -> None:
     sizes, found, figure = (tmp_path / name for name in ("sizes.csv", "advice.json", "advice.svg"))
     sizes.write_text("client,size\nann,1\nbob,2\ncid,3\ndot,4\n")
@@ -36,7 +29,7 @@ def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_pa
     assert (status, err) == (0, "")
     use, fedavg, never = out.splitlines()[:3]
     assert use.startswith("Use ")
-    assert fedavg.startswith("Plain FedAvg ends ")
+    assert fedavg.startswith("Plain FedAvg, weighted by data, ends ")
     assert never.startswith("1 client never appears (dot; 0.4 of the target)")
     assert "sizes divided by their sum, 10" in out
     document = json.loads(found.read_text())
@@ -45,7 +38,6 @@ def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_pa
     assert "<svg" in figure.read_text()
 
 
-@pytest.mark.usefixtures("few_rounds")
 def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path) -> None:
     biases = []
     for dissimilarity in ("0.5", "2"):
@@ -56,7 +48,6 @@ def test_what_is_assumed_changes_the_advice(fltheory_command, log_file, tmp_path
     assert biases[1] == pytest.approx(2 * biases[0])
 
 
-@pytest.mark.usefixtures("few_rounds")
 def test_clients_are_measured_by_their_gradients(fltheory_command, log_file, tmp_path) -> None:
     # Gradients x - o_k, optima 0, 1 and 2 and so on: F's is 4 at the start, x = 5, sigma_G = root
     # of 2/3 everywhere, and minibatches deviate by 1/2 each way, by root 1/2 from their mean.
@@ -109,7 +100,6 @@ def test_gradients_that_tell_nothing_are_one_line(
         ("round,ann,bob\n0,0,0\n1,0,0\n", None, "nobody"),
         ("client,from,to\nann,0,3\nann,2,4\n", None, "line 3: stays of a client must not overlap"),
         ("client,time,present\nann,2,1\nann,1,0\n", None, "line 3"),
-        ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\neve,2\n", "line 3"),
         ("round,ann,bob\n0,1,0\n1,0,1\n", "client,size\nann,1\n", "none for 'bob'"),
     ],
 )
@@ -125,7 +115,6 @@ def test_bad_input_is_one_line(fltheory_command, tmp_path, text, sizes, said) ->
     assert said in err
 
 
-@pytest.mark.usefixtures("few_rounds")
 def test_everybody_always_there_is_a_log_like_any_other(fltheory_command, tmp_path) -> None:
     write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(np.ones((20, 3))))
     status, out, err = fltheory_command("advise", tmp_path / "log.csv")
@@ -134,6 +123,35 @@ def test_everybody_always_there_is_a_log_like_any_other(fltheory_command, tmp_pa
     assert use.startswith("Use FedAvg, which needs nothing")
     assert fedavg.startswith("Plain FedAvg has no bias here")
     assert never.startswith("Every client appears")
+
+
+@pytest.mark.parametrize("command", ["advise", "cutoff", "weights"])
+def test_what_the_logs_own_tests_reject_comes_first(
+    fltheory_command, tmp_path, command: str
+) -> None:
+    """Half the clients are rare in the first half of the log, the others in the second."""
+    chances = np.where(np.arange(200)[:, None] < 100, [0.9, 0.1], [0.1, 0.9])
+    masks = np.random.default_rng(3).random((200, 2)) < chances
+    write_log(tmp_path / "log.csv", AvailabilityLog.from_masks(masks))
+    status, out, err = fltheory_command(command, tmp_path / "log.csv")
+    assert (status, err) == (0, "")
+    assert out.startswith("Caution: availability changes along this log (its halves differ, p = ")
+    assert "2 of 2 clients changed" in out.splitlines()[0]
+
+
+def test_columns_by_other_names_and_clients_never_seen(fltheory_command, tmp_path) -> None:
+    rows = "".join(
+        f"u{k},x,{10 * k + 3 * n},{10 * k + 3 * n + 2}\n" for k in (0, 1) for n in range(3)
+    )
+    (tmp_path / "log.csv").write_text("user,device,login,logout\n" + rows)
+    (tmp_path / "sizes.csv").write_text("client,size\nu0,3\nu1,2\neve,5\n")
+    words = [tmp_path / "log.csv", "--columns", "client=user,from=login,to=logout"]
+    status, out, err = fltheory_command("advise", *words, "--sizes", tmp_path / "sizes.csv")
+    assert (status, err) == (0, "")
+    assert "1 client never appears (eve; 0.5 of the target)" in out
+    status, _, err = fltheory_command("advise", words[0], "--columns", "client=name,from=a,to=b")
+    assert status == 2
+    assert "columns must be of user, device, login, logout, got name, a, b" in err
 
 
 def test_a_check_without_torch_is_one_line(

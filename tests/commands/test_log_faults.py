@@ -65,7 +65,6 @@ LOGS = {
     "no rows": ("client,from,to\n", "a log must have rows below its header, got none"),
 }
 SIZES = {
-    "unknown client": ("client,size\nann,1\neve,2\n", "line 3: client must be one of the log"),
     "client without size": ("client,size\nann,1\n", "every client of the log must have a size"),
     "client twice": ("client,size\nann,1\nbob,1\nann,2\n", "line 4: client 'ann' must appear once"),
     "no size": ("client,size\nann,1\nbob,0\n", "line 3: size must be a positive number, got '0'"),
@@ -77,6 +76,8 @@ ACCEPTED = {
     "all present": "round,ann,bob\n" + "".join(f"{number},1,1\n" for number in range(20)),
     "one never there": FINE + "cid,,\n",
     "stays in any order": "client,from,to\nbob,2,16\nann,7,20\nann,0,5\n",
+    "still there": FINE + "cid,4,\n",
+    "semicolons": FINE.replace(",", ";"),
 }
 
 Run = Callable[..., tuple[int, str, str]]

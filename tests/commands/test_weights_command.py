@@ -99,8 +99,10 @@ def test_a_log_and_sizes_give_every_client_its_weight(fltheory_command, tmp_path
     )
     assert status == 0
     assert "targets: sizes divided by their sum, 200" in text
-    assert "never there: 1 of 4 clients (dora) with 0.125 of the target" in text
-    assert "so a_k = 0.25 pi_k, b = 2.4184, bias = 0.5" in text
+    assert "never online: 1 of 4 clients (dora) with 0.125 of the target" in text
+    assert "so a_k = 0.25 pi_k (" in text
+    assert "b = 2.4184 (" in text
+    assert "bias = 0.5 (" in text
     assert "(cvxpy)" in text
     rows = [line.split(",") for line in out.read_text().splitlines()]
     assert rows[0] == ["client", "availability", "target", "weight", "importance"]
@@ -121,14 +123,15 @@ def test_without_sizes_targets_are_equal_and_it_is_said(fltheory_command, tmp_pa
     status, text, _ = fltheory_command("weights", str(log))
     assert status == 0
     assert text.startswith("targets: equal, as no --sizes are given\n")
+    assert "4 rounds of 1 local steps" in text
 
 
 @pytest.mark.parametrize(
     ("sizes", "arguments", "message"),
     [
         ("client,size\nann,1\n", (), "none for 'bob', 'cid', 'dora'"),
-        ("client,size\neve,1\n", (), "line 2: client must be one of the log, got 'eve'"),
-        ("client;size\nann;1\n", (), "line 1: the header must be client,size"),
+        ("client,size\neve,1\n", (), "none for 'ann', 'bob', 'cid' and 1 more"),
+        ("client|size\nann|1\n", (), "line 1: the header must be client,size"),
         ("client,size\nann,-1\n", (), "line 2: size must be a positive number, got '-1'"),
         ("client,size\n", ("--condition", "0.5"), "condition must be"),
         ("client,size\n", ("--out", "weights.pdf"), "out must end in .csv or .png or .svg"),

@@ -71,6 +71,11 @@ def test_clusters_are_those_that_come_together() -> None:
     assert set(clusters(drawn("independent", 0))) == {0}
 
 
+def test_clients_that_always_come_together_are_described() -> None:
+    half = np.random.default_rng(3).random((40, 4)) < [0.1, 0.4, 0.6, 0.8]
+    assert len(clusters(np.repeat(half, 2, axis=1))) == 8
+
+
 def test_correlations_are_numpys() -> None:
     there = drawn("clustered", 3)
     np.testing.assert_allclose(correlations(there), np.corrcoef(there.T), atol=1e-12)

@@ -70,10 +70,17 @@ LogFile: TypeAlias = Annotated[
 ]
 RoundLength: TypeAlias = Annotated[
     float | None,
-    typer.Option(help="How long a round lasts, in the log's unit of time; 1 if unsaid."),
+    typer.Option(help="How long a round lasts, in the log's unit of time; 1 by default."),
+]
+
+Columns: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Which columns a log has, say client=user,from=login,to=logout."),
 ]
 SizesFile: TypeAlias = Annotated[
-    Path | None, READ, typer.Option(help="CSV client,size: a log's targets; equal by default.")
+    Path | None,
+    READ,
+    typer.Option(help="CSV client,size: a log's targets, also of clients never seen; else equal."),
 ]
 # What is assumed of the clients of a log.
 NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from fltheory.commands.shared.options import WRITTEN, FurtherFigure, LogFile, RoundLength, Seed
+from fltheory.commands.shared.deployment import deployment
+from fltheory.commands.shared.options import (
+    WRITTEN,
+    Columns,
+    FurtherFigure,
+    LogFile,
+    RoundLength,
+    Seed,
+)
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, check_places, draw, tell_written
 from fltheory.long_work.progress import shown_progress
@@ -16,6 +24,7 @@ from fltheory.long_work.progress import shown_progress
 def command(
     log: LogFile,
     round_length: RoundLength = None,
+    columns: Columns = None,
     period: Annotated[
         float | None, typer.Option(help="Rounds of a cycle, say 24; looked for by default.")
     ] = None,
@@ -30,14 +39,14 @@ def command(
     from json import dumps
 
     from fltheory.files.whole_file import write_whole
-    from fltheory.logs import describe, read_log
+    from fltheory.logs import describe
     from fltheory.report.figures.log_figure import write_log_figure
     from fltheory.report.terminal.deployments.log_report import fits_table, log_summary
 
     check_figures(figure=figure)
     check_places(json=json)
     with shown_progress("describing") as advance:
-        record = read_log(log, round_length=round_length)
+        record, _ = deployment(log, None, round_length, columns)
         found = describe(record, period=period, seed=seed)
         draw(partial(write_log_figure, found), figure, advance)
     print(log_summary(found))

@@ -44,13 +44,14 @@ def advice_figure(advice: Advice) -> Figure:
 def _biases(axes: Axes, advice: Advice) -> None:
     settled = [found for found in advice.algorithms if np.isfinite(found.error)]
     for kind, shift, colour, label in (
-        ("process", -0.15, _PROCESS, "fitted process"),
-        ("log", 0.15, _LOG, "this log, over and over"),
+        ("process", -0.15, _PROCESS, "independent chains, by formula"),
+        ("log", 0.15, _LOG, "this log's rounds"),
     ):
-        biases = [getattr(found, kind) for found in settled]
-        places = np.arange(len(settled)) + shift
-        low = np.array([bias.unrelated for bias in biases])
-        high = np.array([bias.at_worst for bias in biases])
+        biases = [(place, getattr(found, kind)) for place, found in enumerate(settled)]
+        known = [(place + shift, bias) for place, bias in biases if bias is not None]
+        places = np.array([place for place, _ in known])
+        low = np.array([bias.unrelated for _, bias in known])
+        high = np.array([bias.at_worst for _, bias in known])
         axes.hlines(places, low, high, color=colour, lw=3, label=label)
         axes.plot(low, places, "o", color=colour, ms=4)
         axes.plot(high, places, "|", color=colour, ms=9)

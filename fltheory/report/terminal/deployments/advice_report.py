@@ -1,4 +1,4 @@
-"""What a log says of the algorithms, in three sentences and a table."""
+"""What a log says of the algorithms: cautions, three sentences and a table."""
 
 from __future__ import annotations
 
@@ -8,14 +8,40 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from fltheory.report.terminal.deployments.log_report import doubts
+
 if TYPE_CHECKING:
-    from fltheory.advice import Advice, Bias
+    from fltheory.advice import Advice, AlgorithmAdvice, Bias
     from fltheory.advice.measured_clients import MeasuredClients
     from fltheory.advice.on_digits import Trained
+    from fltheory.logs.description import LogDescription
 
+_UNRELATED = "if clients' data are unrelated to when they are online"
 _NAMES_SHOWN = 3
 _NO_BIAS = 1e-9
 _TIMES = (0.1, 1.0, 10.0)
+
+
+def cautions(found: LogDescription) -> list[str]:
+    """Return what the log's own tests say against advice from it; it comes first."""
+    return doubts(
+        found,
+        drift="What follows is about its last quarter, and holds only while clients stay as they "
+        "were then.",
+        chains="Errors below come from the log's own rounds and do not assume it; only the column "
+        '"bias, chains" does.',
+    )
+
+
+def unfollowed(advice: Advice) -> list[str]:
+    """Return that rounds of a long log are not followed, if so."""
+    followed, rounds = len(advice.population.recorded), advice.population.log.n_rounds
+    if followed == rounds:
+        return []
+    return [
+        f"Caution: {followed} of the log's {rounds} rounds are followed, in stretches from its "
+        f"beginning to its end; steps and errors are those after {followed} rounds."
+    ]
 
 
 def sentences(advice: Advice) -> tuple[str, str, str]:
@@ -28,43 +54,35 @@ def _use(advice: Advice) -> str:
     if not math.isfinite(best.error):
         return "No algorithm settles at any step size that was tried."
     ends = (
-        f"its error late in the log is {best.usual_error:.2g} if what clients want has nothing to "
-        f"do with when they are online, and about {best.error:.2g} at worst"
+        f"its error late in the log is {best.usual_error:.2g} {_UNRELATED}, and at worst "
+        f"{best.error:.2g} ({_interval(best)} at 95%)"
     )
     if best is fallback:
         return f"Use {best.called}, which needs {best.needs}: {ends}."
     return (
-        f"Use {best.called} if you can provide what it needs, {best.needs}: {ends}; else "
-        f"{fallback.called} ({fallback.usual_error:.2g} and {fallback.error:.2g})."
+        f"Use {best.called} if you can provide {best.needs}: {ends}. Otherwise use "
+        f"{fallback.called} ({fallback.usual_error:.2g}, and at worst {fallback.error:.2g})."
     )
 
 
 def _fedavg(advice: Advice) -> str:
     found = advice.named("fedavg")
-    parts = advice.fedavg_parts
-    rare, never = advice.rare, advice.population.never
-    if found.process.at_worst < _NO_BIAS:
+    worst = f"{found.log.at_worst:.2g}"
+    if found.log.at_worst < _NO_BIAS:
         return "Plain FedAvg has no bias here: all clients count in it as they should."
+    of_rare, of_never = advice.fedavg_parts
     whose = []
-    if rare.size:
+    if advice.rare.size:
         whose.append(
-            f"{parts[rare].sum():.2g} from the {_clients(rare.size)} "
-            f"({rare.size / parts.size:.0%}) online less than {advice.rare_below:.1%} of the time, "
-            "half the mean"
+            f"{of_rare:.2g} comes from the {_clients(advice.rare.size)} online less than "
+            f"{advice.rare_below:.1%} of the time, half the mean"
         )
-    if never.size:
-        whose.append(f"{parts[never].sum():.2g} from those who never appear")
-    again = ""
-    if (
-        found.whole
-        and abs(found.log.at_worst - found.process.at_worst) > 0.1 * found.process.at_worst
-    ):
-        again = f" (along this very log {_range(found.log)})"
-    of_that = f"; of these {found.process.at_worst:.2g}, {' and '.join(whose)}" if whose else ""
+    if advice.population.never.size:
+        whose.append(f"{of_never:.2g} {'' if whose else 'comes '}from clients never seen")
+    weighted = ", weighted by data," if advice.population.weighted else ""
     return (
-        f"Plain FedAvg ends {found.process.unrelated:.2g} from the optimum if what clients want "
-        f"has nothing to do with when they are online, and up to {found.process.at_worst:.2g} if "
-        f"it has{again}{of_that}."
+        f"Plain FedAvg{weighted} ends {found.log.unrelated:.2g} from the optimum {_UNRELATED}, and "
+        f"at worst {worst}." + (f" Of that {worst}, {' and '.join(whose)}." if whose else "")
     )
 
 
@@ -76,13 +94,12 @@ def _never(advice: Advice) -> str:
     names = [population.log.clients[client] for client in never[:_NAMES_SHOWN]]
     named = ", ".join(names) + (", ..." if never.size > _NAMES_SHOWN else "")
     lost = float(population.importance[never].sum())
-    safari = advice.named("safari")
     return (
         f"{_clients(never.size)} never appear{'s' if never.size == 1 else ''} ({named}; "
-        f"{lost:.2g} of the target): no algorithm "
-        f"without server data ends nearer than {_range(advice.exclusion)}; with data like all "
-        f"clients' on the server one can train there alone without bias, and SAFARI, every other "
-        f"round of which is the server's, ends at {_range(safari.process)}."
+        f"{lost:.2g} of the target): without server data no algorithm ends nearer than "
+        f"{_range(advice.exclusion)}. With data like all clients' on the server one can train "
+        "there alone without bias; SAFARI, every other round of which is the server's, ends at "
+        f"{_range(advice.named('safari').log)}."
     )
 
 
@@ -94,44 +111,47 @@ def _range(bias: Bias) -> str:
     return f"{bias.unrelated:.2g} (unrelated) to {bias.at_worst:.2g} (at worst)"
 
 
+def _interval(found: AlgorithmAdvice) -> str:
+    low, high = found.interval
+    return f"{low:.2g} to {high:.2g}"
+
+
 def advice_table(advice: Advice) -> Table:
-    """Return a line an algorithm."""
+    """Return a line for each algorithm."""
     table = Table()
     for name in ("algorithm", "needs"):
         table.add_column(name)
     for name in (
         "step",
-        "bias, process",
+        "bias, chains",
         "at worst",
         "bias, log",
         "at worst",
         "sway",
         "noise",
         "error",
+        "at 95%",
         f"rounds to {advice.within:g}",
     ):
         table.add_column(name, justify="right", no_wrap=True)
     beyond = f"> {len(advice.population.recorded)}"
     for found in advice.algorithms:
-        mark = "" if found.closed_form else "~"
+        chains = (
+            ("-", "-")
+            if found.process is None
+            else (_number(found.process.unrelated), _number(found.process.at_worst))
+        )
+        log = (found.log.unrelated, found.log.at_worst, found.sway_at_worst, found.noise)
         table.add_row(
             found.called,
             str(found.needs),
             f"{found.step:.3g}",
-            mark + _uncertain(found.process),
-            mark + _number(found.process.at_worst),
-            _uncertain(found.log),
-            *map(_number, (found.log.at_worst, found.sway, found.noise)),
-            _number(found.error),
+            *chains,
+            *map(_number, (*log, found.error)),
+            _interval(found),
             beyond if found.rounds is None else str(found.rounds),
         )
     return table
-
-
-def _uncertain(bias: Bias) -> str:
-    """Return a bias, with its standard error if that is worth telling."""
-    told = _number(bias.unrelated)
-    return f"{told} ± {bias.error:.1g}" if bias.error > bias.unrelated / 10 else told
 
 
 def _number(value: float) -> str:
@@ -141,18 +161,18 @@ def _number(value: float) -> str:
 def check_table(trained: Sequence[Trained]) -> Table:
     """Return what was predicted beside late accuracies on the digits, a line an algorithm."""
     table = Table(
-        title="digits under this log, as few classes a client as there can be; three seeds"
+        title="digits under this log, each client with as few classes as possible; three seeds"
     )
     table.add_column("algorithm")
     for name in (
         "bias, unrelated",
         "at worst",
         "late accuracy, %",
-        "lost to everybody there, %",
+        "lost to everybody present, %",
     ):
         table.add_column(name, justify="right")
     for one in trained:
-        bias = one.advice.process
+        bias = one.advice.log
         table.add_row(
             one.advice.called,
             _number(bias.unrelated),
@@ -168,43 +188,36 @@ def check_table(trained: Sequence[Trained]) -> Table:
 def assumptions(advice: Advice, total_size: float | None) -> str:
     """Return what the figures rest on, a line each."""
     population, training = advice.population, advice.population.training
-    log = population.log
     targets = (
         "equal, as no --sizes are given"
         if total_size is None
-        else f"sizes divided by their sum, {total_size:g}"
+        else f"sizes divided by their sum, {total_size:g}; FedAvg weighs participants by size, and "
+        "for algorithms that count clients alike each client's loss is multiplied by its share"
     )
-    followed, grouping = "", list[str]()
+    groups = list[str]()
     if advice.grouping_error is not None:
-        followed = f"{population.shown.size} groups stand for {population.ever.size} clients and "
-        grouping.append(
-            "groups: each has the availability of its middle client, which would change biases "
-            f"with a closed form by up to {100 * advice.grouping_error:.2g}% of the largest; those "
-            "above are of all clients"
+        groups.append(
+            f"groups: {population.shown.size} groups stand for {population.ever.size} clients, "
+            "each with the rounds of its middle client; that would change biases with a formula by "
+            f"up to {100 * advice.grouping_error:.2g}% of the largest"
         )
-    last = len(population.recorded)
-    rounds = (
-        f"all {last} rounds"
-        if last == log.n_rounds
-        else f"the last {last} rounds, whose bias does not count"
-    )
     measured = () if advice.measured is None else (_measurement(advice.measured),)
     return "\n".join(
         (
             f"targets: {targets}",
             *measured,
-            "unit: ||w_0 - w*||, and L for slopes; process: a two-state chain a client, "
-            "independent of the others; log: "
-            f"{followed}{rounds}, over and over",
-            "bias: root mean square over optima in unrelated directions; at worst: over all "
-            "optima; ~ drawn, else in closed form",
-            *grouping,
-            "sway, noise: what coming and going, and gradients, move the model about its mean; "
-            "error: all three, bias at its worst, and what is left of the start late in the log",
-            f"assumed: quadratic clients, {training.local_steps} local steps; dissimilarity "
+            "unit: ||w_0 - w*||; L for slopes",
+            "bias, chains: by formula, if each client came and went as a two-state chain, "
+            f"independently; bias, log: along {len(population.recorded)} rounds of the log",
+            "bias: root mean square over optima in unrelated directions; at worst: over all optima",
+            *groups,
+            "sway, noise: how far clients' coming and going, at the worst optima, and gradients "
+            "move the model about its mean; error: all three and what is left of the start, late "
+            "in the log; known availability is taken from this log, with its error",
+            f"assumed: quadratic clients, {training.local_steps} local steps, dissimilarity "
             f"{training.dissimilarity:g}, noise {training.noise:g}, condition "
-            f"{training.condition:g}; of steps 1, 1/2, ..., 1/64 of {training.step:.3g}/L the one "
-            "with the least error late in the log",
+            f"{training.condition:g}; of the steps 1, 1/2, ..., 1/64 of {training.step:.3g}/L the "
+            "one with the least error late in the log",
             f"if unsure: {_sensitivity(advice)}",
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +15,14 @@ from fltheory import verify
 from fltheory.algorithms import FedAU
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
-from fltheory.fedau import BestCutoff
+from fltheory.fedau import BestCutoff, weight_errors
+from fltheory.logs import AvailabilityLog
 from fltheory.long_work.progress import Progress
 from fltheory.participation import Bernoulli
 from fltheory.problems import QuadraticProblem
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
 from fltheory.theorems import get
-from fltheory.validation import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,40 +51,53 @@ def cutoff_table(found: BestCutoff) -> Table:
 
 
 def client_cutoff_table(
-    clients: Sequence[str],
-    chances: FloatArray,
-    found: Mapping[float, BestCutoff],
-    common: float,
+    log: AvailabilityLog, found: Mapping[str, BestCutoff], common: float
 ) -> Table:
-    """Lay out a client a row: the cut-off that is best for it alone; of many the first and last.
+    """Lay out a client per row: the cut-off best for it alone; of many the first and last.
 
     Parameters
     ----------
-    clients : sequence of str, (n,)
-    chances : array, (n,)
-        Their probabilities; 0 for those never there.
-    found : mapping of float to BestCutoff
-        By probability.
+    log : AvailabilityLog
+    found : mapping of str to BestCutoff
+        By client, of those ever there.
     common : float
         The cut-off that is best for all together.
     """
     table = Table()
     for heading in ("client", "p", "best K", "weight error", f"expected gap / {common:g}"):
         table.add_column(heading, justify="right", no_wrap=True)
-    skipped = range(_ROWS_AT_EITHER_END, len(clients) - _ROWS_AT_EITHER_END)
-    for place, (name, chance) in enumerate(zip(clients, chances.tolist(), strict=True)):
+    skipped = range(_ROWS_AT_EITHER_END, log.n_clients - _ROWS_AT_EITHER_END)
+    for place, (name, share) in enumerate(zip(log.clients, log.marginals.tolist(), strict=True)):
         if place in skipped:
             if place == skipped.start:
                 table.add_row(*["..."] * 5)
-        elif chance == 0:
+        elif name not in found:
             table.add_row(escape(name), "0", "-", "-", "-")
         else:
-            best = found[chance].best
-            gap = 1 / chance / common
-            table.add_row(
-                escape(name), f"{chance:.6g}", f"{best.cutoff:g}", f"{best.error:.6g}", f"{gap:.3g}"
-            )
+            best = found[name].best
+            numbers = f"{share:.6g}", f"{best.cutoff:g}", f"{best.error:.6g}"
+            table.add_row(escape(name), *numbers, f"{1 / share / common:.3g}")
     return table
+
+
+def write_log_cutoffs(log: AvailabilityLog, rounds: int, found: BestCutoff, path: Path) -> None:
+    """Write the weight error along a log over the cut-off, as PNG or SVG, by suffix."""
+    from matplotlib.figure import Figure
+
+    def drawn() -> Figure:
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        cutoffs = np.unique(np.rint(np.geomspace(1, rounds, _POINTS)))
+        axes.plot(cutoffs, weight_errors(log, rounds, cutoffs), label="along the log")
+        for name, mark in (("best", found.best), ("50", found.experiments)):
+            axes.plot(mark.cutoff, mark.error, "o", label=f"{name}: K = {mark.cutoff:g}")
+        axes.axhline(found.none.error, color="0.4", ls=":", label="no cut-off")
+        axes.set(xscale="log", yscale="log", xlabel="cut-off $K$", ylabel="weight error")
+        axes.set_title(f"FedAU's weights along {rounds} rounds", loc="left", size=10)
+        axes.legend(fontsize=8)
+        return figure
+
+    write_figure(drawn, path)
 
 
 def cutoff_figure(

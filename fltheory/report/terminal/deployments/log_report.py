@@ -39,6 +39,33 @@ def log_summary(found: LogDescription) -> str:
     return "\n".join(lines)
 
 
+def doubts(found: LogDescription, *, drift: str, chains: str = "") -> list[str]:
+    """Return what the log's own tests say against an answer, a sentence for each.
+
+    Parameters
+    ----------
+    found : LogDescription
+    drift : str
+        What follows for the answer where availability changes along the log.
+    chains : str
+        What follows where clients are no two-state chains, each for itself; if that matters.
+    """
+    said = []
+    if found.drifts:
+        said.append(
+            f"Caution: availability changes along this log (its halves differ, p = "
+            f"{found.halves_p_value:.2g}; {found.changed} of {found.log.n_clients} clients "
+            f"changed). {drift}"
+        )
+    if chains and found.rejects("on-off Markov"):
+        (fit,) = (fit for fit in found.fits if fit.model == "on-off Markov")
+        said.append(
+            "Caution: these clients do not come and go independently of each other, each as a "
+            f"two-state chain (rejected, p = {fit.corrected:.2g}). {chains}"
+        )
+    return said
+
+
 def fits_table(found: LogDescription) -> Table:
     """Return a table of how well the models fit."""
     clients, rounds = found.sampled

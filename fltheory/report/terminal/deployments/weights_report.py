@@ -14,14 +14,18 @@ from fltheory.claims.shared.bound_curve import BoundCurve
 from fltheory.report.figures.bound_figure import draw_curve, heights
 from fltheory.report.figures.figure_axes import label, legend_below, set_scales, set_title
 from fltheory.report.figures.figure_file import default_style, write_figure
+from fltheory.report.terminal.deployments.log_report import doubts
 from fltheory.validation import FloatArray
 from fltheory.weights.client_weights import ClientWeights
+from fltheory.weights.deployment import Training
 from fltheory.weights.optimum import OptimalWeights, solve
 from fltheory.weights.trade_off import TradeOff
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from fltheory.logs.description import LogDescription
 
 _ROWS_AT_EITHER_END = 20
 _TARGET_COLOUR, _IMPORTANCE_COLOUR, _WEIGHT_COLOUR = "#E69F00", "#56B4E9", "#7A2B00"
@@ -35,10 +39,47 @@ _PRICES = np.geomspace(1e-4, 1e4, 33)
 _LEAST_DIVERGENCE = 1e-9
 
 
+def weights_assumptions(
+    found: ClientWeights, described: LogDescription, training: Training, sizes: FloatArray | None
+) -> str:
+    """Return what a log says against the weights, and what their problem was made of."""
+    said = doubts(
+        described,
+        drift="The shares below are means over the whole log; for the coming rounds use a log of "
+        "recent ones.",
+        chains="CA-Fed's bound assumes that they do, so it may not hold for these clients.",
+    )
+    said.append(
+        "targets: equal, as no --sizes are given"
+        if sizes is None
+        else f"targets: sizes divided by their sum, {float(sizes.sum()):g}"
+    )
+    if found.never_there:
+        named = ", ".join(found.never_there[:3]) + (", ..." if len(found.never_there) > 3 else "")
+        said.append(
+            f"never online: {len(found.never_there)} of {len(found.clients)} clients ({named}) "
+            f"with {found.lost_target:.3g} of the target; no weights bring them in"
+        )
+    problem, rounds = found.problem, described.log.n_rounds
+    said += [
+        f"availability: the share of the log's {rounds} rounds; clients are taken to come and go "
+        "independently of each other, with or without memory (M = 1)",
+        f"assumed, in units of L and ||w_0 - w*||: {training.rounds} rounds of "
+        f"{training.local_steps} local steps of {training.step:.4g}/L, the longest of Lemma 2; "
+        f"noise {training.noise:g}, dissimilarity {training.dissimilarity:g}, condition "
+        f"{training.condition:g}",
+        f"so a_k = {training.noise**2 * training.rounds * training.step**2:.6g} pi_k (what the "
+        f"noise of a client's gradients adds to the bound), b = {problem.b:.6g} (the start and the "
+        f"step sizes), bias = {problem.bias:.6g} (the price of a unit of chi2(alpha || p))",
+        "aggregate with the weights q; p is the importance that they give the clients",
+    ]
+    return "\n".join(said)
+
+
 def weights_table(found: ClientWeights) -> Table:
-    """Lay out a client a row; of many clients the first and the last."""
+    """Lay out a client per row; of many clients the first and the last."""
     table = Table()
-    for heading in ("client", "alpha", "pi", "q", "p"):
+    for heading in ("client", "target alpha", "availability pi", "weight q", "importance p"):
         table.add_column(heading, justify="right", no_wrap=True)
     n_clients = len(found.clients)
     columns = (found.target_weights, found.availability, found.weights, found.importance)
@@ -57,7 +98,7 @@ def weights_summary(found: OptimalWeights) -> str:
     return (
         f"optimisation error {found.optimization_error:.6g}, bias error {found.bias_error:.6g}, "
         f"together {found.error:.6g}\n"
-        f"{found.q.size} clients, {excluded} without weight; lambda* "
+        f"{found.q.size} clients, {excluded} without weight; multipliers lambda* "
         f"{found.availability_multiplier:.6g}, theta* {found.total_multiplier:.6g}\n"
         f"relative KKT residual {found.kkt_residual:.1e} ({found.method})"
     )

@@ -1,0 +1,96 @@
+"""Algorithms followed one by one, each kept in a file as it is done."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias, Task, advice_on
+from fltheory.advice.needs import Needs
+from fltheory.advice.population import ClientPopulation
+from fltheory.files.read_file import text_of
+from fltheory.files.whole_file import write_whole
+from fltheory.long_work.parallel import as_they_come
+from fltheory.long_work.progress import Progress
+
+_WORTH_PROCESSES = 2**15
+_ALGORITHMS = 12
+_ARRAYS = ("weights", "errors")
+
+
+class Kept:
+    """What has been found for one log and its assumptions, in a file or only in memory.
+
+    Parameters
+    ----------
+    path : path or None
+        JSON; what it has of other logs or assumptions is replaced.
+    population : ClientPopulation
+    within : float
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        For a file that is none of these.
+    """
+
+    def __init__(
+        self, path: Path | None, population: ClientPopulation, within: float, seed: int
+    ) -> None:
+        self._path, self._found = path, dict[str, AlgorithmAdvice]()
+        log, training = population.log, population.training
+        arrays = (log.who, log.first, log.stop, population.importance, population.curvatures)
+        told = [log.clients, log.n_rounds, asdict(training), population.most_groups, within, seed]
+        told.append([hashlib.sha256(array.tobytes()).hexdigest() for array in arrays])
+        self._of = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+        if path is not None and path.exists():
+            try:
+                said = json.loads(text_of("store must be an existing file", path))
+                if said["of"] == self._of:
+                    self._found = {name: _read(one) for name, one in said["found"].items()}
+            except (ValueError, TypeError, KeyError) as error:
+                raise ValueError(f"store must be one of `fltheory advise`, got {path}") from error
+
+    def followed(
+        self, tasks: Sequence[Task], progress: Progress | None = None
+    ) -> dict[str, AlgorithmAdvice]:
+        """Return what to expect of each algorithm, by name; what is kept is not done again."""
+        keys = {task.name: f"{task.name}, {task.population.training.condition:g}" for task in tasks}
+        left = [task for task in tasks if keys[task.name] not in self._found]
+        worth = bool(left) and left[0].population.recorded.size >= _WORTH_PROCESSES
+        for one in as_they_come(advice_on, left, None if worth and len(left) > 1 else 1):
+            self._found[keys[one.name]] = one
+            if self._path is not None:
+                kept = {name: _written(found) for name, found in self._found.items()}
+                write_whole(self._path, json.dumps({"of": self._of, "found": kept}) + "\n")
+            if progress is not None:
+                progress(len(self._found), 2 * _ALGORITHMS, f"{one.title}: error {one.error:.2g}")
+        return {name: self._found[key] for name, key in keys.items()}
+
+
+def _written(found: AlgorithmAdvice) -> dict[str, Any]:
+    return asdict(found) | {name: getattr(found, name).tolist() for name in _ARRAYS}
+
+
+def _read(said: dict[str, Any]) -> AlgorithmAdvice:
+    given = {field.name: said[field.name] for field in fields(AlgorithmAdvice)}
+    # JSON has lists alone.
+    options = {n: tuple(v) if isinstance(v, list) else v for n, v in said["options"].items()}
+    needs = said["needs"] | {"facts": tuple(said["needs"]["facts"])}
+    return AlgorithmAdvice(
+        **given
+        | {
+            "options": options,
+            "needs": Needs(**needs),
+            "process": None if said["process"] is None else Bias(**said["process"]),
+            "log": Bias(**said["log"]),
+            **{name: np.array(said[name]) for name in _ARRAYS},
+        }
+    )
