@@ -51,6 +51,7 @@ from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.verify.check import check
 from fltheory.verify.region_map import MapAxis, RegionMap
 from fltheory.verify.safari.instance_batch import InstanceBatch, assess
+from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.methods.lyapunov import LyapunovProgram
 from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.rounds.program import Program
@@ -199,7 +200,7 @@ def _worst_case() -> Iterator[object]:
     yield from (slack, slack.groups[0])
     solution = Program(slack, slack.bases(1.0, 1.0, 1.0)).least_residual(0.1, 1.0, 0.0)
     assert solution is not None
-    yield from (solution, solution.multipliers, worst_case.worst_clients(bound))
+    yield from (solution, solution.multipliers, worst_clients(bound))
     saga = participation.UniformSubset(2, 1)
     played = MemoryRound.of(algorithms.FedVarp(0.25, 1), saga)
     memory = LyapunovProgram(played, clients)

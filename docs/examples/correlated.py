@@ -17,7 +17,11 @@ from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.ca_fed.regimes import four_clients
 from fltheory.worst_case import ClientClass
-from fltheory.worst_case.correlated.bound import best_correlated_bound, correlated_certificate
+from fltheory.worst_case.correlated.bound import (
+    best_correlated_bound,
+    best_step,
+    correlated_certificate,
+)
 from fltheory.worst_case.correlated.mean_model import audit_mean_model
 from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
@@ -37,7 +41,6 @@ CA_FED = (
     (0.9, 2, 0.05, 300),
     (0.9, 1, 0.001, 300),
 )
-STEPS = ("1/2", "1/5", "1/10", "1/20", "1/50", "1/100", "1/200")
 
 
 def on_off(
@@ -151,13 +154,12 @@ def price() -> Iterator[tuple[str, ...]]:
     for text in ("0", "1/2", "9/10", "99/100"):
         row = [f"{float(Fraction(text)):g}"]
         for rounds in (300, 3000):
-            tried = []
-            for step in STEPS:
-                a_round = on_off([(10, "1/2")], text, step)
-                bound = best_correlated_bound(a_round, CLIENTS, rounds=rounds, distance=10)
-                tried.append((bound.after(rounds, 10), step))
-            value, step = min(tried)
-            row += [f"{value:.3g}", f"{float(Fraction(step)):g}"]
+            a_round = on_off([(10, "1/2")], text, "1")
+            found = best_step(a_round, CLIENTS, rounds=rounds, distance=10)
+            made = correlated_certificate(found).proof.bound
+            first = made["start"] * 100 + made["start_heterogeneity"]
+            value = float(first / rounds + made["heterogeneity"])
+            row += [f"{value:.3g}", f"{float(found.round.client_lr):.3g}"]
         yield tuple(row)
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from fltheory.advice.orthogonal_clients import OrthogonalClients
-from fltheory.logs import AvailabilityLog, fit_on_off
+from fltheory.logs import AvailabilityLog
 from fltheory.logs.description import BATCHES, batch_edges
+from fltheory.logs.transitions import fit_on_off
 from fltheory.participation.base import Masks
 from fltheory.participation.markov_on_off import MarkovOnOff
 from fltheory.read_only import ReadOnlyArrays

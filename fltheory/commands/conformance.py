@@ -115,14 +115,14 @@ def _checked(
 
 def listed_text(name: str | None) -> str:
     """Return the algorithms, or one of them, with their options and laws, as text."""
-    from fltheory.testing.conformance.specifications import SPECIFICATIONS, specification
+    from fltheory.testing.conformance.specifications import conformance_algorithms, specification
     from fltheory.testing.conformance.suite import laws_of
 
-    lines = []
-    for one in [specification(name)] if name else SPECIFICATIONS.values():
-        lines += [one.name, *(f"  {option}: {text}" for option, text in one.options.items())]
+    lines, known = [], conformance_algorithms()
+    for one in [specification(name).name] if name else known:
+        lines += [one, *(f"  {option}: {text}" for option, text in known[one].items())]
         if name:
-            lines += ["laws:", *(f"  {law.name}: {law.says}" for law in laws_of(one.name))]
+            lines += ["laws:", *(f"  {law.name}: {law.says}" for law in laws_of(one))]
     if not name:
         lines.append("laws of an algorithm: fltheory conformance --list ALGORITHM")
     return "\n".join(lines)

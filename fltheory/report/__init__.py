@@ -2,12 +2,10 @@
 
 from fltheory.report.figures.figure import figure
 from fltheory.report.figures.figure_file import write_figure
-from fltheory.report.terminal.deployments.weights_report import weights_figure
 from fltheory.report.terminal.verdict_table import summary
 
 __all__ = [
     "figure",
     "summary",
-    "weights_figure",
     "write_figure",
 ]

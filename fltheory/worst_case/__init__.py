@@ -7,7 +7,6 @@ to fractions, are a proof that a checker of its own verifies.
 
 from fltheory.worst_case.audits.audit import audit, threshold
 from fltheory.worst_case.audits.played_round import SafariRound
-from fltheory.worst_case.audits.witness import worst_clients
 from fltheory.worst_case.best_bounds import best_bound, certificate
 from fltheory.worst_case.proof_kinds import read_proof
 from fltheory.worst_case.rounds.best_settings import best_settings
@@ -23,5 +22,4 @@ __all__ = [
     "certificate",
     "read_proof",
     "threshold",
-    "worst_clients",
 ]

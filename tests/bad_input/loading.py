@@ -25,7 +25,7 @@ def load_everything() -> None:
     import fltheory
 
     for module in pkgutil.walk_packages(fltheory.__path__, "fltheory.", onerror=lambda _: None):
-        if module.name == "fltheory.__main__" or module.name.startswith(_OPTIONAL[:1]):
+        if module.name.endswith(".__main__") or module.name.startswith(_OPTIONAL[:1]):
             continue
         try:
             import_module(module.name)

@@ -29,7 +29,7 @@ def test_advice_in_words_numbers_and_a_figure(fltheory_command, log_file, tmp_pa
     assert (status, err) == (0, "")
     use, fedavg, never = out.splitlines()[:3]
     assert use.startswith("Use ")
-    assert fedavg.startswith("Plain FedAvg ends ")
+    assert fedavg.startswith("Plain FedAvg, weighted by data, ends ")
     assert never.startswith("1 client never appears (dot; 0.4 of the target)")
     assert "sizes divided by their sum, 10" in out
     document = json.loads(found.read_text())

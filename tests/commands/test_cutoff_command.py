@@ -52,7 +52,7 @@ def test_a_log_gives_each_client_a_cutoff(fltheory_command, tmp_path: Path) -> N
     assert "<svg" in figure.read_text()
     status, _, err = fltheory_command("cutoff", str(log), "--rounds", "5")
     assert status == 2
-    assert "rounds must be a whole number from 2 to 4" in err
+    assert "rounds must be a whole number of at most 4" in err
 
 
 def test_what_is_no_number_and_no_log_is_one_line(fltheory_command, tmp_path: Path) -> None:

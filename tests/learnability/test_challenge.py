@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fltheory.learnability import challenge, impossibility
+from fltheory.learnability import impossibility
+from fltheory.learnability.challenge import challenge
 
 
 class Nearest:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fltheory.logs import AvailabilityLog, describe, fit_on_off
+from fltheory.logs import AvailabilityLog, describe
 from fltheory.logs.description import (
     _halves,
     batch_shares,
@@ -14,7 +14,7 @@ from fltheory.logs.description import (
     largest_eigenvalue,
     marginal_intervals,
 )
-from fltheory.logs.transitions import clopper_pearson, draw_log, eigenvalue_intervals
+from fltheory.logs.transitions import clopper_pearson, draw_log, eigenvalue_intervals, fit_on_off
 from fltheory.participation import MarkovOnOff, Trace
 
 

@@ -22,9 +22,9 @@ from fltheory.problems import QuadraticProblem
 from fltheory.testing import check_algorithm
 from fltheory.testing.conformance.cases import case as conformance
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.testing.conformance.likely_causes.diagnosis import ALIKE
 from fltheory.testing.conformance.report import Outcome
-from fltheory.testing.conformance.specifications import SPECIFICATIONS
+from fltheory.testing.conformance.slips.diagnosis import ALIKE
+from fltheory.testing.conformance.slips.table import played, slips_of
 from fltheory.testing.conformance.suite import laws_of
 from tests.drawn import a_tenth
 from tests.testing.gallery import GALLERY
@@ -164,13 +164,12 @@ def test_every_fault_is_caught_and_its_cause_named(named: tuple[str, str]) -> No
     assert not report.conforms
     causes = [one.removeprefix(ALIKE) for one in report.failures[0].causes]
     assert any(re.search(it.faults[fault].points, one, re.IGNORECASE) for one in causes), causes
-    paper = SPECIFICATIONS[name].paper
     for seed in OTHERS:
         case = Case.drawn(name, seed)
         wrong = case.models(name, fault)
         for cause in causes:
-            slips = [slip for slip, said in paper.sentences.items() if said == cause]
-            same = [np.allclose(paper.models(case.given, slip), wrong, 1e-8) for slip in slips]
+            slips = [slip for slip in slips_of(name) if slip.says == cause]
+            same = [np.allclose(played(name, case.given, slip), wrong, 1e-8) for slip in slips]
             assert any(same), cause
 
 

@@ -20,7 +20,7 @@ def command(
 ) -> None:
     """Fit a two-state chain to each client of a log, in the form of a setting's participation."""
     from fltheory.engines.setting_file import write_participation
-    from fltheory.logs import fit_on_off
+    from fltheory.logs.transitions import fit_on_off
 
     check_places(".toml", out=out)
     record, _ = deployment(log, None, round_length, columns)

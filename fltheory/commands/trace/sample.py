@@ -27,8 +27,8 @@ def command(
     """Draw a log: who is online, by a process or like another log."""
     from fltheory import validation
     from fltheory.engines.setting_file import read_participation
-    from fltheory.logs import fit_on_off, write_log
-    from fltheory.logs.transitions import draw_log
+    from fltheory.logs import write_log
+    from fltheory.logs.transitions import draw_log, fit_on_off
 
     check_places(".csv", ".gz", out=out)
     validation.whole_number("rounds", rounds, at_least=2)

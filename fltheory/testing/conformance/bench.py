@@ -11,8 +11,10 @@ import numpy as np
 
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.guarded_run import NOT_FINITE, GuardedRun, Misconduct
-from fltheory.testing.conformance.own_runs import run_of
+from fltheory.testing.conformance.own_runs import Slip
+from fltheory.testing.conformance.slips.table import played
 from fltheory.testing.conformance.specifications import Specification
+from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
 _MOST_TRIED = 160
@@ -70,7 +72,7 @@ class Bench:
     specification: Specification
     guarded: GuardedRun
     rtol: float
-    narrowed: dict[tuple[tuple[str, ...], bool], tuple[str, ...]] = field(default_factory=dict)
+    narrowed: dict[tuple[object, bool], tuple[Slip, ...]] = field(default_factory=dict)
     _ours: dict[tuple[object, ...], FloatArray] = field(default_factory=dict)
 
     def actual(self, case: Case) -> FloatArray:
@@ -80,9 +82,7 @@ class Bench:
     def ours(self, case: Case) -> FloatArray:
         """Return what the package's algorithm makes of a case."""
         if case.key not in self._ours:
-            run = run_of(self.specification.name)
-            with np.errstate(all="ignore"):
-                models = run(case.x0, case.clients, case.trace, **case.keywords)
+            models = played(self.specification.name, case)
             if not np.isfinite(models).all():
                 given = ", ".join(f"{name}={value!r}" for name, value in case.keywords.items())
                 raise ValueError(
@@ -208,7 +208,7 @@ def _fails_alike(bench: Bench, failure: Failure, case: Case) -> Failure | None:
         return None
     if found is None or (found.misconduct is None) != (failure.misconduct is None):
         return None
-    if not bench.specification.steady(case):
+    if not steady(bench.specification, case, bench.rtol):
         return None
     if found.misconduct is not None and failure.misconduct is not None:
         return found if found.misconduct.kind == failure.misconduct.kind else None
@@ -229,4 +229,6 @@ def _simpler(case: Case, fixed: Collection[str]) -> list[Case]:
         for k, client in enumerate(case.clients)
     )
     plain = replace(case, clients=clients, x0=np.array([4.0]), client_lr=lr)
-    return [plain] if "server_lr" in fixed else [plain, replace(plain, server_lr=1.0)]
+    if "server_lr" in fixed or case.server_lr is None:
+        return [plain]
+    return [plain, replace(plain, server_lr=1.0)]

@@ -1,24 +1,343 @@
-"""The package's own algorithms as what the suite checks: a ``run``."""
+"""The package's own algorithms as what the suite checks, whole or with one part of them changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import FunctionType
 from typing import Any, TypeAlias
 
+import array_api_compat.numpy
 import numpy as np
 
 from fltheory import validation
-from fltheory.algorithms.contract import CLIENTS, Algorithm
+from fltheory.algorithms.contract import CLIENTS, SERVER, Algorithm, Clients, Schedule, in_round
 from fltheory.algorithms.table import listed
 from fltheory.argument_kinds import checks_kinds
 from fltheory.engines.clients.stepped_clients import LossClient
-from fltheory.testing.conformance.cases.clients import SteppedOnClients
+from fltheory.testing.conformance.specifications import Specification, specification
 from fltheory.validation import FloatArray
 
 Run: TypeAlias = Callable[..., Any]
+Change: TypeAlias = Callable[..., Any]
 
-BY_SIZE = ("fedavg", "fedprox", "fednova")
-"""Algorithms that weigh clients by the size of their data."""
+
+@dataclass(frozen=True)
+class Slip:
+    """One part of an algorithm done wrongly. What is None is left as it is.
+
+    Every change gets the `Play` first: what is known of the run so far.
+
+    Attributes
+    ----------
+    says : str
+        What is wrong, for whoever made the slip.
+    options : callable
+        What hyper-parameters are taken to be, of those given.
+    trace : callable
+        Who counts as present, (rounds, N), of the trace.
+    sizes : callable
+        How much data clients are taken to have.
+    algorithm : mapping of str to callable
+        Attributes of the algorithm, methods among them: what is there instead, given the play and
+        what was there; those that it does not have are left out.
+    names : mapping of str to callable
+        Functions that the algorithm's methods call, likewise.
+    first : callable
+        The state before the first round.
+    before, after : callable
+        The state as a round gets it; and as it is kept, given the old and the new one.
+    local : callable
+        What a client's local steps change: given the client's number, the model, and `Steps`.
+    loss : callable
+        What a client reports, given its number and the model.
+    weights : callable
+        The weights of those present, (N,), given those of the paper.
+    mean : callable
+        The mean over all clients of what is kept of them, given (N, d) and that mean (d,).
+    move : callable
+        The new model, given the old one and the round's change of it.
+    record : callable
+        What is noted of a round, given the models before and after.
+    """
+
+    says: str
+    options: Change | None = None
+    trace: Change | None = None
+    sizes: Change | None = None
+    algorithm: Mapping[str, Change] = field(default_factory=dict)
+    names: Mapping[str, Change] = field(default_factory=dict)
+    first: Change | None = None
+    before: Change | None = None
+    after: Change | None = None
+    local: Change | None = None
+    loss: Change | None = None
+    weights: Change | None = None
+    mean: Change | None = None
+    move: Change | None = None
+    record: Change | None = None
+
+
+NOTHING = Slip("")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The local steps that the paper wants of a client; called, where they end.
+
+    Attributes
+    ----------
+    client : LossClient
+    number : int
+    lr : float
+    push : array, (d,), or 0
+        What is added to every gradient.
+    proximal : float
+    """
+
+    client: LossClient
+    number: int
+    lr: float
+    push: FloatArray | float = 0.0
+    proximal: float = 0.0
+
+    def __call__(
+        self,
+        start: FloatArray,
+        *,
+        number: int | None = None,
+        lr: float | None = None,
+        added: Callable[[int, FloatArray], FloatArray] | None = None,
+        gradient: Callable[[int, FloatArray], FloatArray] | None = None,
+    ) -> FloatArray:
+        """Return where steps lead from ``start``, with another number, size or gradients."""
+        y = np.array(start)
+        for step in range(self.number if number is None else number):
+            plain = self.client.gradient(y) if gradient is None else gradient(step, y)
+            push = self.push + self.proximal * (y - start) if added is None else added(step, y)
+            y = y - (self.lr if lr is None else lr) * (plain + push)
+        return y
+
+
+class Play(Clients):
+    """A run of an algorithm on exact clients, with at most one slip in it: its clients, too.
+
+    Parameters
+    ----------
+    one : Specification
+    x0 : array, (replicas, d)
+    clients : sequence of LossClient
+    trace : array of bool, (rounds, N)
+    given : mapping
+        Step sizes and options.
+    slip : Slip
+    """
+
+    def __init__(
+        self,
+        one: Specification,
+        x0: FloatArray,
+        clients: Sequence[LossClient],
+        trace: np.ndarray,
+        given: Mapping[str, Any],
+        slip: Slip = NOTHING,
+    ) -> None:
+        self.one, self.slip, self.given = one, slip, {**one.defaults, **given}
+        self.clients, self.server = list(clients), None
+        self.trace = np.asarray(trace, dtype=bool)
+        self.branches = [CLIENTS] * len(self.trace)
+        if one.server:
+            self.clients, self.server = self.clients[:-1], self.clients[-1]
+            self.branches = [SERVER if server else CLIENTS for server in self.trace[:, -1]]
+            self.trace = self.trace[:, :-1]
+        self.x0 = np.array(x0, dtype=np.float64)
+        self.n, self.dim = len(self.clients), self.x0.shape[1]
+        self.sizes = np.array([client.n_samples for client in self.clients], dtype=np.float64)
+        self.kept: dict[Any, Any] = {}
+        self.seen = self.seen_before = np.zeros(self.n, dtype=bool)
+        self.here = np.zeros(self.n, dtype=bool)
+        self.t = 0
+        self.x = self.x_before = self.x0[0]
+        self.state: Mapping[str, Any] = {}
+        self.changes: dict[int, FloatArray] = {}
+        self.corrected = False
+
+    @property
+    def n_clients(self) -> int:
+        """N, the number of clients."""
+        return self.n
+
+    @property
+    def who(self) -> list[int]:
+        """Those present in the round."""
+        return np.flatnonzero(self.here).tolist()
+
+    def models(self) -> FloatArray:
+        """Return the models after every round, (rounds + 1, replicas, d), x0 first."""
+        slip, given = self.slip, self.given
+        if slip.options is not None:
+            given = {**given, **slip.options(self, given)}
+        sizes = self.sizes if slip.sizes is None else slip.sizes(self, self.sizes)
+        algorithm = self._with_parts(algorithm_of(self.one, sizes.tolist(), **given))
+        trace = self.trace if slip.trace is None else slip.trace(self, self.trace)
+        if self.one.by_size and given.get("weighting", "n_samples") == "n_samples":
+            # Where nobody who is there has data, nothing is learned.
+            trace = trace & (trace @ (sizes > 0))[:, None]
+        state = dict(in_round(algorithm, 1).init(self.x0, self.n))
+        if slip.first is not None:
+            state |= slip.first(self, state)
+        noted = [state["x"]]
+        for t, (here, branch) in enumerate(zip(trace, self.branches, strict=True), start=1):
+            self.t = t
+            old, state = state["x"], self._after_round(algorithm, state, here, branch)
+            noted.append(state["x"] if slip.record is None else slip.record(self, old, state["x"]))
+        return np.array(noted)
+
+    def _after_round(
+        self, algorithm: Algorithm | Schedule, state: dict[str, Any], here: np.ndarray, branch: str
+    ) -> dict[str, Any]:
+        slip, x = self.slip, state["x"]
+        self.here, self.seen_before, self.seen = here, self.seen, self.seen | here
+        self.changes, self.corrected = {}, False
+        if slip.before is not None:
+            state = {**state, **slip.before(self, state)}
+        self.x, self.state = x[0], state
+        who = np.tile(here, (len(x), 1))
+        new = dict(in_round(algorithm, self.t).round(state, self, who, branch))
+        if slip.move is not None:
+            new["x"] = slip.move(self, x[0], new["x"][0] - x[0])[None]
+        if slip.after is not None:
+            new |= slip.after(self, state, new)
+        self.x_before = x[0]
+        return new
+
+    def _with_parts(self, algorithm: Algorithm | Schedule) -> Any:
+        """Return the algorithm with parts of it changed."""
+        slip, names = self.slip, dict(self.slip.names)
+        if slip.mean is not None:
+            names["array_namespace"] = lambda play, plain, array: _Namespace(play)
+        if slip.weights is not None and self.one.memory:
+            # Elsewhere weights go on to a sum of changes, and are changed there.
+            names["participant_average"] = lambda play, plain, *given: play._weighed(plain(*given))
+        if not names and not slip.algorithm:
+            return algorithm
+        kind = type(algorithm)
+        methods = {
+            name: _rebound(method, self, names)
+            for base in reversed(kind.__mro__)
+            for name, method in vars(base).items()
+            if isinstance(method, FunctionType) and not name.startswith("__")
+        }
+        changed: Any = object.__new__(type(kind.__name__, (kind,), methods))
+        changed.__dict__.update(vars(algorithm))
+        for name, change in slip.algorithm.items():
+            if hasattr(changed, name):
+                object.__setattr__(changed, name, change(self, getattr(changed, name)))
+        return changed
+
+    def _weighed(self, weights: FloatArray) -> FloatArray:
+        assert self.slip.weights is not None
+        # FedNova's clients train in groups of as many steps, with the weights of one round.
+        if ("weights", self.t) not in self.kept:
+            changed = self.slip.weights(self, np.where(self.here, weights[0], 0.0))
+            self.kept["weights", self.t] = np.where(self.here, changed, 0.0)[None]
+        found: FloatArray = self.kept["weights", self.t]
+        return found
+
+    def local_sgd(
+        self,
+        x: FloatArray,
+        who: np.ndarray,
+        *,
+        steps: int,
+        lr: float,
+        correction: FloatArray | None = None,
+        proximal: float = 0,
+    ) -> FloatArray:
+        """Return each client's change, (replicas, N, d), zero where absent."""
+        changes = np.zeros((*who.shape, x.shape[1]))
+        # SCAFFOLD's further gradient is no local step.
+        local = None if self.corrected and correction is None else self.slip.local
+        self.corrected = self.corrected or correction is not None
+        for r, k in zip(*np.nonzero(who), strict=True):
+            push = 0.0 if correction is None else correction[r, k]
+            todo = Steps(self.clients[k], steps, lr, push, proximal)
+            if local is None:
+                changes[r, k] = todo(x[r]) - x[r]
+            else:
+                changes[r, k] = local(self, int(k), x[r], todo)
+            if local is not None or not self.corrected or correction is not None:
+                self.changes[int(k)] = changes[r, k]
+        return changes
+
+    def summed_local_sgd(
+        self, x: FloatArray, who: np.ndarray, weights: FloatArray, **steps: Any
+    ) -> FloatArray:
+        """Return ``sum_i weights_i (y_K^i - x)``, (replicas, d)."""
+        if self.slip.weights is not None:
+            weights = self._weighed(weights)
+        found: FloatArray = super().summed_local_sgd(x, who, weights, **steps)
+        return found
+
+    def loss(self, x: FloatArray, who: np.ndarray) -> FloatArray:
+        """Return each present client's loss, (replicas, N), zero where absent."""
+        losses = np.zeros(who.shape)
+        for r, k in zip(*np.nonzero(who), strict=True):
+            report = self.slip.loss
+            client = self.clients[k]
+            losses[r, k] = client.loss(x[r]) if report is None else report(self, int(k), x[r])
+        return losses
+
+    def server_gradient(self, x: FloatArray) -> FloatArray:
+        """Return the server's own gradient, (replicas, d)."""
+        if self.server is None:
+            raise ValueError("clients must be asked for nothing of the server's own data")
+        return np.array([self.server.gradient(one) for one in x])
+
+
+class _Namespace:
+    """NumPy's functions, but for the mean over clients."""
+
+    def __init__(self, play: Play) -> None:
+        self._play = play
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(array_api_compat.numpy, name)
+
+    def mean(self, array: FloatArray, axis: int, keepdims: bool = False) -> FloatArray:
+        """Return the mean over clients as the slip has it, (1, d) or (1, 1, d)."""
+        change = self._play.slip.mean
+        assert change is not None
+        found = np.asarray(change(self._play, array[0], array[0].mean(axis=0)))
+        return found[None, None] if keepdims else found[None]
+
+
+def _rebound(method: FunctionType, play: Play, names: Mapping[str, Change]) -> FunctionType:
+    """Return a method that finds other functions under the same names."""
+    known = method.__globals__
+    instead = {name: partial(names[name], play, known[name]) for name in names if name in known}
+    code, defaults, closure = method.__code__, method.__defaults__, method.__closure__
+    bound = FunctionType(code, {**known, **instead}, method.__name__, defaults, closure)
+    bound.__kwdefaults__ = method.__kwdefaults__
+    return bound
+
+
+def algorithm_of(one: Specification, sizes: Sequence[float], **given: Any) -> Algorithm | Schedule:
+    """Return the package's algorithm for what ``run`` is given, data sizes among it."""
+    if one.server:
+        # The trace says which branch a round takes.
+        given["q"] = 0.5
+    if not one.by_size:
+        return one.listed(**given)
+    weighting = given.pop("weighting", "n_samples")
+    validation.one_of("weighting", weighting, ("n_samples", "uniform"))
+    weighs = weighting == "n_samples" and any(sizes)
+    given["client_weights"] = tuple(map(float, sizes)) if weighs else None
+    if one.name == "fedavg":
+        # FedAvg that weighs by data size is FedProx without its pull.
+        return listed("fedprox")(proximal=0.0, **given)
+    return one.listed(**given)
 
 
 @checks_kinds
@@ -51,46 +370,12 @@ def run_of(name: str) -> Run:
     ...     server_lr=1.0).tolist()
     [[1.0], [0.5], [0.25]]
     """
-    listed(name)
+    one = specification(name)
 
     def run(
-        x0: FloatArray,
-        clients: Sequence[LossClient],
-        trace: np.ndarray,
-        **given: Any,
+        x0: FloatArray, clients: Sequence[LossClient], trace: np.ndarray, **given: Any
     ) -> FloatArray:
         """Return the models after every round."""
-        sizes = [client.n_samples for client in clients]
-        algorithm, on = algorithm_of(name, sizes, **given), SteppedOnClients(clients)
-        taking_part = who_counts(name, sizes, trace, **given)
-        state = algorithm.init(np.array(x0, dtype=np.float64)[None], len(clients))
-        models = [state["x"][0]]
-        for who in taking_part:
-            state = algorithm.round(state, on, who[None], CLIENTS)
-            models.append(state["x"][0])
-        return np.array(models)
+        return Play(one, np.asarray(x0)[None], clients, trace, given).models()[:, 0]
 
     return run
-
-
-def algorithm_of(name: str, sizes: Sequence[int], **given: Any) -> Algorithm:
-    """Return the package's algorithm for what ``run`` is given, data sizes among it."""
-    if name.lower() not in BY_SIZE:
-        return listed(name)(**given)
-    weighting = given.pop("weighting", "n_samples")
-    validation.one_of("weighting", weighting, ("n_samples", "uniform"))
-    weighs = weighting == "n_samples" and any(sizes)
-    given["client_weights"] = tuple(map(float, sizes)) if weighs else None
-    if name.lower() == "fedavg":
-        # FedAvg that weighs by data size is FedProx without its pull.
-        return listed("fedprox")(proximal=0.0, **given)
-    return listed(name)(**given)
-
-
-def who_counts(name: str, sizes: Sequence[int], trace: np.ndarray, **given: Any) -> np.ndarray:
-    """Return the trace without those who have no weight, where data sizes weigh."""
-    taking_part = np.asarray(trace, dtype=bool)
-    if name.lower() not in BY_SIZE or given.get("weighting", "n_samples") != "n_samples":
-        return taking_part
-    # Where nobody has data, nothing is ever learned.
-    return taking_part & (np.asarray(sizes) > 0)

@@ -71,8 +71,10 @@ class Finding:
         lines += [f"  {line}" for line in self.message.splitlines()]
         lines += [f"  likely cause: {cause}" for cause in self.causes]
         if self.hint:
-            other = "no usual slip gives these models"
-            lines.append(f"  {other}; such a law breaks, for instance, where {self.hint}")
+            lines.append(
+                "  no cause is named, as no usual mistake reproduces your models on every case; "
+                f"this law breaks, for instance, where {self.hint}"
+            )
         return "\n".join(lines)
 
 
@@ -93,6 +95,8 @@ class ConformanceReport:
         Time spent inside it, and in all.
     notes : tuple of str
         What is no fault, and worth knowing.
+    hints : tuple of str
+        Where no cause is named, what was seen of the implementation.
     """
 
     algorithm: str
@@ -103,6 +107,7 @@ class ConformanceReport:
     seconds_inside: float
     seconds: float
     notes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
 
     @property
     def conforms(self) -> bool:
@@ -136,6 +141,7 @@ class ConformanceReport:
         ]
         causes = list(dict.fromkeys(one for finding in self.failures for one in finding.causes[:1]))
         lines += [f"likely cause: {cause}" for cause in causes[:3]]
+        lines += [f"hint: {hint}" for hint in self.hints]
         for finding in self.failures[:3]:
             lines += ["", finding.text]
         if len(self.failures) > 3:
@@ -151,6 +157,9 @@ class ConformanceReport:
                 lines += ["", f"{finding.law} failed as declared: {finding.reason}"]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.text
 
     def to_json(self) -> str:
         """Return the report as JSON."""

@@ -1,71 +1,43 @@
-"""What each algorithm's paper asks to be told, and how the suite chooses it."""
+"""The algorithms that the suite checks: what the table of algorithms says, and how cases are drawn.
+
+A new line of `fltheory.algorithms.table` is checked by all general laws as it stands, if its
+hyper-parameters are among `OPTIONS`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import Parameter
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from fltheory.algorithms.local_sgd import LocalSgd
+from fltheory.algorithms.shared.step_sizes import Constant
+from fltheory.algorithms.table import ALGORITHMS, Listed
 from fltheory.testing.conformance.cases.case import Case
-from fltheory.testing.conformance.cases.options import OPTIONS, Option, StepsPerClient, Whole
-from fltheory.testing.conformance.likely_causes import (
-    averaging,
-    ca_fed,
-    f3ast,
-    fedau,
-    inverse_availability,
-    memory,
-    scaffold,
+from fltheory.testing.conformance.cases.options import (
+    OPTIONS,
+    Option,
+    Shares,
+    StepsPerClient,
+    Whole,
 )
-from fltheory.testing.conformance.likely_causes.rounds import Paper
-from fltheory.validation import FloatArray
 
 Options: TypeAlias = Mapping[str, Any]
 STEP_SIZES = ("client_lr", "local_steps", "server_lr")
-Draw: TypeAlias = Callable[[np.random.Generator, int, Options], Options]
 
-_NUDGE = 1e-8
-_ORDERS = 2
-
-
-def _nothing(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {}
+# A proximal term pulls without overshooting up to this product of its strength and a step.
+_STIFFEST = 1.3
 
 
-def _as_it_is(case: Case) -> Case:
-    return case
-
-
-def _any_step(fixed: Options) -> float:
-    return math.inf
-
-
-def _moved(case: Case) -> Iterator[tuple[Case, FloatArray]]:
-    """Yield the case with numbers that differ a little, and what clients' estimates differ by.
-
-    Clients that tie come in one order, in the opposite one, and in some others.
-    """
-    n, rng = case.n_clients, np.random.default_rng(case.n_clients)
-    ascending = np.arange(n)
-    orders = [(ascending, ascending), (ascending, -ascending)]
-    orders += [(rng.permutation(n), rng.permutation(n)) for _ in range(_ORDERS)]
-    for order in orders:
-        for sign in (1, -1):
-            nudges = sign * _NUDGE * (1 + np.array(order) / n)
-            options = dict(case.options or {})
-            for name in ("target_weights", "availability"):
-                if isinstance(options.get(name), tuple):
-                    options[name] = tuple(np.array(options[name]) * (1 + nudges[0]))
-            if "prior" in options:
-                first, second = options["prior"]
-                options["prior"] = (first * (1 + sign * _NUDGE), second)
-            if "threshold" in options:
-                # Where all that is compared is exactly 0, nothing else tells a tie.
-                options["threshold"] = options["threshold"] + sign * _NUDGE
-            yield replace(case, x0=case.x0 * (1 + sign * _NUDGE), options=options), nudges
+def _single_steps(
+    client_lr: float, local_steps: int, aggregation_weights: tuple[float, ...]
+) -> Any:
+    return LocalSgd(Constant(client_lr), local_steps, aggregation_weights)
 
 
 @dataclass(frozen=True)
@@ -75,64 +47,118 @@ class Specification:
     Attributes
     ----------
     name : str
-    paper : Paper
-        Its pseudo-code and usual slips.
-    draw : callable
-        Options for a generator and a number of clients.
-    options : mapping of str to str
-        What each option is, in a few words.
-    by_size : bool
-        Whether data sizes weigh (by default).
-    memory : bool
-        Whether something is kept of each client.
-    at_the_limit : mapping, optional
-        Options with which the limit of its mean model under random participation is known
-        exactly, where others have the same limit; None where it is not known.
-    tuple_steps : bool
-        Whether each client has its own number of local steps.
-    largest_lr : callable
-        The largest local step size at which steps are stable, given what is fixed.
-    prepared : callable
-        A case in which no choice is a tie, which papers leave open.
+    listed : Listed
+        Its line of the table.
+    divisor : str
+        What the weights of those present are divided by in the paper: "present" for their sum,
+        "all" for N, "one" for nothing; empty where there are no such weights.
+    memory : str
+        The entry of the state that keeps something of each client.
+    remembers_all : bool
+        Whether that stands for all clients once they have appeared.
     chooses : bool
         Whether rounds depend on comparisons, which rounding could turn.
+    weighting : bool
+        Whether ``run`` is told how data sizes weigh.
+    server : bool
+        Whether the last of the clients is the server's own data, whose step is a round of its own.
+    step_a_round : bool
+        Whether a round is a single step, and ``local_steps`` says how often models are averaged.
+    kinds : mapping
+        What options are where they are not what their name says elsewhere.
     """
 
     name: str
-    paper: Paper
-    draw: Draw = _nothing
-    options: Mapping[str, str] = field(default_factory=dict)
-    by_size: bool = False
-    memory: bool = False
-    at_the_limit: Options | None = field(default_factory=dict)
-    tuple_steps: bool = False
-    largest_lr: Callable[[Options], float] = _any_step
-    prepared: Callable[[Case], Case] = _as_it_is
+    listed: Listed
+    divisor: str = "present"
+    memory: str = ""
+    remembers_all: bool = False
     chooses: bool = False
+    weighting: bool = False
+    server: bool = False
+    step_a_round: bool = False
+    kinds: Mapping[str, Option] = field(default_factory=dict)
+
+    @cached_property
+    def by_size(self) -> bool:
+        """Whether data sizes weigh (by default)."""
+        return self.weighting or "client_weights" in self._parameters
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, Parameter]:
+        return self.listed.__signature__.parameters
+
+    @cached_property
+    def options(self) -> dict[str, Option]:
+        """What ``run`` is given besides step sizes, by name.
+
+        Raises
+        ------
+        ValueError
+            For a hyper-parameter without a default of which `OPTIONS` knows nothing.
+        """
+        # The trace says which branch a round takes, and clients how much data they have.
+        besides = (*STEP_SIZES, "client_weights", "q")
+        found = {"weighting": OPTIONS["weighting"]} if self.weighting else {}
+        for name, parameter in self._parameters.items():
+            if name in OPTIONS and name not in besides:
+                found[name] = self.kinds.get(name, OPTIONS[name])
+            elif parameter.default is Parameter.empty and name not in besides:
+                raise ValueError(
+                    f"{name} of {self.name} must be an option that the suite knows: {list(OPTIONS)}"
+                )
+        return found
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """What an option is that is not given."""
+        found = {n: p.default for n, p in self._parameters.items() if n in self.options}
+        return {n: value for n, value in found.items() if value is not Parameter.empty}
+
+    @cached_property
+    def server_lr(self) -> bool:
+        """Whether it has a step size of the server."""
+        return "server_lr" in self._parameters
+
+    @cached_property
+    def sized_steps(self) -> bool:
+        """Whether each client has its own number of local steps."""
+        return "tuple" in str(self._parameters["local_steps"].annotation)
 
     @property
     def steps(self) -> Option:
         """What ``local_steps`` may be."""
-        return StepsPerClient() if self.tuple_steps else Whole()
+        return StepsPerClient() if self.sized_steps else Whole()
 
-    def steady(self, case: Case) -> bool:
-        """Whether numbers that differ a little lead to models that do.
+    def optional(self, name: str) -> bool:
+        """Whether an option may be left out, and is then estimated."""
+        return name in self._parameters and self._parameters[name].default is None
 
-        If not, a choice is a tie or nearly one there, which rounding turns, or an order that the
-        paper leaves open.
-        """
-        if not self.chooses:
-            return True
-        models = self.paper.models(case)
-        size = float(np.abs(models).max()) + case.scale
-        far = (
-            np.abs(self.paper.models(moved, nudges=nudges) - models).max()
-            for moved, nudges in _moved(case)
-        )
-        return all(one <= 1e3 * _NUDGE * size for one in far)
+    def draw(self, rng: np.random.Generator, n: int, fixed: Options) -> dict[str, Any]:
+        """Return options for n clients."""
+        # An oracle knows both of them or neither: what is fixed of one is said of the other.
+        both = [fixed[name] for name in ("availability", "correlation") if name in fixed]
+        oracle = rng.random() < 0.5 if not both else both[-1] is not None
+        found = {}
+        for name, option in self.options.items():
+            value = option.draw(rng, n)
+            known = oracle if name != "known_minima" else rng.random() < 0.3
+            found[name] = value if known or not self.optional(name) else None
+        if "proximal" in found:
+            found["proximal"] /= max(1.0, fixed.get("client_lr", 1.0))
+        return found
+
+    def largest_lr(self, fixed: Options) -> float:
+        """Return the largest local step size at which steps are stable, given what is fixed."""
+        return _STIFFEST / fixed["proximal"] if fixed.get("proximal", 0) > 0 else math.inf
+
+    def prepared(self, case: Case) -> Case:
+        """Return a case in which no choice among clients is a tie, which papers leave open."""
+        return without_ties(case) if "size" in self.options else case
 
     def _kinds(self, fixed: Options) -> list[tuple[str, Option]]:
-        return [(name, self.steps if name == "local_steps" else OPTIONS[name]) for name in fixed]
+        known = {**OPTIONS, **self.options, "local_steps": self.steps}
+        return [(name, known[name]) for name in fixed]
 
     def checked(self, fixed: Options) -> dict[str, Any]:
         """Return what a user fixes, as ``run`` is to have it.
@@ -143,13 +169,16 @@ class Specification:
             For an unknown option, what is nothing of its kind, or options that are about
             different numbers of clients.
         """
-        known = (*self.options, *STEP_SIZES)
+        known = [*self.options, *STEP_SIZES[: 2 + self.server_lr]]
         for name in fixed:
             if name not in known:
                 raise ValueError(
                     f"options of {self.name} must be among {', '.join(known)}, got {name}"
                 )
-        found = {name: kind.checked(name, fixed[name]) for name, kind in self._kinds(fixed)}
+        found = {
+            name: kind.checked(name, fixed[name], optional=self.optional(name))
+            for name, kind in self._kinds(fixed)
+        }
         counts = {name: kind.n_clients(found[name]) for name, kind in self._kinds(fixed)}
         said = {name: count for name, count in counts.items() if count is not None}
         if len(set(said.values())) > 1:
@@ -179,79 +208,7 @@ class Specification:
         return max((kind.lasts(fixed[name]) for name, kind in self._kinds(fixed)), default=0)
 
 
-def _shares(rng: np.random.Generator, n: int) -> tuple[float, ...]:
-    """Return target weights that no two clients have alike."""
-    raw = rng.uniform(0.5, 1.5, n) + np.arange(n) / n
-    return tuple((raw / raw.sum()).tolist())
-
-
-def _chances(rng: np.random.Generator, n: int) -> tuple[float, ...]:
-    return tuple(rng.uniform(0.3, 0.95, n).tolist())
-
-
-def _weighting(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {"weighting": "n_samples" if rng.random() < 0.7 else "uniform"}
-
-
-def _fedprox(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    strength = float(rng.uniform(0.2, 1.0)) / max(1.0, fixed.get("client_lr", 1.0))
-    return {"proximal": strength, **_weighting(rng, n, fixed)}
-
-
-def _scaffold(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {"option": int(rng.integers(1, 3))}
-
-
-def _mifa(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {"start": "wait" if rng.random() < 0.4 else "zero"}
-
-
-def _fedau(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {"cutoff": int(rng.integers(2, 5))}
-
-
-def _fedar(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    growth = float(rng.uniform(0.1, 0.4))
-    largest = 1 + float(rng.choice([1.5, 2.5])) * growth
-    return {"growth": growth, "largest": largest, "cutoff": int(rng.choice([1, 2, 3, 4, 30]))}
-
-
-def _fedavg_is(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {"availability": _chances(rng, n)}
-
-
-def _adafed(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {"target_weights": _shares(rng, n), "availability": _chances(rng, n)}
-
-
-def _f3ast(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    return {
-        "target_weights": _shares(rng, n),
-        "size": max(1, n // 2),
-        "smoothing": float(rng.uniform(0.1, 0.5)),
-        "availability": _chances(rng, n) if rng.random() < 0.5 else None,
-    }
-
-
-def _ca_fed(rng: np.random.Generator, n: int, fixed: Options) -> Options:
-    oracle = rng.random() < 0.5
-    for name in ("availability", "correlation"):
-        # Both are known or neither: what is fixed of one is said of the other.
-        oracle = fixed[name] is not None if name in fixed else oracle
-    return {
-        "target_weights": _shares(rng, n),
-        "loss_smoothing": float(rng.uniform(0.2, 0.8)),
-        "threshold": float(rng.choice([0.0, 0.1])),
-        "kappa_bar": float(rng.uniform(0.2, 2.0)),
-        "availability": _chances(rng, n) if oracle else None,
-        "correlation": tuple(rng.uniform(-0.3, 0.9, n).tolist()) if oracle else None,
-        # An oracle's minima need not be the clients' own, which are all 0.
-        "known_minima": tuple((-rng.random(n)).tolist()) if rng.random() < 0.3 else None,
-        "prior": (float(rng.uniform(0.5, 4)), float(rng.uniform(0.5, 4))),
-    }
-
-
-def _without_ties(case: Case) -> Case:
+def without_ties(case: Case) -> Case:
     """Leave out of rounds those whom F3AST might choose or not, as others are as urgent.
 
     Rates begin at the target weights and decay alike until a client is chosen, so that among
@@ -282,118 +239,41 @@ def _tie(one: float, other: float) -> bool:
     return one == other or abs(one - other) <= 1e-6 * abs(other)
 
 
-def _contracting(fixed: Options) -> float:
-    """Return the largest step for which a proximal term pulls without overshooting."""
-    return _STIFFEST / fixed["proximal"] if fixed.get("proximal", 0) > 0 else math.inf
-
-
-_STIFFEST = 1.3
-
-_TARGETS = "alpha, positive with sum 1, one a client"
-_AVAILABILITY = "the probability that a client is present, one a client"
-_WEIGHTING = '"n_samples" (by default) or "uniform"'
+# What the table of algorithms does not say; nothing of an algorithm that is as most are.
+_FACTS: Mapping[str, Mapping[str, Any]] = {
+    "fedavg": {"weighting": True},
+    "fedprox": {"weighting": True},
+    "weighted-fedavg": {"divisor": "one"},
+    "unbiased": {"divisor": "one"},
+    "fedavg-is": {"divisor": "all"},
+    "scaffold": {"memory": "c_i", "remembers_all": True},
+    "fedvarp": {"memory": "y", "remembers_all": True},
+    "cluster-fedvarp": {"memory": "y"},
+    "mifa": {"divisor": "", "memory": "updates", "remembers_all": True},
+    "fedar": {"divisor": "", "memory": "updates"},
+    "fedau": {"divisor": "all"},
+    "f3ast": {"divisor": "one", "chooses": True},
+    "ca-fed": {"divisor": "one", "chooses": True},
+    "safari": {"server": True},
+    "local-sgd": {
+        "divisor": "",
+        "step_a_round": True,
+        "kinds": {
+            "aggregation_weights": Shares(
+                "p, positive with sum 1, one per client", OPTIONS["target_weights"].draw
+            )
+        },
+    },
+}
 
 SPECIFICATIONS: dict[str, Specification] = {
-    one.name: one
-    for one in (
-        Specification(
-            "fedavg",
-            averaging.PAPERS["fedavg"],
-            _weighting,
-            {"weighting": _WEIGHTING},
-            by_size=True,
-        ),
-        Specification(
-            "fedprox",
-            averaging.PAPERS["fedprox"],
-            _fedprox,
-            {"proximal": "mu of the proximal term", "weighting": _WEIGHTING},
-            by_size=True,
-            largest_lr=_contracting,
-        ),
-        Specification("fednova", averaging.PAPERS["fednova"], by_size=True, tuple_steps=True),
-        Specification(
-            "scaffold",
-            scaffold.PAPERS["scaffold"],
-            _scaffold,
-            {"option": "1 or 2: how a client's control is renewed"},
-            memory=True,
-        ),
-        Specification("fedvarp", memory.PAPERS["fedvarp"], memory=True),
-        Specification(
-            "mifa",
-            memory.PAPERS["mifa"],
-            _mifa,
-            {"start": '"wait" or "zero": until all clients have appeared'},
-            memory=True,
-            # Once all have appeared, both are the same.
-            at_the_limit={"start": "zero"},
-        ),
-        Specification(
-            "fedau",
-            fedau.PAPERS["fedau"],
-            _fedau,
-            {"cutoff": "K, the longest interval"},
-            at_the_limit=None,
-        ),
-        Specification(
-            "fedar",
-            memory.PAPERS["fedar"],
-            _fedar,
-            {
-                "growth": "psi(tau) = min(1 + growth tau, largest)",
-                "largest": "the largest psi",
-                "cutoff": "tau_max, the largest age that counts",
-            },
-            memory=True,
-            at_the_limit=None,
-        ),
-        Specification(
-            "fedavg-is",
-            inverse_availability.PAPERS["fedavg-is"],
-            _fedavg_is,
-            {"availability": _AVAILABILITY},
-        ),
-        Specification(
-            "f3ast",
-            f3ast.PAPERS["f3ast"],
-            _f3ast,
-            {
-                "target_weights": _TARGETS,
-                "size": "m, how many clients may train in a round",
-                "smoothing": "beta of the rates",
-                "availability": f"{_AVAILABILITY}; rates are learned where it is left out",
-            },
-            at_the_limit=None,
-            prepared=_without_ties,
-            chooses=True,
-        ),
-        Specification(
-            "adafed",
-            inverse_availability.PAPERS["adafed"],
-            _adafed,
-            {"target_weights": _TARGETS, "availability": _AVAILABILITY},
-        ),
-        Specification(
-            "ca-fed",
-            ca_fed.PAPERS["ca-fed"],
-            _ca_fed,
-            {
-                "target_weights": _TARGETS,
-                "loss_smoothing": "beta, the share of a new report",
-                "threshold": "tau, how much an exclusion must lower epsilon",
-                "kappa_bar": "its square weighs the bias in epsilon",
-                "availability": f"{_AVAILABILITY}; estimated where it is left out",
-                "correlation": "lambda, one a client; left out with availability",
-                "known_minima": "F_k^*, one a client; estimated where it is left out",
-                "prior": "(n, m) of the estimates",
-            },
-            at_the_limit=None,
-            chooses=True,
-        ),
-    )
+    name: Specification(name, line, **_FACTS.get(name, {}))
+    for name, line in {
+        **ALGORITHMS,
+        "local-sgd": Listed(_single_steps, "local SGD", "Li et al., ICLR 2020"),
+    }.items()
 }
-"""The algorithms that can be checked; a new one is one line."""
+"""The algorithms that can be checked."""
 
 
 def specification(name: str) -> Specification:
@@ -418,4 +298,10 @@ def conformance_algorithms() -> dict[str, dict[str, str]]:
     >>> conformance_algorithms()["mifa"]
     {'start': '"wait" or "zero": until all clients have appeared'}
     """
-    return {name: dict(one.options) for name, one in SPECIFICATIONS.items()}
+    return {
+        name: {
+            option: kind.says + "; estimated where it is left out" * one.optional(option)
+            for option, kind in one.options.items()
+        }
+        for name, one in SPECIFICATIONS.items()
+    }

@@ -14,10 +14,9 @@ from fltheory import validation
 from fltheory.long_work.progress import Progress
 from fltheory.testing.conformance.bench import Bench, Failure, failure_of, smallest
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
-from fltheory.testing.conformance.cases.options import OPTIONS
 from fltheory.testing.conformance.guarded_run import GuardedRun
+from fltheory.testing.conformance.hints import hints_of
 from fltheory.testing.conformance.laws.table import IGNORES_TRACE, LAWS, LONGEST, Law
-from fltheory.testing.conformance.likely_causes.diagnosis import causes_of
 from fltheory.testing.conformance.own_runs import Run, algorithm_of
 from fltheory.testing.conformance.report import (
     ConformanceError,
@@ -26,6 +25,7 @@ from fltheory.testing.conformance.report import (
     Outcome,
     differences,
 )
+from fltheory.testing.conformance.slips.diagnosis import causes_of
 from fltheory.testing.conformance.specifications import specification
 
 RTOL = 1e-9
@@ -120,6 +120,10 @@ def check_algorithm(
         findings.append(finding)
         if stop_at_first and not finding.outcome.good:
             break
+    failed = [one for one in findings if one.outcome is Outcome.FAILED]
+    with np.errstate(all="ignore"):
+        unexplained = bool(failed) and not any(one.causes for one in failed)
+        hints = hints_of(bench, inspection.maker("hints")) if unexplained else ()
     report = ConformanceReport(
         algorithm=one.name,
         findings=tuple(findings),
@@ -129,6 +133,7 @@ def check_algorithm(
         seconds_inside=guarded.seconds,
         seconds=time.perf_counter() - begun,
         notes=_notes(guarded, one.lasts(fixed)),
+        hints=hints,
     )
     if raises and not report.conforms:
         raise ConformanceError(report)
@@ -158,11 +163,11 @@ def checked_request(
     case = make.drawn(n=2, rounds=1)
     n = case.n_clients
     given = {
-        name: OPTIONS[name].for_clients(value, n)
+        name: one.options[name].for_clients(value, n)
         for name, value in fixed.items()
         if name in one.options
     }
-    algorithm_of(one.name, (1,) * n, **{**case.keywords, **given})
+    algorithm_of(one, (1,) * n, **{**case.keywords, **given})
     return fixed
 
 
@@ -204,7 +209,7 @@ class Inspection:
     def maker(self, words: str) -> CaseMaker:
         """Return what draws cases for a law: a generator of its own, so that laws stand alone."""
         rng = np.random.default_rng([self.seed, crc32(words.encode())])
-        return CaseMaker(self.bench.specification, self.hyper, rng)
+        return CaseMaker(self.bench.specification, self.hyper, rng, self.bench.rtol)
 
     def finding(self, law: Law) -> Finding:
         """Return what comes of a law."""

@@ -28,4 +28,5 @@ def check(text: str) -> str:
     return str(KINDS[kind].checked(text))
 
 
-sys.exit(kernel.run(sys.argv[1:], "checker", check))
+if __name__ == "__main__":
+    sys.exit(kernel.run(sys.argv[1:], "checker", check))

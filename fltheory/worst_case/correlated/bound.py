@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from fltheory import validation
 from fltheory.decimals import as_fraction, fraction_text
@@ -210,6 +212,66 @@ def best_correlated_bound(
         f"no finite {what} was found at K = {a_round.local_steps}, client_lr = "
         f"{float(a_round.client_lr):.6g}: a smaller step has one"
     )
+
+
+def best_step(
+    a_round: AveragingRound,
+    client_class: ClientClass,
+    *,
+    rounds: int,
+    distance: Any,
+    local_steps: Sequence[int] = (1,),
+    measure: Measured = "distance",
+) -> CorrelatedBound:
+    """Return the bound of the step and K for which the proved bound after so many rounds is least.
+
+    The step is searched on a logarithmic scale, to three digits: what is returned can be proved for
+    what it says; that no other step is better is a local search's finding.
+
+    Parameters
+    ----------
+    a_round : AveragingRound
+        Its own step and K are not used.
+    client_class : ClientClass
+    rounds : int
+    distance : number
+        ``||x_0 - x*||``.
+    local_steps : sequence of int
+        Those that are tried.
+    measure : {"distance", "loss"}
+
+    Raises
+    ------
+    ArithmeticError
+        If no step has a bound.
+    """
+    from scipy.optimize import minimize_scalar
+
+    found: list[tuple[float, CorrelatedBound]] = []
+    for K in local_steps:
+
+        def after(log_step: float, K: int = K) -> float:
+            step = Fraction(f"{math.exp(log_step):.3g}")
+            played = replace(a_round, client_lr=step, local_steps=K)
+            try:
+                bound = best_correlated_bound(
+                    played, client_class, measure=measure, rounds=rounds, distance=distance
+                )
+            except ArithmeticError:
+                return math.inf
+            value = bound.after(rounds, float(distance))
+            found.append((value, bound))
+            return value
+
+        largest = math.log(2 / (K * client_class.L))
+        # From a grid, as steps without a floor have no bound, and so no slope.
+        grid = np.linspace(largest - math.log(2000), largest, 9)
+        middle = int(np.argmin([after(float(point)) for point in grid]))
+        ends = grid[max(middle - 1, 0)], grid[min(middle + 1, 8)]
+        minimize_scalar(after, bounds=ends, method="bounded", options={"xatol": 0.02})
+    if not found:
+        raise ArithmeticError("no step was found that has a finite bound")
+    return min(found, key=lambda one: one[0])[1]
 
 
 def _check(a_round: AveragingRound, clients: ClientClass) -> None:

@@ -71,7 +71,7 @@ def test_failures_are_told_in_full_up_to_three() -> None:
         "FAILED: q: q holds",
     ]
     assert "  m-o" in lines
-    assert "  no usual slip gives these models; such a law breaks, for instance, where h-o" in lines
+    assert any("this law breaks, for instance, where h-o" in line for line in lines)
     assert "also 2 more: r, s" in lines
     assert "r breaks, for instance, where h-r" in lines
     assert lines[-1] == "note: by the way"

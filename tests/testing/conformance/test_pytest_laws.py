@@ -29,7 +29,7 @@ def test_every_law_is_there_and_a_failure_is_expected_strictly() -> None:
 def test_a_failure_is_an_assertion_error_with_the_finding() -> None:
     law = LawCheck("fedvarp", "by-hand", hyper={"server_lr": 1.0})
     with pytest.raises(ConformanceError, match="the memory's mean is left out"):
-        law(run_with_slip("fedvarp", "no y mean"))
+        law(run_with_slip("fedvarp", "the memory's mean is left out"))
 
 
 def test_an_unknown_law_is_refused() -> None:

@@ -10,6 +10,7 @@ from fltheory.testing import run_of
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
+from fltheory.testing.conformance.ties import steady
 
 
 def _settled(trace: list[list[int]], **options: Any) -> list[list[int]]:
@@ -76,20 +77,20 @@ def test_a_case_is_not_steady_where_it_matters_who_of_those_that_tie_is_tried_fi
     models = {
         order: run_of("ca-fed")(case.x0, case.clients, case.trace, **case.keywords)
         for order in ((0.1, 0.2, 0.3, 0.4), (0.4, 0.3, 0.2, 0.1))
-        if SPECIFICATIONS["ca-fed"].steady(case := _tried(order))
+        if steady(SPECIFICATIONS["ca-fed"], case := _tried(order))
     }
     ascending, descending = models.values()
     assert abs(ascending[1, 0] - descending[1, 0]) == pytest.approx(0.5)
-    assert not SPECIFICATIONS["ca-fed"].steady(_tried((0.25,) * 4))
+    assert not steady(SPECIFICATIONS["ca-fed"], _tried((0.25,) * 4))
     nearly = tuple(0.25 + 1e-16 * k for k in range(4))
-    assert not SPECIFICATIONS["ca-fed"].steady(_tried(nearly))
+    assert not steady(SPECIFICATIONS["ca-fed"], _tried(nearly))
 
 
 def test_ties_that_do_not_matter_are_steady() -> None:
     tied = _tried((0.25,) * 4)
     one = tied.ordered([2])
-    assert SPECIFICATIONS["ca-fed"].steady(one)
-    assert SPECIFICATIONS["fedavg"].steady(replace(tied, options={"weighting": "uniform"}))
+    assert steady(SPECIFICATIONS["ca-fed"], one)
+    assert steady(SPECIFICATIONS["fedavg"], replace(tied, options={"weighting": "uniform"}))
 
 
 def test_a_client_at_its_minimum_ties_where_neither_threshold_nor_bias_counts() -> None:
@@ -98,5 +99,5 @@ def test_a_client_at_its_minimum_ties_where_neither_threshold_nor_bias_counts() 
     # Losses are 18, 12.5, 8 and 2. Client 2 goes, then client 3, and those left have no gap.
     known = {"known_minima": (18.0, 12.5, 0.0, 0.0), "availability": (0.6, 0.7, 0.8, 0.5)}
     free = {**(case.options or {}), **known, "kappa_bar": 0.0}
-    assert not SPECIFICATIONS["ca-fed"].steady(replace(case, options={**free, "threshold": 0.0}))
-    assert SPECIFICATIONS["ca-fed"].steady(replace(case, options={**free, "threshold": 0.1}))
+    assert not steady(SPECIFICATIONS["ca-fed"], replace(case, options={**free, "threshold": 0.0}))
+    assert steady(SPECIFICATIONS["ca-fed"], replace(case, options={**free, "threshold": 0.1}))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
-from fltheory.worst_case import ClientClass, worst_clients
-from fltheory.worst_case.audits.witness import played
+from fltheory.worst_case import ClientClass
+from fltheory.worst_case.audits.witness import played, worst_clients
 from fltheory.worst_case.rounds.bound import best_bound_of, best_speed_of
 from fltheory.worst_case.rounds.one_round import OneRound
 from tests.worst_case.settings import a_round

@@ -13,7 +13,11 @@ from fltheory.algorithms import FedAvg, Unbiased, WeightedFedAvg
 from fltheory.participation import MarkovOnOff
 from fltheory.problems import QuadraticProblem
 from fltheory.worst_case import ClientClass, best_bound
-from fltheory.worst_case.correlated.bound import CorrelatedBound, best_correlated_bound
+from fltheory.worst_case.correlated.bound import (
+    CorrelatedBound,
+    best_correlated_bound,
+    best_step,
+)
 from fltheory.worst_case.rounds.averaging_round import (
     AvailabilityGroup,
     Averaging,
@@ -202,6 +206,23 @@ def test_noise_is_bounded_too(local_steps: int, step: float) -> None:
         if curvature == 0.1:
             # Quadratics of curvature mu are nearly the worst.
             assert bound.floor < 1.25 * truth
+
+
+# ---------------------------------------------------------------- the best step
+
+
+def test_no_step_of_a_grid_is_better_than_the_best_step() -> None:
+    played = on_off(3, correlation="0.9", client_lr="1")
+    asked: dict[str, Any] = {"rounds": 500, "distance": 5}
+    best = best_step(played, CLIENTS, local_steps=(1, 2), **asked)
+    for local_steps in (1, 2):
+        for step in ("0.4", "0.2", "0.1", "0.05", "0.02", "0.005"):
+            other = on_off(3, correlation="0.9", client_lr=step, local_steps=local_steps)
+            try:
+                bound = best_correlated_bound(other, CLIENTS, **asked)
+            except ArithmeticError:
+                continue
+            assert best.after(500, 5) <= bound.after(500, 5) * (1 + 1e-3)
 
 
 # ---------------------------------------------------------------- the front door

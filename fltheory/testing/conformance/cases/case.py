@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.testing.conformance.cases.options import OPTIONS
+from fltheory.testing.conformance.cases.options import OPTIONS, Option
 from fltheory.validation import FloatArray
 
 Trace: TypeAlias = NDArray[np.bool_]
@@ -28,11 +28,15 @@ class Case(ReadOnlyArrays):
     clients : tuple of QuadraticClient
     x0 : array, (d,)
     trace : array of bool, (rounds, N)
-    client_lr, server_lr : float
+    client_lr : float
+    server_lr : float or None
+        None where the algorithm has none.
     local_steps : int or tuple of int
         For FedNova a number for each client.
     options : mapping
         By the names of the package's class; those that are about each client are tuples.
+    kinds : mapping
+        What each option is.
     """
 
     clients: tuple[QuadraticClient, ...]
@@ -40,8 +44,9 @@ class Case(ReadOnlyArrays):
     trace: Trace
     client_lr: float
     local_steps: int | tuple[int, ...]
-    server_lr: float = 1.0
+    server_lr: float | None = 1.0
     options: Mapping[str, Any] | None = None
+    kinds: Mapping[str, Option] = field(default_factory=lambda: OPTIONS)
 
     @property
     def n_clients(self) -> int:
@@ -65,12 +70,17 @@ class Case(ReadOnlyArrays):
         return one if isinstance(one, tuple) else (one,) * self.n_clients
 
     @property
+    def rate(self) -> float:
+        """The server's step size, 1 where there is none."""
+        return 1.0 if self.server_lr is None else self.server_lr
+
+    @property
     def keywords(self) -> dict[str, Any]:
         """What is given to ``run`` by name."""
         return {
             "client_lr": self.client_lr,
             "local_steps": self.local_steps,
-            "server_lr": self.server_lr,
+            **({} if self.server_lr is None else {"server_lr": self.server_lr}),
             **(self.options or {}),
         }
 
@@ -96,7 +106,7 @@ class Case(ReadOnlyArrays):
         """Return the case with only the clients named, in this order."""
         picked = list(order)
         options = {
-            name: OPTIONS[name].ordered(value, picked)
+            name: self.kinds[name].ordered(value, picked)
             for name, value in (self.options or {}).items()
         }
         steps = self.local_steps

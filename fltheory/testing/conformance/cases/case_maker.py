@@ -11,13 +11,14 @@ import numpy as np
 from fltheory import validation
 from fltheory.testing.conformance.cases.case import Case, Trace
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.testing.conformance.cases.options import OPTIONS
 from fltheory.testing.conformance.specifications import STEP_SIZES, Specification
+from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
 Kind: TypeAlias = Callable[[np.random.Generator, int, int], Trace]
 
 _MOST_DRAWS = 100
+_SERVER_ROUNDS = 0.3
 
 
 def full(rng: np.random.Generator, rounds: int, n: int) -> Trace:
@@ -84,11 +85,14 @@ class CaseMaker:
     hyper : mapping
         Options and step sizes that are given, and not varied.
     rng : numpy.random.Generator
+    rtol : float
+        How far models may differ by rounding.
     """
 
     specification: Specification
     hyper: Mapping[str, Any]
     rng: np.random.Generator
+    rtol: float = 1e-9
 
     @property
     def n_fixed(self) -> int | None:
@@ -109,7 +113,7 @@ class CaseMaker:
         for _ in range(_MOST_DRAWS):
             drawn = self.drawn(kind, **wanted)
             case = drawn if told is None else told(drawn)
-            if self.specification.steady(case):
+            if steady(self.specification, case, self.rtol):
                 break
         return case
 
@@ -136,7 +140,12 @@ class CaseMaker:
         stable = min(wanted, self.specification.largest_lr(self.hyper))
         lr = validation.positive("client_lr", self.hyper.get("client_lr", stable))
         rate = self.hyper.get("server_lr", server_lr or rng.uniform(0.5, 1.3))
-        rate = validation.positive("server_lr", rate)
+        rate = validation.positive("server_lr", rate) if self.specification.server_lr else None
+        trace = kind(rng, rounds, n)
+        if self.specification.server:
+            # The server's own rounds come by chance, whoever else is there.
+            trace = np.column_stack([trace, rng.random(rounds) < _SERVER_ROUNDS])
+            n += 1
         curvatures = [self._curvature(dim) for _ in range(n)] if hessians is None else hessians
         counts = rng.integers(1, 9, n).tolist() if sizes is None else list(sizes)[:n]
         counts += [1] * (n - len(counts))
@@ -148,25 +157,27 @@ class CaseMaker:
             Case(
                 clients=clients,
                 x0=3 * rng.standard_normal(dim),
-                trace=kind(rng, rounds, n),
+                trace=trace,
                 client_lr=lr,
                 local_steps=self._steps(n, steps),
                 server_lr=rate,
                 options=self.options(n, options or {}),
+                kinds=self.specification.options,
             )
         )
 
     def options(self, n: int, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Return options for n clients: those given, those wanted, and others as drawn."""
-        drawn = dict(self.specification.draw(self.rng, n, self.hyper))
-        chosen = {**drawn, **{k: v for k, v in wanted.items() if k in self.specification.options}}
+        kinds = self.specification.options
+        drawn = self.specification.draw(self.rng, n, self.hyper)
+        chosen = {**drawn, **{k: v for k, v in wanted.items() if k in kinds}}
         given = {k: v for k, v in self.hyper.items() if k not in STEP_SIZES}
         found = {k: v for k, v in {**chosen, **given}.items() if v is not None}
         both = {"availability", "correlation"}
-        if both <= set(self.specification.options) and not both <= set(found):
+        if both <= set(kinds) and not both <= set(found):
             # CA-Fed knows both or estimates both.
             found = {k: v for k, v in found.items() if k not in both}
-        return {name: OPTIONS[name].for_clients(value, n) for name, value in found.items()}
+        return {name: kinds[name].for_clients(value, n) for name, value in found.items()}
 
     def allows(self, **wanted: Any) -> bool:
         """Whether what the user fixed leaves these values open, or has them."""
@@ -177,7 +188,7 @@ class CaseMaker:
         if given is not None:
             fixed: int | tuple[int, ...] = self.specification.steps.for_clients(given, n)
             return fixed
-        if self.specification.tuple_steps:
+        if self.specification.sized_steps:
             return (steps,) * n if steps else tuple(int(s) for s in self.rng.integers(1, 6, n))
         return steps or int(self.rng.integers(2, 5))
 

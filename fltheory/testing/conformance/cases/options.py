@@ -1,9 +1,9 @@
-"""Options of algorithms by name: what each may be, and what it says of the clients."""
+"""Options of algorithms by name: what each is, how it is drawn, what it says of the clients."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,23 +18,26 @@ class Option:
 
     Attributes
     ----------
-    optional : bool
-        Whether it may be None: left out.
+    says : str
+        What it is, in a few words.
+    draw : callable
+        A value for a generator and a number of clients.
     """
 
-    optional: bool = False
+    says: str = ""
+    draw: Callable[[np.random.Generator, int], Any] = lambda rng, n: None
 
-    def checked(self, name: str, value: Any) -> Any:
+    def checked(self, name: str, value: Any, *, optional: bool = False) -> Any:
         """Return what was given as ``run`` is to have it: NumPy's scalars and lists as Python's.
 
         Raises
         ------
         ValueError
-            If it is nothing of the kind.
+            If it is nothing of the kind, or None where it is not ``optional``.
         """
         if isinstance(value, np.generic | np.ndarray) and np.ndim(value) == 0:
             value = value.item()
-        if value is None and not self.optional:
+        if value is None and not optional:
             raise ValueError(f"{name} must have a value, got None")
         return value if value is None else self._of_kind(name, value)
 
@@ -155,25 +158,73 @@ class StepsPerClient(PerClient):
         return tuple(validation.whole_number(name, one, at_least=1) for one in value)
 
 
-OPTIONS: dict[str, Option] = {
+class Groups(StepsPerClient):
+    """The group of each client, numbered from 0 without a gap."""
+
+    def _of_kind(self, name: str, value: Any) -> Any:
+        return tuple(validation.whole_number(name, one, at_least=0) for one in value)
+
+    def ordered(self, value: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
+        """Return the groups of those clients, numbered anew."""
+        those = [value[k] for k in order]
+        return tuple(sorted(set(those)).index(group) for group in those)
+
+
+def _shares(rng: np.random.Generator, n: int) -> tuple[float, ...]:
+    """Return shares that no two clients have alike."""
+    raw = rng.uniform(0.5, 1.5, n) + np.arange(n) / n
+    return tuple((raw / raw.sum()).tolist())
+
+
+def _each(least: float, largest: float) -> Callable[[np.random.Generator, int], Any]:
+    return lambda rng, n: tuple(rng.uniform(least, largest, n).tolist())
+
+
+def _one(least: float, largest: float) -> Callable[[np.random.Generator, int], Any]:
+    return lambda rng, n: float(rng.uniform(least, largest))
+
+
+def _either(*values: Any) -> Callable[[np.random.Generator, int], Any]:
+    return lambda rng, n: values[rng.integers(len(values))]
+
+
+OPTIONS: Mapping[str, Option] = {
     "client_lr": Number(),
     "server_lr": Number(),
-    "weighting": Option(),
-    "start": Option(),
-    "option": Whole(),
-    "proximal": Number(),
-    "cutoff": Cutoff(),
-    "growth": Number(),
-    "largest": Number(),
-    "size": Size(),
-    "smoothing": Number(),
-    "loss_smoothing": Number(),
-    "threshold": Number(),
-    "kappa_bar": Number(),
-    "prior": Pair(),
-    "target_weights": Shares(),
-    "availability": PerClient(optional=True),
-    "correlation": PerClient(optional=True),
-    "known_minima": PerClient(optional=True),
+    "weighting": Option(
+        '"n_samples" (by default) or "uniform"', _either(*["n_samples"] * 2, "uniform")
+    ),
+    "start": Option(
+        '"wait" or "zero": until all clients have appeared', _either("zero", "wait", "zero")
+    ),
+    "option": Whole("1 or 2: how a client's control is renewed", _either(1, 2)),
+    "proximal": Number("mu of the proximal term", _one(0.2, 1.0)),
+    "cutoff": Cutoff(
+        "the longest interval (FedAU's K), or age (FedAR's tau_max), that counts",
+        _either(2, 3, 4, 30),
+    ),
+    "growth": Number("psi(tau) = min(1 + growth tau, largest)", _one(0.1, 0.4)),
+    "largest": Number("the largest psi", _one(1.2, 2.2)),
+    "size": Size("m, how many clients may train in a round", lambda rng, n: max(1, n // 2)),
+    "smoothing": Number("beta of the rates", _one(0.1, 0.5)),
+    "loss_smoothing": Number("beta, the share of a new report", _one(0.2, 0.8)),
+    "threshold": Number("tau, how much an exclusion must lower epsilon", _either(0.0, 0.1)),
+    "kappa_bar": Number("its square weighs the bias in epsilon", _one(0.2, 2.0)),
+    "prior": Pair("(n, m) of the estimates", lambda rng, n: tuple(rng.uniform(0.5, 4, 2).tolist())),
+    "target_weights": Shares("alpha, positive with sum 1, one per client", _shares),
+    "aggregation_weights": PerClient("q, positive, one per client", _each(0.1, 0.9)),
+    "availability": PerClient(
+        "the probability that a client is present, one per client", _each(0.3, 0.95)
+    ),
+    "correlation": PerClient(
+        "lambda, one per client; left out with availability", _each(-0.3, 0.9)
+    ),
+    # An oracle's minima need not be the clients' own, which are all 0.
+    "known_minima": PerClient("F_k^*, one per client", _each(-1.0, 0.0)),
+    "clusters": Groups(
+        "the cluster of each client, 0, 1, ...",
+        lambda rng, n: tuple((rng.permutation(n) % ((n + 1) // 2)).tolist()),
+    ),
+    "assist_lr": Number("the step size of the server's own step", _one(0.05, 0.3)),
 }
 """What is given to ``run`` by name, besides the number of local steps."""

@@ -18,28 +18,28 @@ from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.cases.clients import QuadraticClient
+from fltheory.testing.conformance.specifications import Specification
 from fltheory.validation import FloatArray
 
 
-def pull(case: Case, k: int) -> FloatArray:
-    """Return P of a client, (d, d)."""
+def pull(case: Case, k: int, steps: int) -> FloatArray:
+    """Return P of a client's steps, (d, d)."""
     hessian, identity = case.clients[k].hessian, np.eye(case.dim)
     held = hessian + float((case.options or {}).get("proximal", 0.0)) * identity
-    power = np.linalg.matrix_power(identity - case.client_lr * held, case.steps[k])
+    power = np.linalg.matrix_power(identity - case.client_lr * held, steps)
     return np.asarray(hessian @ np.linalg.solve(held, identity - power))
 
 
-def weights(case: Case, name: str) -> FloatArray:
+def weights(one: Specification, case: Case) -> FloatArray:
     """Return how clients count where everybody is always present, (N,)."""
     options, n = case.options or {}, case.n_clients
     sizes = np.array([client.n_samples for client in case.clients], dtype=np.float64)
-    if name == "fednova":
+    if one.by_size and options.get("weighting", "n_samples") == "n_samples":
         p, tau = sizes / sizes.sum(), np.array(case.steps)
         return np.asarray((p @ tau) * p / tau)
-    if name in ("fedavg", "fedprox") and options.get("weighting") == "n_samples":
-        return sizes / sizes.sum()
-    if "target_weights" in options:
-        return np.array(options["target_weights"])
+    for name in ("target_weights", "aggregation_weights"):
+        if name in options:
+            return np.array(options[name])
     return np.full(n, 1 / n)
 
 
@@ -55,12 +55,14 @@ def everybody(make: CaseMaker, n: int) -> dict[str, Any] | None:
 
 def _descent(bench: Bench, case: Case) -> Comparison:
     """Expect ``x <- x - server_lr sum_k w_k P (x - c_k)``, P shared."""
-    shares, models = weights(case, bench.specification.name), [case.x0]
+    one, models = bench.specification, [case.x0]
+    shares = weights(one, case)
+    pulls = [pull(case, k, 1 if one.step_a_round else steps) for k, steps in enumerate(case.steps)]
     centres = np.array([client.optimum for client in case.clients])
     for _ in range(case.rounds):
         x = models[-1]
-        change = sum(w * pull(case, k) @ (x - centres[k]) for k, w in enumerate(shares))
-        models.append(x - case.server_lr * np.asarray(change))
+        change = sum(w * pulls[k] @ (x - centres[k]) for k, w in enumerate(shares))
+        models.append(x - case.rate * np.asarray(change))
     return bench.compared(case, np.array(models), bench.actual(case))
 
 
@@ -106,8 +108,31 @@ def _flat(case: Case) -> Case:
     return replace(case, clients=clients, x0=np.zeros(n))
 
 
-def _by_pseudo_code(bench: Bench, case: Case) -> Comparison:
-    expected = bench.specification.paper.models(case)
+def _by_formula(bench: Bench, case: Case) -> Comparison:
+    """Expect each round to move coordinate k by -K times the weight of client k.
+
+    A proximal term makes it ``-sum_j (1 - lr mu)^j``. Who weighs what by more than who is there
+    and by numbers given has no formula here: then the package's own models are expected.
+    """
+    one, options = bench.specification, case.options or {}
+    if one.memory or one.chooses or one.server or one.step_a_round or "cutoff" in options:
+        return bench.against_ours(case)
+    raw = weights(one, case)
+    if "availability" in options:
+        raw = raw / np.array(options["availability"])
+    shrunk = 1 - case.client_lr * options.get("proximal", 0.0)
+    steps = np.array([sum(shrunk**j for j in range(number)) for number in case.steps])
+    shares, rows = raw * case.trace, case.trace * 1.0
+    if one.sized_steps:
+        # p over those present and tau_eff of it; raw is p tau_eff / tau of all.
+        p = raw * case.steps * rows
+        p = p / np.where(p.sum(axis=1) > 0, p.sum(axis=1), 1.0)[:, None]
+        shares = (p @ np.array(case.steps))[:, None] * p / case.steps
+    elif one.divisor == "present":
+        total = shares.sum(axis=1, keepdims=True)
+        shares = shares / np.where(total > 0, total, 1.0)
+    moves = np.cumsum(case.rate * shares * steps, axis=0)
+    expected = np.concatenate([case.x0[None], case.x0 - moves])
     return bench.compared(case, expected, bench.actual(case))
 
 
@@ -115,15 +140,7 @@ def shown_weights(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases in which the coordinates of a round's change are the clients' weights."""
     for kind, n, rounds in ((case_maker.full, 2, 2), (case_maker.uneven, 3, 8)):
         case = make.case(kind, n=n, dim=1, rounds=rounds, told=_flat)
-        yield Trial(case, _by_pseudo_code, shrinks=False)
-
-
-_REMEMBERING = ("scaffold", "fedvarp", "mifa")
-
-
-def remembers(name: str) -> bool:
-    """Whether an algorithm's memory stands for all clients once they have appeared."""
-    return name in _REMEMBERING
+        yield Trial(case, _by_formula, shrinks=False)
 
 
 def _as_if_all(bench: Bench, case: Case) -> Comparison:
@@ -135,7 +152,7 @@ def _as_if_all(bench: Bench, case: Case) -> Comparison:
     """
     models, n = bench.actual(case), case.n_clients
     slopes = np.array([client.slope for client in case.clients])
-    step = case.server_lr * case.client_lr * case.steps[0] * slopes.mean(axis=0)
+    step = case.rate * case.client_lr * case.steps[0] * slopes.mean(axis=0)
     still = np.zeros_like(step)
     always = bench.specification.name == "mifa"
     moves = [step if always or row.any() else still for row in case.trace[n:]]
@@ -152,3 +169,39 @@ def adds_up(make: CaseMaker) -> Iterator[Trial]:
         trace = case.trace.copy()
         trace[: case.n_clients] = np.eye(case.n_clients, dtype=bool)
         yield Trial(case.with_trace(trace), _as_if_all, shrinks=False)
+
+
+_ROUNDS = 150
+
+
+def _fixed_point(bench: Bench, case: Case) -> Comparison:
+    """Expect the root of ``sum_k w_k P_k (x - c_k)``, of SCAFFOLD the minimum of the mean loss."""
+    one = bench.specification
+    matrices = [w * pull(case, k, case.steps[k]) for k, w in enumerate(weights(one, case))]
+    if one.name == "scaffold":
+        matrices = [client.hessian / case.n_clients for client in case.clients]
+    right = sum(m @ c.optimum for m, c in zip(matrices, case.clients, strict=True))
+    expected = np.linalg.solve(np.sum(matrices, axis=0), np.asarray(right))
+    # Where a round is a step, models are averaged after the last step of several.
+    rounds = case.rounds - (case.rounds % case.steps[0] if one.step_a_round else 0)
+    left_over = float(np.abs(bench.ours(case)[rounds] - expected).max())
+    tolerance = max(1e-8, bench.rtol) * case.scale + 10 * left_over
+    last = bench.actual(case)[rounds : rounds + 1]
+    return Comparison(expected[None], last, tolerance, f"after {rounds} rounds")
+
+
+def fixed_point(make: CaseMaker) -> Iterator[Trial]:
+    """Yield cases with everybody present for long, of equal and of unequal sizes."""
+    for sizes in ((4, 4, 4), (1, 2, 9)):
+        n = make.number_of_clients(3)
+        options = everybody(make, n)
+        if options is None:
+            return
+        wanted: dict[str, Any] = {
+            "n": n,
+            "rounds": _ROUNDS,
+            "server_lr": 1.0,
+            "sizes": sizes,
+            "options": options,
+        }
+        yield Trial(make.case(case_maker.full, **wanted), _fixed_point, shrinks=False)

@@ -15,6 +15,8 @@ from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.validation import FloatArray
 
 _CASES = ((2, 2, 4), (4, 3, 10))
+# What losses four times as large make of options.
+_UNITS = {"proximal": 4.0, "assist_lr": 0.25}
 
 
 def moved(case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> Case:
@@ -69,15 +71,17 @@ def _in_other_units(bench: Bench, case: Case) -> Comparison:
     """Compare with curvatures four times as large and steps a quarter: the same rounds."""
     clients = tuple(replace(client, hessian=4.0 * client.hessian) for client in case.clients)
     options = with_losses(case.options or {}, 4.0)
-    if "proximal" in options:
-        options["proximal"] = 4.0 * options["proximal"]
+    for name, factor in _UNITS.items():
+        if name in options:
+            options[name] = factor * options[name]
     other = replace(case, clients=clients, client_lr=case.client_lr / 4, options=options)
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 
 def _renamed(bench: Bench, case: Case) -> Comparison:
-    order = list(range(case.n_clients))[::-1]
-    order = order[1:] + order[:1]
+    # Where the last one is the server, it stays.
+    last = case.n_clients - bench.specification.server
+    order = [*range(last - 1)[::-1], last - 1, *range(last, case.n_clients)]
     return bench.compared(case, bench.actual(case.ordered(order)), bench.actual(case))
 
 
@@ -117,7 +121,7 @@ def scaled(make: CaseMaker) -> Iterator[Trial]:
     free = "threshold" not in make.hyper and "known_minima" not in make.hyper
     for n, dim, rounds in _CASES if free else ():
         yield Trial(make.case(n=n, dim=dim, rounds=rounds), _scaled)
-        if "client_lr" not in make.hyper and "proximal" not in make.hyper:
+        if not {"client_lr", *_UNITS} & set(make.hyper):
             yield Trial(make.case(n=n, dim=dim, rounds=rounds), _in_other_units)
 
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.report import weights_figure
 from fltheory.report.terminal.deployments.weights_report import (
+    weights_figure,
     weights_summary,
     weights_table,
     write_weights,

@@ -11,6 +11,7 @@ from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.cases.clients import QuadraticClient
 from fltheory.testing.conformance.specifications import SPECIFICATIONS
+from fltheory.testing.conformance.ties import steady
 
 SEEDS = range(10)
 
@@ -36,11 +37,12 @@ def test_traces_are_what_their_names_say(seed: int) -> None:
 
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_what_is_fixed_is_kept_and_steps_are_stable(name: str) -> None:
-    fixed = {"client_lr": 0.125, "server_lr": 0.75}
-    make = CaseMaker(SPECIFICATIONS[name], fixed, np.random.default_rng(0))
+    one, fixed = SPECIFICATIONS[name], {"client_lr": 0.125, "server_lr": 0.75}
+    make = CaseMaker(one, fixed, np.random.default_rng(0))
     case = make.case(case_maker.bursty, n=4, dim=3, rounds=5, sizes=(1, 2, 3))
-    assert (case.client_lr, case.server_lr, case.n_clients, case.dim) == (0.125, 0.75, 4, 3)
-    assert [client.n_samples for client in case.clients] == [1, 2, 3, 1]
+    rate, n = 0.75 if one.server_lr else None, 4 + one.server
+    assert (case.client_lr, case.server_lr, case.n_clients, case.dim) == (0.125, rate, n, 3)
+    assert [client.n_samples for client in case.clients] == [1, 2, 3, *[1] * (n - 3)]
     for client in case.clients:
         assert np.linalg.eigvalsh(0.125 * client.hessian).max() < 0.6 + 1e-12
         assert np.linalg.eigvalsh(0.125 * client.hessian).min() > 0.1 - 1e-12
@@ -59,10 +61,10 @@ def test_no_case_depends_on_a_tie(told: Callable[[Case], Case] | None) -> None:
     one = SPECIFICATIONS["ca-fed"]
     hyper = one.checked({"availability": None, "kappa_bar": 0.0})
     make = CaseMaker(one, hyper, np.random.default_rng(0))
-    assert not all(one.steady(make.drawn(case_maker.bursty, n=6, rounds=16)) for _ in range(8))
+    assert not all(steady(one, make.drawn(case_maker.bursty, n=6, rounds=16)) for _ in range(8))
     for _ in range(4):
         case = make.case(case_maker.bursty, n=6, rounds=16, told=told)
-        assert one.steady(case)
+        assert steady(one, case)
         assert told is None or not case.x0.any()
 
 

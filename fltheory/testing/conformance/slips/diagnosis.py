@@ -9,6 +9,9 @@ from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import Misconduct
+from fltheory.testing.conformance.own_runs import Slip
+from fltheory.testing.conformance.slips.table import played, slips_of
+from fltheory.testing.conformance.ties import steady
 from fltheory.validation import FloatArray
 
 ALIKE = "or, which gives the same models: "
@@ -41,37 +44,37 @@ def causes_of(bench: Bench, failure: Failure, maker: Callable[[str], CaseMaker])
     Where no slip fits everywhere, those that fit on all other cases are named with that said.
     """
     case, actual = failure.case, bench.actual(failure.case)
-    sentences = bench.specification.paper.sentences
-    fitting = tuple(slip for slip in sentences if _same(bench, case, slip, actual))
+    slips = slips_of(bench.specification.name)
+    fitting = tuple(slip for slip in slips if _same(bench, case, slip, actual))
     left, besides = _narrowed(bench, fitting, maker, plain=False), ""
     if not left:
-        begun = fitting if _is_plain(case) else tuple(sentences)
+        begun = fitting if _is_plain(case) else slips
         left, besides = _narrowed(bench, begun, maker, plain=True), ELSEWHERE
-    first, *alike = dict.fromkeys(sentences[slip] + besides for slip in left) or ("",)
+    first, *alike = dict.fromkeys(slip.says + besides for slip in left) or ("",)
     return (first, *(f"{ALIKE}{one}" for one in alike[: _MOST - 1])) if first else ()
 
 
 def _narrowed(
-    bench: Bench, slips: tuple[str, ...], maker: Callable[[str], CaseMaker], *, plain: bool
-) -> tuple[str, ...]:
+    bench: Bench, slips: tuple[Slip, ...], maker: Callable[[str], CaseMaker], *, plain: bool
+) -> tuple[Slip, ...]:
     """Return the slips that give the models that came on all further cases, once for all laws."""
-    key = (slips, plain)
+    key = (tuple(map(id, slips)), plain)
     if key not in bench.narrowed:
         bench.narrowed[key] = _left(bench, slips, maker("evidence"), plain=plain)
     return bench.narrowed[key]
 
 
-def _left(bench: Bench, slips: Sequence[str], make: CaseMaker, *, plain: bool) -> tuple[str, ...]:
+def _left(bench: Bench, slips: Sequence[Slip], make: CaseMaker, *, plain: bool) -> tuple[Slip, ...]:
     """Return the slips that fit a few cases of each kind, and all on which those left part."""
-    one = bench.specification
-    shown, seen, wanted = dict.fromkeys(slips, 0), dict.fromkeys(slips, 0), 3 if plain else 1
+    one, of = bench.specification, {id(slip): slip for slip in slips}
+    shown, seen, wanted = dict.fromkeys(of, 0), dict.fromkeys(of, 0), 3 if plain else 1
     for draw in range(_MOST_DRAWN):
         among_all = draw < len(_KINDS)
         if not shown or (
             not among_all
             and min(shown.values()) >= wanted
             and (
-                len({one.paper.sentences[slip] for slip in shown}) == 1
+                len({of[slip].says for slip in shown}) == 1
                 or min(seen[slip] for slip in shown) >= _TWINS
             )
         ):
@@ -79,14 +82,14 @@ def _left(bench: Bench, slips: Sequence[str], make: CaseMaker, *, plain: bool) -
         case = _evidence(make, draw, plain=plain)
         if case is None:
             continue
-        models = {slip: one.paper.models(case, slip) for slip in ("", *shown)}
-        shows = {slip for slip in shown if _apart(bench, case, models[slip], models[""])}
+        models = {slip: played(one.name, case, of[slip]) for slip in shown}
+        shows = {slip for slip in shown if _apart(bench, case, models[slip], bench.ours(case))}
         telling = any(shown[slip] < wanted for slip in shows) or any(
             _apart(bench, case, models[slip], models[other])
             for slip, other in zip(shown, list(shown)[1:], strict=False)
         )
         # Where a choice is a tie, codes without a fault differ, too.
-        if (among_all or telling) and one.steady(case):
+        if (among_all or telling) and steady(one, case, bench.rtol):
             try:
                 actual = bench.actual(case)
             except Misconduct:
@@ -98,7 +101,7 @@ def _left(bench: Bench, slips: Sequence[str], make: CaseMaker, *, plain: bool) -
             }
         for slip in shows:
             seen[slip] += 1
-    return tuple(slip for slip, times in shown.items() if times >= wanted)
+    return tuple(of[slip] for slip, times in shown.items() if times >= wanted)
 
 
 def _evidence(make: CaseMaker, draw: int, *, plain: bool) -> Case | None:
@@ -123,5 +126,5 @@ def _apart(bench: Bench, case: Case, actual: FloatArray, models: FloatArray) -> 
     return bench.compared(case, actual, models).first_wrong is not None
 
 
-def _same(bench: Bench, case: Case, slip: str, actual: FloatArray) -> bool:
-    return not _apart(bench, case, actual, bench.specification.paper.models(case, slip))
+def _same(bench: Bench, case: Case, slip: Slip, actual: FloatArray) -> bool:
+    return not _apart(bench, case, actual, played(bench.specification.name, case, slip))

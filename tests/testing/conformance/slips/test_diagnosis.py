@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fltheory.testing import check_algorithm, run_of
-from fltheory.testing.conformance.likely_causes.diagnosis import ALIKE, ELSEWHERE
 from fltheory.testing.conformance.report import Finding
+from fltheory.testing.conformance.slips.diagnosis import ALIKE, ELSEWHERE
 from tests.drawn import a_tenth
-from tests.testing.conformance.wrong_runs import run_with_slip
+from tests.testing.conformance.wrong_runs import run_with_slip, slip_of
 
 
 def _first(run: Any, name: str, *laws: str) -> Finding:
@@ -17,23 +17,22 @@ def _first(run: Any, name: str, *laws: str) -> Finding:
     return report.failures[0]
 
 
-@pytest.mark.parametrize("slip", a_tenth(["correlation of prior", "absolute correlation"], of=2))
+@pytest.mark.parametrize(
+    "slip",
+    a_tenth(["the correlation is estimated without", "the modulus of the correlation"], of=2),
+)
 def test_orders_that_seldom_matter_are_told_apart(slip: str) -> None:
     """On most cases CA-Fed's order makes no difference: these gave three causes, two of them wrong.
 
     Both faults change the order alone, so that all others that do fit whatever shows no order.
     """
     finding = _first(run_with_slip("ca-fed", slip), "ca-fed", "usual-slips")
-    said = {
-        "correlation of prior": "the correlation is estimated without the prior",
-        "absolute correlation": "the modulus of the correlation orders, not its signed value",
-    }
-    assert finding.causes == (said[slip],)
+    assert finding.causes == (slip_of("ca-fed", slip).says,)
 
 
 def test_what_is_the_same_by_algebra_is_named_together() -> None:
     """Surprises over N and the old mean are the mean of the renewed memory."""
-    finding = _first(run_with_slip("fedvarp", "surprise over N"), "fedvarp")
+    finding = _first(run_with_slip("fedvarp", "divides by all N clients"), "fedvarp")
     assert len(finding.causes) == 2
     assert finding.causes[1].startswith(ALIKE)
 
@@ -74,11 +73,11 @@ def test_single_precision_is_told_where_no_slip_is() -> None:
     assert all("to single precision" in finding.hint for finding in report.failures)
 
 
-def test_hints_of_later_failures_are_told() -> None:
+def test_weight_decay_is_told() -> None:
     def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
         """Weight decay, of no usual strength."""
         models = run_of("fedavg")(x0, clients, trace, **given)
         return x0 + 0.999 * (models - x0) - 1e-3 * (np.arange(len(models)) > 0)[:, None] * x0
 
     report = check_algorithm(run, "fedavg", raises=False)
-    assert "translation breaks, for instance, where something is pulled to zero" in report.text
+    assert "where all gradients are 0, a round makes the model" in report.text

@@ -1,0 +1,265 @@
+"""What can be seen of an implementation that no usual slip explains: facts, tried out on it.
+
+Nothing here is guessed from a law that fails. Each sentence says what ``run`` did on cases made
+for the purpose, and what usually does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fltheory.testing.conformance.bench import Bench
+from fltheory.testing.conformance.cases import case_maker
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker
+from fltheory.testing.conformance.guarded_run import Misconduct
+from fltheory.testing.conformance.laws.closed_forms import everybody
+from fltheory.validation import FloatArray
+
+_TRIED = 4
+_ROUNDS = 6
+_MANY = 40
+_SMALL, _LARGE = 1e-3, 1e3
+
+
+def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
+    """Return what is seen of an implementation that does not conform, in sentences."""
+    found: list[str] = []
+    if _rounds(bench, make):
+        return ("models differ in the last digits of single precision alone: see rtol=",)
+    for look in (_by_reference, _ignored, _without_gradients, _steps, _gradient_size, _right_where):
+        try:
+            found += look(bench, make)
+        except (Misconduct, ValueError, ArithmeticError, IndexError):
+            # What cannot be run there says nothing.
+            continue
+        if look is _by_reference and found:
+            break
+    return tuple(found)
+
+
+def _right(bench: Bench, case: Case) -> bool:
+    return bench.against_ours(case).first_wrong is None
+
+
+def _rounds(bench: Bench, make: CaseMaker) -> bool:
+    """Return whether all that is wrong is as small as what float32 loses."""
+    cases = [_plain(make, n=3, dim=2, rounds=_ROUNDS) for _ in range(_TRIED)]
+    try:
+        compared = [bench.against_ours(case) for case in cases]
+    except Misconduct:
+        return False
+    wrong = any(one.first_wrong is not None for one in compared)
+    return wrong and all(one.nearly for one in compared)
+
+
+def _differ(bench: Bench, one: FloatArray, other: FloatArray, case: Case) -> bool:
+    return bench.compared(case, one, other).first_wrong is not None
+
+
+def _plain(make: CaseMaker, **wanted: Any) -> Case:
+    """Return a case, of SAFARI without rounds of the server."""
+    case = make.case(**wanted)
+    if not make.specification.server:
+        return case
+    return case.with_trace(case.trace & (np.arange(case.n_clients) < case.n_clients - 1))
+
+
+def _by_reference(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    case = _plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS)
+    models = bench.actual(case)
+    if np.array_equal(models, np.tile(models[-1], (len(models), 1))) and (models != case.x0).any():
+        yield (
+            "all rows that run returns are the last model: models are recorded by reference, so "
+            "that later rounds change them; record a copy, x.copy()"
+        )
+
+
+def _ignored(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield what makes no difference to the implementation, and does to the paper's algorithm."""
+    one = make.specification
+    names = [*one.options, "client_lr", "local_steps", *(["server_lr"] if one.server_lr else [])]
+    ignored = {name: False for name in names if name not in make.hyper}
+    for _ in range(_TRIED):
+        case = make.case(n=4, dim=1, rounds=12)
+        for name, told in ignored.items():
+            other = _otherwise(make, case, name)
+            if told is None or not _differ(bench, bench.ours(case), bench.ours(other), case):
+                continue
+            same = np.array_equal(bench.actual(case), bench.actual(other))
+            ignored[name] = True if same else None  # type: ignore[assignment]
+    for name, told in ignored.items():
+        if told:
+            yield f"your run ignores `{name}`: two values of it give the same models"
+
+
+def _otherwise(make: CaseMaker, case: Case, name: str) -> Case:
+    """Return the case with another value of an option or a step size."""
+    if name in ("client_lr", "server_lr"):
+        return replace(case, **{name: 0.5 * getattr(case, name)})
+    if name == "local_steps":
+        steps = case.local_steps
+        return replace(
+            case,
+            local_steps=tuple(s + 1 for s in steps) if isinstance(steps, tuple) else steps + 1,
+        )
+    other = make.options(case.n_clients, {}).get(name)
+    given = {**(case.options or {}), name: other}
+    return (
+        case if other is None or name not in (case.options or {}) else replace(case, options=given)
+    )
+
+
+def _constant(case: Case, slope: float) -> Case:
+    """Return the case with gradients that are the same everywhere and for all clients."""
+    still = np.zeros((case.dim, case.dim))
+    clients = tuple(
+        replace(client, hessian=still, slope=np.full(case.dim, slope)) for client in case.clients
+    )
+    return replace(case, clients=clients)
+
+
+def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    case = _constant(_plain(make, n=2, dim=2, rounds=_ROUNDS), 0.0)
+    models = bench.actual(case)
+    if not _differ(bench, bench.ours(case), models, case):
+        return
+    ratios = models[1:] / np.where(models[:-1] == 0, 1.0, models[:-1])
+    # Where a round has no participants, nothing need happen.
+    moved = ratios[(models[1:] != models[:-1]).any(axis=1)]
+    if moved.size and np.allclose(moved, moved[0, 0], rtol=1e-4) and 0 < moved[0, 0] < 1:
+        yield (
+            f"where all gradients are 0, a round makes the model {moved[0, 0]:.6g} of what it was: "
+            "weight decay, or something else that pulls to 0"
+        )
+    else:
+        yield "the model moves where all gradients are 0: something else than gradients moves it"
+
+
+def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
+    """Return a client that is always there, alone, with a constant gradient."""
+    # All of them have the same options, so that nothing else differs between them.
+    make = replace(make, rng=np.random.default_rng(0))
+    n = make.number_of_clients(1)
+    options = everybody(make, n)
+    if n > 1 or options is None:
+        return None
+    lr = None if make.specification.sized_steps else steps
+    case = _plain(make, kind=case_maker.full, n=1, dim=1, rounds=_ROUNDS, steps=lr, options=options)
+    if make.specification.sized_steps:
+        case = replace(case, local_steps=(steps,))
+    return _constant(case, slope)
+
+
+def _ratios(bench: Bench, make: CaseMaker, slope: float = 1.0, steps: int = 1) -> FloatArray | None:
+    """Return the implementation's moves over the paper's, round by round."""
+    case = _alone(make, slope, steps)
+    if case is None:
+        return None
+    ours = np.diff(bench.ours(case)[:, 0])
+    return None if (ours == 0).any() else np.asarray(np.diff(bench.actual(case)[:, 0]) / ours)
+
+
+def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield what a client's steps do where the gradient never changes."""
+    single, several = _ratios(bench, make, steps=1), _ratios(bench, make, steps=4)
+    if single is None or several is None:
+        return
+    slack = max(100 * bench.rtol, 1e-6)
+    alone = "with one client and a constant gradient, rounds move the model by "
+    for ratios in (single, several):
+        told = ", ".join(f"{ratio:.4g}" for ratio in ratios[:4])
+        if (np.diff(ratios) < -slack).all():
+            yield f"{alone}{told} ... times what they should: the step falls from round to round"
+            return
+        if (np.diff(ratios) > slack).all() or (np.diff(ratios[:3]) > slack).all():
+            yield (
+                f"{alone}{told} ... times what they should: something is kept from round to round, "
+                "such as momentum, or gradients (zero_grad)"
+            )
+            return
+    if np.ptp(single) > slack or np.ptp(several) > slack:
+        return
+    one, four = float(single[0]), float(several[0])
+    if abs(one - four) > slack:
+        grow = "momentum in the local steps, or gradients that add up (zero_grad)"
+        shrink = "local steps that are left out, or get smaller"
+        yield (
+            f"with one client and a constant gradient, one local step moves the model by {one:.4g} "
+            f"times what it should, four by {four:.4g} times: {grow if four > one else shrink}"
+        )
+    elif abs(one - 1) > slack:
+        yield f"{alone}{one:.4g} times what they should, whatever the number of local steps"
+
+
+def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield whether large gradients count for less than small ones."""
+    found = [_ratios(bench, make, slope) for slope in (_SMALL, 1.0, _LARGE)]
+    ratios = [one[0] for one in found if one is not None]
+    if len(ratios) < 3 or ratios[2] > 0.99 * ratios[0]:
+        return
+    if abs(ratios[0] / ratios[2] - _LARGE / _SMALL) < 1e-3 * _LARGE / _SMALL:
+        yield "a step is as long whatever the gradient: gradients are normalised, or signs alone"
+    else:
+        yield "large gradients move the model by less than their share: they are clipped"
+
+
+def _somebody(rng: np.random.Generator, rounds: int, n: int) -> np.ndarray:
+    trace = case_maker.uneven(rng, rounds, n)
+    trace[np.arange(rounds), rng.integers(0, n, rounds)] = True
+    return trace
+
+
+_CONDITIONS: Mapping[str, Callable[[CaseMaker], dict[str, Any]]] = {
+    "everybody is always present": lambda make: {"kind": case_maker.full},
+    "somebody is present in every round": lambda make: {"kind": _somebody},
+    "each client makes one local step": lambda make: {"steps": 1},
+    "server_lr is 1": lambda make: {"server_lr": 1.0},
+    "all clients have as much data": lambda make: {"sizes": (5,) * 5},
+    "models have one coordinate": lambda make: {"dim": 1},
+    "there is one client": lambda make: {"n": 1},
+    "there are two clients": lambda make: {"n": 2},
+    "there is one round": lambda make: {"rounds": 1},
+}
+
+
+def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield in which circumstances models are right."""
+
+    def always(**wanted: Any) -> bool:
+        base = {"kind": case_maker.with_empty, "n": 5, "dim": 3, "rounds": 8, **wanted}
+        return all(_right(bench, make.case(**base)) for _ in range(_TRIED))
+
+    if not always():
+        free = {says: of(make) for says, of in _CONDITIONS.items()}
+        right = [
+            says
+            for says, wanted in free.items()
+            if not (wanted.keys() & make.hyper.keys() or ("n" in wanted and make.n_fixed))
+            and (make.specification.server_lr or "server_lr" not in wanted)
+            and always(**wanted)
+        ]
+        if right:
+            yield f"models are right where {', or where '.join(right)}; they are wrong elsewhere"
+    elif make.n_fixed is None:
+        yield from _too_many(bench, make)
+
+
+def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield up to how many clients, or after how long an absence, models are right."""
+
+    def with_all(n: int) -> bool:
+        options = {"size": n}
+        return _right(bench, make.case(kind=case_maker.full, n=n, dim=1, rounds=2, options=options))
+
+    few = 2
+    if with_all(few) and not with_all(_MANY):
+        many = _MANY
+        while many - few > 1:
+            middle = (few + many) // 2
+            few, many = (middle, many) if with_all(middle) else (few, middle)
+        yield f"models are right with {few} clients present and wrong with {many}: there is a cap"

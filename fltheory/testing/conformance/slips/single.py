@@ -1,0 +1,751 @@
+"""Slips in parts that one algorithm alone has: its term, its controls, its counts, its choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from fltheory.testing.conformance.own_runs import Change, Play, Slip, Steps
+from fltheory.testing.conformance.slips.memory import State
+from fltheory.testing.conformance.slips.weights import over, per_client, shares, steps_of
+from fltheory.testing.conformance.specifications import Specification
+from fltheory.validation import FloatArray
+
+
+def _replaced(says: str, **parts: Callable[..., Any]) -> Slip:
+    """Return a method of the algorithm replaced, given the play, the method and its arguments."""
+
+    def instead(part: Callable[..., Any]) -> Change:
+        return lambda play, plain: lambda *given: part(play, plain, *given)
+
+    return Slip(says, algorithm={name: instead(part) for name, part in parts.items()})
+
+
+def _options(says: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Slip:
+    return Slip(says, options=lambda play, given: change(given))
+
+
+# --- FedProx: the proximal term, of the client, mu, y, the round's model and the steps left
+
+_TERM: Mapping[str, Callable[..., Any]] = {
+    "pulls to zero, not to the round's model": lambda p, k, mu, y, x, left: mu * y,
+    "pulls to the first model": lambda p, k, mu, y, x, left: mu * (y - p.x0[0]),
+    "pulls to the model of the round before": lambda p, k, mu, y, x, left: mu * (y - p.x_before),
+    "is left out": lambda p, k, mu, y, x, left: 0.0,
+    "pushes away: its sign is wrong": lambda p, k, mu, y, x, left: mu * (x - y),
+    "is taken without its half: 2 mu (y - x)": lambda p, k, mu, y, x, left: 2 * mu * (y - x),
+    "keeps the half: mu/2 (y - x)": lambda p, k, mu, y, x, left: mu / 2 * (y - x),
+    "is mu/2 ||y - x||, not squared": lambda p, k, mu, y, x, left: mu / 2 * _length(y - x),
+    "is mu ||y - x||, not squared": lambda p, k, mu, y, x, left: mu * _length(y - x),
+    "pulls to the client's own last model, not to the server's": lambda p, k, mu, y, x, left: (
+        mu * (y - p.kept.get(("sent", k), p.x0[0]))
+    ),
+    "pulls to the local model of the step before": lambda p, k, mu, y, x, left: (
+        mu * (y - p.kept["step before"])
+    ),
+    "acts in the last local step only": lambda p, k, mu, y, x, left: mu * (y - x) * (left == 0),
+}
+
+
+def _length(away: FloatArray) -> FloatArray:
+    return np.asarray(away / over(float(np.linalg.norm(away))))
+
+
+def _term(says: str, pull: Callable[..., Any]) -> Slip:
+    def local(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
+        before = x
+
+        def added(step: int, y: FloatArray) -> FloatArray:
+            nonlocal before
+            play.kept["step before"], before = before, y
+            return np.asarray(pull(play, k, go.proximal, y, x, go.number - 1 - step))
+
+        play.kept["sent", k] = end = go(x, added=added)
+        return end - x
+
+    return Slip(f"the proximal term {says}", local=local)
+
+
+def fedprox(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the proximal term."""
+    return [_term(says, pull) for says, pull in _TERM.items()]
+
+
+# --- FedNova: weights of p, tau, (N,), and who is present; p is 0 for the absent
+
+_TAU: Mapping[str, Callable[..., float]] = {
+    "is the plain mean of the steps": lambda play, p, tau, here: tau[here].mean(),
+    "is over all clients, not over those present": lambda play, p, tau, here: (
+        shares(play.sizes) @ tau
+    ),
+    "is the plain mean over all clients": lambda play, p, tau, here: tau.mean(),
+    "is the largest number of steps": lambda play, p, tau, here: tau[here].max(),
+    "is left out: changes are not scaled back": lambda play, p, tau, here: 1.0,
+    "is cut to a whole number": lambda play, p, tau, here: int(p @ tau + 1e-9),
+    "is sum p tau^2 / sum p tau": lambda play, p, tau, here: p @ tau**2 / (p @ tau),
+    "divides the change": lambda play, p, tau, here: 1 / (p @ tau),
+    "is that of the round before": lambda play, p, tau, here: _tau_before(play, float(p @ tau)),
+}
+_NOVA: Mapping[str, Callable[..., Any]] = {
+    **{
+        f"tau_eff {says}": lambda play, p, tau, here, of=of: of(play, p, tau, here) * p / tau
+        for says, of in _TAU.items()
+    },
+    "plain FedAvg: changes are not divided by their numbers of steps": lambda play, p, tau, here: p,
+    "changes are divided by their own numbers of steps twice": lambda play, p, tau, here: (
+        p @ tau * p / tau**2
+    ),
+    "changes are divided by the largest number of steps, not by their own": (
+        lambda play, p, tau, here: p @ tau * p / tau.max()
+    ),
+    "p is a share of all clients' data, not of those present": lambda play, p, tau, here: (
+        p @ tau * here * shares(play.sizes) / tau
+    ),
+}
+
+
+def _tau_before(play: Play, now: float) -> float:
+    play.kept["tau"], then = now, play.kept.get("tau", now)
+    return float(then)
+
+
+def _nova(says: str, weigh: Callable[..., Any], **parts: Any) -> Slip:
+    def weights(play: Play, proper: FloatArray) -> FloatArray:
+        p = shares(np.where(play.here, play.sizes, 0.0))
+        return np.asarray(weigh(play, p, steps_of(play), play.here)) if p.any() else p
+
+    return Slip(says, weights=weights, **parts)
+
+
+def _most_steps(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
+    return go(x, number=int(steps_of(play).max())) - x
+
+
+def fednova(one: Specification) -> list[Slip]:
+    """Return what goes wrong where clients make different numbers of steps."""
+    largest = "everybody runs the largest number of steps"
+    return [
+        *(_nova(says, weigh) for says, weigh in _NOVA.items()),
+        _nova(largest, lambda play, p, tau, here: p @ tau * p / tau, local=_most_steps),
+        _nova(f"{largest}, and tau is that", lambda play, p, tau, here: p, local=_most_steps),
+    ]
+
+
+# --- SCAFFOLD: c of itself and of what those present had and have; c_i+ of c_i, c and the way
+
+_C: Mapping[str, Callable[[Play, FloatArray, FloatArray, FloatArray], FloatArray]] = {
+    "is divided by the number present, |S|, not by N": lambda p, c, o, n: c + (n - o).mean(axis=0),
+    "adds up changes of the c_i without dividing by N": lambda p, c, o, n: c + (n - o).sum(axis=0),
+    "adds the new c_i, not their change c_i+ - c_i": lambda p, c, o, n: c + n.sum(axis=0) / p.n,
+    "is the mean of the new c_i of those present": lambda p, c, o, n: n.mean(axis=0),
+    "is never renewed": lambda p, c, o, n: c,
+    "takes the last client's change only": lambda p, c, o, n: c + (n - o)[-1] / p.n,
+    "adds changes times |S|/N, not divided by N": lambda p, c, o, n: (
+        c + (n - o).sum(axis=0) * len(n) / p.n
+    ),
+    "is multiplied by |S|/N once more": lambda p, c, o, n: (
+        c + (n - o).sum(axis=0) * len(n) / p.n**2
+    ),
+    "takes changes weighted by data size": lambda p, c, o, n: (
+        c + p.sizes[p.who] @ (n - o) / over(p.sizes.sum())
+    ),
+    "is renewed with server_lr, too": lambda p, c, o, n: (
+        c + p.given["server_lr"] * (n - o).sum(axis=0) / p.n
+    ),
+    "is divided by the clients seen so far": lambda p, c, o, n: (
+        c + (n - o).sum(axis=0) / p.seen.sum()
+    ),
+}
+_CORRECTION: Mapping[str, Callable[[FloatArray, FloatArray], Any]] = {
+    "the correction has the wrong sign: c_i - c": lambda c, own: own - c,
+    "local steps leave the server's control out: only - c_i": lambda c, own: -own,
+    "local steps leave the client's control out: only + c": lambda c, own: c,
+    "local steps are not corrected": lambda c, own: 0.0,
+}
+_RENEWAL: Mapping[str, Callable[..., Any]] = {
+    "lacks - c": lambda p, own, c, way: own + way,
+    "lacks c_i": lambda p, own, c, way: way - c,
+    "has + c instead of - c": lambda p, own, c, way: own + c + way,
+    "divides by client_lr alone, not by K client_lr": lambda p, own, c, way: (
+        own - c + way * p.given["local_steps"]
+    ),
+    "divides by K alone, not by K client_lr": lambda p, own, c, way: (
+        own - c + way * p.given["client_lr"]
+    ),
+    "has y - x instead of x - y: its sign": lambda p, own, c, way: own - c - way,
+    "divides by server_lr, too": lambda p, own, c, way: own - c + way / p.given["server_lr"],
+}
+_C_I: Mapping[str, Callable[..., Any]] = {
+    "is set to 0 in a round in which it is absent: it begins with 0 when it returns": (
+        lambda p, old, new, c: np.where(p.here[:, None], new, 0.0)
+    ),
+    "is set to the server's while it is absent": lambda p, old, new, c: np.where(
+        p.here[:, None], new, c
+    ),
+    "is never renewed": lambda p, old, new, c: 0 * new,
+    "is kept with server_lr in it": lambda p, old, new, c: np.where(
+        p.here[:, None], p.given["server_lr"] * new, new
+    ),
+    "is everybody's": lambda p, old, new, c: np.tile(new[p.who[-1]], (p.n, 1)) if p.who else new,
+}
+
+
+def _right_c(p: Play, c: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
+    return np.asarray(c + (new - old).sum(axis=0) / p.n)
+
+
+def _controls(says: str, *, c: Change = _right_c, kept: Any = None, **parts: Any) -> Slip:
+    """Return a server's control that is stored, and renewed by ``c``.
+
+    It is the mean of the c_i where both are right, but not beside a fault in one of them.
+    ``kept`` is what clients keep, of the play, what they had, what is new, and c.
+    """
+
+    def mean(play: Play, rows: FloatArray, proper: FloatArray) -> FloatArray:
+        found: FloatArray = play.kept.setdefault("c", 0 * proper)
+        return found
+
+    def after(play: Play, old: State, new: State) -> dict[str, Any]:
+        before, fresh = old["c_i"][0], new["c_i"][0]
+        then = play.kept["c"]
+        if play.who:
+            play.kept["c"] = c(play, then, before[play.who], fresh[play.who])
+        return {} if kept is None else {"c_i": kept(play, before, fresh, play.kept["c"])[None]}
+
+    return Slip(says, **{"mean": mean, "after": after, **parts})
+
+
+def _renewal(says: str, change: Callable[[Play, int, State, FloatArray], FloatArray]) -> Slip:
+    """Return another c_i+, of a client, the state before the round and what it should be."""
+
+    def after(play: Play, old: State, new: State) -> dict[str, Any]:
+        rows = new["c_i"][0].copy()
+        for k in play.who:
+            rows[k] = change(play, k, old, rows[k])
+        if play.who:
+            play.kept["c"] = _right_c(play, play.kept["c"], old["c_i"][0, play.who], rows[play.who])
+        return {"c_i": rows[None]}
+
+    return _controls(says, after=after)
+
+
+def _second_option(change: Callable[..., Any]) -> Callable[..., FloatArray]:
+    def found(play: Play, k: int, old: State, fresh: FloatArray) -> FloatArray:
+        own, c = old["c_i"][0, k], play.kept["c"]
+        second = play.given.get("option", 2) == 2
+        return np.asarray(change(play, own, c, fresh - own + c)) if second else fresh
+
+    return found
+
+
+def _at_the_end(play: Play, k: int, old: State, fresh: FloatArray) -> FloatArray:
+    first = play.given.get("option", 2) == 1
+    return play.clients[k].gradient(play.x + play.changes[k]) if first else fresh
+
+
+def _pushed(push: Callable[[FloatArray, FloatArray], Any]) -> Change:
+    def local(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
+        return replace(go, push=push(play.kept["c"], play.state["c_i"][0, k]))(x) - x
+
+    return local
+
+
+def _one_by_one(play: Play, k: int, x: FloatArray, go: Steps) -> FloatArray:
+    """Return local steps with a control that is renewed as each client answers."""
+    c, c_i = play.kept["c"], play.state["c_i"][0, k]
+    seen = play.kept.setdefault(("seen", play.t), c)
+    change = replace(go, push=seen - c_i)(x) - x
+    new = c_i - seen - change / (go.number * go.lr)
+    if play.given.get("option", 2) == 1:
+        new = go.client.gradient(x)
+    play.kept["seen", play.t] = seen + (new - c_i) / play.n
+    play.kept["new", play.t, k] = new
+    return change
+
+
+def _one_by_one_kept(play: Play, old: State, new: State) -> dict[str, Any]:
+    fresh = new["c_i"].copy()
+    for k in play.who:
+        fresh[0, k] = play.kept["new", play.t, k]
+    play.kept["c"] = play.kept.get(("seen", play.t), play.kept["c"])
+    return {"c_i": fresh}
+
+
+def _renewed_first(play: Play, state: State) -> dict[str, Any]:
+    rows = state["c_i"].copy()
+    for k in play.who:
+        rows[0, k] = play.clients[k].gradient(state["x"][0])
+    return {"c_i": rows}
+
+
+def _begun(of: str) -> Change:
+    """Return controls that start as copies of the model: the server's, the clients', or all."""
+
+    def first(play: Play, state: State) -> dict[str, Any]:
+        if of != "every c_i":
+            play.kept["c"] = play.x0[0]
+        return {} if of == "the server's control" else {"c_i": play.x0 + 0 * state["c_i"]}
+
+    return first
+
+
+def scaffold(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the controls."""
+    begun = ("every c_i", "the server's control", "every control")
+    once = "the correction c - c_i acts in the first local step only"
+    within = "the server's control is renewed client by client within the round"
+    return [
+        *(_controls(f"the server's control {says}", c=c) for says, c in _C.items()),
+        *(_controls(says, local=_pushed(push)) for says, push in _CORRECTION.items()),
+        *(
+            _renewal(f"c_i+ {says} (option II)", _second_option(change))
+            for says, change in _RENEWAL.items()
+        ),
+        *(_controls(f"a client's control {says}", kept=rows) for says, rows in _C_I.items()),
+        *(
+            _controls(f"{of} starts at the model's weights instead of 0", first=_begun(of))
+            for of in begun
+        ),
+        _renewal(
+            "c_i+ is the gradient where the local steps end, not at x (option I)", _at_the_end
+        ),
+        _controls("c_i is renewed before the local steps use the old c_i", before=_renewed_first),
+        _controls(
+            once,
+            local=lambda p, k, x, go: go(x, added=lambda j, y: np.asarray(go.push) * (j == 0)) - x,
+        ),
+        _options("the other option renews the controls", lambda g: {"option": 3 - g["option"]}),
+        _controls(within, local=_one_by_one, after=_one_by_one_kept),
+    ]
+
+
+# --- FedAU: intervals, and omega of those that have ended, the open one and the round
+
+_INTERVALS: Mapping[str, Mapping[str, Any]] = {
+    "intervals are cut to the cut-off on return, instead of ending after it": {"cap": True},
+    "a client's first interval begins when it first appears, not at the start": {"late": True},
+    "an interval is counted one round too short": {"longer": -1},
+    "an interval is counted one round too long": {"longer": 1},
+    "omega starts at 0 instead of 1": {"first": 0.0},
+    "omega is the last interval, not their mean": {"mean": lambda ended: ended[-1]},
+    "omega is the median of the intervals, not their mean": {"mean": np.median},
+    "the first 1 of omega counts as an interval of its own": {"begun": (1.0,)},
+    "an interval that reaches the cut-off is not counted": {"uncounted": True},
+    "an interval that reaches the cut-off is counted, and continues": {"unbroken": True},
+    "an empty round does not lengthen intervals": {"empty": True},
+}
+_OMEGA: Mapping[str, Callable[[Play, FloatArray], FloatArray]] = {
+    "omega counts the interval that ends in this round already": lambda p, omega: (
+        (p.state["ended"][0] + p.state["lasted"][0] + 1) / (p.state["intervals"][0] + 1)
+    ),
+    "omega is that of the round before: a round late": lambda p, omega: _omega_late(p, omega),
+    "omega is rounds over participations": lambda p, omega: p.t / np.maximum(_times(p), 1),
+    "all clients share one omega, the mean": lambda p, omega: np.full(p.n, omega.mean()),
+    "changes are divided by omega": lambda p, omega: 1 / np.maximum(omega, 1e-9),
+    "omega is not used: all weights are 1": lambda p, omega: omega**0,
+    "omega is applied twice": lambda p, omega: omega**2,
+}
+_CUT: Mapping[str, Callable[[float], float]] = {
+    "intervals are cut off one round too early: the cut-off is one less": lambda most: most - 1,
+    "intervals are cut off one round too late: the cut-off is one more": lambda most: most + 1,
+    "the cut-off is not applied": lambda most: math.inf,
+}
+
+
+def _intervals(how: State, play: Play, plain: Change, counts: State, who: Any) -> State:
+    """Return the counts after a round, with omega of intervals that are counted otherwise."""
+    cutoff = play.given.get("cutoff", math.inf)
+    ended = play.kept.setdefault("ended", [list(how.get("begun", ())) for _ in range(play.n)])
+    age = play.kept.setdefault("age", np.zeros(play.n))
+    age += bool(play.who) or "empty" not in how
+    for k, here in enumerate(play.here):
+        if "late" in how and not play.seen_before[k]:
+            age[k] = 0
+        elif here or (age[k] == cutoff and "cap" not in how):
+            length = age[k] + how.get("longer", 0)
+            if here or "uncounted" not in how:
+                ended[k].append(min(length, cutoff) if "cap" in how else length)
+            age[k] *= not here and "unbroken" in how
+    mean, first = how.get("mean", np.mean), how.get("first", 1.0)
+    omega = [float(mean(those)) if those else first for those in ended]
+    return {**plain(counts, who), "omega": np.array([omega])}
+
+
+def _omega_late(play: Play, omega: FloatArray) -> FloatArray:
+    play.kept["omega"], before = omega, play.kept.get("omega", np.ones(play.n))
+    return np.asarray(before)
+
+
+def _times(play: Play) -> FloatArray:
+    play.kept["times"] = play.kept.get("times", np.zeros(play.n)) + play.here
+    return np.asarray(play.kept["times"])
+
+
+def fedau(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the intervals between rounds of presence."""
+    intervals = [
+        replace(
+            _replaced(says, counted=partial(_intervals, how)),
+            first=lambda p, state, how=how: {"omega": how.get("first", 1.0) + 0 * state["omega"]},
+        )
+        for says, how in _INTERVALS.items()
+    ]
+    return [
+        *intervals,
+        *(
+            Slip(says, algorithm={"cutoff": lambda p, cutoff, of=of: max(1, of(cutoff))})
+            for says, of in _CUT.items()
+        ),
+        *(
+            Slip(says, weights=lambda p, w, of=of: of(p, p.state["omega"][0]) / p.n)
+            for says, of in _OMEGA.items()
+        ),
+    ]
+
+
+def fedavg_is(one: Specification) -> list[Slip]:
+    """Return what goes wrong where the availability is taken from what was seen."""
+    says = "the share of rounds seen so far stands for the availability"
+    return [Slip(says, weights=lambda p, w: p.t / np.maximum(_times(p), 1) / p.n)]
+
+
+# --- F3AST: by what clients are chosen, of alpha and r, and how r is renewed
+
+_MERIT: Mapping[str, Callable[[Play, FloatArray, FloatArray], FloatArray]] = {
+    "by target weight, not by target weight over rate": lambda p, alpha, r: alpha,
+    "by their rate alone": lambda p, alpha, r: -r,
+    "by data size": lambda p, alpha, r: p.sizes,
+    "by alpha^2 / r, not by alpha^2 / r^2": lambda p, alpha, r: alpha**2 / r,
+    "by alpha / r^2, not by alpha^2 / r^2: only the rate is squared": lambda p, alpha, r: (
+        alpha / r**2
+    ),
+    "in the wrong order, those that matter least": lambda p, alpha, r: -alpha / r,
+    "in the order of their numbers": lambda p, alpha, r: -np.arange(p.n, dtype=np.float64),
+}
+_SMOOTHED: Mapping[str, Callable[..., Any]] = {
+    "the rate counts presence instead of being chosen": lambda p, plain, r, mark: plain(
+        r, np.array([p.here * 1.0])
+    ),
+    "rates do not decay in an empty round": lambda p, plain, r, mark: (
+        plain(r, mark) if p.who else r
+    ),
+    "rates of absent clients do not decay": lambda p, plain, r, mark: np.where(
+        p.here, plain(r, mark), r
+    ),
+}
+_TAKEN: Mapping[str, Callable[[int], int]] = {
+    "everybody present trains: size is not used": lambda size: 10**9,
+    "one client too many is chosen": lambda size: size + 1,
+    "one client too few is chosen": lambda size: size - 1,
+}
+
+
+def _learned(play: Play) -> bool:
+    return play.given.get("availability") is None
+
+
+def _by_merit(merit: Callable[..., FloatArray]) -> Change:
+    def chosen(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
+        alpha = per_client(play, "target_weights")
+        values = merit(play, alpha, alpha / urgency[0])
+        # Of merit the order alone counts, and who is absent has 0.
+        return plain((values - values.min() + 1)[None], who)
+
+    return chosen
+
+
+def _last_of_equals(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
+    return plain(1 / np.where(who, urgency, 1.0)[:, ::-1], who[:, ::-1])[:, ::-1]
+
+
+def _most_urgent(play: Play, plain: Change, urgency: FloatArray, who: np.ndarray) -> Any:
+    return who & (np.arange(play.n) == int(np.argmax(np.where(who, urgency, -1.0))))
+
+
+def _old_rate(play: Play, proper: FloatArray) -> FloatArray:
+    rate = play.state["rate"][0] if _learned(play) else per_client(play, "availability")
+    return np.where(proper > 0, per_client(play, "target_weights") / rate, 0.0)
+
+
+def f3ast(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the rates and in the choice."""
+    least = "clients are chosen in the wrong order, those that matter least"
+    absent = "the most urgent of all clients are chosen, and the absent among them do not answer"
+    again = "clients are drawn with replacement: the most urgent one is taken size times"
+    starts = {
+        "1": lambda p: 1.0,
+        "size/N": lambda p: p.given["size"] / p.n,
+        "1/N": lambda p: 1 / p.n,
+    }
+    return [
+        *(
+            _replaced(f"clients are chosen {says}", _chosen=_by_merit(merit))
+            for says, merit in _MERIT.items()
+        ),
+        _replaced(least, _chosen=_last_of_equals),
+        _replaced(
+            absent, _chosen=lambda p, plain, urgency, who: who & plain(urgency, np.ones_like(who))
+        ),
+        replace(_replaced(again, _chosen=_most_urgent), weights=lambda p, w: w * p.given["size"]),
+        *(
+            Slip(says, algorithm={"size": lambda p, size, of=of: of(size)})
+            for says, of in _TAKEN.items()
+        ),
+        Slip("the update is divided by size", weights=lambda p, w: w / p.given["size"]),
+        Slip("weights use the rate before its renewal", weights=_old_rate),
+        Slip(
+            "weights use the learned rate before its renewal",
+            weights=lambda p, w: _old_rate(p, w) if _learned(p) else w,
+        ),
+        Slip("weights are (alpha/r)^2, not alpha/r", weights=lambda p, w: w**2),
+        *(_replaced(says, _smoothed=of) for says, of in _SMOOTHED.items()),
+        _options(
+            "smoothing: the rate keeps beta of its past instead of 1 - beta",
+            lambda given: {"smoothing": 1 - given["smoothing"]},
+        ),
+        *(
+            Slip(
+                f"rates start at {says} instead of the target weights",
+                first=lambda p, state, of=of: (
+                    {"rate": of(p) + 0 * state["rate"]} if "rate" in state else {}
+                ),
+            )
+            for says, of in starts.items()
+        ),
+        _options("the availability is not used", lambda given: {"availability": None}),
+    ]
+
+
+# --- CA-Fed: estimates, and who is kept by losses, alpha, pi and lambda
+
+_KEPT: Mapping[str, Callable[..., Any]] = {
+    "nobody is ever excluded, or excluded clients train, too": (
+        lambda p, plain, losses, *rest: losses["loss"] == losses["loss"]
+    ),
+    "clients are tried by availability first, then by correlation": (
+        lambda p, plain, losses, alpha, pi, by: plain(losses, alpha, -by, -pi)
+    ),
+    "clients are tried in ascending correlation": lambda p, plain, losses, alpha, pi, by: plain(
+        losses, alpha, pi, -by
+    ),
+    "clients are tried in descending availability": lambda p, plain, losses, alpha, pi, by: plain(
+        losses, alpha, -pi, by
+    ),
+    "the modulus of the correlation orders": lambda p, plain, losses, alpha, pi, by: plain(
+        losses, alpha, pi, np.abs(by)
+    ),
+    "those excluded are the ones of the round before": lambda p, plain, *given: _late(
+        p, plain(*given)
+    ),
+    "a client that was excluded never comes back": lambda p, plain, *given: (
+        p.kept.update(left=p.kept.get("left", True) & plain(*given)) or p.kept["left"]
+    ),
+    "the minima are taken to be 0": lambda p, plain, losses, *rest: plain(
+        {**losses, "minimum": 0 * losses["minimum"]}, *rest
+    ),
+}
+_EPSILON: Mapping[str, Mapping[str, Any]] = {
+    "at most one client is excluded in a pass": {"one": True},
+    "only present clients are tried": {"present": True},
+    "the bias, the distance of the weights, is not squared": {"power": 1},
+    "the loss term is not divided by the share of those kept": {"plain": True},
+    "Gamma, the largest gap, is over the clients kept": {"of": lambda p, those: those},
+    "Gamma, the largest gap, is over the clients present": {"of": lambda p, those: p.here},
+}
+_GIVEN: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "loss_smoothing: the loss keeps beta of its past instead of 1 - beta": lambda given: {
+        "loss_smoothing": 1 - given["loss_smoothing"]
+    },
+    "losses are not smoothed": lambda given: {"loss_smoothing": 1.0},
+    "kappa_bar is not squared": lambda given: {"kappa_bar": given["kappa_bar"] ** 0.5},
+    "the threshold is not used": lambda given: {"threshold": 0.0},
+    "the prior's two numbers are swapped": lambda given: {"prior": given["prior"][::-1]},
+    "known_minima are not used": lambda given: {"known_minima": None},
+    "availability and correlation are not used where they are given": lambda given: {
+        "availability": None,
+        "correlation": None,
+    },
+}
+_WEIGHTS_OF_KEPT: Mapping[str, Callable[[Play, np.ndarray], float]] = {
+    "weights are divided by the sum of those not excluded: they sum to one": lambda p, kept: p.kept[
+        "ratios"
+    ][kept].sum(),
+    "weights are divided by the share of alpha that is left": lambda p, kept: per_client(
+        p, "target_weights"
+    )[kept].sum(),
+}
+
+
+def _late(play: Play, now: np.ndarray) -> np.ndarray:
+    play.kept["kept"], then = now, play.kept.get("kept", np.ones_like(now))
+    return np.asarray(then)
+
+
+def _not_again(play: Play, plain: Change, kept: Any, *given: Any, **rest: Any) -> Any:
+    first = play.kept.get("left", np.ones_like(kept)) if kept.all() else kept
+    play.kept["left"] = plain(first, *given, **rest)
+    return play.kept["left"]
+
+
+def _remembered(play: Play, plain: Change, losses: Any, alpha: Any, pi: Any, by: Any) -> Any:
+    play.kept["kept"], play.kept["ratios"] = plain(losses, alpha, pi, by), (alpha / pi)[0]
+    return play.kept["kept"]
+
+
+def _pass(number: int) -> Change:
+    """Return who is left after the first pass alone, or the second."""
+
+    def left(play: Play, plain: Change, kept: Any, *given: Any, **rest: Any) -> Any:
+        play.kept["pass"] = 1 - play.kept.get("pass", 1)
+        return plain(kept, *given, **rest) if play.kept["pass"] == number else kept
+
+    return left
+
+
+def _tried(how: Mapping[str, Any]) -> Change:
+    """Return who is left where clients are tried by another epsilon, one by one."""
+
+    def left_in(
+        play: Play, plain: Change, kept: Any, alpha: Any, gap: Any, by: Any, **given: float
+    ) -> np.ndarray:
+        alpha, gap, left = alpha[0], gap[0], kept[0].copy()
+
+        def epsilon(those: np.ndarray) -> float:
+            share = float(alpha[those].sum())
+            largest = gap[how["of"](play, those) if "of" in how else slice(None)].max(initial=0.0)
+            loss = float(alpha[those] @ gap[those]) / (1.0 if "plain" in how else share)
+            return loss + given["kappa_bar"] ** 2 * (1 - share) ** how.get("power", 2) * largest
+
+        for k in np.argsort(-by[0], kind="stable") if gap.max() > 0 else ():
+            without = left & (np.arange(left.size) != k)
+            if not left[k] or not without.any() or ("present" in how and not play.here[k]):
+                continue
+            if epsilon(left) - epsilon(without) >= given["threshold"]:
+                left = without
+                if "one" in how:
+                    break
+        return left[None]
+
+    return left_in
+
+
+ONE_BY_ONE: Mapping[str, Change] = {"kept_after_exclusion": _tried({})}
+
+
+def _bare(counts: State, prior: float) -> FloatArray:
+    """Return the correlation by bare frequencies: 0 of 0, or a half, where there are none."""
+    seen = counts["present"] + counts["absent"]
+    away = counts["absent"] - np.where(seen > 0, 1 - counts["last"], 0.0)
+    was_there, tiny = counts["present"] - counts["last"], 1e-300
+    stays = (counts["stayed"] + prior) / np.maximum(was_there + 2 * prior, tiny)
+    return np.asarray(stays + (counts["waited"] + prior) / np.maximum(away + 2 * prior, tiny) - 1)
+
+
+def _estimated(share: bool, prior: float | None) -> Change:
+    """Return estimates without the prior: of the availability, of the correlation, or both."""
+
+    def known(play: Play, plain: Change, state: State, who: Any) -> Any:
+        counts, pi, by = plain(state, who)
+        if counts and share:
+            seen = counts["present"] + counts["absent"]
+            pi = np.maximum(counts["present"], 1e-300) / np.maximum(seen, 1)
+        return counts, pi, by if prior is None or not counts else _bare(counts, prior)
+
+    return known
+
+
+def _round_late(play: Play, plain: Change, state: State, who: Any) -> Any:
+    counts, pi, by = plain(state, who)
+    first, second = play.given["prior"]
+    then = play.kept.get("facts", (first / (first + second) + 0 * pi, 0 * by))
+    play.kept["facts"] = pi, by
+    return (counts, *then) if counts else (counts, pi, by)
+
+
+def _raw_minimum(play: Play, plain: Change, state: State, report: Any, who: Any) -> Any:
+    least = np.where(state["reported"] > 0, np.minimum(state["minimum"], report), report)
+    return {**plain(state, report, who), "minimum": np.where(who, least, state["minimum"])}
+
+
+def ca_fed(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the estimates, in who is excluded and in the weights."""
+    passes = ("the order of correlation only", "the order of availability only")
+    estimates: Mapping[str, list[tuple[bool, float | None]]] = {
+        "the availability is": [(True, None)],
+        "the correlation is": [(False, 0.0), (False, 1e-9)],
+        "the availability and the correlation are": [(True, 0.0), (True, 1e-9)],
+    }
+    late = "the availability is estimated without the present round: a round late"
+    never = "a client that was excluded never comes back: each round goes on from the last"
+    return [
+        *(_replaced(says, _kept=change) for says, change in _KEPT.items()),
+        *(
+            Slip(f"clients are tried in {says}", names={"kept_after_exclusion": _pass(number)})
+            for number, says in enumerate(passes)
+        ),
+        *(
+            Slip(says, names={"kept_after_exclusion": _tried(how)})
+            for says, how in _EPSILON.items()
+        ),
+        Slip(never, names={"kept_after_exclusion": _not_again}),
+        *(_options(says, change) for says, change in _GIVEN.items()),
+        *(
+            replace(
+                _replaced(says, _kept=_remembered),
+                weights=lambda p, w, of=of: w / over(float(of(p, p.kept["kept"][0]))),
+            )
+            for says, of in _WEIGHTS_OF_KEPT.items()
+        ),
+        _replaced(
+            "the minimum is over raw reports, not over smoothed losses", _losses=_raw_minimum
+        ),
+        Slip(
+            "losses are reported after the local steps, not at the round's model",
+            loss=lambda p, k, x: p.clients[k].loss(
+                Steps(p.clients[k], p.given["local_steps"], p.given["client_lr"])(x)
+            ),
+        ),
+        *(
+            _replaced(f"{says} estimated without the prior", _availability=_estimated(*how))
+            for says, hows in estimates.items()
+            for how in hows
+        ),
+        _replaced(late, _availability=_round_late),
+    ]
+
+
+# --- SAFARI: the server's own step, times what
+
+_OWN: Mapping[str, Callable[[Play], float]] = {
+    "has the clients' step size": lambda p: p.given["client_lr"] / p.given["assist_lr"],
+    "is left out": lambda p: 0.0,
+    "has the wrong sign": lambda p: -1.0,
+    "is made local_steps times as long": lambda p: p.given["local_steps"],
+}
+
+
+def safari(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the rounds of the server."""
+
+    def moved(rate: Callable[[Play], float]) -> Change:
+        return lambda p, x, d: x + d * (rate(p) if p.branches[p.t - 1] == "server" else 1.0)
+
+    return [Slip(f"the server's own step {says}", move=moved(of)) for says, of in _OWN.items()]
+
+
+SINGLE: Mapping[str, Callable[[Specification], list[Slip]]] = {
+    "fedprox": fedprox,
+    "fednova": fednova,
+    "scaffold": scaffold,
+    "fedau": fedau,
+    "fedavg-is": fedavg_is,
+    "f3ast": f3ast,
+    "ca-fed": ca_fed,
+    "safari": safari,
+}
+"""What algorithms have of their own."""

@@ -1,0 +1,51 @@
+"""Which slips an algorithm can have: those of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.own_runs import NOTHING, Play, Slip
+from fltheory.testing.conformance.slips import anywhere, memory
+from fltheory.testing.conformance.slips.single import ONE_BY_ONE, SINGLE
+from fltheory.testing.conformance.slips.weights import inverse, of_weights
+from fltheory.testing.conformance.specifications import SPECIFICATIONS
+from fltheory.validation import FloatArray
+
+
+@cache
+def slips_of(name: str) -> tuple[Slip, ...]:
+    """Return the slips of an algorithm, those of its own parts first."""
+    one = SPECIFICATIONS[name]
+    own = {**SINGLE, "mifa": memory.mifa, "fedar": memory.fedar}
+    own |= dict.fromkeys(("fedvarp", "cluster-fedvarp"), memory.fedvarp)
+    found = own[name](one) if name in own else []
+    if one.memory and name != "scaffold":
+        found += memory.of_memory(one)
+    found += of_weights(one)
+    if one.chooses:
+        found += inverse(one, "rate" if name == "f3ast" else "availability")
+    found += [] if one.step_a_round else anywhere.LOCAL
+    found += anywhere.SERVER_RATE if one.server_lr else ()
+    found += [] if one.server else [memory.BY_PLACE]
+    found += anywhere.EVERYWHERE
+    if name == "ca-fed":
+        # Trying few clients one by one is many times as fast as trying replicas of them at once.
+        found = [replace(slip, names={**ONE_BY_ONE, **slip.names}) for slip in found]
+    return tuple(found)
+
+
+AS_IT_IS: Mapping[str, Slip] = {"ca-fed": Slip("", names=ONE_BY_ONE)}
+"""Algorithms without a slip, in the way in which those with one are played."""
+ROUNDED = next(slip for slip in anywhere.EVERYWHERE if "rounded" in slip.says)
+
+
+def played(name: str, case: Case, slip: Slip = NOTHING) -> FloatArray:
+    """Return the models of the package's algorithm with a slip, (rounds + 1, d)."""
+    play = Play(SPECIFICATIONS[name], case.x0[None], case.clients, case.trace, case.keywords, slip)
+    with np.errstate(all="ignore"):
+        return play.models()[:, 0]
