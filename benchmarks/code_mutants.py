@@ -293,7 +293,7 @@ SURVIVORS = {
     "engines/clients/quadratic_clients.py: QuadraticClients: end > start -> end >= start": (
         "equivalent: rows of a client who is not there are none"
     ),
-    "theorems/ca_fed/setting.py: _MOST_STEPS: 50 -> 51": (
+    "numbers/projected_averaging.py: _MOST_STEPS: 50 -> 51": (
         "equivalent: one more step of an iteration that has ended long before"
     ),
     "engines/enclosure/enclosed.py: ExactRun: (0, self._algorithm, self._fractional) -> "
@@ -309,7 +309,7 @@ SURVIVORS = {
     "nothing": "equivalent when run: annotations alone name it, and mypy refuses that",
     "engines/moments/moment_recursion.py: _stacked_advance: "
     "return _certain_advance(mean, law.still_inflow) -> nothing": _SHORTCUT,
-    "theorems/ca_fed/enclosed_sums.py: delayed_sums: 2 -> 3": (
+    "numbers/enclosed_step_sums.py: delayed_sums: 2 -> 3": (
         "equivalent: how many terms are added one by one before the rest is enclosed"
     ),
     "engines/enclosure/enclosed.py: ExactRun: self._rounds.clear() -> nothing": (

@@ -38,13 +38,13 @@ from fltheory.learnability.empirical_minimiser.server_assisted import (
 )
 from fltheory.learnability.populations.population import as_population
 from fltheory.logs.played_log import PlayedLog
+from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import MarkovOnOff
 from fltheory.participation.inclusions.like_clients import LikeClients
 from fltheory.problems import QuadraticProblem
 from fltheory.problems.piecewise_quadratic_problem import PiecewiseQuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.testing.conformance.cases.clients import QuadraticClient
-from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.cited_lemmas.local_run import LocalRun
 from fltheory.theorems.fedar.setting import FedARPath
 from fltheory.theorems.fedau.setting import FedAUSetting
@@ -169,7 +169,7 @@ def _learnability() -> Iterator[object]:
 
 def _theorems() -> Iterator[object]:
     views: dict[str, Callable[[Setting], object]] = {
-        "ca-fed/2": CaFedSetting,
+        "ca-fed/2": ProjectedAveraging,
         "fedar/average-inactivity": FedARPath,
         "fedau/1": FedAUSetting,
         "lemmas/bounded-drift": LocalRun,

@@ -99,9 +99,9 @@ class Theorem(Inequality):
         For a repaired reading: the changes that make it.
     units : mapping
         The unit of each symbol; none where units are not to be checked.
-    tightest : callable, optional
-        Where a paper leaves constants open, as `constants` give them: values of the symbols with
-        which the bound is least. What holds has to hold with them, too.
+    tightest : mapping
+        Where a paper leaves constants open, as `read_as`: symbols with which the bound is least.
+        What holds has to hold with them, too.
     quantities : mapping
         Which number of a setting each symbol is, as a formula in those below, which the checker of
         certificates works out itself: ``{D: "sqrt(excess_loss)"}``.
@@ -195,7 +195,7 @@ class Theorem(Inequality):
     read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
     constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
-    tightest: Callable[[Setting], Mapping[sp.Symbol, float]] | None = None
+    tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     family: Family | None = None
     search_space: SearchSpace | None = None
 

@@ -73,6 +73,7 @@ class PointClaim(Inequality):
     derivation: Derivation | None = None
     symbols: tuple[sp.Symbol, ...] = ()
     read_as: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
+    tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
     constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
     family: Family | None = None

@@ -302,12 +302,13 @@ class Inequality(Basis):
     Attributes
     ----------
     bound : sympy expression
-    tightest : callable, optional
-        As ``constants``, where the bound is least, if a paper leaves constants open.
+    tightest : mapping
+        Where a paper leaves constants open, as ``read_as``: symbols with which the bound is least.
+        What holds has to hold with them, too.
     """
 
     bound: sp.Expr
-    tightest: Callable[[Any], Mapping[sp.Symbol, Any]] | None = None
+    tightest: Mapping[sp.Symbol, sp.Symbol]
 
     def _formulas(self) -> tuple[sp.Basic, ...]:
         return (self.bound, *super()._formulas())
@@ -405,9 +406,10 @@ class Inequality(Basis):
         setting = of_runs(self, setting)
         comparison = self.best_compared(setting, sampling)
         found = self._verdict_of(comparison, setting)
-        if self.tightest is None or found.outcome is not Outcome.HOLDS:
+        if not self.tightest or found.outcome is not Outcome.HOLDS:
             return found
-        strict = replace(cast(Any, self), constants=self.tightest, tightest=None)
+        read_as = {**self.read_as, **self.tightest}
+        strict = replace(cast(Any, self), read_as=read_as, tightest={})
         least = strict.verdict(setting, sampling)
         if least.outcome is Outcome.HOLDS:
             return found

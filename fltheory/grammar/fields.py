@@ -91,6 +91,7 @@ _CHECKS: Mapping[str, Check] = {
     "domain": partial(validation.is_callable, arguments=1),
     "symbols": partial(validation.tuple_of, kind=sp.Symbol),
     "read_as": partial(validation.mapping_of, keys=Symbol, values=Symbol),
+    "tightest": partial(validation.mapping_of, keys=Symbol, values=Symbol),
     "observe": partial(validation.is_callable, arguments=1),
     "grid": partial(validation.is_callable, arguments=1),
     "schedule": partial(validation.is_callable, arguments=2),

@@ -16,15 +16,11 @@ import sympy as sp
 
 from fltheory import validation
 from fltheory.grammar.units import Unit
-from fltheory.numbers.of_setting import names_in, value_in
+from fltheory.numbers.of_setting import names_in, value_in, view_of
 
 Number: TypeAlias = str | Callable[[Any], Any]
 
 _PLACES = count()
-
-
-def _value(number: Number, setting: Any) -> Any:
-    return value_in(number, setting) if isinstance(number, str) else number(setting)
 
 
 class Symbol(sp.Symbol):
@@ -61,7 +57,8 @@ class Symbol(sp.Symbol):
         """Return its value on a setting; ValueError if it has none."""
         if self.number is None:
             raise ValueError(f"symbol must have a number of a setting, got {self}")
-        return _value(self.number, setting)
+        number = self.number
+        return number(setting) if callable(number) else value_in(number, setting)
 
     def _hashable_content(self) -> tuple[Any, ...]:
         plain: Any = super()
@@ -149,7 +146,12 @@ class NumbersOfSymbols:
     def __call__(self, setting: Any) -> dict[sp.Symbol, Any]:
         """Return the value of each symbol."""
         within = self.domain(setting)
-        return {one: _value(number, within) for one, number in self.numbers}
+        named = any(isinstance(number, str) for _, number in self.numbers)
+        view: Any = view_of(within) if named else None
+        return {
+            one: number(within) if callable(number) else value_in(number, view)
+            for one, number in self.numbers
+        }
 
 
 NO_NUMBERS = NumbersOfSymbols()

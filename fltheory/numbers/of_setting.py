@@ -7,6 +7,7 @@ checker of certificates works out the same names, apart from this code and on pu
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
@@ -15,9 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from fltheory.algorithms import Constant
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, log, number, root
+from fltheory.numbers.projected_averaging import ProjectedAveraging
+from fltheory.numbers.step_sums import StepSums, endless_squares, inverse_squares
+from fltheory.participation.process import Process, process_of
 from fltheory.participation.uniformity import distance_from_uniform, mean_size
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -40,11 +45,20 @@ class SettingView(ReadOnlyArrays):
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.problem: Any = setting.problem
 
     def __getitem__(self, name: str) -> Any:
         """Return a number by its name in `NUMBERS`."""
         return NUMBERS[name][1](self)
+
+    @property
+    def problem(self) -> Any:
+        """The clients."""
+        return self.setting.problem
+
+    @cached_property
+    def averaging(self) -> ProjectedAveraging:
+        """The setting as CA-Fed has it; ValueError for one of another kind."""
+        return ProjectedAveraging(self.setting)
 
     def parameter(self, name: str) -> Any:
         """Return a hyper-parameter of the algorithm, or of the one that it is wrapped around.
@@ -67,6 +81,16 @@ class SettingView(ReadOnlyArrays):
         return np.asarray(self.setting.x0 - self.problem.x_star)
 
     @cached_property
+    def process(self) -> Process:
+        """The law of who takes part."""
+        return process_of(self.setting.participation)
+
+    @property
+    def absence(self) -> FloatArray:
+        """(N,) share of rounds in which a client does not take part."""
+        return np.asarray(1 - self.process.marginals)
+
+    @cached_property
     def gradients_at_optimum(self) -> FloatArray:
         """(N, d) the clients' gradients at ``x*``."""
         n_clients = self.problem.n_clients
@@ -80,6 +104,40 @@ def _squared(vector: FloatArray) -> Any:
 
 def _control_gap(view: SettingView) -> Any:
     return number((view.gradients_at_optimum**2).sum(axis=1).mean())
+
+
+def _dependence(view: SettingView) -> Any:
+    """Return the most that the past can change the probability that a client takes part."""
+    p = view.process.marginals
+    swing = np.maximum(p, 1 - p) * (p < 1)
+    chains = view.process.client_chains
+    return largest(swing if chains is None else swing * np.abs(chains.correlation))
+
+
+def _harmonic_sum(view: SettingView) -> Any:
+    p = view.process.marginals
+    one = p[0] / p[0]  # in the setting's own numbers
+    return number((one / np.arange(1, view.setting.rounds)).sum())
+
+
+def _tightest_biased_excess(view: SettingView) -> Any:
+    of = view.averaging
+    factor = 2 * (of.problem.L / of.problem.mu) ** 2
+    return number(of.objective.excess_loss(of.tightest_point(factor)))
+
+
+def _weight_multiplier(view: SettingView) -> Any:
+    found = view.averaging.fastest
+    return math.nan if found is None else found[1]
+
+
+def _cited_sums(view: SettingView) -> StepSums:
+    of = view.averaging
+    return of.endless(of.participation.cited_factor.of_eigenbasis)
+
+
+def _averaging(number_of: Callable[[ProjectedAveraging], Any]) -> Callable[[SettingView], Any]:
+    return lambda view: number_of(view.averaging)
 
 
 def _of_problem(name: str) -> Callable[[SettingView], Any]:
@@ -136,6 +194,114 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
         "1 if who takes part depends on the past, else 0",
         lambda view: int(not view.setting.participation.independent),
     ),
+    "dependence": ("how far the past can move a client's probability to come", _dependence),
+    "mean_absence": ("1/N sum_n (1 - p_n)", lambda view: number(view.absence.mean())),
+    "mean_squared_absence": (
+        "1/N sum_n (1 - p_n)^2",
+        lambda view: number((view.absence**2).mean()),
+    ),
+    "mean_lasting_absence": (
+        "1/N sum_n (1 - p_n)^(2K), K the cut-off",
+        lambda view: number((view.absence ** (2 * view["cutoff"])).mean()),
+    ),
+    "total_weight": ("sum_k q_k", _averaging(lambda of: of.total)),
+    "least_weight": ("min_k q_k", _averaging(lambda of: number(of.q.min()))),
+    "mean_weight": ("sum_k pi_k q_k", _averaging(lambda of: of.pi_q)),
+    "mean_squared_weight": ("sum_k pi_k q_k^2", _averaging(lambda of: number(of.pi @ of.q**2))),
+    "biased_squared_distance": (
+        "||x_0 - w_B*||^2, w_B* the minimiser of F_B",
+        _averaging(lambda of: _squared(of.x0 - of.objective.minimiser)),
+    ),
+    "biased_Gamma": ("max_k F_k(w_B*) - F_k*", _averaging(lambda of: of.Gamma_B)),
+    "chi_square": (
+        "chi^2 of the target importance against the biased one",
+        _averaging(lambda of: of.chi_square),
+    ),
+    "total_variation": ("total variation between them", _averaging(lambda of: of.total_variation)),
+    "chain_states": ("states of the chain", _averaging(lambda of: of.states)),
+    "chain_rate": (
+        "lambda in |[P^t]_ij - pi_j| <= C lambda^t for t >= onset",
+        _averaging(lambda of: of.participation.mixing.rate),
+    ),
+    "chain_factor": ("C of the same", _averaging(lambda of: of.participation.mixing.factor)),
+    "chain_onset": ("onset of the same", _averaging(lambda of: of.participation.mixing.onset)),
+    "cited_chain_factor": (
+        "C by an eigenbasis of the chain",
+        _averaging(lambda of: of.participation.cited_factor.of_eigenbasis),
+    ),
+    "start_distance": (
+        "total variation between the first round's law and the limit",
+        _averaging(lambda of: of.start_distance),
+    ),
+    "radius": (
+        "radius of the ball that models are projected onto",
+        _averaging(lambda of: of.ball.radius),
+    ),
+    "reach_of_optima": (
+        "farthest of the clients' minimisers from its centre",
+        _averaging(lambda of: of.from_centre(of.problem.optima)),
+    ),
+    "reach_of_minimisers": (
+        "farthest of all minimisers from its centre",
+        _averaging(lambda of: of.reach_of_minimisers),
+    ),
+    "reach_of_start": (
+        "distance of x_0 from its centre",
+        _averaging(lambda of: of.from_centre(of.x0[None])),
+    ),
+    "largest_gradient": (
+        "sup over the ball and clients of ||grad F_k||",
+        _averaging(lambda of: of.largest_gradient),
+    ),
+    "largest_loss_change": (
+        "sup over the ball and clients of |F_k(w) - F_k(w_B*)|",
+        _averaging(lambda of: of.largest_loss_change),
+    ),
+    "first_step": ("step size of the first round", _averaging(lambda of: of.steps.at(1))),
+    "step_decay": (
+        "1 for step sizes of order 1/t, 0 for constant ones",
+        _averaging(lambda of: 0 if isinstance(of.steps, Constant) else 1),
+    ),
+    "step_sum": ("sum of eta_t over the run", _averaging(lambda of: of.finite.steps)),
+    "step_square_sum": (
+        "sum of eta_t^2 over all t",
+        _averaging(lambda of: endless_squares(of.steps)),
+    ),
+    "inverse_square_sum": (
+        "sum of 1/t^2 over all t",
+        _averaging(lambda of: inverse_squares(of.steps)),
+    ),
+    "delayed_square_sum": (
+        "sum of eta_{t-J_t}^2 over all t",
+        _averaging(lambda of: of.endless().delayed),
+    ),
+    "delayed_log_sum": (
+        "sum of ln(t) eta_{t-J_t}^2 over all t",
+        _averaging(lambda of: of.endless().delayed_logs),
+    ),
+    "run_square_sum": ("sum of eta_t^2 over the run", _averaging(lambda of: of.finite.squares)),
+    "run_unmixed_sum": (
+        "sum of eta_t C lambda^J_t over rounds of the run with J_t < t - 1",
+        _averaging(lambda of: of.finite.unmixed),
+    ),
+    "run_delay_sum": (
+        "sum of J_t eta_{t-J_t}^2 over the run",
+        _averaging(lambda of: of.finite.delays),
+    ),
+    "cited_delayed_square_sum": (
+        "delayed_square_sum with cited_chain_factor",
+        lambda view: _cited_sums(view).delayed,
+    ),
+    "cited_delayed_log_sum": (
+        "delayed_log_sum with cited_chain_factor",
+        lambda view: _cited_sums(view).delayed_logs,
+    ),
+    "tightest_biased_excess": (
+        "F_B(w) - F_B* where CA-Fed's (4) is tightest",
+        _tightest_biased_excess,
+    ),
+    "weight_multiplier": ("theta* of CA-Fed's (26)", _weight_multiplier),
+    "harmonic_sum": ("1 + 1/2 + ... + 1/(rounds - 1)", _harmonic_sum),
 }
 """What each name means, and how it is worked out."""
 
@@ -153,8 +319,8 @@ def view_of(setting: Setting) -> SettingView:
     return SettingView(setting)
 
 
-def value_in(formula: str, setting: Setting) -> Any:
-    """Return the value of a formula in `NUMBERS` on a setting.
+def value_in(formula: str, setting: Setting | SettingView) -> Any:
+    """Return the value of a formula in `NUMBERS` on a setting, or its view.
 
     Raises
     ------
@@ -167,7 +333,7 @@ def value_in(formula: str, setting: Setting) -> Any:
     >>> value_in("sqrt(4*local_steps + 5)", get("sa-fl/5").regimes["q = 0"].setting)
     5.0
     """
-    view = view_of(setting)
+    view = setting if isinstance(setting, SettingView) else view_of(setting)
     names = {name: view[name] for name in names_in(formula)}
     # Names and functions are those of the two tables alone, as `check_formula` has seen.
     return eval(_compiled(formula), {"__builtins__": {}, **_FUNCTIONS}, names)

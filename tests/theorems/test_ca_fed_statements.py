@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
-import sympy as sp
 
 from fltheory import theorems
 from fltheory.algorithms import (
@@ -25,10 +23,10 @@ from fltheory.derivations.derivation import StepOutcome
 from fltheory.derivations.derivation_check import check_derivation
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import evaluate, theorem_values
+from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import FiniteChain, MarkovOnOff, UniformSubset
 from fltheory.problems import Ball, QuadraticProblem, RippledProblem, nonconvex
 from fltheory.theorems.ca_fed import statements as ca_fed
-from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.verify import Outcome, check
 
 CURVATURE, OPTIMA = (1.0, 0.5), (3.0, -4.0)
@@ -189,10 +187,9 @@ def test_what_holds_has_to_hold_with_the_least_constant_that_a_paper_leaves_open
     """With a C_P of nearly nothing the logarithm is negative, and so is the bound."""
     printed = theorems.get("ca-fed/2")
 
-    def least(setting: Setting) -> Mapping[sp.Symbol, float]:
-        values = dict(ca_fed.least_cited_constants(setting))
-        return values | {ca_fed.C_P: values[ca_fed.C_P] * factor}
-
+    least = dict(printed.tightest)
+    smallest = least[ca_fed.C_P]
+    least[ca_fed.C_P] = theorems.symbol("C_P", number=lambda setting: smallest.on(setting) * factor)
     assert check(replace(printed, tightest=least), setting()).outcome is outcome
 
 
@@ -223,13 +220,12 @@ def test_every_eigenbasis_has_a_larger_factor_than_the_least(seed: int) -> None:
 
 
 def test_other_constants() -> None:
-    values = ca_fed.convergence_constants(setting())
-    assert values[ca_fed.D] == pytest.approx(LINE.D)
-    assert values[ca_fed.H] == pytest.approx(LINE.H)
-    assert values[ca_fed.r_min] == 4.0
-    assert (values[ca_fed.M], values[ca_fed.tv_start], values[ca_fed.decay]) == (4, 0.0, 1.0)
-    started = ca_fed.convergence_constants(setting(start=(0.0, 0.0)))
-    assert started[ca_fed.tv_start] == pytest.approx(1 - 0.2 * 0.7)
+    where, started = setting(), setting(start=(0.0, 0.0))
+    assert ca_fed.D.on(where) == pytest.approx(LINE.D)
+    assert ca_fed.H.on(where) == pytest.approx(LINE.H)
+    assert ca_fed.r_min.on(where) == 4.0
+    assert (ca_fed.M.on(where), ca_fed.tv_start.on(where), ca_fed.decay.on(where)) == (4, 0.0, 1.0)
+    assert ca_fed.tv_start.on(started) == pytest.approx(1 - 0.2 * 0.7)
 
 
 def test_bounds_on_a_ball_are_reached_and_not_passed() -> None:
@@ -240,7 +236,7 @@ def test_bounds_on_a_ball_are_reached_and_not_passed() -> None:
     projected = Projected(
         Scheduled(WeightedFedAvg((0.5, 0.5), 1.0, 1), steps), Ball([0.3, -0.2], 4.0)
     )
-    s = CaFedSetting(
+    s = ProjectedAveraging(
         Setting(
             AveragedIterate(projected, weights=steps),
             problem,
@@ -293,13 +289,15 @@ def test_a_setting_of_another_kind_is_named() -> None:
     good = setting()
     parts = (good.participation, ROUNDS, [START])
     with pytest.raises(ValueError, match=r"algorithm must be AveragedIterate.* got FedAvg"):
-        CaFedSetting(Setting(FedAvg(0.1, 1), good.problem, *parts))
+        ProjectedAveraging(Setting(FedAvg(0.1, 1), good.problem, *parts))
     rippled = nonconvex(2, 1, L=1.0, sigma_G=0.3)
     assert isinstance(rippled, RippledProblem)
     with pytest.raises(ValueError, match="problem must be a QuadraticProblem"):
-        CaFedSetting(Setting(good.algorithm, rippled, *parts))
+        ProjectedAveraging(Setting(good.algorithm, rippled, *parts))
     with pytest.raises(ValueError, match="participation must be MarkovOnOff or FiniteChain"):
-        CaFedSetting(Setting(good.algorithm, good.problem, UniformSubset(2, 1), ROUNDS, [START]))
+        ProjectedAveraging(
+            Setting(good.algorithm, good.problem, UniformSubset(2, 1), ROUNDS, [START])
+        )
 
 
 def test_states_of_a_general_chain() -> None:
@@ -307,7 +305,7 @@ def test_states_of_a_general_chain() -> None:
     chain = FiniteChain(
         [[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], [[1, 0], [0, 1], [1, 1]]
     )
-    s = CaFedSetting(Setting(good.algorithm, good.problem, chain, ROUNDS, [START]))
+    s = ProjectedAveraging(Setting(good.algorithm, good.problem, chain, ROUNDS, [START]))
     assert s.states == 3
 
 
@@ -320,7 +318,7 @@ def test_the_looseness_is_the_largest_ratio_over_w(
     """Against thousands of points of W, half of them on its boundary."""
     claim = theorems.get(identifier, reading)
     setting = claim.regimes[regime].setting
-    s = CaFedSetting(setting)
+    s = ProjectedAveraging(setting)
     problem, kappa = s.problem, s.problem.L / s.problem.mu
     bias = {
         "ca-fed/1": 2 * kappa ** (4 - spared) * s.chi_square * problem.Gamma,

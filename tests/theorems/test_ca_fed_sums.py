@@ -14,13 +14,13 @@ from scipy.special import polygamma, zeta
 from fltheory.algorithms import Constant, Harmonic
 from fltheory.engines.affine.numbers import Balls, with_parameters
 from fltheory.engines.enclosure.exact_setting import WIDENING, NoExactTwinError
-from fltheory.participation.chain_structure import Mixing
-from fltheory.theorems.ca_fed.sums import (
+from fltheory.numbers.step_sums import (
     endless_squares,
     endless_sums,
     finite_sums,
     inverse_squares,
 )
+from fltheory.participation.chain_structure import Mixing
 
 STEPS = Harmonic(0.5, offset=4.0)
 

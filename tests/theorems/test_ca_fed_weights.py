@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from fltheory import theorems
 from fltheory.engines.affine.numbers import Balls
 from fltheory.engines.enclosure.exact_setting import WIDENING
+from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.participation import MarkovOnOff
-from fltheory.theorems.ca_fed.setting import CaFedSetting
 from fltheory.theorems.ca_fed.weights import convexity_ratio, summand_curvature_ratio
 from fltheory.validation import FloatArray
 from fltheory.verify import Outcome, check
@@ -112,7 +112,7 @@ def test_unbiased_weights_are_always_convex() -> None:
 def test_a_segment_on_which_the_claim_fails() -> None:
     """From three clients on; the middle is worse than both ends together."""
     setting = theorems.get("ca-fed/appendix-e").regimes["rare majority"].setting
-    s = CaFedSetting(setting)
+    s = ProjectedAveraging(setting)
     c = s.problem.alpha**2 / s.pi
 
     def chi2(q: FloatArray) -> float:
@@ -235,7 +235,7 @@ def test_every_summand_is_convex_in_its_share() -> None:
     """The derived reading's quantity, from second differences of (p - alpha)^2/p."""
     derived = theorems.get("ca-fed/appendix-e-summands", "derived")
     for regime in derived.regimes.values():
-        s = CaFedSetting(regime.setting)
+        s = ProjectedAveraging(regime.setting)
         p, step = s.pi * s.q / (s.pi @ s.q), 1e-4
 
         def summands(share: FloatArray, alpha: FloatArray = s.problem.alpha) -> FloatArray:

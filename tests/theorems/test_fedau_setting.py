@@ -21,8 +21,7 @@ from fltheory.engines.fedau_weights.dependent_weight_error import recorded_weigh
 from fltheory.participation import Bernoulli, Cyclic, MarkovOnOff, UniformSubset
 from fltheory.problems import LogCoshProblem, QuadraticProblem
 from fltheory.theorems.fedau.setting import FedAUSetting
-from fltheory.theorems.fedau.statements import constants_of_run
-from fltheory.theorems.fedau.symbols import F_0, G, Q, W, delta, e_max
+from fltheory.theorems.fedau.symbols import F_0, G_in_run, Q, W, delta, e_max, tau
 from tests.engines.fedau_weights.test_weight_error import over_all_paths
 
 P = (0.8, 0.3)
@@ -115,12 +114,12 @@ def test_bounded_and_unbounded_gradients() -> None:
 
 
 def test_dependence_is_how_far_the_past_moves_a_probability() -> None:
-    assert fedau(Bernoulli(P), 3).dependence == 0.0
+    assert tau.on(fedau(Bernoulli(P), 3).setting) == 0.0
     chains = MarkovOnOff(P, 0.5)
     moved = [np.abs(step - chains.marginals) for step in (chains.stays, chains.comes)]
-    assert fedau(chains, 3).dependence == pytest.approx(np.max(moved))
-    assert fedau(Cyclic([4, 1], [0, 0], active=[1, 1]), 3).dependence == 0.75
-    assert fedau(MarkovOnOff([1.0, 0.5], [0.9, 0.0]), 3).dependence == 0.0
+    assert tau.on(fedau(chains, 3).setting) == pytest.approx(np.max(moved))
+    assert tau.on(fedau(Cyclic([4, 1], [0, 0], active=[1, 1]), 3).setting) == 0.75
+    assert tau.on(fedau(MarkovOnOff([1.0, 0.5], [0.9, 0.0]), 3).setting) == 0.0
 
 
 def test_the_limit_of_cycles_is_taken_over_a_cycle() -> None:
@@ -169,7 +168,8 @@ def test_constants_in_exact_numbers_are_fractions_by_hand() -> None:
     probabilities = Fraction(9, 10), Fraction(3, 10)
     mean_error = sum(over_all_paths(p, 3, t) for p in probabilities for t in range(6)) / 12
     with Balls(128).in_use():
-        exact = constants_of_run(exact_setting(given))
+        twin = exact_setting(given)
+        exact = {one: one.on(twin) for one in (Q, e_max, F_0, delta, G_in_run, W)}
         for symbol, truth in {
             Q: sum(9 * p for p in probabilities) / 2,
             # The rare client's weight of 1 is farther off than that of 3.
@@ -177,13 +177,12 @@ def test_constants_in_exact_numbers_are_fractions_by_hand() -> None:
             F_0: Fraction(9, 2),
             delta: Fraction(1),
             # A coordinate stays within its start, 3 away from x* = 0, as steps are small.
-            G: Fraction(3),
+            G_in_run: Fraction(3),
         }.items():
             assert exact[symbol].value == fmpq(truth.numerator, truth.denominator)
         mean = exact[W].value
     with Balls(1000).in_use():
         assert mean.contains(fmpq(mean_error.numerator, mean_error.denominator))
         assert float(mean.rad()) < 1e-35
-    plain = constants_of_run(given)
-    for symbol, value in plain.items():
-        assert float(exact[symbol]) == pytest.approx(float(value), rel=1e-12), symbol
+    for symbol, value in exact.items():
+        assert float(value) == pytest.approx(float(symbol.on(given)), rel=1e-12), symbol

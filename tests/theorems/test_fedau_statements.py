@@ -159,11 +159,11 @@ def test_corollary_4_has_its_step_sizes(rounds: int, reading: str, half: int) ->
 def test_weights_that_are_nearly_optimal_need_no_bounded_gradient() -> None:
     often = Bernoulli([0.95, 0.97])
     equal = WeightedFedAvg((0.5, 0.5), GAMMA, STEPS, server_lr=ETA)
-    values = fedau.constants_everywhere(setting(equal, often))
-    assert values[fedau.Psi_G] == 0.0
-    assert values[fedau.G] == math.inf
-    assert values[fedau.e_max] == pytest.approx((0.05**2 + 0.03**2) / 2)
-    assert fedau.constants_everywhere(setting())[fedau.Psi_G] == math.inf
+    where = setting(equal, often)
+    assert fedau.Psi_G.on(where) == 0.0
+    assert fedau.G.on(where) == math.inf
+    assert fedau.e_max.on(where) == pytest.approx((0.05**2 + 0.03**2) / 2)
+    assert fedau.Psi_G.on(setting()) == math.inf
 
 
 FLAGS = [s for s in theorems.registered() if s.id.startswith("fedau")]

@@ -14,7 +14,7 @@ hold where their bound is tightest, which is where they are checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,45 +22,38 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.algorithms import Constant
 from fltheory.claims.along_run import Theorem
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting
 from fltheory.engines.observables import BiasedExcessLoss, Observable
-from fltheory.exact_or_float import is_exact, largest_norm, norm, number
+from fltheory.exact_or_float import is_exact, largest_norm, number
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, Looseness, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, Weight
+from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import LOSS
-from fltheory.participation.chain_structure import Mixing
+from fltheory.numbers.of_setting import view_of
+from fltheory.numbers.projected_averaging import ProjectedAveraging, printed_upsilon
+from fltheory.numbers.step_sums import StepSums
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.setting import CaFedSetting
-from fltheory.theorems.ca_fed.sums import (
-    endless_squares,
-    endless_sums,
-    finite_sums,
-    inverse_squares,
-)
 from fltheory.theorems.ca_fed.symbols import (
     C_P,
     D_0,
     D_B,
+    F_B,
     J_T,
-    MEANINGS_OF_CONVERGENCE,
-    MEANINGS_OF_DECOMPOSITION,
-    QUANTITIES,
     S_0,
     S_1,
     S_2,
     S_2T,
     T_P,
-    UNITS,
     V_T,
     Y_0,
     Y_1,
+    C_P_cited,
     D,
     E,
     G,
@@ -72,6 +65,9 @@ from fltheory.theorems.ca_fed.symbols import (
     N_q,
     Q,
     T,
+    T_P_cited,
+    Y_0_cited,
+    Y_1_cited,
     chi2,
     d_TV,
     decay,
@@ -79,6 +75,7 @@ from fltheory.theorems.ca_fed.symbols import (
     eta_s,
     excess_B,
     kappa,
+    lambda_of_chain,
     lambda_P,
     mu,
     phi,
@@ -99,127 +96,43 @@ _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
 HALF = sp.Rational(1, 2)
 
 
-def decomposition_constants(setting: Setting, kappas: int = 2) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorems 1 and 3, at the point of the tightest bound.
-
-    Parameters
-    ----------
-    setting : Setting
-    kappas : int
-        How many of them, times 2, stand in front of ``F_B(w) - F_B*``.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind than CA-Fed's.
-    """
-    s = CaFedSetting(setting)
-    problem, minimiser = s.problem, s.objective.minimiser
-    return {
-        L: problem.L,
-        mu: problem.mu,
-        chi2: s.chi_square,
-        d_TV: s.total_variation,
-        Gamma: problem.Gamma,
-        Gamma_B: s.Gamma_B,
-        excess_B: number(s.objective.excess_loss(s.tightest_point(_factor(s, kappas)))),
-        r_min: s.from_centre(np.stack([*problem.optima, minimiser, problem.x_star])),
-        rho: s.ball.radius,
-    }
+def of_ca_fed(setting: Setting) -> Setting:
+    """Return the setting; ValueError for one of another kind than CA-Fed's."""
+    _ = view_of(setting).averaging
+    return setting
 
 
-def sharper_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorems 1 and 3 with one kappa less."""
-    return decomposition_constants(setting, kappas=1)
+def _least_sums(setting: Setting) -> StepSums:
+    of = view_of(setting).averaging
+    return of.endless(of.participation.cited_factor.at_least)
 
 
-def convergence_constants(
-    setting: Setting, mixing_of: Callable[[CaFedSetting], Mixing] | None = None
-) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorem 2, with the C_P and T_P of the chain's `mixing`.
-
-    Parameters
-    ----------
-    setting : Setting
-    mixing_of : callable, optional
-        What has other constants of equation (5).
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind than CA-Fed's.
-    """
-    s = CaFedSetting(setting)
-    problem = s.problem
-    mixing = s.participation.mixing if mixing_of is None else mixing_of(s)
-    minimiser = s.objective.minimiser
-    endless = endless_sums(s.steps, mixing, s.largest_loss_change)
-    finite = finite_sums(s.steps, mixing, s.largest_loss_change, s.rounds)
-    return {
-        L: problem.L,
-        mu: problem.mu,
-        **constants_of_upsilon(s),
-        T: s.rounds,
-        lambda_P: mixing.rate,
-        C_P: mixing.factor,
-        T_P: mixing.onset,
-        D: s.largest_gradient,
-        G: norm(np.array([s.largest_gradient, problem.sigma])),
-        H: s.largest_loss_change,
-        Gamma: problem.Gamma,
-        Gamma_B: s.Gamma_B,
-        pi_q: s.pi_q,
-        sigma: problem.sigma,
-        N_q: problem.sigma**2 * number(s.pi @ s.q**2),
-        D_B: norm(s.x0 - minimiser),
-        eta_1: s.steps.at(1),
-        eta_s: s.fedavg.server_lr,
-        decay: 0 if isinstance(s.steps, Constant) else 1,
-        tv_start: s.start_distance,
-        r_min: s.from_centre(np.stack([*problem.optima, minimiser, problem.x_star])),
-        r_opt: s.from_centre(problem.optima),
-        r_0: s.from_centre(s.x0[None]),
-        rho: s.ball.radius,
-        S_1: finite.steps,
-        Y_1: endless.delayed,
-        Y_0: endless.delayed_logs,
-        S_2T: finite.squares,
-        V_T: finite.unmixed,
-        J_T: finite.delays,
-    }
+# C_P below that of [14] for every eigenbasis, and the sums that go with it.
+_LEAST_CITED = {
+    C_P: symbol(
+        "C_P",
+        number=lambda setting: view_of(setting).averaging.participation.cited_factor.at_least,
+    ),
+    Y_1: symbol("Y_1", number=lambda setting: _least_sums(setting).delayed),
+    Y_0: symbol("Y_0", number=lambda setting: _least_sums(setting).delayed_logs),
+}
 
 
-def cited_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values with C_P as in [14], of one eigenbasis."""
-    return convergence_constants(
-        setting,
-        lambda s: replace(
-            s.participation.mixing, factor=s.participation.cited_factor.of_eigenbasis
-        ),
-    )
+def _excess_with_one_kappa(setting: Setting) -> Any:
+    of = view_of(setting).averaging
+    return number(of.objective.excess_loss(of.tightest_point(_factor(of, 1))))
 
 
-def least_cited_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values with a C_P below that of [14] for every eigenbasis."""
-    return convergence_constants(
-        setting,
-        lambda s: replace(s.participation.mixing, factor=s.participation.cited_factor.at_least),
-    )
+_EXCESS_WITH_ONE_KAPPA = symbol(
+    "e_B",
+    "F_B(w) - F_B*, F_B = sum_k p_k F_k, at the w where the bound is tightest",
+    LOSS,
+    _excess_with_one_kappa,
+    nonnegative=True,
+)
 
 
-def constants_of_upsilon(s: CaFedSetting) -> Mapping[sp.Symbol, float]:
-    """Return the values of the symbols that the printed upsilon is made of."""
-    return {
-        E: s.fedavg.local_steps,
-        M: s.states,
-        Q: s.total,
-        D_0: norm(s.x0 - s.problem.x_star),
-        S_2: endless_squares(s.steps),
-        S_0: inverse_squares(s.steps),
-    }
-
-
-def _factor(s: CaFedSetting, kappas: int) -> float:
+def _factor(s: ProjectedAveraging, kappas: int) -> float:
     return 2 * (s.problem.L / s.problem.mu) ** kappas
 
 
@@ -228,7 +141,7 @@ def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float,
 
     The rounding of w itself counts where ``w - w*`` is all rounding: where p is alpha.
     """
-    s = CaFedSetting(setting)
+    s = view_of(setting).averaging
     value = number(s.problem.excess_loss(s.tightest_point(_factor(s, kappas))))
     if is_exact(value):
         return value, 0.0
@@ -238,27 +151,27 @@ def _excess_at_tightest_point(setting: Setting, kappas: int = 2) -> tuple[float,
     return value, _ROUNDINGS * condition * value + of_w
 
 
-def _looseness(bias: Callable[[CaFedSetting], float], kappas: int = 2) -> Looseness:
+def _looseness(bias: Callable[[ProjectedAveraging], float], kappas: int = 2) -> Looseness:
     """Return the largest truth/bound over W; the bias without its powers of kappa."""
 
     def largest_ratio(setting: Setting) -> float:
-        s = CaFedSetting(setting)
+        s = view_of(setting).averaging
         factor = _factor(s, kappas)
         return s.largest_ratio(factor, factor * float(s.problem.L / s.problem.mu) ** 2 * bias(s))
 
     return Looseness("W", largest_ratio)
 
 
-def _bias_in_chi_square(s: CaFedSetting) -> float:
+def _bias_in_chi_square(s: ProjectedAveraging) -> float:
     return float(s.chi_square) * float(s.problem.Gamma)
 
 
-def _bias_in_total_variation(s: CaFedSetting) -> float:
+def _bias_in_total_variation(s: ProjectedAveraging) -> float:
     return 4 * float(s.total_variation) ** 2 * float(s.Gamma_B)
 
 
 def _observe_biased_excess(setting: Setting) -> Sequence[Observable]:
-    return (BiasedExcessLoss(tuple(CaFedSetting(setting).p.tolist())),)
+    return (BiasedExcessLoss(tuple(view_of(setting).averaging.p.tolist())),)
 
 
 INTERIOR = Hypothesis("minimisers inside W", sp.Lt(r_min, rho, evaluate=False), "Assumption 2")
@@ -290,11 +203,8 @@ THEOREM_1 = PointClaim(
     ),
     bound=as_printed(lambda: _OPTIMIZATION + 2 * kappa**4 * chi2 * Gamma),
     hypotheses=(INTERIOR, SMOOTH, CONVEX),
-    meanings={kappa: "condition number", **MEANINGS_OF_DECOMPOSITION},
-    constants=decomposition_constants,
+    domain=of_ca_fed,
     definitions={kappa: L / mu},
-    units=UNITS,
-    quantities=QUANTITIES,
     derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", "THEOREM_1"),
     regimes=regimes.DECOMPOSITION,
     note=(
@@ -317,7 +227,7 @@ THEOREM_3 = replace(
 
 
 def _sharper(
-    theorem: PointClaim, bias: Callable[[CaFedSetting], float], bound: sp.Expr, name: str
+    theorem: PointClaim, bias: Callable[[ProjectedAveraging], float], bound: sp.Expr, name: str
 ) -> PointClaim:
     quantity = replace(
         theorem.quantity,
@@ -330,8 +240,7 @@ def _sharper(
         reading="sharper",
         quantity=quantity,
         bound=bound,
-        constants=sharper_constants,
-        quantities={key: text for key, text in QUANTITIES.items() if key is not excess_B},
+        read_as={excess_B: _EXCESS_WITH_ONE_KAPPA},
         derivation=written_in("fltheory.theorems.ca_fed.proof_decomposition", name),
         note=(
             "With one kappa less in both terms, by the same assumptions: steps (a) and (b) go from "
@@ -356,15 +265,10 @@ THEOREM_3_SHARPER = _sharper(
 )
 
 
-def printed_upsilon(values: Mapping[sp.Symbol, Any]) -> Any:
-    """Return upsilon as printed below (12), of numbers or of the symbols themselves."""
-    drift = 2 * values[D_0] ** 2 / values[E]
-    return drift + values[M] * values[Q] * (values[S_2] + values[S_0]) / 4
-
-
 _PSI_OF_DRIFT = as_printed(lambda: sp.Rational(2, 3) * (E - 1) * (2 * E - 1) * G**2)
+_LETTERS = (F_B, lambda_of_chain, D_B, r_opt, H, Gamma)
 _DEFINITIONS = {
-    upsilon: printed_upsilon({symbol: symbol for symbol in (E, M, Q, D_0, S_2, S_0)}),
+    upsilon: printed_upsilon(E, M, Q, D_0, S_2, S_0),
     psi: 4 * L * (E * Q + 2) * Gamma * S_2 + _PSI_OF_DRIFT * S_2,
     phi: 2 * E * D * G * Q * (sp.log(2 * C_P * H) * Y_1 + Y_0),
 }
@@ -394,28 +298,12 @@ THEOREM_2 = Theorem(
         _SUMMABLE,
         _LONG_ENOUGH,
     ),
-    meanings={
-        upsilon: "as printed below (12)",
-        psi: "as printed below (12)",
-        phi: "as printed below (12): 2EDGQ sum_t ln(2 C_P H t) eta_{t-J_t}^2",
-        **MEANINGS_OF_CONVERGENCE,
-        C_P: (
-            "of [14], Lemma 1, by memory: (sum_{i >= 2} n_i^2)^(1/2) ||U||_F ||U^-1||_F over the "
-            "chain's Jordan blocks, of sizes n_i"
-        ),
-        T_P: "of [14]: 0 for a chain that is diagonalisable",
-    },
-    constants=cited_constants,
-    tightest=least_cited_constants,
+    domain=of_ca_fed,
+    read_as={C_P: C_P_cited, T_P: T_P_cited, Y_1: Y_1_cited, Y_0: Y_0_cited},
+    tightest=_LEAST_CITED,
+    symbols=_LETTERS,
     definitions=_DEFINITIONS,
     observe=_observe_biased_excess,
-    units=UNITS,
-    quantities=QUANTITIES
-    | {
-        C_P: "cited_chain_factor",
-        Y_1: "cited_delayed_square_sum",
-        Y_0: "cited_delayed_log_sum",
-    },
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
@@ -432,10 +320,8 @@ THEOREM_2 = Theorem(
 THEOREM_2_ANY_FACTOR = replace(
     THEOREM_2,
     reading="any C_P",
-    meanings={**THEOREM_2.meanings, **MEANINGS_OF_CONVERGENCE},
-    constants=convergence_constants,
-    tightest=None,
-    quantities=QUANTITIES,
+    read_as={},
+    tightest={},
     derivation=None,
     note=(
         "More than is printed: with any C_P and T_P that satisfy (5), and not those of [14] alone. "
@@ -480,7 +366,6 @@ THEOREM_2_DERIVED = replace(
             "(7) at w_{t,j}^k",
         ),
     ),
-    meanings=MEANINGS_OF_CONVERGENCE,
     definitions={},
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "DERIVED"),
     note=(

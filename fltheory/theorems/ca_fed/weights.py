@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,65 +16,36 @@ from fltheory.exact_or_float import is_exact, largest, number, root
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
+from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import PURE
+from fltheory.numbers.of_setting import view_of
+from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.theorems.ca_fed import regimes
-from fltheory.theorems.ca_fed.setting import CaFedSetting
-from fltheory.theorems.ca_fed.statements import PAPER, constants_of_upsilon, printed_upsilon
+from fltheory.theorems.ca_fed.statements import PAPER, of_ca_fed
 from fltheory.theorems.ca_fed.symbols import (
-    MEANINGS_OF_WEIGHTS,
-    QUANTITIES,
-    S_2,
-    UNITS,
     N,
+    Q,
+    alpha,
+    chi,
+    nu,
+    p,
+    pi,
+    q,
     q_least,
     sigma,
     sigma_least,
 )
 from fltheory.theorems.ca_fed.symbols import theta as theta_star
 from fltheory.validation import FloatArray
-from fltheory.weights import optimal
-from fltheory.weights.solvers.convergence import fastest
 
+_LETTERS = (sigma, theta_star, N, q_least, sigma_least, pi, alpha, q, Q, p, chi, nu)
 _ROUNDINGS = 64 * float(np.finfo(np.float64).eps)
-
-
-def weights_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for the claims about weights.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind than CA-Fed's.
-    """
-    s = CaFedSetting(setting)
-    found = _fastest(s)
-    return {
-        sigma: s.problem.sigma,
-        sigma_least: s.problem.sigma,
-        theta_star: math.nan if found is None else found[1],
-        N: s.problem.n_clients,
-        q_least: number(s.q.min()),
-    }
-
-
-def _fastest(s: CaFedSetting) -> tuple[Any, Any] | None:
-    """Return the q that minimises (12), and theta*; None where it has no unique minimiser."""
-    values = constants_of_upsilon(s)
-    squares, b = values[S_2], printed_upsilon(values)
-    if s.problem.sigma == 0 or squares == math.inf or s.pi.min() <= 0:
-        return None
-    a = s.problem.sigma**2 * s.pi * squares
-    if is_exact(s.pi):
-        q = fastest(s.pi, a, b, s.total)
-        return q, (b - (a * q**2).sum() / 2) / s.total
-    found = optimal(s.pi, a=a, b=b, total=s.total, objective="convergence")
-    return found.q, found.total_multiplier
 
 
 def _largest_inversion(setting: Setting) -> tuple[float, float]:
     """Return the largest ``q_i*/q_j*`` over clients with ``pi_i < pi_j``; 0 without such."""
-    s = CaFedSetting(setting)
-    found = _fastest(s)
+    s = view_of(setting).averaging
+    found = s.fastest
     if found is None:
         return math.nan, 0.0
     q, pi = found[0], s.pi
@@ -109,13 +79,13 @@ def convexity_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) -> Any:
     return number((d * e / nu).sum() + root((d * d / nu).sum() * (e * e / nu).sum()))
 
 
-def _all_count(s: CaFedSetting) -> bool:
+def _all_count(s: ProjectedAveraging) -> bool:
     """Say whether every client has weight, and comes: the summands are divided by both."""
     return bool(min(s.q.min(), s.pi.min()) > 0)
 
 
 def _convexity_ratio(setting: Setting) -> tuple[float, float]:
-    s = CaFedSetting(setting)
+    s = view_of(setting).averaging
     if not _all_count(s):
         return math.nan, 0.0
     value = convexity_ratio(s.pi, s.problem.alpha, s.q)
@@ -153,7 +123,7 @@ def summand_curvature_ratio(pi: FloatArray, alpha: FloatArray, q: FloatArray) ->
 
 
 def _summand_curvature_ratio(setting: Setting) -> tuple[float, float]:
-    s = CaFedSetting(setting)
+    s = view_of(setting).averaging
     if not _all_count(s):
         return math.nan, 0.0
     value = summand_curvature_ratio(s.pi, s.problem.alpha, s.q)
@@ -165,7 +135,7 @@ def _bend_in_share(setting: Setting) -> tuple[float, float]:
 
     ``f_k(p) = (p - alpha_k)^2/p`` has ``p f_k''(p) = 2 alpha_k^2/p^2``.
     """
-    s = CaFedSetting(setting)
+    s = view_of(setting).averaging
     if not _all_count(s):
         return math.nan, 0.0
     p = s.pi * s.q / (s.pi @ s.q)
@@ -189,10 +159,8 @@ APPENDIX_D = PointClaim(
     hypotheses=(
         Hypothesis("a unique minimiser", sp.Gt(sigma, 0, evaluate=False), "(27), over A_kk"),
     ),
-    meanings=MEANINGS_OF_WEIGHTS,
-    constants=weights_constants,
-    units=UNITS,
-    quantities=QUANTITIES,
+    domain=of_ca_fed,
+    symbols=_LETTERS,
     regimes=regimes.APPENDIX_D,
     note=(
         "To the letter: at the optimum q_k = a (lambda* pi_k - theta*) with positive constants a, "
@@ -238,10 +206,8 @@ APPENDIX_E = PointClaim(
     ),
     bound=sp.Integer(2),
     hypotheses=(Hypothesis("all clients get weight", sp.Gt(q_least, 0, evaluate=False), "(10)"),),
-    meanings=MEANINGS_OF_WEIGHTS,
-    constants=weights_constants,
-    units=UNITS,
-    quantities=QUANTITIES,
+    domain=of_ca_fed,
+    symbols=_LETTERS,
     regimes=regimes.APPENDIX_E,
     note=(
         "To the letter, on sum q = Q. The quantity is at most 2 exactly where the Hessian of "
@@ -284,13 +250,13 @@ SUMMANDS = replace(
     APPENDIX_E,
     id="ca-fed/appendix-e-summands",
     title="Every summand of the chi-square bias is convex in the aggregation weights",
-    meanings=MEANINGS_OF_WEIGHTS
-    | {
-        sp.Symbol("b_k"): "alpha_k^2/p_k",
-        sp.Symbol("z"): "v_k/q_k, for a step v of the weights with sum_k v_k = 0",
-        sp.Symbol("y"): "pi'v/pi'q",
-        sp.Symbol("f_k"): "f_k(p) = (p - alpha_k)^2/p",
-    },
+    symbols=(
+        *_LETTERS,
+        symbol("b_k", "alpha_k^2/p_k", PURE),
+        symbol("z", "v_k/q_k, for a step v of the weights with sum_k v_k = 0", PURE),
+        symbol("y", "pi'v/pi'q", PURE),
+        symbol("f_k", "f_k(p) = (p - alpha_k)^2/p", PURE),
+    ),
     quantity=PointQuantity(
         _summand_curvature_ratio,
         "max over k of (b_k + p_k) z y/(b_k z^2 + p_k y^2)",

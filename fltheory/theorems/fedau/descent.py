@@ -71,7 +71,7 @@ tau = symbol(
     "tau",
     "how far the past can move the probability that a client takes part: 0 for Bernoulli",
     PURE,
-    lambda s: FedAUSetting(s).dependence,
+    "dependence",
     nonnegative=True,
 )
 E_w = symbol("E_w", "sum_n (p_n omega_t^n/N - 1/N)^2", PURE, _weight_error, nonnegative=True)

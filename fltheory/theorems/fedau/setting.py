@@ -168,14 +168,6 @@ class FedAUSetting(ReadOnlyArrays):
         return _weight_errors(self.participation, self.cutoff, self.rounds)
 
     @property
-    def dependence(self) -> float:
-        """The most that the past can change the probability that a client takes part."""
-        swing = np.maximum(self.p, 1 - self.p) * (self.p < 1)
-        if self._chains is not None:
-            swing = swing * np.abs(self._chains.correlation)
-        return largest(swing)
-
-    @property
     def largest_gradient(self) -> float:
         """The supremum of ``||grad f||`` over all points; infinite on quadratic clients."""
         problem = self.problem

@@ -19,7 +19,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import numpy as np
 import sympy as sp
 
 from fltheory.algorithms import FedAU, WeightedFedAvg
@@ -31,7 +30,7 @@ from fltheory.claims.statement import Statement
 from fltheory.derivations.derivation import written_in
 from fltheory.engines import Setting, stationary
 from fltheory.engines.enclosure.enclosed import enclosed_limits
-from fltheory.exact_or_float import is_exact, log, number
+from fltheory.exact_or_float import is_exact
 from fltheory.fedau import corollary_cutoff
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -39,21 +38,17 @@ from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRan
 from fltheory.grammar.refutation import StatementKind
 from fltheory.grammar.units import LENGTH, LOSS
 from fltheory.theorems.fedau import regimes
-from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.theorems.fedau.symbols import (
     F_0,
-    MEANINGS,
-    MEANINGS_OF_LIMIT,
-    MEANINGS_OF_TERMS,
-    QUANTITIES,
-    UNITS,
     G,
+    G_in_run,
     I_steps,
     L,
     N,
     P,
     Psi_G,
     Q,
+    Q_of_constant,
     R_c,
     T,
     W,
@@ -62,13 +57,15 @@ from fltheory.theorems.fedau.symbols import (
     drift_term,
     e_max,
     eta,
+    fedau_of,
     gamma,
     noise_term,
+    of_fedau,
     s,
     sigma,
     start_term,
-    tau,
     weight_term,
+    with_constant_weights,
 )
 from fltheory.theorems.fedau.weights import INDEPENDENT, PAPER
 
@@ -79,97 +76,9 @@ _GRADIENT_SQUARED = LOSS**2 / LENGTH**2
 _LEMMA = "Lemma B.3.3"
 
 
-def constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorem 2 and Corollary 4, without a bounded gradient.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind than FedAU's.
-    """
-    return _constants(setting, lambda of: math.inf)
-
-
-def constants_of_run(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return them with G a bound on the gradients in the run.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind than FedAU's.
-    """
-    return _constants(setting, lambda of: of.largest_gradient_of_run)
-
-
-def constants_everywhere(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return them with G a bound on the gradients at all points.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind than FedAU's.
-    """
-    return _constants(setting, lambda of: of.largest_gradient)
-
-
-def _constants(
-    setting: Setting, gradient: Callable[[FedAUSetting], float]
-) -> Mapping[sp.Symbol, float]:
-    of = FedAUSetting(setting)
-    problem, largest = of.problem, gradient(of)
-    nearly_optimal = 81 * of.largest_error <= 1
-    return {
-        L: problem.L,
-        N: problem.n_clients,
-        I_steps: of.algorithm.local_steps,
-        T: of.rounds,
-        gamma: of.algorithm.client_lr,
-        eta: of.algorithm.server_lr,
-        sigma: problem.sigma,
-        delta: problem.sigma_G,
-        F_0: number(problem.excess_loss(setting.x0)),
-        Q: of.largest_square,
-        W: of.mean_error,
-        e_max: of.largest_error,
-        G: largest,
-        Psi_G: 0 if nearly_optimal else largest**2,
-        R_c: _inverse_log_c(of.p),
-        tau: of.dependence,
-    }
-
-
-def _inverse_log_c(p: np.ndarray) -> float:
-    """Return ``1/log c`` with ``c = 1/(1 - min p)^2``; zero where all always take part."""
-    least = p.min()
-    return 0 if least >= 1 else -1 / (2 * log(1 - least))
-
-
-def limit_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorem 1.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind, or weights that are not constant.
-    """
-    of = FedAUSetting(setting)
-    return {
-        L: of.problem.L,
-        N: of.problem.n_clients,
-        I_steps: of.algorithm.local_steps,
-        gamma: of.algorithm.client_lr,
-        eta: of.algorithm.server_lr,
-        sigma: of.problem.sigma,
-        delta_h: of.weighted_problem.sigma_G,
-        P: of.total_weight,
-        Q: of.largest_square,
-        tau: of.dependence,
-    }
-
-
 def _gradient_in_the_limit(setting: Setting) -> tuple[float, float]:
     """Return the limit of ``E||grad h(x_t)||^2``, the mean over a cycle where there is one."""
-    of = FedAUSetting(setting)
+    of = fedau_of(setting)
     if is_exact(setting.x0):
         limits = enclosed_limits(of.algorithm, of.weighted_problem, of.participation_with_limit)
         return limits["squared_gradient"], 0.0
@@ -235,10 +144,8 @@ THEOREM_1 = PointClaim(
             f"{_LEMMA} with phi_n = omega_n p_n/P",
         ),
     ),
-    meanings=MEANINGS_OF_LIMIT,
-    constants=limit_constants,
-    units=UNITS,
-    quantities={s: text for s, text in QUANTITIES.items() if s in MEANINGS_OF_LIMIT},
+    domain=with_constant_weights,
+    read_as={Q: Q_of_constant},
     regimes=regimes.THEOREM_1,
     derivation=written_in("fltheory.theorems.fedau.proof", "THEOREM_1"),
     note=(
@@ -325,10 +232,7 @@ _OPTION_1 = Theorem(
         _LOCAL_STEP,
         _server_step(2, 27, "Theorem 2"),
     ),
-    meanings=MEANINGS,
-    constants=constants,
-    units=UNITS,
-    quantities=QUANTITIES,
+    domain=of_fedau,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_PRINTED"),
 )
 _OPTION_2 = replace(
@@ -344,8 +248,6 @@ _OPTION_2 = replace(
         _LOCAL_STEP,
         _server_step(2, 27, "Theorem 2"),
     ),
-    meanings={G: "sup over all points of ||grad f||", **MEANINGS},
-    constants=constants_everywhere,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_PRINTED"),
 )
 
@@ -361,7 +263,6 @@ OPTION_1_DERIVED = replace(
         _LOCAL_STEP_LEMMA,
         _server_step(4, 54, f"{_LEMMA}; N/(54LIQ) for a coefficient of -1/16"),
     ),
-    meanings={**MEANINGS, **MEANINGS_OF_TERMS},
     regimes=regimes.OPTION_1,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_1_DERIVED"),
     note=(
@@ -384,8 +285,7 @@ OPTION_2_DERIVED = replace(
         _LOCAL_STEP_LEMMA,
         _server_step(4, 27, _LEMMA),
     ),
-    meanings={G: "a bound on ||grad f(x_t)|| in the run", **MEANINGS, **MEANINGS_OF_TERMS},
-    constants=constants_of_run,
+    read_as={G: G_in_run},
     regimes=regimes.OPTION_2,
     derivation=written_in("fltheory.theorems.fedau.proof", "OPTION_2_DERIVED"),
     note=(
@@ -399,7 +299,7 @@ OPTION_2_DERIVED = replace(
 
 def _longer(setting: Setting, rounds: int) -> Setting:
     """Change T, with gamma in proportion to 1/sqrt(T) from a tenth of the setting's own T on."""
-    of = FedAUSetting(setting)
+    of = fedau_of(setting)
     factor = math.sqrt(min(setting.rounds / rounds, 10))
     changed = replace(of.algorithm, client_lr=of.algorithm.client_lr * factor)
     return Setting(changed, setting.problem, setting.participation, rounds, setting.x0)
@@ -439,12 +339,12 @@ OPTION_2_PRINTED = replace(
 def _corollary_4(largest: int) -> Callable[[Setting, int], Setting]:
     def schedule(setting: Setting, rounds: int) -> Setting:
         """Return the setting with T, and K, gamma and eta as the corollary has them."""
-        of = FedAUSetting(setting)
+        of = fedau_of(setting)
         problem, steps = of.problem, of.algorithm.local_steps
         smooth, n = problem.L * steps, problem.n_clients
         client_lr = min(1 / (smooth * math.sqrt(rounds)), 1 / (4 * math.sqrt(15) * smooth))
         cutoff = int(corollary_cutoff(of.p, rounds))
-        square = FedAUSetting(_with(setting, rounds, client_lr, 1.0, cutoff)).largest_square
+        square = fedau_of(_with(setting, rounds, client_lr, 1.0, cutoff)).largest_square
         spread = square * (steps * problem.sigma_G**2 + problem.sigma**2) * smooth * rounds
         excess = float(problem.excess_loss(setting.x0))
         product = min(
@@ -461,7 +361,7 @@ def _with(
     setting: Setting, rounds: int, client_lr: float, server_lr: float, cutoff: int
 ) -> Setting:
     """Return the same object for the same numbers, so that readings share its truth."""
-    steps = FedAUSetting(setting).algorithm.local_steps
+    steps = fedau_of(setting).algorithm.local_steps
     algorithm = FedAU(client_lr, steps, cutoff=cutoff, server_lr=server_lr)
     return Setting(algorithm, setting.problem, setting.participation, rounds, setting.x0)
 
@@ -486,11 +386,6 @@ _EITHER_OPTION = replace(
     source=f"{PAPER}, Theorem 2",
     bound=as_printed(lambda: _order(Psi_G)),
     hypotheses=(INDEPENDENT, _DIVERGENCE, _EITHER, _LOCAL_STEP, _server_step(2, 27, "Theorem 2")),
-    meanings={
-        Psi_G: "0 if the weights are nearly optimal, else sup over all points of ||grad f||^2",
-        R_c: "1/log c, c = 1/(1 - min p)^2",
-        **MEANINGS,
-    },
 )
 _EITHER_DERIVED = replace(
     _EITHER_OPTION,
@@ -498,8 +393,7 @@ _EITHER_DERIVED = replace(
     bound=OPTION_2_DERIVED.bound,
     definitions=OPTION_2_DERIVED.definitions,
     hypotheses=OPTION_2_DERIVED.hypotheses,
-    constants=constants_of_run,
-    meanings={R_c: "1/log c, c = 1/(1 - min p)^2", **OPTION_2_DERIVED.meanings},
+    read_as={G: G_in_run},
 )
 
 COROLLARY_4 = RateClaim(

@@ -7,7 +7,7 @@ p_n is the share of rounds in which a client takes part, in the long run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,19 +30,20 @@ from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.units import PURE
 from fltheory.theorems.fedau import regimes
-from fltheory.theorems.fedau.setting import FedAUSetting
 from fltheory.theorems.fedau.symbols import (
     H_T,
-    MEANINGS_OF_WEIGHTS,
-    QUANTITIES,
-    UNITS,
     K,
     N,
+    S_n,
     T,
     b_K,
+    fedau_of,
+    omega_t,
+    p_n,
     tau,
     v_1,
     v_2,
+    with_cutoff,
 )
 from fltheory.validation import FloatArray
 
@@ -51,35 +52,14 @@ _Line = Callable[[FloatArray, float, NDArray[Any]], FloatArray]
 PAPER = "FedAU (ICLR 2024; arXiv 2306.03401; from the author's slides)"
 
 INDEPENDENT = Hypothesis("participation independent of the past", sp.Eq(tau, 0), "Assumption 4")
+_LETTERS = (p_n, omega_t, S_n, N, T, K)
 _ROUNDS = Hypothesis("two rounds", sp.Ge(T, 2, evaluate=False), "Theorem 3")
 _HYPOTHESES = (INDEPENDENT, _ROUNDS)
 _BEYOND_CUTOFF = Hypothesis("rounds beyond the cut-off", sp.Gt(T, K), "floor(t/K) >= 1")
 
 
-def weights_constants(setting: Setting) -> Mapping[sp.Symbol, float]:
-    """Return the symbols' values for Theorem 3.
-
-    Raises
-    ------
-    ValueError
-        For a setting of another kind, or constant weights.
-    """
-    s = FedAUSetting(setting)
-    absent, one = 1 - s.p, s.p[0] / s.p[0]
-    return {
-        N: s.p.size,
-        T: s.rounds,
-        K: s.cutoff,
-        b_K: number((absent ** (2 * s.cutoff)).mean()),
-        v_1: number(absent.mean()),
-        v_2: number((absent**2).mean()),
-        H_T: number((one / np.arange(1, s.rounds)).sum()),
-        tau: s.dependence,
-    }
-
-
 def _mean_error(setting: Setting) -> tuple[float, float]:
-    errors = FedAUSetting(setting).weight_errors
+    errors = fedau_of(setting).weight_errors
     return number(errors.values.mean()), float(errors.error.mean())
 
 
@@ -102,7 +82,7 @@ def counted(p: FloatArray, cutoff: float, t: NDArray[Any]) -> FloatArray:
 
 def _worst_ratio(setting: Setting, line: _Line, *, from_cutoff: bool) -> tuple[float, float]:
     """Return the largest error over a line of the proof, rounds t >= 1 (or K) and clients."""
-    s = FedAUSetting(setting)
+    s = fedau_of(setting)
     first = int(min(s.cutoff, s.rounds)) if from_cutoff else 1
     t = np.arange(first, s.rounds)
     bound = line(s.p, s.cutoff, t)
@@ -165,10 +145,8 @@ THEOREM_3 = PointClaim(
     ),
     bound=as_printed(lambda: (v_2 + 2 * K * v_1 * H_T) / T + b_K),
     hypotheses=_HYPOTHESES,
-    meanings=MEANINGS_OF_WEIGHTS,
-    constants=weights_constants,
-    units=UNITS,
-    quantities=QUANTITIES,
+    domain=with_cutoff,
+    symbols=_LETTERS,
     regimes=regimes.THEOREM_3,
     note=(
         "The proof's last line, 2K(1-p)/t + (1-p)^(2K), summed over t = 1 .. T-1, plus (1-p)^2 "
@@ -204,10 +182,8 @@ LAST_LINE = PointClaim(
     ),
     bound=sp.Integer(1),
     hypotheses=_HYPOTHESES,
-    meanings=MEANINGS_OF_WEIGHTS,
-    constants=weights_constants,
-    units=UNITS,
-    quantities=QUANTITIES,
+    domain=with_cutoff,
+    symbols=_LETTERS,
     regimes=regimes.THEOREM_3,
     note="To the letter, in every round and for every client.",
     kind=StatementKind.STEP,
@@ -236,10 +212,8 @@ STEP = PointClaim(
     ),
     bound=sp.Integer(1),
     hypotheses=_HYPOTHESES,
-    meanings=MEANINGS_OF_WEIGHTS,
-    constants=weights_constants,
-    units=UNITS,
-    quantities=QUANTITIES,
+    domain=with_cutoff,
+    symbols=_LETTERS,
     regimes=regimes.THEOREM_3,
     note=(
         "To the letter: the error is split as if E omega_t were E S_n, and the number of ended "

@@ -20,10 +20,10 @@ from fltheory.decimals import as_fraction
 from fltheory.engines import Setting, exact
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Verdict
+from fltheory.numbers.projected_averaging import ProjectedAveraging
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.theorems import get
-from fltheory.theorems.ca_fed.setting import CaFedSetting
-from fltheory.theorems.ca_fed.statements import THEOREM_1, decomposition_constants
+from fltheory.theorems.ca_fed.statements import THEOREM_1
 from fltheory.theorems.ca_fed.symbols import excess_B
 from fltheory.worst_case.correlated.bound import (
     CorrelatedBound,
@@ -91,7 +91,7 @@ def audit_mean_model(theorem: str, setting: Setting) -> MeanModelAudit:
     ArithmeticError
         If no bound is found.
     """
-    s = CaFedSetting(setting)
+    s = ProjectedAveraging(setting)
     if not isinstance(s.steps, Constant):
         raise ValueError(
             f"algorithm must have constant steps for a proof over all rounds, got {s.steps!r}"
@@ -100,7 +100,7 @@ def audit_mean_model(theorem: str, setting: Setting) -> MeanModelAudit:
     verdict = get("ca-fed/2", "derived").verdict(setting, Sampling())
     paper, truth = verdict.bound, verdict.truth
     if objective == "own":
-        constants: dict[Any, Any] = {**decomposition_constants(setting), excess_B: paper}
+        constants: dict[Any, Any] = {**THEOREM_1.constants(setting), excess_B: paper}
         printed = THEOREM_1.bound.subs(list(THEOREM_1.definitions.items())).subs(constants)
         paper = float(printed) if math.isfinite(paper) else math.inf
         truth = float(exact(setting).excess_loss[-1])
@@ -142,7 +142,7 @@ def audit_mean_model(theorem: str, setting: Setting) -> MeanModelAudit:
     return MeanModelAudit(theorem, objective, setting, verdict, paper, bound, made, proved, truth)
 
 
-def _targets(s: CaFedSetting, objective: Objective) -> list[Any]:
+def _targets(s: ProjectedAveraging, objective: Objective) -> list[Any]:
     """Return the weights of F, or of F_B: in proportion to availability times weight."""
     if objective == "own":
         return [as_fraction(a) for a in s.problem.alpha.tolist()]

@@ -14,8 +14,8 @@ from fltheory.algorithms import Constant, Harmonic
 from fltheory.engines.affine.numbers import raw_number
 from fltheory.engines.enclosure.exact_setting import WideningNumber
 from fltheory.exact_or_float import is_exact
+from fltheory.numbers.enclosed_step_sums import Delays, delayed_sums, square_sum
 from fltheory.participation.chain_structure import Mixing
-from fltheory.theorems.ca_fed.enclosed_sums import Delays, delayed_sums, square_sum
 from fltheory.validation import FloatArray
 
 _TERMS = 1 << 19

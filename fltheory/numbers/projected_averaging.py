@@ -1,10 +1,11 @@
-"""What CA-Fed's statements need of a setting, in the paper's words."""
+"""Weighted, scheduled, projected averaging under Markov participation, in CA-Fed's words."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,23 @@ from fltheory.algorithms import (
     WeightedFedAvg,
 )
 from fltheory.engines import Setting
-from fltheory.exact_or_float import largest, largest_norm, number, solve
+from fltheory.exact_or_float import is_exact, largest, largest_norm, norm, number, solve
+from fltheory.numbers.step_sums import (
+    FiniteStepSums,
+    StepSums,
+    endless_squares,
+    endless_sums,
+    finite_sums,
+    inverse_squares,
+)
 from fltheory.participation.process import Process, process_of
 from fltheory.problems import Ball, QuadraticProblem
 from fltheory.problems.ball import quadratic_maximiser
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
+from fltheory.weights import optimal
+from fltheory.weights.solvers.convergence import fastest
 
 _MUST_BE = (
     "algorithm must be AveragedIterate(Projected(Scheduled(WeightedFedAvg(...), Harmonic(...) or "
@@ -35,7 +46,7 @@ _ENOUGH = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class CaFedSetting(ReadOnlyArrays):
+class ProjectedAveraging(ReadOnlyArrays):
     """A setting of weighted, scheduled, projected averaging under Markov participation.
 
     Raises
@@ -188,6 +199,40 @@ class CaFedSetting(ReadOnlyArrays):
         highest = self.problem.largest_losses_on(self.ball)
         return largest(np.concatenate([highest - at_minimiser, at_minimiser]))
 
+    @cached_property
+    def reach_of_minimisers(self) -> float:
+        """Distance from W's centre of the farthest of all minimisers, of F, of F_B, of clients."""
+        points = [*self.problem.optima, self.objective.minimiser, self.problem.x_star]
+        return self.from_centre(np.stack(points))
+
+    def endless(self, factor: Any = None) -> StepSums:
+        """Return the sums with delays over all rounds, with another C_P than the chain's own."""
+        mixing = self.participation.mixing
+        mixing = mixing if factor is None else replace(mixing, factor=factor)
+        return endless_sums(self.steps, mixing, self.largest_loss_change)
+
+    @cached_property
+    def finite(self) -> FiniteStepSums:
+        """The sums over the rounds of the run."""
+        mixing = self.participation.mixing
+        return finite_sums(self.steps, mixing, self.largest_loss_change, self.rounds)
+
+    @cached_property
+    def fastest(self) -> tuple[Any, Any] | None:
+        """The q that minimises (12), and theta*; None where it has no unique minimiser."""
+        squares, sigma = endless_squares(self.steps), self.problem.sigma
+        if sigma == 0 or squares == math.inf or self.pi.min() <= 0:
+            return None
+        distance, pi, total = norm(self.x0 - self.problem.x_star), self.pi, self.total
+        sums = squares, inverse_squares(self.steps)
+        b = printed_upsilon(self.fedavg.local_steps, self.states, total, distance, *sums)
+        a = sigma**2 * pi * squares
+        if is_exact(pi):
+            q = fastest(pi, a, b, total)
+            return q, (b - (a * q**2).sum() / 2) / total
+        found = optimal(pi, a=a, b=b, total=total, objective="convergence")
+        return found.q, found.total_multiplier
+
     def from_centre(self, points: FloatArray) -> float:
         """Return the largest distance of points (n, d) from W's centre."""
         return largest_norm(points - self.ball.centre)
@@ -207,3 +252,10 @@ def _parts(setting: Setting) -> tuple[WeightedFedAvg, Harmonic | Constant, Ball]
     ):
         return scheduled.algorithm, scheduled.step_sizes, projected.onto
     raise ValueError(_MUST_BE.format(repr(setting.algorithm)))
+
+
+def printed_upsilon(
+    steps: Any, states: Any, total: Any, distance: Any, squares: Any, inverse: Any
+) -> Any:
+    """Return upsilon as printed below (12), of numbers or of symbols: E, M, Q, D_0, S_2, S_0."""
+    return 2 * distance**2 / steps + states * total * (squares + inverse) / 4
