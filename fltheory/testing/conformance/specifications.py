@@ -251,6 +251,8 @@ _FACTS: Mapping[str, Mapping[str, Any]] = {
     "cluster-fedvarp": {"memory": "y"},
     "mifa": {"divisor": "", "memory": "updates", "remembers_all": True},
     "fedar": {"divisor": "", "memory": "updates"},
+    # Own models and weights by age; what is kept begins at x0, so that no slip of a memory is its.
+    "fedawe": {"divisor": ""},
     "fedau": {"divisor": "all"},
     "f3ast": {"divisor": "one", "chooses": True},
     "ca-fed": {"divisor": "one", "chooses": True},

@@ -25,6 +25,12 @@ def test_the_package_s_own_algorithms_conform(name: str) -> None:
     assert all(one.outcome is Outcome.PASSED for one in report.findings)
 
 
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_no_formula_is_asked_of_an_algorithm_that_it_is_not_about(name: str) -> None:
+    """FedAWE weighs by age, so that who is there does not tell how clients count."""
+    check_algorithm(run_of(name), name, laws=["weights"])
+
+
 def test_the_error_says_law_trace_models_and_cause() -> None:
     wrong = run_with_slip("scaffold", "is divided by the number present, |S|")
     with pytest.raises(ConformanceError) as caught:

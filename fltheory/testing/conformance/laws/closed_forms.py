@@ -115,7 +115,7 @@ def _by_formula(bench: Bench, case: Case) -> Comparison:
     and by numbers given has no formula here: then the package's own models are expected.
     """
     one, options = bench.specification, case.options or {}
-    if one.memory or one.chooses or one.server or one.step_a_round or "cutoff" in options:
+    if not one.divisor or one.memory or one.chooses or one.server or "cutoff" in options:
         return bench.against_ours(case)
     raw = weights(one, case)
     if "availability" in options:
