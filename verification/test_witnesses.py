@@ -34,5 +34,6 @@ def test_every_refuted_inequality_has_a_certificate() -> None:
     have = {(document["theorem"], document["reading"]) for document in documents}
     assert len(refuted) >= 19
     for identifier, reading in sorted(refuted - have):
-        with pytest.raises(ValueError, match="has no certificates: "):
+        # Of the atlas, two remarks are about numbers that the checker does not work out.
+        with pytest.raises(ValueError, match=r"has no certificates: |no number that the checker"):
             statement_text(theorems.get(identifier, reading))

@@ -269,7 +269,7 @@ THEOREM_1 = Theorem(
         "last",
         RoundRange(0, 0),
         "E[F(w_T)] - F*",
-        r"\mathbb E[F(\mathbf w_T)]-F^*",
+        r"\mathbb E[F(w_T)]-F^*",
         LOSS,
     ),
     bound=as_printed(lambda: kappa / (gamma + T - 1) * (2 * B / mu + mu * gamma / 2 * D_1**2)),
@@ -386,7 +386,9 @@ SCALED_GRADIENTS = PointClaim(
         "equal weights": Regime("nu = 1", _everybody),
         "noise": Regime("sigma = 1", partial(_by_p, sigma=1.0)),
         "equal clients": Regime("nobody's optimum is apart", partial(_by_p, spread=0.0)),
-        "far away": Regime("||w_0 - w*|| = 100", partial(_by_p, start=100.0)),
+        "far away": Regime(
+            "||w_0 - w*|| = 100, sigma = 1", partial(_by_p, start=100.0, sigma=1.0, averages=20)
+        ),
     },
     family=_family(_by_p, drawn=False),
     note=(

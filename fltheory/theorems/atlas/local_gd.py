@@ -393,7 +393,8 @@ COMMUNICATION = PointClaim(
     regimes={
         "equal clients": Regime("sigma = 0", partial(_alone, spread=0.0, step=5.0)),
         "clients close together": Regime(
-            "optima 0.02 apart, H = 5", partial(_alone, spread=0.02, step=5.0)
+            "optima 0.02 apart, H = 5",
+            partial(_alone, spread=0.02, step=5.0, epochs=20, sigma=1.0),
         ),
         "clients apart": Regime("gamma = 1/(4L), H = 5", partial(_alone, step=5.0)),
         "one local step": Regime("H = 1", partial(_alone, local_steps=1)),
