@@ -95,6 +95,8 @@ def _participation() -> Iterator[object]:
     processes = [
         participation.Bernoulli([0.5, 0.8]),
         participation.UniformSubset(2, 1),
+        participation.VaryingBernoulli([[0.5, 1.0], [0.25, 0.5]]),
+        participation.WithReplacement([0.5, 0.5], 2),
         participation.AtMost([0.5, 0.8], 1),
         participation.WaitingSubset([0.5, 0.8], 1),
         participation.Cyclic([2, 3], [0, 1]),
