@@ -1,7 +1,8 @@
-"""What the README shows is true now."""
+"""What the README, the home page and the overview show is true now."""
 
 from __future__ import annotations
 
+import doctest
 import re
 import runpy
 from pathlib import Path
@@ -10,29 +11,69 @@ from typing import Any
 import numpy as np
 import pytest
 
+from docs.scripts import doors
 from fltheory import theorems, verify
+from fltheory.logs import write_log
 from fltheory.report.terminal.verdict_table import ratio_text, remark
 from fltheory.verify import Outcome, check
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+HOME = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+OVERVIEW = (ROOT / "docs" / "overview.md").read_text(encoding="utf-8")
 ROWS = [
     [part.strip().strip("*") for part in line.strip("|").split("|")]
-    for line in README.splitlines()
+    for line in OVERVIEW.splitlines()
     if re.match(r"\| (sa-fl|ca-fed)/", line)
 ]
 
+PRINTED = {  # the README's words for a theorem, and the setting its row is about
+    "SA-FL (ICML 2024), Theorem 4": ("sa-fl/4", "long horizon"),
+    "SA-FL (ICML 2024), Theorem 5": ("sa-fl/5", "other units"),
+    "CA-Fed (arXiv 2301.04632), Theorem 2": ("ca-fed/2", "started at the optimum"),
+}
 
-REFUTED, HOLDS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+
+def test_the_readme_is_short_and_begins_with_what_a_stranger_needs() -> None:
+    assert len(README) <= 6000
+    assert all(word in README[:1500] for word in ("federated learning", "| error 0", "pip install"))
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_what_the_readme_says_is_refuted_is(name: str) -> None:
+    shown = re.search(rf"^\| \[{re.escape(name)}\].*\| error (.+?) \|", README, re.MULTILINE)
+    identifier, regime = PRINTED[name]
+    statement = theorems.get(identifier, "printed")
+    verdict = check(statement, statement.regimes[regime].setting)
+    assert shown is not None
+    assert remark(verdict) == f"truth {shown[1]}"
+    assert verdict.outcome is Outcome.REFUTED
 
 
 @pytest.mark.parametrize(
-    ("code", "outcome", "lines"), [(REFUTED, "REFUTED", 5), (HOLDS, "HOLDS", 10)]
+    "door",
+    # The log's takes a quarter of a minute.
+    [*doors.DOORS[:2], pytest.param(doors.DOORS[2], marks=pytest.mark.soundness)],
+    ids=lambda door: door.command.split()[1],
 )
-def test_an_example_runs_and_is_short(capsys, code: str, outcome: str, lines: int) -> None:
-    exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out.startswith(f"{outcome} ")
-    assert len([line for line in code.splitlines() if line.strip()]) <= lines
+def test_a_door_prints_what_is_shown(door: doors.Door) -> None:
+    """In the README and on the home page; only times are left open."""
+    written = doors.doors_on("README.md")[doors.DOORS.index(door)]
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    assert doctest.OutputChecker().check_output(written, door.text(door.shown()), flags)
+
+
+def test_the_home_page_has_the_doors_of_the_readme() -> None:
+    assert doors.doors_on("docs/index.md") == doors.doors_on("README.md")
+    assert len(doors.doors_on("README.md")) == len(doors.DOORS)
+
+
+def test_the_log_is_what_its_script_makes(tmp_path: Path) -> None:
+    script = runpy.run_path(str(ROOT / "docs" / "examples" / "time_zones_log.py"))
+    write_log(tmp_path / "log.csv", script["time_zones_log"](clients=20, rounds=14 * 24))
+    assert (tmp_path / "log.csv").read_bytes() == (
+        ROOT / "docs" / "examples" / "log.csv"
+    ).read_bytes()
 
 
 @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.soundness)])
@@ -40,7 +81,7 @@ def test_the_figure_shows_what_its_description_says(
     monkeypatch: pytest.MonkeyPatch, every: bool
 ) -> None:
     """Where refutations begin and end, and in soundness wherever it has a point."""
-    (low, high) = re.findall(r"refuted where q is between ([\d.]+) and ([\d.]+)\]", README)[0]
+    (low, high) = re.findall(r"refuted where q is between ([\d.]+) and ([\d.]+)\]", HOME)[0]
     whole = verify.curve
 
     def at_the_ends(statement: Any, at: Any, values: Any, **options: Any) -> Any:
@@ -86,7 +127,7 @@ def test_bounds_for_every_loss_are_those_of_their_page() -> None:
     page = _bounds_for_every_loss(
         text.split("<!-- table: begin -->")[1].split("<!-- table: end")[0]
     )
-    shown = _bounds_for_every_loss(README.split("| ten clients |")[1].split("\n\n")[0])
+    shown = _bounds_for_every_loss(OVERVIEW.split("| ten clients |")[1].split("\n\n")[0])
     excluded = {
         name: row for name, row in page.items() if re.search(r"\b(one|two|six)\b.* excl", name)
     }

@@ -16,15 +16,15 @@ HOURS = 6 * 7 * 24
 ZONES = {"Lisbon": 0, "Delhi": 6, "Tokyo": 9}  # hours ahead, rounded
 
 
-def time_zones_log(seed: int = 0) -> AvailabilityLog:
+def time_zones_log(seed: int = 0, clients: int = 200, rounds: int = HOURS) -> AvailabilityLog:
     """Return the log."""
     rng = np.random.default_rng(seed)
-    zones = [list(ZONES)[number % len(ZONES)] for number in range(200)]
-    hours = np.arange(HOURS)[:, None] + [ZONES[zone] for zone in zones]
+    zones = [list(ZONES)[number % len(ZONES)] for number in range(clients)]
+    hours = np.arange(rounds)[:, None] + [ZONES[zone] for zone in zones]
     night = (hours % 24 >= 20) | (hours % 24 < 6)
-    habit = rng.beta(2, 3, size=200)  # some are online most nights, some rarely
+    habit = rng.beta(2, 3, size=clients)  # some are online most nights, some rarely
     online = rng.random(night.shape) < habit * np.where(night, 0.9, 0.1)
-    online[:, rng.permutation(200)[:10]] = False
+    online[:, rng.permutation(clients)[: clients // 20]] = False
     names = [f"{zone}-{number:03d}" for number, zone in enumerate(zones)]
     return AvailabilityLog.from_masks(online, names)
 

@@ -58,6 +58,8 @@ def command(
     ] = None,
 ) -> None:
     """Find the aggregation weights that minimise CA-Fed's bound on the error."""
+    from dataclasses import replace
+
     from fltheory.logs import describe
     from fltheory.report.terminal.deployments.weights_report import (
         weights_assumptions,
@@ -72,6 +74,10 @@ def command(
 
     check_places(".csv", ".png", ".svg", out=out)
     check_figures(figure=figure)
+    # Options are refused before a long log is read.
+    training = Training(
+        1 if rounds is None else rounds, local_steps, noise, dissimilarity, condition
+    )
     with shown_progress(f"reading {file}") as advance, as_bad_input(ArithmeticError):
         # What is no file is refused alike, whatever it would have been.
         if file.suffix == ".toml" or not file.is_file():
@@ -83,8 +89,8 @@ def command(
         else:
             log, given = deployment(file, sizes, round_length, columns)
             described = describe(log)
-            horizon = log.n_rounds if rounds is None else rounds
-            training = Training(horizon, local_steps, noise, dissimilarity, condition)
+            if rounds is None:
+                training = replace(training, rounds=log.n_rounds)
             found = for_clients(log.clients, log.marginals, given, training=training, method=method)
             told = weights_assumptions(found, described, training, given)
         drawn = out if out is not None and out.suffix != ".csv" else None
