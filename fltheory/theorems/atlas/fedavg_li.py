@@ -126,16 +126,24 @@ D_0 = symbol("D_1", _AT_START, LENGTH, "sqrt(squared_distance)", nonnegative=Tru
 B = symbol("B", "noise, heterogeneity and drift", GRADIENT**2, nonnegative=True)
 C = symbol("C", "what drawing adds", GRADIENT**2, nonnegative=True)
 scale = symbol("beta", "eta_t = beta/(gamma_0 + t)", STEP, _step_scale, positive=True)
-offset = symbol("gamma_0", "eta_t = beta/(gamma_0 + t), t = 0, 1, ..", PURE, _step_offset)
-least = symbol("pi_min", "least share of averages that a client is in", PURE, "least_availability")
+offset = symbol(
+    "gamma_0", "eta_t = beta/(gamma_0 + t), t = 0, 1, ..", PURE, _step_offset, real=True
+)
+least = symbol(
+    "pi_min", "least share of averages that a client is in", PURE, "least_availability", real=True
+)
 by_p = symbol(
-    "d_I", "1 if draws are independent with probabilities p, else 0", PURE, _is_drawn_by_p
+    "d_I",
+    "1 if draws are independent with probabilities p, else 0",
+    PURE,
+    _is_drawn_by_p,
+    real=True,
 )
 evenly = symbol(
-    "d_II", "1 if draws are uniform without replacement, else 0", PURE, _is_uniform_draw
+    "d_II", "1 if draws are uniform without replacement, else 0", PURE, _is_uniform_draw, real=True
 )
 uneven = symbol("d_p", "N max_k p_k - 1", PURE, _unevenness, nonnegative=True)
-Q_N = symbol("Q_N", "largest E||N p_k grad F_k(w_0, xi)||^2 over k", GRADIENT**2)
+Q_N = symbol("Q_N", "largest E||N p_k grad F_k(w_0, xi)||^2 over k", GRADIENT**2, real=True)
 nu = symbol("nu", "N max_k p_k", PURE, lambda setting: 1 + _unevenness(setting), positive=True)
 Q = symbol(
     "Q",

@@ -79,8 +79,12 @@ def _true(setting: Setting) -> tuple[Any, float]:
 
 
 chi = symbol("chi", "root of sum_i (p_i - w_i)^2/w_i", PURE, _chi, nonnegative=True)
-kappa = symbol("kappa", "root of sum_i w_i ||grad F_i - grad F~||^2", GRADIENT, _dissimilarity)
-surrogate = symbol("epsilon", "||grad F~(x)||^2, F~ = sum_i w_i F_i", GRADIENT**2, _surrogate)
+kappa = symbol(
+    "kappa", "root of sum_i w_i ||grad F_i - grad F~||^2", GRADIENT, _dissimilarity, real=True
+)
+surrogate = symbol(
+    "epsilon", "||grad F~(x)||^2, F~ = sum_i w_i F_i", GRADIENT**2, _surrogate, real=True
+)
 total = symbol("W", "sum of w", PURE, _total, positive=True)
 beta = symbol("beta", "1, as all have one Hessian", PURE, lambda setting: 1, positive=True)
 

@@ -127,9 +127,11 @@ sigma = symbol(
     "sigma", "root of 1/M sum_m ||grad f_m(x*)||^2", GRADIENT, _dissimilarity, nonnegative=True
 )
 D = symbol("D", "||x_0 - x*||", LENGTH, "sqrt(squared_distance)", nonnegative=True)
-A = symbol("A", "16 D^2/epsilon max(L, sigma sqrt(3L/epsilon)), epsilon the least allowed", PURE)
+A = symbol(
+    "A", "16 D^2/epsilon max(L, sigma sqrt(3L/epsilon)), epsilon the least allowed", PURE, real=True
+)
 noise = symbol("s", "noise of the gradients", GRADIENT, "sigma", nonnegative=True)
-plain = symbol("d", "1 for equal weights and a constant step, else 0", PURE, _is_plain)
+plain = symbol("d", "1 for equal weights and a constant step, else 0", PURE, _is_plain, real=True)
 first = symbol("t_1", "steps before the first average", PURE, _first_average, positive=True)
 r_t = symbol(
     "R_t",

@@ -111,7 +111,11 @@ T = symbol("T", "steps", PURE, "rounds", positive=True, integer=True)
 Psi_0 = symbol("Psi_0", "Psi at the start", LENGTH**2, lambda s: lyapunov(s)[0], nonnegative=True)
 noise = symbol("s", "noise of a client's gradient", GRADIENT, "sigma", nonnegative=True)
 C = symbol(
-    "C", "M s^2, in Assumption 4", GRADIENT**2, lambda s: s.problem.n_clients * s.problem.sigma**2
+    "C",
+    "M s^2, in Assumption 4",
+    GRADIENT**2,
+    lambda s: s.problem.n_clients * s.problem.sigma**2,
+    real=True,
 )
 
 

@@ -45,8 +45,8 @@ _CITED = "of [14], Lemma 1, by memory: see ca-fed/2"
 _ANY = "|[P^t]_ij - pi_j| <= C_P lambda(P)^t for t >= T_P, any such number"
 C_P = symbol("C_P", _CITED, PURE, _cited, positive=True)
 any_C_P = symbol("C_P", _ANY, PURE, _smaller, positive=True)
-of_P = symbol("P", "transition matrix of the chain, pi its stationary law", PURE)
-lambda_P = symbol("lambda", "lambda(P) = (lambda_2(P) + 1)/2, lambda_2 a modulus", PURE)
+of_P = symbol("P", "transition matrix of the chain, pi its stationary law", PURE, real=True)
+lambda_P = symbol("lambda", "lambda(P) = (lambda_2(P) + 1)/2, lambda_2 a modulus", PURE, real=True)
 
 
 def _slowest_mixing(setting: Setting) -> tuple[float, float]:

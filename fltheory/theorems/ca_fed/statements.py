@@ -112,9 +112,10 @@ _LEAST_CITED = {
     C_P: symbol(
         "C_P",
         number=lambda setting: view_of(setting).averaging.participation.cited_factor.at_least,
+        real=True,
     ),
-    Y_1: symbol("Y_1", number=lambda setting: _least_sums(setting).delayed),
-    Y_0: symbol("Y_0", number=lambda setting: _least_sums(setting).delayed_logs),
+    Y_1: symbol("Y_1", number=lambda setting: _least_sums(setting).delayed, real=True),
+    Y_0: symbol("Y_0", number=lambda setting: _least_sums(setting).delayed_logs, real=True),
 }
 
 

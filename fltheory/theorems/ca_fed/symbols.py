@@ -139,19 +139,22 @@ sigma_least = symbol(
     "sigma",
     nonnegative=True,
 )
-F_B = symbol("F_B", "sum_k p_k F_k, p_k = pi_k q_k/sum_h pi_h q_h, least at w_B*", LOSS)
+F_B = symbol("F_B", "sum_k p_k F_k, p_k = pi_k q_k/sum_h pi_h q_h, least at w_B*", LOSS, real=True)
 lambda_of_chain = symbol(
-    "lambda", "lambda(P) = (lambda_2(P) + 1)/2, of the chain's second eigenvalue", PURE
+    "lambda", "lambda(P) = (lambda_2(P) + 1)/2, of the chain's second eigenvalue", PURE, real=True
 )
-pi = symbol("pi", "availability, a number for each client", PURE)
-alpha = symbol("alpha", "target importance, a number for each client", PURE)
-q = symbol("q", "aggregation weights, a number for each client; q* where (12) is smallest", PURE)
-p = symbol("p", "biased importance, p_k = pi_k q_k/sum_h pi_h q_h", PURE)
-chi = symbol("chi", "chi^2 = sum_k (alpha_k - p_k)^2/p_k", PURE)
+pi = symbol("pi", "availability, a number for each client", PURE, real=True)
+alpha = symbol("alpha", "target importance, a number for each client", PURE, real=True)
+q = symbol(
+    "q", "aggregation weights, a number for each client; q* where (12) is smallest", PURE, real=True
+)
+p = symbol("p", "biased importance, p_k = pi_k q_k/sum_h pi_h q_h", PURE, real=True)
+chi = symbol("chi", "chi^2 = sum_k (alpha_k - p_k)^2/p_k", PURE, real=True)
 nu = symbol(
     "nu",
     "nu_k = alpha_k^2/p_k, divided by their sum; <d, e> = sum_k d_k e_k/nu_k, |d|^2 = <d, d>",
     PURE,
+    real=True,
 )
 
 C_P_cited = symbol(

@@ -252,10 +252,10 @@ SUMMANDS = replace(
     title="Every summand of the chi-square bias is convex in the aggregation weights",
     symbols=(
         *_LETTERS,
-        symbol("b_k", "alpha_k^2/p_k", PURE),
-        symbol("z", "v_k/q_k, for a step v of the weights with sum_k v_k = 0", PURE),
-        symbol("y", "pi'v/pi'q", PURE),
-        symbol("f_k", "f_k(p) = (p - alpha_k)^2/p", PURE),
+        symbol("b_k", "alpha_k^2/p_k", PURE, real=True),
+        symbol("z", "v_k/q_k, for a step v of the weights with sum_k v_k = 0", PURE, real=True),
+        symbol("y", "pi'v/pi'q", PURE, real=True),
+        symbol("f_k", "f_k(p) = (p - alpha_k)^2/p", PURE, real=True),
     ),
     quantity=PointQuantity(
         _summand_curvature_ratio,

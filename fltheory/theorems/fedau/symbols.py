@@ -73,9 +73,11 @@ G_in_run = symbol(
 Psi_G = symbol("Psi_G", _PSI, GRADIENT**2, _of(_unless_nearly_optimal), nonnegative=True)
 R_c = symbol("R", "1/log c, c = 1/(1 - min p)^2", PURE, _of(_inverse_log_c), nonnegative=True)
 L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
-p_n = symbol("p_n", "a client's probability to take part in a round", PURE)
-omega_t = symbol("omega_t", "omega_t^n, FedAU's weight of client n in round t", PURE)
-S_n = symbol("S_n", "rounds from one participation of client n to the next, at most K", PURE)
+p_n = symbol("p_n", "a client's probability to take part in a round", PURE, real=True)
+omega_t = symbol("omega_t", "omega_t^n, FedAU's weight of client n in round t", PURE, real=True)
+S_n = symbol(
+    "S_n", "rounds from one participation of client n to the next, at most K", PURE, real=True
+)
 N = symbol("N", "clients", PURE, "n_clients", positive=True, integer=True)
 I_steps = symbol("I", "local_steps", PURE, "local_steps", positive=True, integer=True)
 T = symbol("T", _ROUNDS, PURE, "rounds", positive=True, integer=True)
