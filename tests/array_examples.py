@@ -199,7 +199,7 @@ def _worst_case() -> Iterator[object]:
         algorithms.FedAvg(0.1, 2), participation.UniformSubset(2, 1), clients, rate="0.99"
     )
     slack = slack_of(bound.round, clients)
-    yield from (slack, slack.groups[0])
+    yield slack
     solution = Program(slack, slack.bases(1.0, 1.0, 1.0)).least_residual(0.1, 1.0, 0.0)
     assert solution is not None
     yield from (solution, solution.multipliers, worst_clients(bound))
