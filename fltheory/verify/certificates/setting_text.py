@@ -99,6 +99,14 @@ def _algorithm_text(algorithm: Algorithm | Schedule) -> Document:
     found = _dataclass_text(algorithm)
     if isinstance(algorithm, AveragedIterate):
         found["weights"] = _text(algorithm.used_weights)
+    if isinstance(algorithm, LocalSgd):
+        # The checker knows those who take part as those who step, averaging after every E-th step.
+        sampled, first = found.pop("sampled"), found.pop("first_average")
+        if sampled != "steps" or first not in (None, str(algorithm.local_steps)):
+            raise ValueError(
+                "algorithm must have sampled 'steps' and its first average after local_steps to be "
+                f"certified, got sampled {sampled!r} and first_average {first}"
+            )
     # Thirds have no decimals that sum to one.
     for name in _SHARES.get(type(algorithm), ()):
         found[name] = _text(normalised(getattr(algorithm, name)))

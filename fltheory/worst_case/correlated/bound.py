@@ -187,8 +187,8 @@ def best_correlated_bound(
     >>> from fltheory.algorithms import Unbiased
     >>> from fltheory.participation import MarkovOnOff
     >>> process = MarkovOnOff([0.5] * 4, 0.9)
-    >>> fedavg = Unbiased(client_lr=0.1, local_steps=1, availability=[0.5] * 4)
-    >>> a_round = AveragingRound.of(fedavg, process)
+    >>> unbiased = Unbiased([0.25] * 4, client_lr=0.1, local_steps=1, availability=[0.5] * 4)
+    >>> a_round = AveragingRound.of(unbiased, process)
     >>> round(best_correlated_bound(a_round, ClientClass(1, "0.1")).floor, 3)
     2.592
     """

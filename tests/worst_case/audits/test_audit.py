@@ -104,7 +104,7 @@ def test_the_class_at_the_optimum_is_refuted_by_its_worst_clients() -> None:
 
 def test_a_statement_of_another_form_is_refused() -> None:
     played = replace(TEN, assist_lr="1/40")
-    for name in ("sa-fl/corollary-1", "sa-fl-submission/4", "ca-fed/2"):
+    for name in ("sa-fl/corollary-1", "fedprox/4", "ca-fed/2"):
         with pytest.raises(ValueError, match=rf"Delta_0 / \(decrease R\) \+ floor, got {name}"):
             worst_case.audit(theorems.get(name), EVERYWHERE, played)  # type: ignore[arg-type]
 
