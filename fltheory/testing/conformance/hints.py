@@ -200,7 +200,8 @@ def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield whether large gradients count for less than small ones."""
     found = [_ratios(bench, make, slope) for slope in (_SMALL, 1.0, _LARGE)]
     ratios = [one[0] for one in found if one is not None]
-    if len(ratios) < 3 or ratios[2] > 0.99 * ratios[0]:
+    # A model that never moves, or moves backwards, is not clipped.
+    if len(ratios) < 3 or abs(ratios[2]) >= 0.99 * abs(ratios[0]):
         return
     if abs(ratios[0] / ratios[2] - _LARGE / _SMALL) < 1e-3 * _LARGE / _SMALL:
         yield "a step is as long whatever the gradient: gradients are normalised, or signs alone"

@@ -31,6 +31,17 @@ def test_no_formula_is_asked_of_an_algorithm_that_it_is_not_about(name: str) -> 
     check_algorithm(run_of(name), name, laws=["weights"])
 
 
+@pytest.mark.parametrize("sign", [0, -1])
+def test_a_model_that_stays_or_moves_backwards_is_not_told_to_be_clipped(sign: int) -> None:
+    def run(x0: Any, *given: Any, **steps: Any) -> Any:
+        models = run_of("fedavg")(x0, *given, **steps)
+        return x0 + sign * (models - x0)
+
+    report = check_algorithm(run, "fedavg", laws=["by-hand"], raises=False)
+    assert not report.conforms
+    assert not [hint for hint in report.hints if "clipped" in hint]
+
+
 def test_the_error_says_law_trace_models_and_cause() -> None:
     wrong = run_with_slip("scaffold", "is divided by the number present, |S|")
     with pytest.raises(ConformanceError) as caught:
