@@ -17,11 +17,20 @@ from types import ModuleType
 
 import sympy as sp
 
-PACKAGES = ("engines", "algorithms", "weights", "claims", "evidence", "theorems", "worst_case")
-# What grows as a round is read, a path is walked, or inequalities are added up.
-WRITTEN_TO = {"Space", "ComingRound", "Form"}
+PACKAGES = (
+    "engines",
+    "algorithms",
+    "weights",
+    "numbers",
+    "claims",
+    "evidence",
+    "theorems",
+    "worst_case",
+)
+# What grows as a round is read or a path is walked.
+WRITTEN_TO = {"Space", "ComingRound"}
 # Of these packages, what holds arrays or lists is compared by identity.
-COMPARED = ("engines", "algorithms", "weights", "theorems")
+COMPARED = ("engines", "algorithms", "weights", "numbers", "theorems")
 ARRAYS = {"NDArray", "ndarray", "ArrayLike", "FloatArray", "Masks", "Entries", "ClientIndices"}
 # Without equality of their own, or without a hash: sequences may be lists, problems hold arrays.
 WITHOUT_VALUE = ARRAYS | {"Any", "Mapping", "list", "dict", "Sequence", "Participation", "Problem"}

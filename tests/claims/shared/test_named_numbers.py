@@ -10,13 +10,22 @@ import pytest
 
 from fltheory import theorems
 from fltheory.claims.along_run import Theorem
+from fltheory.grammar.symbols import symbol
 from fltheory.verify import certificate, check_regimes, falsify
 from fltheory.verify.certificates.certificate import read_certificate, write_certificate
 from tests.worst_case.audits.own_theorem import MINE, PARTS
 
 SIGMA, D_0 = PARTS["sigma"], PARTS["D_0"]
 FALSE = replace(MINE, bound=MINE.bound / 100)
-SLIP = replace(FALSE, quantities={**FALSE.quantities, SIGMA: "sigma_G/2"})
+
+
+def constants_apart(setting: Any) -> Any:
+    """Constants that are a function of their own, which its symbols may contradict."""
+    return MINE.constants(setting)
+
+
+OTHER = symbol("sigma", SIGMA.meaning, number="sigma_G/2", nonnegative=True)
+SLIP = replace(FALSE, constants=constants_apart, read_as={SIGMA: OTHER})
 TOLD = r"quantities of my/1 must be what its constants are, got sigma = sigma_G/2, which is .* and"
 
 
@@ -51,7 +60,7 @@ def test_a_constant_that_is_no_number_is_named_with_its_regime_and_file(value: A
     def constants(setting):
         return {**MINE.constants(setting), D_0: value}
 
-    wrong = replace(MINE, constants=constants, quantities={})
+    wrong = replace(MINE, constants=constants)
     with pytest.raises(
         ValueError, match="constants of 'my/1' must be real numbers, got D_0 = "
     ) as e:

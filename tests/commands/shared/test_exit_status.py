@@ -86,7 +86,7 @@ def test_only_the_kinds_named_are_bad_input() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("L: problem.L,", "L: problem.LL,", "AttributeError: "),
+        ('number="L"', "number=lambda setting: setting.problem.LL", "AttributeError: "),
         (
             "def make(step,",
             "def make(stp,",

@@ -83,16 +83,16 @@ def test_the_theorem_holds_where_it_says_and_the_search_sees_a_slip(
 @pytest.mark.parametrize(
     ("written", "grade", "why"),
     [
-        ("sp.sqrt(((setting.x0 - problem.x_star) ** 2).sum())", "exact", ""),
-        ("np.sqrt(((setting.x0 - problem.x_star) ** 2).sum())", "exact", ""),
+        ("sp.sqrt(((setting.x0 - setting.problem.x_star) ** 2).sum())", "exact", ""),
+        ("np.sqrt(((setting.x0 - setting.problem.x_star) ** 2).sum())", "exact", ""),
         ("sp.sqrt(9)", "exact", ""),
         (
-            "float(np.linalg.norm(setting.x0 - problem.x_star))",
+            "float(np.linalg.norm(setting.x0 - setting.problem.x_star))",
             "float64",
             "my/1 (printed) is float64, not exact: the constant D_0 of my/1 was rounded",
         ),
         (
-            "setting.x0.astype(float)[0] - problem.x_star.astype(float)[0]",
+            "setting.x0.astype(float)[0] - setting.problem.x_star.astype(float)[0]",
             "float64",
             "NumPy's norm and sqrt keep exact numbers exact",
         ),
@@ -104,11 +104,9 @@ def test_evidence_is_exact_unless_something_rounds_and_then_says_what(
 ) -> None:
     path = tmp_path / "mine.py"
     fltheory_command("new", "theorem", path)
-    old = "np.linalg.norm(setting.x0 - problem.x_star)"
+    old = 'number="sqrt(squared_distance)"'
     assert path.read_text().count(old) == 1
-    # These are D_0 in the regimes alone, which quantities would contradict.
-    text = path.read_text().replace('        D_0: "sqrt(squared_distance)",\n', "")
-    path.write_text(text.replace(old, written))
+    path.write_text(path.read_text().replace(old, f"number=lambda setting: {written}"))
     report = tmp_path / "report.html"
     _, out, _ = fltheory_command("--load", path, "verify", "my", "--html", report)
     assert len(re.findall(rf"(HOLDS|INAPPLICABLE) +│ {grade} ", out)) == 4
@@ -116,29 +114,47 @@ def test_evidence_is_exact_unless_something_rounds_and_then_says_what(
     assert ("not exact: the constant D_0" in report.read_text()) is (grade == "float64")
 
 
+CONSTANTS = """
+def constants(setting):
+    algorithm, problem = setting.algorithm, setting.problem
+    return {
+        L: problem.L,
+        mu: problem.mu,
+        sigma: problem.sigma,
+        eta_c: algorithm.client_lr,
+        K: algorithm.local_steps,
+        N: problem.n_clients,
+        m: setting.participation.fixed_size,
+        R: setting.rounds,
+        D_0: np.linalg.norm(setting.x0 - problem.x_star),
+    }
+
+
+THEOREM = Theorem(
+    constants=constants,
+"""
+
+
 @pytest.mark.parametrize(
     "swapped",
     [
-        {'N: "n_clients"': 'N: "participants"', 'm: "participants"': 'm: "n_clients"'},
-        {'L: "L"': 'L: "L + local_steps - 1"'},
-        {'m: "participants"': 'm: "n_clients"'},
+        {"n_clients": "participants", "participants": "n_clients"},
+        {"L": "L + local_steps - 1"},
+        {"participants": "n_clients"},
     ],
 )
 @pytest.mark.usefixtures("own_theorems_forgotten")
 def test_quantities_that_only_coincide_in_the_regimes_are_caught(
     fltheory_command, tmp_path: Path, swapped: dict[str, str]
 ) -> None:
+    """Beside constants of a statement's own, which say what its symbols are once more."""
     path = tmp_path / "mine.py"
     fltheory_command("new", "theorem", path)
     text = path.read_text()
-    for old in swapped:
-        assert text.count(f"        {old},") == 1
-    lines = [line.strip().rstrip(",") for line in text.splitlines()]
-    made = [
-        f"        {swapped[line]}," if line in swapped else whole
-        for line, whole in zip(lines, text.splitlines(), strict=True)
-    ]
-    path.write_text("\n".join(made))
+    for old in (*(f'number="{name}"' for name in swapped), "\nTHEOREM = Theorem(\n"):
+        assert text.count(old) == 1
+    text = re.sub(r'number="(\w+)"', lambda m: f'number="{swapped.get(m[1], m[1])}"', text)
+    path.write_text(text.replace("\nTHEOREM = Theorem(\n", CONSTANTS))
     status, _, err = fltheory_command("--load", path, "prove", "my/1")
     assert status == 2
     assert "quantities of my/1 must be what its constants are" in err

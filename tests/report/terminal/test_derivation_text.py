@@ -9,6 +9,7 @@ import sympy as sp
 
 from fltheory import theorems
 from fltheory.derivations.derivation import Derivation, Equal, FiniteLimit, Implied, Step
+from fltheory.grammar.symbols import symbol
 from fltheory.report.terminal.derivation_text import derivation_text
 
 x = sp.Symbol("x", positive=True)
@@ -53,7 +54,8 @@ def test_parts_of_the_text(text: str, part: str) -> None:
 
 
 def test_a_statement_without_steps_and_units_says_so() -> None:
-    bare = replace(theorems.get("sa-fl/5"), derivation=None, units={})
+    without_unit = symbol("c", "a constant", number="1", positive=True)
+    bare = replace(theorems.get("sa-fl/5"), derivation=None, symbols=(without_unit,))
     text = derivation_text(bare)
     assert "none are recorded" in text
     assert "not checked: the statement gives none" in text
