@@ -65,7 +65,9 @@ def command(
     store: Annotated[
         Path | None,
         UPDATED,
-        typer.Option(help="Keep each algorithm here when done; rerun the command to resume."),
+        typer.Option(
+            help="A store to keep each algorithm in when done; rerun the command to resume."
+        ),
     ] = None,
     columns: Columns = None,
     check: Annotated[

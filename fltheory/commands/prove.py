@@ -83,7 +83,9 @@ def command(
         str | None,
         typer.Option(help="ca-fed/1 and /2: q of the four clients; 1/(4 pi) by default."),
     ] = None,
-    rounds: Annotated[int | None, typer.Option(help="ca-fed/1 and /2: T; 300.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option(help="Rounds of a run, T in ca-fed/1 and /2; 300.")
+    ] = None,
     out: Annotated[
         Path | None, WRITTEN, typer.Option(help="Where to write the certificate.")
     ] = None,
