@@ -21,7 +21,7 @@ from tests.array_examples import examples
 from tests.arrays import arrays_in, can_be_written_to
 
 ROOT = Path(fltheory.__file__).parent
-NOT_HANDED_OUT = {"Hessian"}  # a step of a solver, gone when it returns
+NOT_HANDED_OUT = {"Hessian", "OnOffProgram"}  # steps of solvers, gone when they return
 KEEPS_TENSORS = {"images"}
 IN_NEED_OF_TORCH = "hardware/"
 
@@ -60,7 +60,7 @@ def _is_of_arrays(annotation: ast.expr | None) -> bool:
 
 
 # What is passed from step to step of a run is its own there, but for these.
-OF_A_RUN = ("engines/", "flower/", "testing/conformance/")
+OF_A_RUN = ("engines/", "flower/", "testing/conformance/", "worst_case/checker/")
 HANDED_OUT_BY_RUNS = {
     *("QuadraticForm", "RoundArrays", "Setting", "StationaryLimit", "Trajectory", "WeightError"),
     *("BiasedExcessLoss", "ParticipantExcessLoss", "ParticipantGradientSum", "QuadraticClient"),
