@@ -21,7 +21,12 @@ from tests.array_examples import examples
 from tests.arrays import arrays_in, can_be_written_to
 
 ROOT = Path(fltheory.__file__).parent
-NOT_HANDED_OUT = {"Hessian", "OnOffProgram"}  # steps of solvers, gone when they return
+NOT_HANDED_OUT = {
+    "Form",
+    "Hessian",
+    "OnOffProgram",
+    "SettingView",
+}  # steps of solvers, gone when they return
 KEEPS_TENSORS = {"images"}
 IN_NEED_OF_TORCH = "hardware/"
 

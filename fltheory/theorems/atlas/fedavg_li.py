@@ -63,8 +63,12 @@ def _is_uniform_draw(setting: Setting) -> int:
 
 
 def _draws(setting: Setting) -> int:
-    drawn: Any = setting.participation
-    return int(drawn.draws if isinstance(drawn, WithReplacement) else drawn.size)
+    drawn = setting.participation
+    if isinstance(drawn, WithReplacement):
+        return drawn.draws
+    if isinstance(drawn, UniformSubset):
+        return drawn.size
+    raise ValueError(f"participation must be UniformSubset or WithReplacement, got {drawn!r}")
 
 
 def _unevenness(setting: Setting) -> Any:

@@ -90,7 +90,7 @@ def _least_curvature(setting: Setting) -> Any:
 
 L = symbol("L", "smoothness of every client", CURVATURE, "L", positive=True)
 L_minus = symbol(
-    "L_-", "least with Hessians of at least -L_-", CURVATURE, _least_curvature, nonnegative=True
+    "L_minus", "least with Hessians of at least -L_-", CURVATURE, _least_curvature, nonnegative=True
 )
 mu = symbol("mu", "proximal strength", CURVATURE, lambda s: s.algorithm.proximal, positive=True)
 mu_bar = symbol("mu_bar", "mu - L_-", CURVATURE, real=True)

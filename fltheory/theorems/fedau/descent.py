@@ -49,10 +49,10 @@ def _squared_gradient(setting: Setting) -> Any:
 
 L = symbol("L", "smoothness of every client", CURVATURE, lambda s: s.problem.L, positive=True)
 N = symbol("N", "clients", PURE, lambda s: s.problem.n_clients, positive=True, integer=True)
-I_steps = symbol("I", "local_steps", PURE, lambda s: s.algorithm.local_steps, positive=True)
+I_steps = symbol("I", "local_steps", PURE, "local_steps", positive=True)
 T = symbol("T", "rounds", PURE, lambda s: s.rounds, positive=True, integer=True)
-gamma = symbol("gamma", "client_lr", STEP, lambda s: s.algorithm.client_lr, positive=True)
-eta = symbol("eta", "server_lr", PURE, lambda s: s.algorithm.server_lr, positive=True)
+gamma = symbol("gamma", "client_lr", STEP, "client_lr", positive=True)
+eta = symbol("eta", "server_lr", PURE, "server_lr", positive=True)
 sigma = symbol(
     "sigma",
     "clients' gradient noise, E||noise||^2 <= sigma^2",
