@@ -715,6 +715,7 @@ def markov(
         "Gamma_B": np.max([at_minimiser[i] - own[i][1] for i in range(clients)], axis=0),
         **{"tv_1": 0, "r_min": reach, "rho": radius, "r_0": np.abs(start), "r_opt": reach},
         **{"pi": pi, "q": q, "nu": nu, "eta": np.stack(eta, axis=1)},
+        "r": np.where(falling, 1.0, 0.0),
     }
     return Batch(truth, values, losses=losses, start=start)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
@@ -229,6 +228,8 @@ def clearest_cycle(log: AvailabilityLog, rng: np.random.Generator) -> tuple[floa
     but fewer for the longest cycles, has the law F(2, 2m) where the spectrum is smooth and rounds
     are many; the smallest p-value is corrected for all ordinates of all sums.
     """
+    from scipy import stats
+
     signs = np.vstack([np.ones(log.n_clients), rng.choice((-1.0, 1.0), (_SIGNS, log.n_clients))])
     if log.n_rounds < _LEAST_ROUNDS:
         return None, np.nan
@@ -278,6 +279,8 @@ def _refined_period(series: FloatArray, at: int) -> float:
 
 def marginal_intervals(log: AvailabilityLog, batches: FloatArray) -> FloatArray:
     """(N, 3) shares of rounds with their intervals, from the shares of batches."""
+    from scipy import stats
+
     share = log.marginals
     count = len(batches)
     reach = stats.t.ppf(1 - _ERROR / 2, count - 1) * batches.std(axis=0, ddof=1) / np.sqrt(count)
@@ -322,6 +325,8 @@ def largest_eigenvalue(log: AvailabilityLog) -> FloatArray:
 
 def _halves(log: AvailabilityLog, batches: FloatArray) -> tuple[float, int]:
     """Return the corrected p-value of Welch's test of the two halves' batches, and who changed."""
+    from scipy import stats
+
     half = len(batches) // 2
     if half < 2:
         return np.nan, 0

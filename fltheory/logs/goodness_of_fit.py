@@ -16,8 +16,6 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster import hierarchy
-from scipy.spatial.distance import squareform
 
 from fltheory.logs.availability_log import AvailabilityLog
 from fltheory.logs.transitions import fit_on_off
@@ -125,6 +123,9 @@ def clusters(there: Masks) -> NDArray[np.int64]:
     clusters, of the correlation less the mean of all pairs. One cluster unless correlations
     within exceed those between by three standard errors of a single pair.
     """
+    from scipy.cluster import hierarchy
+    from scipy.spatial.distance import squareform
+
     count = there.shape[1]
     found = np.zeros(count, dtype=np.int64)
     if count < 3:

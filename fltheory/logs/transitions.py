@@ -7,7 +7,6 @@ from itertools import islice
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from fltheory import validation
 from fltheory.argument_kinds import checks_kinds
@@ -132,6 +131,8 @@ def clopper_pearson(
     hits: ArrayLike, trials: ArrayLike, error: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the exact interval of binomial probabilities, [0, 1] without trials."""
+    from scipy import special
+
     found = np.asarray(hits, dtype=np.float64)
     misses = np.asarray(trials, dtype=np.float64) - found
     with np.errstate(invalid="ignore"):

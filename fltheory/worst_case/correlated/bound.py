@@ -190,7 +190,7 @@ def best_correlated_bound(
     >>> unbiased = Unbiased([0.25] * 4, client_lr=0.1, local_steps=1, availability=[0.5] * 4)
     >>> a_round = AveragingRound.of(unbiased, process)
     >>> round(best_correlated_bound(a_round, ClientClass(1, "0.1")).floor, 3)
-    2.592
+    2.605
     """
     _check(a_round, client_class)
     validation.one_of("measure", measure, ("distance", "loss"))
