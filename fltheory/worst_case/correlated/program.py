@@ -38,7 +38,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
@@ -231,6 +230,8 @@ class OnOffProgram:
         self, cells: list[Cell], chances: list[float]
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return how many of each cell may come next, with probability and next state."""
+        from scipy.stats import binom
+
         counts: FloatArray = np.zeros((1, 0), dtype=int)
         chance: FloatArray = np.ones(1)
         for cell, own in zip(cells, chances, strict=True):

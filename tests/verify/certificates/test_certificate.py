@@ -220,6 +220,13 @@ def test_a_theorem_of_ones_own_is_certified(algorithm, participation) -> None:
     assert setting_text(again) == document["setting"]
 
 
+@pytest.mark.parametrize("other", [{"sampled": "average"}, {"first_average": 1}])
+def test_local_sgd_that_the_checker_does_not_know_is_refused(other) -> None:
+    method = LocalSgd(Harmonic(0.1), 2, (1 / 3, 2 / 3), **other)
+    with pytest.raises(ValueError, match="sampled 'steps' and its first average after local_steps"):
+        certificate(MINE, Setting(method, CLIENTS, UniformSubset(2, 1), 2, [2.0]))
+
+
 def test_what_cannot_be_certified_says_why() -> None:
     run = Setting(FedAvg(0.1, 2), CLIENTS, UniformSubset(2, 1), 2, [2.0])
     unknown = replace(MINE, bound=D**2 / 4 + G - G**2, constants=lambda s: {D: 2.0, G: 1.0})
