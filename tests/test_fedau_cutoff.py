@@ -97,7 +97,8 @@ def test_long_absences_want_another_cutoff_than_coins() -> None:
     log = AvailabilityLog.from_masks(masks)
     found = best_cutoff(log)
     errors = [plainly(masks, cutoff, 2200) for cutoff in range(1, 200, 10)]
-    assert found.best.error <= min(errors)
+    # Two means of 4,400 numbers, added up in other orders.
+    assert found.best.error <= min(errors) * (1 + 4400 * np.finfo(float).eps)
     coins = best_cutoff(log.marginals, 2200).best.cutoff
     assert plainly(masks, coins, 2200) > 1.4 * found.best.error
 

@@ -96,7 +96,7 @@ def test_a_log_that_is_too_short_is_refused_unless_repeated(settings) -> None:
         ({"there": None}, r"participation.file must be an existing file, got '.*log.csv'"),
         ({"size": 3}, r"participation has file, got 'size'"),
         ({"round_length": 0}, r"participation..*log.csv: round_length must be positive"),
-        ({"algorithm": "FedAvg-IS"}, r"algorithm.availability must be .*, got 0 for client 7"),
+        ({"algorithm": "FedAvg-IS"}, r"algorithm: availability must be .*, got 0 for client 7"),
     ],
 )
 def test_refusals(settings, options: dict[str, Any], message: str) -> None:

@@ -164,7 +164,7 @@ def _of_small_server_steps(x0: Any, clients: Any, trace: Any, **given: Any) -> A
 def test_what_shows_only_at_size_is_seen(run: Any) -> None:
     report = check_algorithm(run, "scaffold", raises=False)
     failing = {finding.law for finding in report.failures}
-    assert failing - {"many-clients"} == {"larger"}
+    assert failing - {"many-clients", "usual-slips"} == {"larger"}
 
 
 @pytest.mark.usefixtures("few_telling_cases")
