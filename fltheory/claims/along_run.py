@@ -55,6 +55,7 @@ from fltheory.evidence.verdict import Grade, Verdict
 from fltheory.grammar.family import Family, SearchSpace
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis, with_signs
+from fltheory.grammar.own_run import OwnRun
 from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
@@ -111,6 +112,8 @@ class Theorem(Inequality):
         Settings to search for a refutation and to map the theorem over.
     search_space : SearchSpace, optional
         Settings with a search of their own, where the theorem speaks of those.
+    own_run : OwnRun, optional
+        Its algorithm at the steps that it asks for, on any problem, to be compared with others.
 
     Notes
     -----
@@ -198,6 +201,7 @@ class Theorem(Inequality):
     tightest: Mapping[sp.Symbol, sp.Symbol] = field(default_factory=dict)
     family: Family | None = None
     search_space: SearchSpace | None = None
+    own_run: OwnRun | None = None
 
     def __post_init__(self) -> None:
         check_fields(

@@ -32,6 +32,7 @@ from fltheory.evidence.verdict import Evidence, Grade
 from fltheory.grammar.family import Family
 from fltheory.grammar.fields import check_fields, must_be, regimes_of
 from fltheory.grammar.hypothesis import Hypothesis, with_signs
+from fltheory.grammar.own_run import OwnRun
 from fltheory.grammar.quantities import PointQuantity
 from fltheory.grammar.refutation import Refutation, StatementKind
 from fltheory.grammar.regime import Regime
@@ -77,6 +78,7 @@ class PointClaim(Inequality):
     meanings: Mapping[sp.Symbol, str] = field(default_factory=dict)
     constants: Callable[[Setting], Mapping[sp.Symbol, float]] = NO_NUMBERS
     family: Family | None = None
+    own_run: OwnRun | None = None
 
     def __post_init__(self) -> None:
         check_fields(

@@ -27,12 +27,14 @@ from fltheory.engines import Setting
 from fltheory.exact_or_float import largest, number, root
 from fltheory.grammar.family import Family, Parameter
 from fltheory.grammar.hypothesis import Hypothesis
+from fltheory.grammar.own_run import OwnRun, strong_convexity
 from fltheory.grammar.printed_form import as_printed
 from fltheory.grammar.quantities import BoundedQuantity, PointQuantity, RoundRange
 from fltheory.grammar.refutation import Refutation, StatementKind, Weight
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import symbol
 from fltheory.grammar.units import CURVATURE, GRADIENT, LENGTH, LOSS, PURE, STEP
+from fltheory.numbers.of_setting import value_in
 from fltheory.participation import Participation, UniformSubset, WithReplacement
 from fltheory.problems import QuadraticProblem
 from fltheory.theorems.atlas.client_models import (
@@ -221,6 +223,19 @@ def _setting(
     return Setting(method, problem, participation(int(draws)), max(rounds, 1), x0)
 
 
+def _own(setting: Setting, *, from_w_1: bool = False) -> Setting:
+    mu, steps = strong_convexity(setting), value_in("local_steps", setting)
+    largest_step = max(8 * setting.problem.L / mu, steps)
+    method = LocalSgd(
+        Harmonic(2 / mu, offset=largest_step - (not from_w_1)),
+        steps,
+        tuple(setting.problem.alpha.tolist()),
+        sampled="average",
+    )
+    rounds = max(setting.rounds * steps - from_w_1, 1)
+    return Setting(method, setting.problem, setting.participation, rounds, setting.x0)
+
+
 _P = (0.5, 0.25, 0.125, 0.125)
 _everybody = partial(_setting, lambda draws: UniformSubset(4, 4))
 _by_p = partial(_setting, lambda draws: WithReplacement(_P, draws), p=_P)
@@ -292,6 +307,7 @@ THEOREM_1 = Theorem(
         "one client, one step": Regime("N = E = T = 1, where (4) is attained", _alone),
     },
     family=_family(_everybody, drawn=False),
+    own_run=OwnRun(_own),
     note=_LETTER,
 )
 
@@ -350,6 +366,7 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
             if name not in ("ill conditioned", "equal clients", "started at the optimum")
         },
         family=_family(from_w_1, drawn=drawn),
+        own_run=OwnRun(partial(_own, from_w_1=True)),
         note=(
             "The run begins with w_1 and eta_1, as (4) and Assumption 4 suggest; averages come "
             "after every E steps from there, so that the last steps may be without one."
