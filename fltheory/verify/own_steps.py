@@ -174,10 +174,10 @@ def at_own_steps(
     Examples
     --------
     >>> from fltheory import theorems
-    >>> setting = theorems.get("scaffold/convex").regimes["uniform sampling"].setting
-    >>> found = at_own_steps(setting, theorems.registered("scaffold/convex"), points=1)
-    >>> found.bounds[0].name
-    'scaffold/convex (printed, derived)'
+    >>> setting = theorems.get("fedavg-li/1").regimes["one local step"].setting
+    >>> found = at_own_steps(setting, theorems.registered("fedavg-li/1"), points=1)
+    >>> [one.name for one in found.bounds]
+    ['fedavg-li/1 (from w_1)', 'fedavg-li/1 (printed)']
     """
     validation.one_of("measure", measure, MEASURES)
     points = validation.whole_number("points", points, at_least=1)

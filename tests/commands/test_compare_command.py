@@ -69,7 +69,10 @@ def test_theorems_at_their_own_steps(fltheory_command, tmp_path) -> None:
     )
     assert status == 0
     row = next(line for line in out.splitlines() if line.startswith("│ scaffold/convex"))
-    assert [cell.strip() for cell in row.split("│")[2:4]] == ["printed, derived", "HOLDS"]
+    assert [cell.strip() for cell in row.split("│")[2:4]] == [
+        "printed, pseudo-code, derived",
+        "HOLDS",
+    ]
     assert "the bound times 2/mu" in out
     assert "does not apply: fedavg-li/1 (printed), fedavg-li/1 (from w_1): everybody" in out
     document = json.loads(places[0].read_text())

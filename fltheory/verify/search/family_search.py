@@ -24,7 +24,7 @@ _RANDOM_SHARE = 0.5
 _LEADERS = 8
 _REPLICAS = 500
 _ERROR_PROBABILITY = 1e-9
-_UNLIKELY = 0.999
+_UNLIKELY = 1 - 1e-6
 """Truth over bound, in floats, up to which no enclosure makes a refutation."""
 
 
