@@ -70,7 +70,7 @@ _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
 
 @dataclass(frozen=True)
 class Work(Task):
-    """One kind of work about one statement: a search is one cell, verdicts are one a regime."""
+    """One kind of work about one statement: a search is one cell, verdicts are one per regime."""
 
     kind: str
     budget: int

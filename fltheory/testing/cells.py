@@ -157,7 +157,7 @@ def records(found: Properties) -> Iterator[tuple[CellKey, Record]]:
 
 
 def lines(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Yield a line a cell, in columns."""
+    """Yield a line per cell, in columns."""
     names = [f"{row['theorem']} ({row['reading']}): {row['regime']}" for row in rows]
     width = max(map(len, names))
     for name, row in zip(names, rows, strict=True):

@@ -23,7 +23,7 @@ OUTCOME_STYLES = {
 
 
 def verdict_table(cells: Sequence[Cell]) -> Table:
-    """Lay out one row a cell; a section ends with each statement."""
+    """Lay out one row per cell; a section ends with each statement."""
     # One line says it for the whole table, where a column would say the same in every row.
     scopes = " or ".join(dict.fromkeys(cell.verdict.scope.value for cell in cells))
     title = f"Verdicts, scope: {scopes}" if cells else "Verdicts"
