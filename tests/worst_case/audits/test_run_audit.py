@@ -1,4 +1,4 @@
-"""Printed bounds on runs beside what is proved: closed forms, truths, and proofs that are checked."""
+"""Printed bounds on runs beside what is proved: closed forms, truths, and checked proofs."""
 
 from __future__ import annotations
 
