@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
-from fltheory.claims.order import RateClaim
-from fltheory.claims.statement import Statement
 from fltheory.decimals import fraction_text
 from fltheory.worst_case.audits.audit import Audit, Finding
 from fltheory.worst_case.audits.run_audit import RunAudit
@@ -36,7 +33,7 @@ def run_text(audit: RunAudit) -> str:
     times = f"{audit.paper / proved.value:.4g} times less" if proved.value > 0 else "none at all"
     name = "PROVED" if proved.proofs else "not proved, a solver says"
     lines = [
-        f"{theorem.id}: {_quantity(theorem)} after {audit.setting.rounds} rounds",
+        f"{theorem.id}: {theorem.title}; {audit.setting.rounds} rounds",
         f"  printed, {theorem.source} ({theorem.reading} reading, {audit.verdict.outcome.name} "
         f"here): {audit.paper:.6g}",
         f"  {name}: {proved.value:.6g}, {times}, at this setting's {proved.at}",
@@ -47,12 +44,6 @@ def run_text(audit: RunAudit) -> str:
         which = "" if count == 1 else f", of {count} for rounds that differ the first"
         lines += [f"  proof{which}:", *(f"    {line}" for line in proof.lines)]
     return "\n".join([*lines, *([f"  {audit.note}"] if audit.note else [])])
-
-
-def _quantity(theorem: Statement) -> str:
-    """Return what is bounded, in plain text."""
-    claimed: Any = theorem.theorem if isinstance(theorem, RateClaim) else theorem
-    return str(claimed.quantity.text)
 
 
 def _audit_lines(audit: Audit) -> Iterator[str]:

@@ -19,7 +19,6 @@ import numpy as np
 
 from fltheory import validation
 from fltheory.algorithms import AveragedIterate, Constant
-from fltheory.claims.order import RateClaim
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
 from fltheory.engines import Setting, exact
@@ -153,19 +152,26 @@ def audit_run(
 # ------------------------------------------------------------ what is printed, and where
 
 
-def _printed(statement: Statement, setting: Setting) -> Printed:
-    """Return what a statement says; of an order, what the bound behind it says at these steps."""
-    theorem: Any = statement.theorem if isinstance(statement, RateClaim) else statement
-    verdict = theorem.verdict(setting, Sampling())
+def _printed(statement: Any, setting: Setting) -> Printed:
+    verdict = statement.verdict(setting, Sampling())
     return verdict, verdict.bound, verdict.truth
 
 
+def _printed_behind(order: Any, setting: Setting) -> Printed:
+    """Return what the theorem behind a claimed order says at these steps."""
+    return _printed(order.theorem, setting)
+
+
 def _regime(statement: Statement, name: str) -> Setting:
-    """Return a regime's setting; of an order, at the steps of its last round."""
     setting: Any = statement.regimes[name].setting
-    if isinstance(statement, RateClaim):
-        setting = statement.axes[0].schedule(setting, setting.rounds)
     return setting
+
+
+def _at_its_steps(order: Any, name: str) -> Setting:
+    """Return a regime's setting at the steps that an order has for its rounds."""
+    setting = _regime(order, name)
+    scheduled: Setting = order.axes[0].schedule(setting, setting.rounds)
+    return scheduled
 
 
 # ------------------------------------------------------------ numbers of a setting
@@ -382,6 +388,7 @@ def _row(
     return _Row(reading, regime, prove, printed, played, note)
 
 
+_order_row = partial(_row, played=_at_its_steps, printed=_printed_behind)
 _mean_model_row = partial(_row, played=_four_clients, note=_ANY_CHAIN)
 RUN_AUDITS: Mapping[str, _Row] = {
     "ca-fed/1": _mean_model_row("printed", "", partial(_mean_model, False), printed=_of_own),
@@ -393,7 +400,7 @@ RUN_AUDITS: Mapping[str, _Row] = {
     "fedavg-li/3": _row("from w_1", "one local step", _loss_of_falling_steps),
     "local-gd/1": _row("derived", "one local step", _gap),
     "local-gd/corollary-1": _row("derived", "one local step", _gap),
-    "sa-fl/corollary-1": _row("derived", "unbiased sampling", _descent),
-    "sa-fl/corollary-2": _row("derived", "unbiased sampling", _distance),
+    "sa-fl/corollary-1": _order_row("derived", "unbiased sampling", _descent),
+    "sa-fl/corollary-2": _order_row("derived", "unbiased sampling", _distance),
 }
 """How theorems on whole runs are audited, by id: a row is all that another one takes."""
