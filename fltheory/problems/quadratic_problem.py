@@ -35,7 +35,7 @@ class QuadraticProblem(ReadOnlyArrays):
     Parameters
     ----------
     hessians : array, (d, d) or (N, d, d)
-        One Hessian that all clients share, or one a client; symmetric positive definite.
+        One Hessian that all clients share, or one per client; symmetric positive definite.
     optima : array, (N, d)
         ``c_i``, the minimiser of each client's loss.
     sigma : float

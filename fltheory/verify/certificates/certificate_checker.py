@@ -825,7 +825,7 @@ class _Local:
     """K steps ``y <- y - lr (H (y - c) + mu (y - x) + z + noise)``, from y = x.
 
     ``y_K - x = nu - G (H (x - c) + z)``, ``G = lr sum_k A^k``, ``A = I - lr (H + mu I)``, k < K,
-    and ``Var nu = B`` for noise of variance one a coordinate, ``B = lr^2 sum_k A^2k``;
+    and ``Var nu = B`` for noise of variance one per coordinate, ``B = lr^2 sum_k A^2k``;
     ``Cov(nu, sum of noises) = -G``. Without noise B is left at zero.
     """
 
@@ -2551,7 +2551,9 @@ class _Statement:
         weights = text_of(f"{place}.weights", raw["weights"])
         rule = {name: raw[name] for name in _RULE}
         of, reduction, rounds = _rule(place, rule, self._known.w.rounds)
-        _must(f"{place}.reduction", reduction != "every", "one number, not one a round", reduction)
+        _must(
+            f"{place}.reduction", reduction != "every", "one number, not one per round", reduction
+        )
         series = self._known.series(of, bits)
         spans = [series[r] for r in rounds]
         if weights == "1":

@@ -33,7 +33,7 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 
 @dataclass(frozen=True, eq=False)
 class LocalMaps:
-    """What K local steps do: ``slope (x - c) + push v + noise``, one of each a client.
+    """What K local steps do: ``slope (x - c) + push v + noise``, one of each per client.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class FormClients:
         return self._applied(push, every)
 
     def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
-        """Return ``sum_i w_i slope_i (x - c_i)`` without an array a client and replica."""
+        """Return ``sum_i w_i slope_i (x - c_i)`` without an array per client and replica."""
         optima = self._numbers.optima
         if len(slope) == 1:
             total = weighted.sum(axis=1)
