@@ -437,7 +437,7 @@ def write_bias_figure(cells: Sequence[BiasEntry], path: Path) -> None:
 
 
 def bias_figure(cells: Sequence[BiasEntry]) -> Figure:
-    """Draw a row an algorithm and a mark a process; those below 1e-3 lie at the left edge."""
+    """Draw a row per algorithm and a mark per process; those below 1e-3 lie at the left edge."""
     from matplotlib.figure import Figure
 
     rows = _by_algorithm(cells)

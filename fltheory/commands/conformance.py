@@ -53,7 +53,8 @@ def command(
 ) -> None:
     """Check that an implementation computes what its paper says; exit 1 if not.
 
-    Clients have gradient(x), loss(x) and n_samples; the trace has a row a round, a column a client.
+    Clients have gradient(x), loss(x) and n_samples; the trace has one row per round and one column
+    per client.
     """
     from fltheory.files.whole_file import write_whole
     from fltheory.long_work.own_process import EndedError, in_own_process

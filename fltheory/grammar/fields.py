@@ -29,9 +29,9 @@ from fltheory.grammar.units import Unit
 Check = Callable[[str, Any], None]
 
 _NAMES = """
-    L mu sigma server_sigma sigma_G Gamma n_clients rounds local_steps client_lr server_lr
-    assist_lr q option cutoff is_warm participants least_availability largest_availability
-    distance_from_uniform has_memory dependence
+    L mu sigma least_sigma server_sigma sigma_G Gamma n_clients rounds local_steps
+    client_lr server_lr assist_lr q option cutoff is_warm participants least_availability
+    largest_availability distance_from_uniform has_memory dependence
     squared_distance excess_loss control_gap total_weight least_weight mean_weight
     mean_squared_weight biased_squared_distance biased_Gamma chain_states chain_rate chain_factor
     chain_onset start_distance radius reach_of_optima reach_of_minimisers reach_of_start

@@ -89,13 +89,13 @@ NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
 DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
 CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[
-    Path, UPDATED, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
+    Path, UPDATED, typer.Option(help="Results database; rerun the same command to resume.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
     UPDATED,
     typer.Option(
-        help="A store to keep every cell in, and to go on from: see fltheory results.",
+        help="Results database of every cell; rerun to resume. See fltheory results.",
     ),
 ]
 DaskAddress: TypeAlias = Annotated[

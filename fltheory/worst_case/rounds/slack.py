@@ -42,7 +42,7 @@ from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
 from fltheory.worst_case.rounds.played import Played
 
 Form = list[FloatArray]
-"""A quadratic form: one symmetric matrix a block."""
+"""A quadratic form: one symmetric matrix per block."""
 
 _SMALLEST = 1e-12
 
@@ -69,7 +69,7 @@ class Points(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class Slack(ReadOnlyArrays):
-    """The slack as an affine function of multipliers, one matrix a block.
+    """The slack as an affine function of multipliers, one matrix per block.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Slack(ReadOnlyArrays):
         return [basis / sizes[moved_by] for basis, moved_by in self.directions]
 
     def without_heterogeneity(self) -> list[FloatArray]:
-        """Return bases, one a block, of what is left where all budgets are zero."""
+        """Return bases, one per block, of what is left where all budgets are zero."""
         bases = []
         for block, size in enumerate(self.sizes):
             total = sum((form[block] for form in self.budgets), np.zeros((size, size)))
