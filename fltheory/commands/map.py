@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
-from fltheory.commands.shared.options import DaskAddress, FigureFile, StoreFile, TheoremId
+from fltheory.commands.shared.options import (
+    Changes,
+    DaskAddress,
+    FigureFile,
+    StoreFile,
+    TheoremId,
+    pair,
+)
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
@@ -47,7 +55,11 @@ def command(
             help="Regime that fixes the other parameters; by default a family's, or the first."
         ),
     ] = None,
-    out: FigureFile = None,
+    changes: Changes = None,
+    points: Annotated[
+        int | None, typer.Option(help="Values along each axis; by default about 13.")
+    ] = None,
+    figure: FigureFile = None,
     store: StoreFile = None,
     dask: DaskAddress = None,
 ) -> None:
@@ -56,28 +68,37 @@ def command(
     from fltheory.sweep.kept import map_into
     from fltheory.theorems import registry
     from fltheory.verify import map_region
-    from fltheory.verify.region_map import default_axis, default_axis_names
+    from fltheory.verify.region_map import default_axis, default_axis_names, with_parameters
 
-    check_figures(out=out)
+    check_figures(figure=figure)
     theorem = the_id(theorem)
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
-    start = _starting_point(statement, regime)
+    start = with_parameters(_starting_point(statement, regime), _numbers(changes or ()))
     first, second = default_axis_names(start)
-    axes = (
-        default_axis(start, first if x is None else x),
-        default_axis(start, second if y is None else y),
-    )
+    axes = [default_axis(start, name) for name in (x or first, y or second)]
+    if points is not None:
+        axes = [axis.with_points(points) for axis in axes]
     with kept_in(store, dask) as kept:
         with shown_progress() as advance:
             if kept is None:
                 region = map_region(statement, start, *axes, progress=advance)
             else:
                 region = map_into(kept, statement, start, *axes, progress=advance)
-            draw(partial(write_region, region), out, advance)
+            draw(partial(write_region, region), figure, advance)
         print(region_heading(region))
         table_console().print(region_table(region))
         tell_kept(kept)
-    tell_written(out)
+    tell_written(figure)
+
+
+def _numbers(changes: Sequence[str]) -> dict[str, float]:
+    numbers = {}
+    for name, value in map(pair("--set"), changes):
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            raise ValueError(f"--set {name} must be a number, got {value!r}") from None
+    return numbers
 
 
 def _mapped_reading(theorem: str) -> str:

@@ -102,8 +102,8 @@ def symbol(
     -----
     A number is a formula with ``sqrt``, ``log``, ``Min`` and ``Max`` in these numbers of a setting:
 
-    - problem: ``L``, ``mu``, ``sigma``, ``server_sigma``, ``sigma_G``, ``n_clients``, and
-      ``Gamma``, max_k F_k(x*) - F_k*;
+    - problem: ``L``, ``mu``, ``sigma``, ``least_sigma``, ``server_sigma``, ``sigma_G``,
+      ``n_clients``, and ``Gamma``, max_k F_k(x*) - F_k*;
     - start: ``squared_distance``, ||x_0 - x*||^2, and ``excess_loss``, F(x_0) - F*;
     - algorithm: ``client_lr``, ``server_lr``, ``assist_lr``, ``local_steps``, ``q``, ``cutoff``,
       ``option``, ``is_warm``, and ``rounds``;

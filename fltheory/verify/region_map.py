@@ -44,6 +44,33 @@ class MapAxis:
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
 
+    def with_points(self, points: int) -> MapAxis:
+        """Return an axis over the same range with so many values, spaced as these are.
+
+        Whole numbers stay whole, so that there may be fewer.
+
+        Examples
+        --------
+        >>> MapAxis("step", (0.01, 1.0, 100.0)).with_points(5).values
+        (0.01, 0.1, 1.0, 10.0, 100.0)
+        >>> MapAxis("rounds", (1.0, 3.0)).with_points(5).values
+        (1.0, 2.0, 3.0)
+        """
+        points = validation.whole_number("points", points, at_least=2)
+        own = np.array(self.values)
+        by_factors = bool(own[0] > 0 and own[-1] / own[0] >= _BY_FACTORS)
+        scale = np.log(own) if by_factors else own
+        places = np.linspace(0, own.size - 1, points)
+        found = np.interp(places, np.arange(own.size), scale)
+        values = np.exp(found) if by_factors else found
+        if (own == np.round(own)).all():
+            values = np.round(values)
+        else:
+            # As a figure's axis would have them, not as logarithms return them.
+            values = np.array([float(f"{value:.12g}") for value in values])
+        values[[0, -1]] = own[[0, -1]]
+        return MapAxis(self.name, tuple(dict.fromkeys(values.tolist())))
+
 
 def varied(setting: Setting, name: str, value: float) -> Setting:
     """Return the setting with one parameter changed, and all that is tied to it.
@@ -91,6 +118,22 @@ def _number(setting: Setting, name: str) -> SettingNumber:
         known = ", ".join(dict.fromkeys([*_PARAMETERS, *(number.path for number in numbers)]))
         raise ValueError(f"parameter must be one of {known}, got {name!r}")
     return found[0]
+
+
+def with_parameters(start: Setting | Family, values: Mapping[str, float]) -> Setting | Family:
+    """Return the setting with some parameters changed, or the family with these defaults.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that does not exist, or a value out of range.
+    """
+    if not isinstance(start, Family):
+        return setting_at(start, values)
+    for name in values:
+        start.parameter(name)
+    changed = (replace(one, default=values.get(one.name, one.default)) for one in start.parameters)
+    return replace(start, parameters=tuple(changed))
 
 
 def parameters() -> Mapping[str, str]:
@@ -190,13 +233,7 @@ def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
     problem = setting.problem
     if not isinstance(problem, QuadraticProblem):
         raise ValueError(f"heterogeneity must belong to a QuadraticProblem, got {problem!r}")
-    spread = QuadraticProblem(
-        problem.hessians,
-        problem.x_star + value * (problem.optima - problem.x_star),
-        sigma=problem.sigma,
-        server_sigma=problem.server_sigma,
-        target_weights=problem.target_weights,
-    )
+    spread = replace(problem, optima=problem.x_star + value * (problem.optima - problem.x_star))
     return Setting(setting.algorithm, spread, setting.participation, setting.rounds, setting.x0)
 
 
@@ -233,6 +270,8 @@ _PARAMETERS: Mapping[
 }
 
 _ALMOST_NOWHERE = 0.05
+# Over a wider range values are spaced by factors.
+_BY_FACTORS = 50
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Verdicts on hand-made theorems whose truth has a closed form.
 
 FedAvg with K = 1 on one client with loss (h/2) x^2 and step size e contracts by
-(1 - e h)^2 a round: E||x_R||^2 = (1 - e h)^(2R) x_0^2, plus the noise's geometric sum.
+(1 - e h)^2 per round: E||x_R||^2 = (1 - e h)^(2R) x_0^2, plus the noise's geometric sum.
 """
 
 from __future__ import annotations

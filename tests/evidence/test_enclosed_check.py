@@ -179,7 +179,7 @@ def test_what_a_function_refuses_of_exact_numbers_is_asked_in_floats() -> None:
 
 @pytest.mark.parametrize(("bound", "below"), [(10**290, False), (10**300, False), (10**400, True)])
 def test_what_overflows_is_above_moderate_bounds(bound: int, below: bool | None) -> None:
-    """A step of 100 multiplies squares by 99^2 a round: 99^200 is between 1e399 and 1e400."""
+    """A step of 100 multiplies squares by 99^2 per round: 99^200 is between 1e399 and 1e400."""
     problem = QuadraticProblem([[1.0]], [[0.0], [0.0]])
     setting = Setting(Safari(1.0, 100.0, 1.0, 1), problem, UniformSubset(2, 2), 100, [1.0])
     theorem = replace(

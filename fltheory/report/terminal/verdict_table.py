@@ -23,7 +23,7 @@ OUTCOME_STYLES = {
 
 
 def verdict_table(cells: Sequence[Cell]) -> Table:
-    """Lay out one row a cell; a section ends with each statement."""
+    """Lay out one row per cell; a section ends with each statement."""
     # One line says it for the whole table, where a column would say the same in every row.
     scopes = " or ".join(dict.fromkeys(cell.verdict.scope.value for cell in cells))
     title = f"Verdicts, scope: {scopes}" if cells else "Verdicts"
@@ -31,7 +31,7 @@ def verdict_table(cells: Sequence[Cell]) -> Table:
     for heading in ("theorem", "reading", "regime", "verdict", "evidence"):
         table.add_column(heading, no_wrap=True)
     table.add_column("truth/bound", justify="right", no_wrap=True)
-    table.add_column("what failed", overflow="fold")
+    table.add_column("why", overflow="fold")
     for cell, following in zip(cells, [*cells[1:], None], strict=True):
         last = following is None or following.key[:2] != cell.key[:2]
         table.add_row(*_row(cell), end_section=last)
@@ -185,4 +185,4 @@ def reasons(statements: Sequence[Statement], cells: Sequence[Cell]) -> Iterator[
         for fault in statement.refutations:
             if regimes.intersection(fault.regimes):
                 name = f"{statement.id} ({statement.reading}, {statement.kind})"
-                yield f"{name}: {fault.why} A {fault.weight.label}, mended by {fault.mended_by}."
+                yield f"{name}: {fault.why} A {fault.weight.label}, fixed by {fault.fixed_by}."

@@ -34,7 +34,6 @@ from fltheory.worst_case.audits.statement_numbers import (
     values_in_numbers,
 )
 from fltheory.worst_case.audits.witness import WorstClients, worst_clients_at
-from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.measure import DESCENT, DISTANCE, AnyClass, Claim, Measure
 from fltheory.worst_case.rounds.one_round import OneRound
 
@@ -122,12 +121,6 @@ class TheoremForm(ABC):
     @abstractmethod
     def enough(self, theorem: Theorem, claim: Any, best_speed: float) -> Iterator[Any]:
         """Yield claims on one round each of which implies the theorem's bound for all R."""
-
-    def bound(self, a_round: OneRound, clients: AnyClass, claim: Claim) -> Bound:
-        """Return a claim as a bound."""
-        residual = {name: float(value) for name, value in claim.residual.items()}
-        found = Bound(a_round, clients, float(claim.speed), **residual)  # type: ignore[arg-type]
-        return replace(found, measure=claim.measure, given_speed=claim.speed)
 
     @abstractmethod
     def slower(self, speed: float, best_speed: float) -> float:

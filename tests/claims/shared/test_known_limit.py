@@ -141,7 +141,7 @@ def test_a_limit_in_floats_is_no_exact_evidence() -> None:
 
 
 def test_a_slope_as_claimed_does_not_hide_a_limit() -> None:
-    """From so far away the error falls faster than 1/R over all that is tried, by 0.999 a round."""
+    """From so far away the error falls faster than 1/R over all tried, by 0.999 per round."""
     slow = run(1e-3, step=0.0005, start=1e9)
     verdict = check(replace(CLAIM, axes=(replace(AXIS, order=sp.log(R + 1) ** -4),)), slow)
     assert verdict.outcome is Outcome.REFUTED
