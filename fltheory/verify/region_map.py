@@ -262,13 +262,7 @@ def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
     problem = setting.problem
     if not isinstance(problem, QuadraticProblem):
         raise ValueError(f"heterogeneity must belong to a QuadraticProblem, got {problem!r}")
-    spread = QuadraticProblem(
-        problem.hessians,
-        problem.x_star + value * (problem.optima - problem.x_star),
-        sigma=problem.sigma,
-        server_sigma=problem.server_sigma,
-        target_weights=problem.target_weights,
-    )
+    spread = replace(problem, optima=problem.x_star + value * (problem.optima - problem.x_star))
     return Setting(setting.algorithm, spread, setting.participation, setting.rounds, setting.x0)
 
 
