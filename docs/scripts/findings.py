@@ -80,7 +80,6 @@ class Work(Task):
         begun = time.perf_counter()
         statement = get(self.cells[0].statement, self.cells[0].reading)
         if self.kind == VERDICT:
-            statement.check_quantities()
             return [_verdict_row(cell, statement) for cell in self.cells]
         found = _SEARCHES[self.kind](statement, self.budget)
         return [row_of(self.cells[0], found, time.perf_counter() - begun)]
@@ -359,7 +358,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     }
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in ids()]
-    yield from (f"- {line}" for line in what_is_refuted(statements, broken))
+    yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"

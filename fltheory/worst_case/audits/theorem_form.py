@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import sympy as sp
 
-from fltheory.claims.shared.named_numbers import NUMBERS
 from fltheory.claims.statement import Statement
 from fltheory.decimals import as_fraction
 from fltheory.theorems import BoundedQuantity, Theorem
@@ -29,6 +28,7 @@ from fltheory.worst_case.audits.quadratic_witness import (
     quadratic_witness,
 )
 from fltheory.worst_case.audits.statement_numbers import (
+    NUMBERS,
     Values,
     bound_in_numbers,
     values_in_numbers,
@@ -192,14 +192,13 @@ def form_of(theorem: Statement) -> TheoremForm:
     Raises
     ------
     ValueError
-        For a theorem of neither form, or one whose quantities are not what its constants are.
+        For a theorem of neither form.
     """
     claimed = theorem.bound_on_run
     for form in FORMS:
         if claimed is None or not form.bounds(claimed[0]):
             continue
         if form.start_in(claimed[0], bound_in_numbers(theorem)) is not None:
-            theorem.check_quantities()
             return form
     raise ValueError(
         "theorem must bound E||x_R - x*||^2 by rate^R D_0^2 + floor, or the mean of "
