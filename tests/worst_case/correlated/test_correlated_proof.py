@@ -27,6 +27,7 @@ SETTINGS: list[tuple[tuple[int, ...], dict[str, Any], dict[str, Any]]] = [
     ((2,), {"correlation": "0.9", "local_steps": 2}, {"rate": "0.99"}),
 ]
 NUMBERS = ("round", "class", "bound", "function", "multipliers", "below")
+PLAIN = ("0", 1, 2, 3, False, None)
 NOISY = ClientClass(3, "0.2", sigma=1)
 
 
