@@ -83,7 +83,7 @@ class Histories:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class HistoryStep:
     """A round's affine maps, one for each continued history, and where each leads.
 
     Attributes
@@ -416,7 +416,7 @@ class Arrivals:
 
 def follow(
     setting: Setting, rounds: Rounds, chances: Chances
-) -> Iterator[tuple[Histories, Step | None]]:
+) -> Iterator[tuple[Histories, HistoryStep | None]]:
     """Yield the histories before the first round and after each, with the step that led there.
 
     Raises
@@ -425,7 +425,7 @@ def follow(
         If a round is not affine given the history, or there are too many histories.
     """
     random: tuple[str, ...] = ("x",)
-    found: list[tuple[Histories, Step | None]] = []
+    found: list[tuple[Histories, HistoryStep | None]] = []
     while True:
         try:
             for pair in _followed(setting, rounds, chances, random):
@@ -440,7 +440,7 @@ def follow(
 
 def _followed(
     setting: Setting, rounds: Rounds, chances: Chances, random: tuple[str, ...]
-) -> Iterator[tuple[Histories, Step | None]]:
+) -> Iterator[tuple[Histories, HistoryStep | None]]:
     now = chances.start(rounds.initial(random))
     yield now, None
     first = in_round(setting.algorithm, 1)
@@ -459,7 +459,7 @@ def _followed(
 
 def _after(
     coming: ComingRound, before: Histories, image: Image, arrivals: Arrivals
-) -> tuple[Histories, Step]:
+) -> tuple[Histories, HistoryStep]:
     """Return the moments after a round, and the step that led there."""
     rows = coming.continued.rows[arrivals.onward]
     if rows.size * image.maps[0].size > _MOST_NUMBERS:
@@ -472,7 +472,7 @@ def _after(
     # An entry sums n + 1 terms on either side of M, over all rows that go to its target; the noise
     # added is a sum over clients. `_OPERATIONS` is for chances, weights and that addition.
     operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
-    step = Step(
+    step = HistoryStep(
         rows,
         arrivals.targets,
         arrivals.chances,
@@ -541,7 +541,7 @@ def distinct(table: FloatArray) -> tuple[Rows, Rows]:
     return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which
 
 
-def rounding_of(steps: Sequence[Step], dim: int) -> FloatArray:
+def rounding_of(steps: Sequence[HistoryStep], dim: int) -> FloatArray:
     """Bound, to first order, the error of ``E||x_t - x*||^2`` before and after each round.
 
     A moment's entry errs by at most ``k u`` times what sums of absolute values make of it, and
@@ -568,11 +568,11 @@ def rounding_of(steps: Sequence[Step], dim: int) -> FloatArray:
     return bounds
 
 
-def _w(step: Step) -> FloatArray:
+def _w(step: HistoryStep) -> FloatArray:
     return step.weights[:, None]
 
 
-def _adjoints(steps: Sequence[Step], first: int, last: int, dim: int) -> list[FloatArray]:
+def _adjoints(steps: Sequence[HistoryStep], first: int, last: int, dim: int) -> list[FloatArray]:
     """Return, for the first ``last`` rounds, what follows of each target: X of a window, (T, n+1).
 
     Of X only the roots of its diagonal are kept.
@@ -617,7 +617,7 @@ class _OwnRounding:
     spread: FloatArray
 
     @classmethod
-    def of(cls, steps: Sequence[Step]) -> _OwnRounding:
+    def of(cls, steps: Sequence[HistoryStep]) -> _OwnRounding:
         """Return what these rounds' rounding is made of."""
         counts = [len(step.rows) for step in steps]
         scale = np.concatenate([step.scale[step.rows] for step in steps])
