@@ -358,7 +358,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     }
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in ids()]
-    yield from (f"- {line}" for line in what_is_refuted(statements, broken))
+    yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
     yield ""
     yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"
