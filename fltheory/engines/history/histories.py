@@ -359,8 +359,8 @@ class Rounds:
         n = noises.shape[1]
         moments[:, :n, :n] += noises * before.weights[rows][:, None, None]
         moments *= arrivals.chances[:, None, None]
-        # An entry sums n + 1 terms on either side of M, over all rows that go to its target; the
-        # noise added is a sum over clients. `_OPERATIONS` is for chances, weights and that addition.
+        # An entry sums n + 1 terms on either side of M, over all rows that go to its target; noise
+        # is a sum over clients. `_OPERATIONS` is for chances, weights and the addition of noise.
         operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
         step = Step(
             rows,

@@ -322,15 +322,13 @@ def _joined_images(parts: Sequence[Image]) -> Image:
     """Join images; what some histories make random is so, and is run again as such."""
     first = parts[0]
     random = {name: None for part in parts for name in part.random}
-    return Image(
-        tuple(random),
-        {
-            name: np.concatenate([part.known[name] for part in parts])
-            for name in first.known
-            if name not in random
-        },
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("maps", "noises", "errors")
-        ),
+    maps, noises, errors = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("maps", "noises", "errors")
     )
+    known = {
+        name: np.concatenate([part.known[name] for part in parts])
+        for name in first.known
+        if name not in random
+    }
+    return Image(tuple(random), known, maps, noises, errors)

@@ -126,7 +126,9 @@ def _moments(
     values, steps, held = [], [], 0
     with np.errstate(over="ignore", invalid="ignore"):
         for histories, step in follow(rounds, random):
-            values.append(_by_path(_expected(histories, forms, problem.dim), rounds, histories, draws))
+            values.append(
+                _by_path(_expected(histories, forms, problem.dim), rounds, histories, draws)
+            )
             steps += [] if step is None or draws is not None else [step]
             held += 0 if step is None or draws is not None else step.maps.size
             if held > _MOST_NUMBERS:
