@@ -21,7 +21,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx, fmpq_mat
 from numpy.typing import NDArray
 
-from fltheory.algorithms.contract import Algorithm, Schedule, in_round
+from fltheory.algorithms.contract import Algorithm, in_round
 from fltheory.content import content
 from fltheory.decimals import as_fraction
 from fltheory.engines.affine.numbers import (
@@ -310,7 +310,7 @@ class ExactRun(Rounds):
     @cached_property
     def _alike_from(self) -> int | None:
         """The round, counted from 0, from which on all are alike: 0, 1 (a warm start) or None."""
-        if not isinstance(self._algorithm, Schedule):
+        if not self.scheduled:
             return 0
         rounds = self.setting.rounds
         if rounds < 3:
@@ -341,9 +341,13 @@ class ExactRun(Rounds):
         known = {_COUNTED: np.array([[self._counted(counts)]])}
         return self._random, known, column * column.transpose()
 
+    def chances(self, chances: Numbers) -> Numbers:
+        """Return fractions in the run's arithmetic."""
+        return np.array([self._number(p) for p in chances.tolist()])
+
     def shares(self, moments: Sequence[Any], chances: Numbers) -> list[Any]:
         """Return moments times chances."""
-        return [each * self._number(p) for each, p in zip(moments, chances.tolist(), strict=True)]
+        return [each * p for each, p in zip(moments, self.chances(chances), strict=True)]
 
     def _counted(self, counts: Mapping[str, Entries]) -> int:
         """Return the number of some counts: no two histories are merged that differ."""
@@ -373,9 +377,10 @@ class ExactRun(Rounds):
                 f"at most {_MOST_HISTORIES} histories can be enclosed, got {len(arrivals.place)}"
             )
         there = [before.moments[row] for row in rows.tolist()]
-        onward = arrivals.onward.tolist()
-        going = sum(there[place] is not None for place in onward)
-        self._work.spend(self._cost(sum(each is not None for each in there), going))
+        onward, going = arrivals.onward.tolist(), len(arrivals.onward)
+        if None in before.moments:
+            going = sum(there[place] is not None for place in onward)
+        self._work.spend(self._cost(len(there) - there.count(None), going))
         last = image.maps[0].nrows() - 1
         images = [
             None if each is None else map_ * each * map_.transpose() + noise * each[last, last]
@@ -385,7 +390,7 @@ class ExactRun(Rounds):
         targets, chances = arrivals.targets.tolist(), arrivals.chances.tolist()
         for place, target, chance in zip(onward, targets, chances, strict=True):
             if images[place] is not None:
-                share = images[place] * self._number(chance)
+                share = images[place] * chance
                 after[target] = share if after[target] is None else after[target] + share
         return after, None
 
@@ -608,7 +613,7 @@ class ExactRun(Rounds):
         histories do not come back, or the start is not surely forgotten. That participation has a
         limit law is for the caller to know.
         """
-        return None if isinstance(self._algorithm, Schedule) else self._until_read(self._limits)
+        return None if self.scheduled else self._until_read(self._limits)
 
     def _limits(self) -> list[Any] | None:
         _, coming = self.begun(self._random)

@@ -231,6 +231,9 @@ class Ways:
     def _fanned(
         self, place: Rows, each: Callable[[int], tuple[Numbers, NDArray[Any]]]
     ) -> tuple[Rows, NDArray[Any], Numbers]:
+        if len(place) == 1:
+            chances, ways = each(int(place[0]))
+            return np.zeros(len(chances), np.intp), ways, chances
         states, which = np.unique(place, return_inverse=True)
         parts, total = [], 0
         for state in states.tolist():
@@ -303,6 +306,8 @@ class Rounds:
 
     def __init__(self, setting: Setting, ways: Ways) -> None:
         self.setting, self.ways = setting, ways
+        # Asked once: isinstance of a protocol takes 20 microseconds.
+        self.scheduled = isinstance(setting.algorithm, Schedule)
         self._algorithms: dict[Any, Algorithm] = {}
         self._held: dict[Any, ComingRound] = {}
 
@@ -317,6 +322,10 @@ class Rounds:
     def branches(self, algorithm: Algorithm) -> Sequence[tuple[str, Any]]:
         """Return a round's branches, with their chances."""
         return algorithm.branches
+
+    def chances(self, chances: Numbers) -> Numbers:
+        """Return chances in the numbers that moments are in."""
+        return chances
 
     def begun(self, random: tuple[str, ...]) -> tuple[Histories, ComingRound]:
         """Return the histories before the first round, and this."""
@@ -333,11 +342,9 @@ class Rounds:
 
     def algorithm_in(self, index: int) -> Algorithm:
         """Return a round's algorithm, one object for those that are alike."""
-        # By what they hold: a class may call objects equal that are not.
         now = in_round(self.setting.algorithm, index + 1)
-        if not isinstance(self.setting.algorithm, Schedule):
-            return now
-        return _kept(self._algorithms, content(now), lambda: now)
+        # By what they hold: a class may call objects equal that are not.
+        return _kept(self._algorithms, content(now), lambda: now) if self.scheduled else now
 
     def coming(
         self, index: int, place: Rows, known: Mapping[str, Any], random: tuple[str, ...]
@@ -499,7 +506,7 @@ class ComingRound:
             firsts, targets = distinct(_table(place, after))
             arrivals = Arrivals(
                 onward,
-                chances[onward] * moving,
+                self.rounds.chances(chances[onward] * moving),
                 targets,
                 place[firsts],
                 {name: array[firsts] for name, array in after.items()},
