@@ -15,7 +15,7 @@ PACKAGE = Path(fltheory.__file__).parent
 AGAIN = "python docs/examples/house.py fltheory docs/house.svg"
 
 
-# One file an algorithm, and a command; and what is still to be sorted.
+# One file per algorithm and per command; and what is still to be sorted.
 
 
 def drawing() -> ModuleType:

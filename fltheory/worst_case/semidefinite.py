@@ -46,7 +46,7 @@ class Optimum(ReadOnlyArrays):
         Of the objective.
     unknowns : array
     duals : list of arrays
-        One matrix a block.
+        One matrix per block.
     """
 
     value: float

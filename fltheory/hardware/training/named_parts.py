@@ -227,7 +227,7 @@ class Presence(ABC):
 
 @dataclass(frozen=True)
 class Uniform(Presence):
-    """``size`` clients a round; the first ``excluded`` never: SA-FL's m and s.
+    """``size`` clients per round; the first ``excluded`` never: SA-FL's m and s.
 
     Clients are dealt their images at random, so the first are as good as any.
     """

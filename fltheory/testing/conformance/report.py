@@ -86,7 +86,7 @@ class ConformanceReport:
     ----------
     algorithm : str
     findings : tuple of Finding
-        One a law, in the order of the laws.
+        One per law, in the order of the laws.
     seed : int
     rtol : float
     calls : int

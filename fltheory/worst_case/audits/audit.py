@@ -17,7 +17,7 @@ from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.statement_numbers import holds
 from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
 from fltheory.worst_case.proof.outcome import ClassOutcome
-from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of
+from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved
 from fltheory.worst_case.rounds.client_class import exact
 from fltheory.worst_case.rounds.measure import AnyClass, Claim
@@ -92,7 +92,7 @@ class Audit:
         return self._bound(self.claim)
 
     def _bound(self, claim: Claim) -> Bound:
-        return self.form.bound(self.round, self.client_class, claim)
+        return bound_of(self.round, self.client_class, claim)
 
     @property
     def residual_ratio(self) -> float:

@@ -120,7 +120,7 @@ class CorrelatedProof:
     bound : mapping of str to Fraction
     below, noise_below : Fraction
     function : list of Value
-        One a state, in the order of `states`.
+        One per state, in the order of `states`.
     multipliers : list of lists of matrices
         Of each state and cell; entry (a, b) belongs to the condition of points a and b.
     noises, orthogonal : lists of lists of Fractions

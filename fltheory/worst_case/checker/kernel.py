@@ -318,7 +318,7 @@ class Form:
     differences : list of matrices
         The block of each group, of the mean over its clients.
     values : list of lists
-        Coefficients of the means of function values, one a group and point.
+        Coefficients of the means of function values, one per group and point.
     """
 
     def __init__(self, clients: Clients) -> None:

@@ -47,7 +47,7 @@ class Solution(ReadOnlyArrays):
         ``(1 - rate)/e``.
     multipliers : Multipliers
     gram : list of arrays
-        Products of the worst clients' vectors, one matrix a block.
+        Products of the worst clients' vectors, one matrix per block.
     """
 
     value: float

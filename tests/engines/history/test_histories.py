@@ -124,7 +124,7 @@ def test_every_history_in_fractions(name: str, who: str, power: int) -> None:
 
 
 def test_mifa_that_waits_is_not_affine_in_its_table() -> None:
-    """One of four clients a round: nothing moves before the fourth, and then it does.
+    """One of four clients per round: nothing moves before the fourth, and then it does.
 
     `exact` once saw maps that leave the model where it is and said 12.25 for ever. Fails if the
     question whether everybody has appeared is answered at probe states rather than refused.
