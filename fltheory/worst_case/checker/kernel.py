@@ -23,7 +23,8 @@ do:
     add_conditions(group, weights, points, gradients, mu)
                                  what is at most zero for every 1-smooth, mu-strongly convex f_i
 
-*Deciding.* `check` raises `ProofError` unless function values cancel and the form is a sum of squares. Why that is decided exactly: write a client's vector as its group's mean plus a difference.
+*Deciding.* `check` raises `ProofError` unless function values cancel and the form is a sum of
+squares. Why that is decided exactly: write a client's vector as its group's mean plus a difference.
 Mixed products of the two cancel, so the form splits into one block of means and a block of
 differences for each group (Colla and Hendrickx, arXiv 2403.11724), and each must be positive
 semidefinite, which elimination in whole numbers decides.
@@ -428,7 +429,7 @@ class SymmetricForm:
                     )
 
     def check(self, place: str, zero: Sequence[Vector] = ()) -> None:
-        """Check that function values cancel and that the form is a sum of squares.
+        """Check that function values cancel and that the form is a sum of
 
         Raises
         ------
