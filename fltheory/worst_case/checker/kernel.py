@@ -429,7 +429,7 @@ class SymmetricForm:
                     )
 
     def check(self, place: str, zero: Sequence[Vector] = ()) -> None:
-        """Check that function values cancel and that the form is a sum of
+        """Check that function values cancel and that the form is a sum of squares.
 
         Raises
         ------
