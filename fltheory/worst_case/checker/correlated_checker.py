@@ -73,7 +73,7 @@ CLAIMS = {
 
 
 @dataclass(frozen=True)
-class Group:
+class MarkovGroup:
     """Clients that are alike: how many, who is there when, importance and weight."""
 
     n_clients: int
@@ -120,7 +120,7 @@ class CorrelatedProof:
     ----------
     measure : str
         "distance" or "loss": what is summed over rounds; "rate": nothing.
-    groups : list of Group
+    groups : list of MarkovGroup
     chain : Chain or None
         Who takes part where clients do not come independently; each is a group then.
     averaging : str
@@ -140,7 +140,7 @@ class CorrelatedProof:
     """
 
     measure: str
-    groups: Sequence[Group]
+    groups: Sequence[MarkovGroup]
     chain: Chain | None
     averaging: str
     local_steps: int
@@ -261,7 +261,7 @@ def parsed(text: str) -> CorrelatedProof:
     return proof
 
 
-def _group(place: str, found: Any) -> Group:
+def _group(place: str, found: Any) -> MarkovGroup:
     names = "n_clients availability correlation target_weight weight"
     one = kernel.fields_of(place, found, names)
     numbers = {
@@ -269,7 +269,7 @@ def _group(place: str, found: Any) -> Group:
         for name in names.split()
         if name[0] != "n"
     }
-    group = Group(kernel.whole(f"{place}.n_clients", one["n_clients"]), **numbers)
+    group = MarkovGroup(kernel.whole(f"{place}.n_clients", one["n_clients"]), **numbers)
     kernel.in_range(
         {
             f"{place}.n_clients": 1 <= group.n_clients <= MOST_CLIENTS,
@@ -281,7 +281,7 @@ def _group(place: str, found: Any) -> Group:
     return group
 
 
-def _chain(found: Any, groups: Sequence[Group]) -> Chain:
+def _chain(found: Any, groups: Sequence[MarkovGroup]) -> Chain:
     place = "round.chain"
     one = kernel.fields_of(place, found, "masks transition law")
     law = kernel.row(f"{place}.law", one["law"])
@@ -324,7 +324,7 @@ def _of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
     return kernel.list_of(place, found, lambda p, f: kernel.list_of(p, f, of))
 
 
-def _check_size(groups: Sequence[Group], steps: int) -> None:
+def _check_size(groups: Sequence[MarkovGroup], steps: int) -> None:
     if not 1 <= steps <= MOST_STEPS:
         raise ProofError("round.local_steps: out of range")
     if not groups or math.prod(own.n_clients + 1 for own in groups) > MOST_STATES:
@@ -459,14 +459,14 @@ class Sums:
         self.cells = cells
         self._n_vectors = proof.local_steps + 1
         self._alpha = [proof.groups[c].target_weight for c, _, _ in cells]
-        self._clients = kernel.Clients(
+        self._clients = kernel.Coordinates(
             1,
             [
                 kernel.Group(_name(cell), cell[2], self._n_vectors, self._n_vectors)
                 for cell in cells
             ],
         )
-        self.form = kernel.Form(self._clients)
+        self.form = kernel.SymmetricForm(self._clients)
         self.z = self._clients.shared(0)
 
     def vector(self, k: int, index: int) -> kernel.Vector:
@@ -681,8 +681,8 @@ class Checker:
         total = proof.bound["rate"] * proof.function[place].constant + proof.bound["noise"]
         total -= self._mean_constant(law)
         for k, (c, present, members) in enumerate(proof.cells(state)):
-            clients = kernel.Clients(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
-            form, nothing = kernel.Form(clients), clients.nothing
+            clients = kernel.Coordinates(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
+            form, nothing = kernel.SymmetricForm(clients), clients.nothing
             xi = [clients.shared(K + j) for j in range(K)]
             # The first gradient is at x itself, which the round's noise has not moved.
             h = [nothing, *(clients.shared(j) for j in range(1, K))]

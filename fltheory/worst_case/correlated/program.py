@@ -55,7 +55,7 @@ _DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Cell:
+class GroupCell:
     """Clients of a group who were all there in the round before, or all not.
 
     Attributes
@@ -71,7 +71,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Form(ReadOnlyArrays):
+class DifferenceForm(ReadOnlyArrays):
     """Quadratic forms: their mean blocks, and a block of differences for every cell.
 
     Attributes
@@ -86,7 +86,7 @@ class Form(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(ReadOnlyArrays):
+class CorrelatedSolution(ReadOnlyArrays):
     """What the solver found, in the program's units.
 
     Attributes
@@ -173,16 +173,16 @@ class OnOffProgram:
         """Coefficients of W in a state: of its form, ``present_c`` and ``all_c``."""
         return len(self._pairs) + 2 * len(self.groups)
 
-    def _means(self, cells: list[Cell]) -> FloatArray:
+    def _means(self, cells: list[GroupCell]) -> FloatArray:
         """Return the cells' means of g as combinations of coordinates: the weighted sum is zero."""
         root = np.sqrt([self.alpha[cell.group] * cell.size for cell in cells])
         basis = np.linalg.qr(root[:, None], mode="complete")[0][:, 1:]
         return np.asarray(basis / root[:, None])
 
-    def _size(self, cells: list[Cell]) -> int:
+    def _size(self, cells: list[GroupCell]) -> int:
         return 1 + len(cells) * self.steps + len(cells) - 1
 
-    def _expected(self, cells: list[Cell], outcomes: Outcomes, moves: bool) -> Form:
+    def _expected(self, cells: list[GroupCell], outcomes: Outcomes, moves: bool) -> DifferenceForm:
         """Return what each coefficient of each next state multiplies in E W.
 
         Arrays begin with (states, coefficients).
@@ -227,7 +227,7 @@ class OnOffProgram:
             np.add.at(own[:, of_present, K, K], after, chance * counts[:, place] / cell.size)
             np.add.at(own[:, of_all, K, K], after, chance)
             differences.append(own)
-        return Form(mean, tuple(differences))
+        return DifferenceForm(mean, tuple(differences))
 
     def _next(self, state: int) -> Outcomes:
         """Return how many of each cell may come after a state."""
@@ -240,8 +240,8 @@ class OnOffProgram:
         return self._independent(cells, chances)
 
     @property
-    def _everybody(self) -> list[Cell]:
-        return [Cell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
+    def _everybody(self) -> list[GroupCell]:
+        return [GroupCell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
 
     @cached_property
     def _first(self) -> Outcomes:
@@ -254,7 +254,7 @@ class OnOffProgram:
         after = np.flatnonzero(chance)
         return np.array(self.states, dtype=float)[after], chance[after], after
 
-    def _independent(self, cells: list[Cell], chances: list[Fraction]) -> Outcomes:
+    def _independent(self, cells: list[GroupCell], chances: list[Fraction]) -> Outcomes:
         from scipy.stats import binom
 
         counts: FloatArray = np.zeros((1, 0), dtype=int)
@@ -272,12 +272,12 @@ class OnOffProgram:
         following = (counts @ groups).tolist()
         return counts, chance, np.array([places[tuple(row)] for row in following])
 
-    def _now(self, state: int) -> Form:
+    def _now(self, state: int) -> DifferenceForm:
         """Return what each coefficient multiplies in W of a state."""
         cells = self.cells[state]
         counts = np.array([[float(cell.size * cell.present) for cell in cells]])
         found = self._expected(cells, (counts, np.ones(1), np.array([state])), False)
-        return Form(found.mean[state], tuple(own[state] for own in found.differences))
+        return DifferenceForm(found.mean[state], tuple(own[state] for own in found.differences))
 
     def _condition(self, pair: tuple[int, int]) -> FloatArray:
         """Return what is at most zero, function values apart, in (z, delta_0.., g)."""
@@ -481,7 +481,7 @@ class OnOffProgram:
         used = [
             (
                 self._of_function[state],
-                Form(-found.mean[state], tuple(-own[state] for own in found.differences)),
+                DifferenceForm(-found.mean[state], tuple(-own[state] for own in found.differences)),
                 self._free[state],
             )
             for state in range(len(self.states))
@@ -493,8 +493,8 @@ class OnOffProgram:
 
     def _ends(
         self,
-        cells: list[Cell],
-        used: list[tuple[slice, Form, list[int]]],
+        cells: list[GroupCell],
+        used: list[tuple[slice, DifferenceForm, list[int]]],
         h: Mapping[str, float],
         square: float,
     ) -> Iterator[Block]:
@@ -552,7 +552,7 @@ class OnOffProgram:
         self,
         costs: Mapping[str, float] | None,
         fixed: Mapping[str, float] | None = None,
-    ) -> Solution | None:
+    ) -> CorrelatedSolution | None:
         """Minimise a sum of ends, the others given or free; without costs, leave most slack.
 
         Parameters
@@ -615,7 +615,7 @@ class OnOffProgram:
         less[self._margin] = -np.eye(columns.shape[-1])
         return less
 
-    def _solution(self, value: float, unknowns: FloatArray) -> Solution:
+    def _solution(self, value: float, unknowns: FloatArray) -> CorrelatedSolution:
         K, function = self.steps, np.zeros((len(self.states), self.n_coefficients))
         for row, free, place in zip(function, self._free, self._of_function, strict=True):
             row[free] = unknowns[place]
@@ -624,7 +624,7 @@ class OnOffProgram:
             for matrix in (matrix for cells in multipliers for matrix in cells):
                 matrix[K, 0] += 1
         noises = [[unknowns[own] for own in cells] for cells in self._of_noises]
-        return Solution(
+        return CorrelatedSolution(
             value,
             {name: float(unknowns[place]) for name, place in self._of_ends.items()},
             function,
@@ -649,13 +649,13 @@ def states_of(a_round: AveragingRound) -> list[tuple[int, ...]]:
     )
 
 
-def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[Cell]:
+def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[GroupCell]:
     """Yield a state's cells that have members."""
     for group, (own, number) in enumerate(zip(a_round.groups, state, strict=True)):
         if number:
-            yield Cell(group, True, number)
+            yield GroupCell(group, True, number)
         if number < own.n_clients:
-            yield Cell(group, False, own.n_clients - number)
+            yield GroupCell(group, False, own.n_clients - number)
 
 
 def _weights(a_round: AveragingRound, state: tuple[int, ...]) -> list[float]:
@@ -683,7 +683,7 @@ def _interpolation(
     return np.asarray((moved + moved.T) / 2 + (squares - mu * (mixed + mixed.T)) / (2 * (1 - mu)))
 
 
-def _independent(form: Form, order: list[int]) -> list[int]:
+def _independent(form: DifferenceForm, order: list[int]) -> list[int]:
     """Return the coefficients of W that a state can tell apart, in order of preference."""
     flat = np.column_stack(
         [part.reshape(len(form.mean), -1) for part in (form.mean, *form.differences)]
