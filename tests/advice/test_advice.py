@@ -195,7 +195,12 @@ def test_an_answer_that_was_kept_is_for_the_same_question(found: Advice, tmp_pat
 
     assert done_anew(asked)
     assert not done_anew(asked)
-    others = ({"drifts": True}, {"period": 24.0}, {"weighted": False}, {"importance": np.full(8, 1 / 8)})
+    others = (
+        {"drifts": True},
+        {"period": 24.0},
+        {"weighted": False},
+        {"importance": np.full(8, 1 / 8)},
+    )
     for other in others:
         assert done_anew(replace(asked, **other)), other
     assert done_anew(asked, seed=1)
