@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fltheory import __version__
-from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias, Task, advice_on
+from fltheory.advice.algorithm_advice import AlgorithmAdvice, Bias, FollowedAlgorithm, advice_on
 from fltheory.advice.needs import Needs
 from fltheory.advice.population import ClientPopulation
 from fltheory.content import attributes_of
@@ -58,7 +58,7 @@ class Kept:
                 raise ValueError(f"store must be one of `fltheory advise`, got {path}") from error
 
     def followed(
-        self, tasks: Sequence[Task], progress: Progress | None = None
+        self, tasks: Sequence[FollowedAlgorithm], progress: Progress | None = None
     ) -> dict[str, AlgorithmAdvice]:
         """Return what to expect of each algorithm, by name; what is kept is not done again."""
         keys = {task.name: f"{task.name}, {task.population.training.condition:g}" for task in tasks}

@@ -45,7 +45,7 @@ MOST_ROUNDS = 20_000_000
 
 EVENTS = ("client", "time", "present")
 INTERVALS = ("client", "from", "to")
-_FORMS = "client,time,present; client,from,to; or round and a column a client"
+_FORMS = "client,time,present; client,from,to; or round and a column per client"
 _TRUE, _FALSE = ("1", "1.0", "true", "True"), ("0", "0.0", "false", "False")
 # Below the header it would be a client of this name.
 _REMARK = re.compile(rb"\n#[^,\r\n]*(?=[\r\n]|\Z)")
@@ -99,7 +99,7 @@ def read_log(
         A stay, without the moment ``to``; in any order, not overlapping. Without ``to``: still
         there at the end of the log. Both empty: a client that was never there.
     ``round,ann,bob,...``
-        A row a round, in order and without gaps, 1 for whoever was there.
+        A row per round, in order and without gaps, 1 for whoever was there.
 
     Round r, from 0, begins at ``start + r round_length``, and a client takes part in it if it is
     there at that moment. Times are numbers, or dates of ISO 8601, in seconds then, UTC unless
@@ -681,7 +681,7 @@ def _matrix(table: pd.DataFrame, clock: _Clock, lines: _Lines) -> AvailabilityLo
         )
     columns = [name for name in table.columns if name != "round"]
     if not columns:
-        raise ValueError(f"{lines.header}: columns must be round and one a client, got none")
+        raise ValueError(f"{lines.header}: columns must be round and one per client, got none")
     masks = np.column_stack([_zeros_and_ones(table[name], lines) for name in columns])
     return AvailabilityLog.from_masks(masks, list(map(read_text, columns)))
 

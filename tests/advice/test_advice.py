@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from fltheory.advice import Advice, Bias, advise
-from fltheory.advice.algorithm_advice import Task
+from fltheory.advice.algorithm_advice import FollowedAlgorithm
 from fltheory.advice.kept_advice import Kept
 from fltheory.advice.population import ClientPopulation
 from fltheory.advice.rounds import LogRounds
@@ -188,7 +188,7 @@ def test_an_answer_that_was_kept_is_for_the_same_question(found: Advice, tmp_pat
 
     def done_anew(population: ClientPopulation, seed: int = 0) -> bool:
         done = list[str]()
-        task = Task("fedavg", {}, population, 0.3, seed, step=0.1)
+        task = FollowedAlgorithm("fedavg", {}, population, 0.3, seed, step=0.1)
         kept = Kept(store, population, 0.3, seed)
         kept.followed([task], lambda _, __, what: done.append(what))
         return bool(done)

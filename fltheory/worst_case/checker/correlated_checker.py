@@ -73,7 +73,7 @@ CLAIMS = {
 
 
 @dataclass(frozen=True)
-class Group:
+class MarkovGroup:
     """Clients that are alike: how many, who is there when, importance and weight."""
 
     n_clients: int
@@ -111,7 +111,7 @@ class CorrelatedProof:
     ----------
     measure : str
         "distance" or "loss": what is summed over rounds; "rate": nothing.
-    groups : list of Group
+    groups : list of MarkovGroup
     averaging : str
         "weights" or "present".
     local_steps : int
@@ -120,7 +120,7 @@ class CorrelatedProof:
     bound : mapping of str to Fraction
     below, noise_below : Fraction
     function : list of Value
-        One a state, in the order of `states`.
+        One per state, in the order of `states`.
     multipliers : list of lists of matrices
         Of each state and cell; entry (a, b) belongs to the condition of points a and b.
     noises, orthogonal : lists of lists of Fractions
@@ -129,7 +129,7 @@ class CorrelatedProof:
     """
 
     measure: str
-    groups: Sequence[Group]
+    groups: Sequence[MarkovGroup]
     averaging: str
     local_steps: int
     client_lr: Fraction
@@ -245,7 +245,7 @@ def parsed(text: str) -> CorrelatedProof:
     return proof
 
 
-def _group(place: str, found: Any) -> Group:
+def _group(place: str, found: Any) -> MarkovGroup:
     names = "n_clients availability correlation target_weight weight"
     one = kernel.fields_of(place, found, names)
     numbers = {
@@ -253,7 +253,7 @@ def _group(place: str, found: Any) -> Group:
         for name in names.split()
         if name[0] != "n"
     }
-    group = Group(kernel.whole(f"{place}.n_clients", one["n_clients"]), **numbers)
+    group = MarkovGroup(kernel.whole(f"{place}.n_clients", one["n_clients"]), **numbers)
     kernel.in_range(
         {
             f"{place}.n_clients": 1 <= group.n_clients <= MOST_CLIENTS,
@@ -276,7 +276,7 @@ def _of_cells(place: str, found: Any, of: Any) -> list[list[Any]]:
     return kernel.list_of(place, found, lambda p, f: kernel.list_of(p, f, of))
 
 
-def _check_size(groups: Sequence[Group], steps: int) -> None:
+def _check_size(groups: Sequence[MarkovGroup], steps: int) -> None:
     if not 1 <= steps <= MOST_STEPS:
         raise ProofError("round.local_steps: out of range")
     if not groups or math.prod(own.n_clients + 1 for own in groups) > MOST_STATES:
@@ -400,14 +400,14 @@ class Sums:
         self.cells = cells
         self._n_vectors = proof.local_steps + 1
         self._alpha = [proof.groups[c].target_weight for c, _, _ in cells]
-        self._clients = kernel.Clients(
+        self._clients = kernel.Coordinates(
             1,
             [
                 kernel.Group(_name(cell), cell[2], self._n_vectors, self._n_vectors)
                 for cell in cells
             ],
         )
-        self.form = kernel.Form(self._clients)
+        self.form = kernel.SymmetricForm(self._clients)
         self.z = self._clients.shared(0)
 
     def vector(self, k: int, index: int) -> kernel.Vector:
@@ -622,8 +622,8 @@ class Checker:
         total = proof.bound["rate"] * proof.function[place].constant + proof.bound["noise"]
         total -= self._mean_constant(law)
         for k, (c, present, members) in enumerate(proof.cells(state)):
-            clients = kernel.Clients(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
-            form, nothing = kernel.Form(clients), clients.nothing
+            clients = kernel.Coordinates(2 * K, [kernel.Group("a client", 1, 0, K + 1)])
+            form, nothing = kernel.SymmetricForm(clients), clients.nothing
             xi = [clients.shared(K + j) for j in range(K)]
             # The first gradient is at x itself, which the round's noise has not moved.
             h = [nothing, *(clients.shared(j) for j in range(1, K))]

@@ -21,7 +21,12 @@ from fltheory.validation import FloatArray
 from fltheory.worst_case.checker import correlated_checker
 from fltheory.worst_case.checker.correlated_checker import CorrelatedProof, check_correlated
 from fltheory.worst_case.checker.kernel import ProofError
-from fltheory.worst_case.correlated.program import OnOffProgram, Solution, cells_of, states_of
+from fltheory.worst_case.correlated.program import (
+    CorrelatedSolution,
+    OnOffProgram,
+    cells_of,
+    states_of,
+)
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.client_class import ClientClass, exact
@@ -139,12 +144,12 @@ class Solved:
     program : OnOffProgram
     unit : Fraction
         Of gradients at x*, over L.
-    solution : Solution
+    solution : CorrelatedSolution
     """
 
     program: OnOffProgram
     unit: Fraction
-    solution: Solution
+    solution: CorrelatedSolution
 
 
 def best_correlated_bound(
@@ -403,7 +408,7 @@ def _proved(bound: CorrelatedBound, solved: Solved, share: float) -> CorrelatedC
     return None
 
 
-def _text(request: Request, unit: Fraction, found: Solution, bits: int) -> str:
+def _text(request: Request, unit: Fraction, found: CorrelatedSolution, bits: int) -> str:
     """Return a certificate's JSON, numbers rounded to so many bits after the point."""
     a_round, clients = request.round, request.client_class
     units = dict(_units(request, unit))

@@ -51,7 +51,7 @@ _DEPENDENT = 1e-9
 
 
 @dataclass(frozen=True)
-class Cell:
+class GroupCell:
     """Clients of a group who were all there in the round before, or all not.
 
     Attributes
@@ -67,7 +67,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class Form(ReadOnlyArrays):
+class DifferenceForm(ReadOnlyArrays):
     """Quadratic forms: their mean blocks, and a block of differences for every cell.
 
     Attributes
@@ -82,7 +82,7 @@ class Form(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution(ReadOnlyArrays):
+class CorrelatedSolution(ReadOnlyArrays):
     """What the solver found, in the program's units.
 
     Attributes
@@ -170,16 +170,18 @@ class OnOffProgram:
         """Coefficients of W in a state: of its form, ``present_c`` and ``all_c``."""
         return len(self._pairs) + 2 * len(self.groups)
 
-    def _means(self, cells: list[Cell]) -> FloatArray:
+    def _means(self, cells: list[GroupCell]) -> FloatArray:
         """Return the cells' means of g as combinations of coordinates: the weighted sum is zero."""
         root = np.sqrt([self.alpha[cell.group] * cell.size for cell in cells])
         basis = np.linalg.qr(root[:, None], mode="complete")[0][:, 1:]
         return np.asarray(basis / root[:, None])
 
-    def _size(self, cells: list[Cell]) -> int:
+    def _size(self, cells: list[GroupCell]) -> int:
         return 1 + len(cells) * self.steps + len(cells) - 1
 
-    def _expected(self, cells: list[Cell], chances: list[float], moves: bool) -> Form:
+    def _expected(
+        self, cells: list[GroupCell], chances: list[float], moves: bool
+    ) -> DifferenceForm:
         """Return what each coefficient of each next state multiplies in E W.
 
         Arrays begin with (states, coefficients).
@@ -224,10 +226,10 @@ class OnOffProgram:
             np.add.at(own[:, of_present, K, K], after, chance * counts[:, place] / cell.size)
             np.add.at(own[:, of_all, K, K], after, chance)
             differences.append(own)
-        return Form(mean, tuple(differences))
+        return DifferenceForm(mean, tuple(differences))
 
     def _outcomes(
-        self, cells: list[Cell], chances: list[float]
+        self, cells: list[GroupCell], chances: list[float]
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Return how many of each cell may come next, with probability and next state."""
         from scipy.stats import binom
@@ -246,13 +248,13 @@ class OnOffProgram:
         following = (counts @ groups).tolist()
         return counts, chance, np.array([self._index[tuple(row)] for row in following])
 
-    def _now(self, state: int) -> Form:
+    def _now(self, state: int) -> DifferenceForm:
         """Return what each coefficient multiplies in W of a state."""
         cells = self.cells[state]
         found = self._expected(cells, [float(cell.present) for cell in cells], False)
-        return Form(found.mean[state], tuple(own[state] for own in found.differences))
+        return DifferenceForm(found.mean[state], tuple(own[state] for own in found.differences))
 
-    def _chances(self, cells: list[Cell]) -> list[float]:
+    def _chances(self, cells: list[GroupCell]) -> list[float]:
         return [
             float(self.groups[cell.group].stays if cell.present else self.groups[cell.group].comes)
             for cell in cells
@@ -455,12 +457,12 @@ class OnOffProgram:
 
     def _start(self) -> Iterator[Block]:
         """Yield the blocks of ``start ||z||^2 + once h >= E W + below h`` in the chain's limit."""
-        cells = [Cell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
+        cells = [GroupCell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
         found = self._expected(cells, [float(own.availability) for own in self.groups], False)
         used = [
             (
                 self._of_function[state],
-                Form(-found.mean[state], tuple(-own[state] for own in found.differences)),
+                DifferenceForm(-found.mean[state], tuple(-own[state] for own in found.differences)),
                 self._free[state],
             )
             for state in range(len(self.states))
@@ -472,8 +474,8 @@ class OnOffProgram:
 
     def _ends(
         self,
-        cells: list[Cell],
-        used: list[tuple[slice, Form, list[int]]],
+        cells: list[GroupCell],
+        used: list[tuple[slice, DifferenceForm, list[int]]],
         h: Mapping[str, float],
         square: float,
     ) -> Iterator[Block]:
@@ -519,7 +521,7 @@ class OnOffProgram:
 
     def _start_row(self) -> FloatArray:
         """Return ``noise_once - E constant - noise_below``, which is not negative."""
-        cells = [Cell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
+        cells = [GroupCell(c, False, own.n_clients) for c, own in enumerate(self.groups)]
         _, chance, after = self._outcomes(cells, [float(own.availability) for own in self.groups])
         row = np.zeros(self.n_unknowns)
         np.add.at(row, self._of_constants[after], -chance)
@@ -532,7 +534,7 @@ class OnOffProgram:
         self,
         costs: Mapping[str, float] | None,
         fixed: Mapping[str, float] | None = None,
-    ) -> Solution | None:
+    ) -> CorrelatedSolution | None:
         """Minimise a sum of ends, the others given or free; without costs, leave most slack.
 
         Parameters
@@ -595,7 +597,7 @@ class OnOffProgram:
         less[self._margin] = -np.eye(columns.shape[-1])
         return less
 
-    def _solution(self, value: float, unknowns: FloatArray) -> Solution:
+    def _solution(self, value: float, unknowns: FloatArray) -> CorrelatedSolution:
         K, function = self.steps, np.zeros((len(self.states), self.n_coefficients))
         for row, free, place in zip(function, self._free, self._of_function, strict=True):
             row[free] = unknowns[place]
@@ -604,7 +606,7 @@ class OnOffProgram:
             for matrix in (matrix for cells in multipliers for matrix in cells):
                 matrix[K, 0] += 1
         noises = [[unknowns[own] for own in cells] for cells in self._of_noises]
-        return Solution(
+        return CorrelatedSolution(
             value,
             {name: float(unknowns[place]) for name, place in self._of_ends.items()},
             function,
@@ -627,13 +629,13 @@ def states_of(a_round: AveragingRound) -> list[tuple[int, ...]]:
     )
 
 
-def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[Cell]:
+def cells_of(a_round: AveragingRound, state: tuple[int, ...]) -> Iterator[GroupCell]:
     """Yield a state's cells that have members."""
     for group, (own, number) in enumerate(zip(a_round.groups, state, strict=True)):
         if number:
-            yield Cell(group, True, number)
+            yield GroupCell(group, True, number)
         if number < own.n_clients:
-            yield Cell(group, False, own.n_clients - number)
+            yield GroupCell(group, False, own.n_clients - number)
 
 
 def _weights(a_round: AveragingRound, state: tuple[int, ...]) -> list[float]:
@@ -661,7 +663,7 @@ def _interpolation(
     return np.asarray((moved + moved.T) / 2 + (squares - mu * (mixed + mixed.T)) / (2 * (1 - mu)))
 
 
-def _independent(form: Form, order: list[int]) -> list[int]:
+def _independent(form: DifferenceForm, order: list[int]) -> list[int]:
     """Return the coefficients of W that a state can tell apart, in order of preference."""
     flat = np.column_stack(
         [part.reshape(len(form.mean), -1) for part in (form.mean, *form.differences)]

@@ -264,7 +264,7 @@ class AveragingRound:
         }
 
     def weighted(self, weights: Sequence[Fraction]) -> AveragingRound:
-        """Return the round with other weights, one a group."""
+        """Return the round with other weights, one per group."""
         groups = zip(self.groups, weights, strict=True)
         return replace(
             self,
