@@ -136,10 +136,8 @@ def test_what_would_go_beyond_the_limit_is_refused_at_once(
 ) -> None:
     """Histories that stay the same cost the same: 16 of them for 1,501 rounds, 5e6 units."""
     applied = []
-    after = ExactRun._after
-    monkeypatch.setattr(
-        ExactRun, "_after", lambda *given: applied.append(given[2]) or after(*given)
-    )
+    moved = ExactRun.moved
+    monkeypatch.setattr(ExactRun, "moved", lambda *given: applied.append(1) or moved(*given))
     setting = theorems.get("scaffold/nonconvex").regimes["long stretches"].setting
     with pytest.raises(NotEnclosedError, match="costs more"):
         enclosed_trajectory(setting, (), Work(limit))
@@ -151,10 +149,8 @@ def test_what_would_go_beyond_the_limit_is_refused_at_once(
 def test_histories_that_become_too_many_are_foreseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """FedAU's counts of three clients: 8, 64, 343, ... histories, for 100 rounds."""
     applied = []
-    after = ExactRun._after
-    monkeypatch.setattr(
-        ExactRun, "_after", lambda *given: applied.append(given[2]) or after(*given)
-    )
+    moved = ExactRun.moved
+    monkeypatch.setattr(ExactRun, "moved", lambda *given: applied.append(1) or moved(*given))
     setting = theorems.get("fedau/2-option-2", "derived").regimes["noisy gradients"].setting
     with pytest.raises(NotEnclosedError, match="costs more than 2e\\+06 units"):
         enclosed_trajectory(setting, (), Work(2e6))

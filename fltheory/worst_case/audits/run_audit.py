@@ -33,6 +33,8 @@ from fltheory.theorems.ca_fed.statements import THEOREM_1
 from fltheory.theorems.ca_fed.symbols import excess_B
 from fltheory.theorems.fedau.symbols import fedau_of
 from fltheory.worst_case.correlated.bound import best_correlated_bound, correlated_certificate
+from fltheory.worst_case.methods.lyapunov import proved_gap
+from fltheory.worst_case.methods.memory import MemoryRound
 from fltheory.worst_case.proof.proof_file import ProofFile
 from fltheory.worst_case.rounds.averaging_round import AveragingRound
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
@@ -172,6 +174,14 @@ def _at_its_steps(order: Any, name: str) -> Setting:
     setting = _regime(order, name)
     scheduled: Setting = order.axes[0].schedule(setting, setting.rounds)
     return scheduled
+
+
+def _one_local_step(statement: Statement, name: str) -> Setting:
+    """Return a regime's setting with K = 1, steps as long as all of a round's local steps."""
+    setting = _regime(statement, name)
+    method: Any = setting.algorithm
+    longer = replace(method, local_steps=1, client_lr=method.client_lr * method.local_steps)
+    return replace(setting, algorithm=longer)
 
 
 # ------------------------------------------------------------ numbers of a setting
@@ -322,6 +332,22 @@ def _stretch(a_round: Played, count: int, clients: ClientClass, squared: float) 
     return _proved(min(found, key=value), value, _AT_OPTIMUM)
 
 
+def _mean_loss_with_memory(setting: Setting, *, weighted: bool) -> ProvedBound:
+    """Prove a bound on the mean of F of the models before each round, by its weights or none."""
+    clients = _convex(setting, _at_optimum(setting.problem))
+    a_round = MemoryRound.of(setting.algorithm, setting.participation)
+    rate = 1 - clients.mu * a_round.step / 2 if weighted else Fraction(1)
+    squared, rounds = _squared_start(setting), setting.rounds
+    made = proved_gap(a_round, clients, rate, squared)
+    if made is None:
+        raise ArithmeticError("no function was found that proves a bound: try a smaller step")
+    bound = {name: float(value) for name, value in made.proof.bound.items()}
+    first = bound["start"] * squared + bound["heterogeneity"] * _at_optimum(setting.problem)
+    weights = float(rate) ** np.arange(rounds)
+    value = bound["rate"] ** rounds * first / (bound["gap"] * float(weights.sum()))
+    return ProvedBound(value, clients, (made,), _AT_OPTIMUM)
+
+
 # ------------------------------------------------------------ CA-Fed's mean model
 
 
@@ -389,6 +415,7 @@ def _row(
 
 
 _order_row = partial(_row, played=_at_its_steps, printed=_printed_behind)
+_memory_row = partial(_row, "derived", "noise-free", played=_one_local_step)
 _mean_model_row = partial(_row, played=_four_clients, note=_ANY_CHAIN)
 RUN_AUDITS: Mapping[str, _Row] = {
     "ca-fed/1": _mean_model_row("printed", "", partial(_mean_model, False), printed=_of_own),
@@ -402,5 +429,7 @@ RUN_AUDITS: Mapping[str, _Row] = {
     "local-gd/corollary-1": _row("derived", "one local step", _gap),
     "sa-fl/corollary-1": _order_row("derived", "unbiased sampling", _descent),
     "sa-fl/corollary-2": _order_row("derived", "unbiased sampling", _distance),
+    "scaffold/convex": _memory_row(prove=partial(_mean_loss_with_memory, weighted=False)),
+    "scaffold/strongly-convex": _memory_row(prove=partial(_mean_loss_with_memory, weighted=True)),
 }
 """How theorems on whole runs are audited, by id: a row is all that another one takes."""

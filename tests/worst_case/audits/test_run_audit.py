@@ -13,7 +13,16 @@ from fltheory.worst_case.audits.run_audit import RUN_AUDITS, audit_run
 
 
 @pytest.mark.parametrize(
-    "name", ["fedau/1", "fedau/2-option-1", "fedavg-li/3", "local-gd/1", "sa-fl/corollary-2"]
+    "name",
+    [
+        "fedau/1",
+        "fedau/2-option-1",
+        "fedavg-li/3",
+        "local-gd/1",
+        "sa-fl/corollary-2",
+        "scaffold/convex",
+        "scaffold/strongly-convex",
+    ],
 )
 def test_what_is_proved_is_between_the_truth_and_the_printed_bound(name: str) -> None:
     """The truth is an engine's, and a proof is believed by its checker alone."""
