@@ -108,7 +108,7 @@ class Histories:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class HistoryStep:
     """A round's affine maps in floats, one for each continued history, and where each leads.
 
     Attributes
@@ -393,7 +393,7 @@ class Rounds:
 
     def moved(
         self, before: Histories, image: Image, rows: Rows, arrivals: Arrivals
-    ) -> tuple[Any, Step | None]:
+    ) -> tuple[Any, HistoryStep | None]:
         """Return the moments after a round, by new history, and the step that led there."""
         rows = rows[arrivals.onward]
         if rows.size * image.maps[0].size > _MOST_NUMBERS:
@@ -406,7 +406,7 @@ class Rounds:
         # An entry sums n + 1 terms on either side of M, over all rows that go to its target; noise
         # is a sum over clients. `_OPERATIONS` is for chances, weights and the addition of noise.
         operations = _OPERATIONS + 2 * (n + 1) + _crowd(arrivals.targets)
-        step = Step(
+        step = HistoryStep(
             rows,
             arrivals.targets,
             arrivals.chances,
@@ -552,7 +552,7 @@ class ComingRound:
             self._led = known, arrivals
         return self._led[1]
 
-    def taken(self, now: Histories, index: int) -> tuple[Histories, Step | None]:
+    def taken(self, now: Histories, index: int) -> tuple[Histories, HistoryStep | None]:
         """Return the histories after the round, and the step that led there."""
         image, rows = self.image(index)
         arrivals = self.leads_to(image.known, image.ways)
@@ -560,7 +560,9 @@ class ComingRound:
         return Histories(arrivals.place, arrivals.known, self.random, moments), step
 
 
-def follow(rounds: Rounds, random: tuple[str, ...]) -> Iterator[tuple[Histories, Step | None]]:
+def follow(
+    rounds: Rounds, random: tuple[str, ...]
+) -> Iterator[tuple[Histories, HistoryStep | None]]:
     """Yield the histories before the first round and after each, with the step that led there.
 
     Raises
@@ -632,7 +634,7 @@ def distinct(table: FloatArray) -> tuple[Rows, Rows]:
     return np.flatnonzero(np.diff(np.maximum.accumulate(which), prepend=-1)), which
 
 
-def rounding_of(steps: Sequence[Step], dim: int) -> FloatArray:
+def rounding_of(steps: Sequence[HistoryStep], dim: int) -> FloatArray:
     """Bound, to first order, the error of ``E||x_t - x*||^2`` before and after each round.
 
     A moment's entry errs by at most ``k u`` times what sums of absolute values make of it, and
@@ -659,11 +661,11 @@ def rounding_of(steps: Sequence[Step], dim: int) -> FloatArray:
     return bounds
 
 
-def _w(step: Step) -> FloatArray:
+def _w(step: HistoryStep) -> FloatArray:
     return step.weights[:, None]
 
 
-def _adjoints(steps: Sequence[Step], first: int, last: int, dim: int) -> list[FloatArray]:
+def _adjoints(steps: Sequence[HistoryStep], first: int, last: int, dim: int) -> list[FloatArray]:
     """Return, for the first ``last`` rounds, what follows of each target: X of a window, (T, n+1).
 
     Of X only the roots of its diagonal are kept.
@@ -708,7 +710,7 @@ class _OwnRounding:
     spread: FloatArray
 
     @classmethod
-    def of(cls, steps: Sequence[Step]) -> _OwnRounding:
+    def of(cls, steps: Sequence[HistoryStep]) -> _OwnRounding:
         """Return what these rounds' rounding is made of."""
         counts = [len(step.rows) for step in steps]
         scale = np.concatenate([step.scale[step.rows] for step in steps])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from fltheory.decimals import fraction_text
-from fltheory.worst_case.audits.audit import Audit, Finding
+from fltheory.worst_case.audits.audit import Audit, AuditFinding
 from fltheory.worst_case.audits.run_audit import RunAudit
 from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import ProofFile, class_text, heterogeneity_text
@@ -101,7 +101,7 @@ def _verdict(audit: Audit) -> str:
     return "UNDECIDED: not proved without the hypotheses that these numbers do not decide"
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: AuditFinding) -> str:
     return f"{finding.outcome.name}, {finding.outcome.value}"
 
 

@@ -212,7 +212,7 @@ class Fate:
 
 
 @dataclass(frozen=True)
-class Law:
+class FateLaw:
     """Probabilities of one client's fate, and of two clients'."""
 
     of_one: Sequence[tuple[Fraction, Fate]]
@@ -230,18 +230,18 @@ class Method:
     def __init__(self, proof: LyapunovProof) -> None:
         self.proof = proof
         group = kernel.Group("clients", proof.n_clients, vectors=3, points=3)
-        self.clients = kernel.Clients(1, [group])
+        self.clients = kernel.Coordinates(1, [group])
         self.x, self.nothing = self.clients.shared(0), self.clients.nothing
         self.w, self.phi, self.u = (self.clients.own(0, index) for index in range(3))
 
-    def certain(self, *, renewed: bool) -> Law:
+    def certain(self, *, renewed: bool) -> FateLaw:
         """Return the law of a fate that all clients share: memory is kept, or renewed."""
         fate = Fate(self.nothing, self.w, self.phi, MEMORY)
         if renewed:
             fate = Fate(self.nothing, self.u, self.x, MODEL)
-        return Law([(Fraction(1), fate)], [(Fraction(1), fate, fate)])
+        return FateLaw([(Fraction(1), fate)], [(Fraction(1), fate, fate)])
 
-    def a_round(self) -> Law:
+    def a_round(self) -> FateLaw:
         """Return the law of a round."""
         proof = self.proof
         step = proof.step * proof.L
@@ -250,7 +250,7 @@ class Method:
         surprise = (-step * proof.surprise) * (self.u - self.w)
         present = Fate(memory + surprise, self.u, self.x, MODEL)
         one, two = proof.probability, proof.together
-        return Law(
+        return FateLaw(
             [(one, present), (1 - one, absent)],
             [
                 (two, present, present),
@@ -260,7 +260,7 @@ class Method:
             ],
         )
 
-    def add_function(self, form: kernel.Form, factor: Fraction, law: Law) -> None:
+    def add_function(self, form: kernel.SymmetricForm, factor: Fraction, law: FateLaw) -> None:
         """Add ``factor E V`` after what the law says; an upper bound where F(x) is part of V.
 
         ``F(x+) <= F(x) + <grad F(x), x+ - x> + L/2 ||x+ - x||^2``.
@@ -305,7 +305,7 @@ class Method:
         size = range(len(rows))
         return [[L ** ((i == w) + (j == w)) * rows[i][j] for j in size] for i in size]
 
-    def add_value(self, form: kernel.Form, weight: Fraction, point: int) -> None:
+    def add_value(self, form: kernel.SymmetricForm, weight: Fraction, point: int) -> None:
         """Add ``weight`` times the clients' mean of ``h_i`` at a point, which is zero at x*."""
         form.add_value(weight, 0, point)
         form.add_value(-weight, 0, OPTIMUM)
@@ -314,12 +314,12 @@ class Method:
 # ---------------------------------------------------------------- what must be shown
 
 
-def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.Form, list[Vector]]]:
+def slacks(proof: LyapunovProof) -> dict[str, tuple[kernel.SymmetricForm, list[Vector]]]:
     """Return what must have no negative value, a form an inequality, and means that are zero."""
     played = Method(proof)
     one, x = Fraction(1), played.x
     kept, renewed = played.certain(renewed=False), played.certain(renewed=True)
-    forms = {name: kernel.Form(played.clients) for name in INEQUALITIES}
+    forms = {name: kernel.SymmetricForm(played.clients) for name in INEQUALITIES}
     played.add_function(forms["positive"], one, kept)
     gap = proof.bound["gap"]
     if gap == 0:
