@@ -37,7 +37,7 @@ def command(
     ] = None,
     reading: Reading = None,
     json: VerdictsAsJson = None,
-    out: FigureFile = None,
+    figure: FigureFile = None,
     own_steps: Annotated[
         bool,
         typer.Option(
@@ -59,7 +59,7 @@ def command(
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
 
-    check_figures(out=out)
+    check_figures(figure=figure)
     check_places(".json", json=json)
     given = read_setting(setting)
     statements = registered_in(reading, theorems) if theorems or reading else None
@@ -73,15 +73,15 @@ def command(
     for line in shown.notes:
         print(line)
     tell_written(json)
-    if out is None:
+    if figure is None:
         return
     try:
-        write_looseness(shown.found, out)
+        write_looseness(shown.found, figure)
     except ValueError as error:
         # The table stands without it.
-        print(f"nothing written to {out}: {error}")
+        print(f"nothing written to {figure}: {error}")
     else:
-        tell_written(out)
+        tell_written(figure)
 
 
 @dataclass(frozen=True)

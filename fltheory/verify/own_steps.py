@@ -243,7 +243,8 @@ class _Contest:
         how, factor = _FACTORS[quantity.field, self.measure]
         in_measure = replace(quantity, field=FIELDS[self.measure])
         runs: list[tuple[int, Setting]] = []
-        sides, before = [], {}
+        before: dict[str, str] = {}
+        sides = []
         for count in self.rounds:
             try:
                 run = own.make(_with_rounds(self.setting, count))

@@ -22,7 +22,9 @@ def setting(tmp_path):
 
 def test_everything_is_shown_and_written(fltheory_command, setting, tmp_path) -> None:
     places = tmp_path / "out.json", tmp_path / "out.svg"
-    status, out, _ = fltheory_command("compare", setting, "--json", places[0], "--out", places[1])
+    status, out, _ = fltheory_command(
+        "compare", setting, "--json", places[0], "--figure", places[1]
+    )
     assert status == 0
     rows = [line for line in out.splitlines() if line.startswith("│ sa-fl/5")]
     assert [row.split("│")[3].strip() for row in rows] == ["HOLDS", "HOLDS", "INAPPLICABLE"]
@@ -44,7 +46,7 @@ def test_ids_choose_statements(fltheory_command, setting) -> None:
 
 def test_where_no_statement_speaks_one_line_says_so(fltheory_command, setting, tmp_path) -> None:
     figure = tmp_path / "none.svg"
-    status, out, _ = fltheory_command("compare", setting, "scaffold", "--out", figure)
+    status, out, _ = fltheory_command("compare", setting, "scaffold", "--figure", figure)
     assert status == 0
     assert "no statement speaks of this setting, of 9 asked; why not:" in out.splitlines()
     assert "│" not in out
@@ -65,7 +67,7 @@ def test_theorems_at_their_own_steps(fltheory_command, tmp_path) -> None:
     places = tmp_path / "own.json", tmp_path / "own.svg"
     asked = ("compare", setting, "scaffold/convex", "fedavg-li/1", "--own-steps")
     status, out, _ = fltheory_command(
-        *asked, "--measure", "distance", "--json", places[0], "--out", places[1]
+        *asked, "--measure", "distance", "--json", places[0], "--figure", places[1]
     )
     assert status == 0
     row = next(line for line in out.splitlines() if line.startswith("│ scaffold/convex"))
@@ -86,7 +88,7 @@ def test_bad_input_is_one_line(fltheory_command, setting, tmp_path) -> None:
     for arguments, message in (
         ((tmp_path / "none.toml",), "file of a setting must exist"),
         ((setting, "sa-f"), "id must be a registered theorem"),
-        ((setting, "--out", "x.pdf"), "out must end in .png or .svg"),
+        ((setting, "--figure", "x.pdf"), "figure must end in .png or .svg"),
         ((setting, "--own-steps", "--measure", "x"), "'x' is not one of 'loss', 'distance'"),
     ):
         status, out, errors = fltheory_command("compare", *arguments)
