@@ -738,6 +738,105 @@ def safari(one: Specification) -> list[Slip]:
     return [Slip(f"the server's own step {says}", move=moved(of)) for says, of in _OWN.items()]
 
 
+# --- FedAWE: by how much updates are echoed, where clients begin, and whose models are averaged
+
+_SINCE: Mapping[str, Callable[[Play, FloatArray], Any]] = {
+    "is left out: every update counts once": lambda p, since: 1.0 + 0 * since,
+    "counts the rounds missed, t - tau - 1": lambda p, since: since - 1,
+    "counts one round too many, t - tau + 1": lambda p, since: since + 1,
+    "starts a round late, with tau = 0 instead of -1": lambda p, since: since - ~p.seen_before,
+    "counts all rounds so far: tau is not renewed": lambda p, since: p.t + 0 * since,
+    "does not count rounds in which nobody is there": lambda p, since: _since(p),
+}
+_OWN_MODELS: Mapping[str, Callable[[Play, State], FloatArray]] = {
+    "start from the server's latest model, not from their own": lambda p, state: state["x"][
+        :, None
+    ],
+    "that were away start from x0, not from their own model": lambda p, state: np.where(
+        p.kept.get("here", p.here)[:, None], state["x_i"], p.x0
+    ),
+}
+
+
+def _since(play: Play) -> FloatArray:
+    found = play.kept.get("since", np.ones(play.n))
+    play.kept["since"] = np.where(play.here, 1.0, found + bool(play.who))
+    return np.asarray(found)
+
+
+def _echo(says: str, of: Callable[[Play, FloatArray], Any]) -> Slip:
+    """Return other numbers of rounds by which updates are echoed, the counts being right."""
+
+    def before(play: Play, state: State) -> State:
+        play.kept["counted"] = counted = state["since"][0]
+        return {"since": of(play, counted)[None]}
+
+    def after(play: Play, old: State, new: State) -> State:
+        return {"since": np.where(play.here, 1.0, play.kept["counted"] + 1)[None]}
+
+    return Slip(says, before=before, after=after)
+
+
+def _after_start(play: Play, state: State, of: Callable[[Play, State], FloatArray]) -> State:
+    begun = of(play, state) + 0 * state["x_i"]
+    play.kept["here"] = play.here
+    return {"x_i": begun}
+
+
+def _averaged(says: str, mean: Callable[..., FloatArray], **parts: Any) -> Slip:
+    """Return another mean of the models of those present, (d,), of all clients' (N, d)."""
+
+    def average(play: Play, plain: Change, weights: FloatArray, echoed: FloatArray) -> FloatArray:
+        play.kept["echoed"] = echoed
+        return mean(play, plain(weights, echoed)[0], echoed[0])[None]
+
+    return Slip(says, names={"weighted_sum": average, **parts.pop("names", {})}, **parts)
+
+
+def fedawe(one: Specification) -> list[Slip]:
+    """Return what goes wrong in the echoes and in who has which model."""
+    return [
+        *(_echo(f"the echo {says}", of) for says, of in _SINCE.items()),
+        replace(
+            _echo(
+                "the local step size is multiplied by the rounds since the last, not the update",
+                lambda p, since: 1.0 + 0 * since,
+            ),
+            local=lambda p, k, x, go: go(x, lr=go.lr * p.kept["counted"][k]) - x,
+        ),
+        *(
+            Slip(f"clients {says}", before=lambda p, state, of=of: _after_start(p, state, of))
+            for says, of in _OWN_MODELS.items()
+        ),
+        _averaged(
+            "echoed updates are added to the server's model, not to the client's own",
+            lambda p, mean, echoed: (
+                mean + p.x - p.state["x_i"][0, p.who].mean(axis=0) if p.who else mean
+            ),
+        ),
+        _averaged(
+            "who is present keeps its own model and does not take the mean",
+            lambda p, mean, echoed: mean,
+            names={"renewed": lambda p, plain, old, new, who: plain(old, p.kept["echoed"], who)},
+        ),
+        _averaged(
+            "the mean is over all clients' models, those of the absent among them",
+            lambda p, mean, echoed: echoed.mean(axis=0),
+        ),
+        _averaged(
+            "server_lr scales the change of the server's model, not each update",
+            lambda p, mean, echoed: p.x + p.given["server_lr"] * (mean - p.x),
+            options=lambda p, given: {"server_lr": 1.0},
+        ),
+        _averaged(
+            "the mean is weighted by data size where the plain mean is meant",
+            lambda p, mean, echoed: (
+                shares(p.here * p.sizes) @ echoed if p.sizes[p.here].any() else mean
+            ),
+        ),
+    ]
+
+
 SINGLE: Mapping[str, Callable[[Specification], list[Slip]]] = {
     "fedprox": fedprox,
     "fednova": fednova,
@@ -747,5 +846,6 @@ SINGLE: Mapping[str, Callable[[Specification], list[Slip]]] = {
     "f3ast": f3ast,
     "ca-fed": ca_fed,
     "safari": safari,
+    "fedawe": fedawe,
 }
 """What algorithms have of their own."""
