@@ -6,6 +6,7 @@ for the purpose, and what usually does that.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -23,23 +24,28 @@ from fltheory.validation import FloatArray
 _TRIED = 4
 _ROUNDS = 6
 _MANY = 40
-_SMALL, _LARGE = 1e-3, 1e3
+_SLOPES = (1e-3, 1.0, 1e3, 1e4)
+_LONG = 250
 
 
 def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
     """Return what is seen of an implementation that does not conform, in sentences."""
     if _rounds(bench, make):
         return ("models differ in the last digits of single precision alone: see rtol=",)
-    seen: dict[Callable[..., Iterator[str]], list[str]] = {}
-    for look in (_all_alike, _ignored, _without_gradients, _steps, _gradient_size, _right_where):
-        if seen.get(_all_alike) or (look in (_steps, _gradient_size) and seen[_without_gradients]):
-            # What moves without gradients makes ratios of moves mean nothing.
+    seen: defaultdict[Callable[..., Iterator[str]], list[str]] = defaultdict(list)
+    for look in (_all_alike, _ignored, _without_gradients, _gradient_size, _steps, _right_where):
+        if seen[_all_alike] or (
+            # What moves without gradients makes ratios of moves mean nothing, and so does what is
+            # not proportional to them.
+            (look in (_gradient_size, _steps) and seen[_without_gradients])
+            or (look is _steps and seen[_gradient_size])
+        ):
             continue
         try:
             seen[look] = list(look(bench, make))
         except (Misconduct, ValueError, ArithmeticError, IndexError):
             # What cannot be run there says nothing.
-            seen[look] = []
+            continue
     return tuple(hint for hints in seen.values() for hint in hints)
 
 
@@ -129,17 +135,16 @@ def _constant(case: Case, slope: float) -> Case:
 
 
 def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    case = _constant(_plain(make, n=2, dim=2, rounds=_ROUNDS), 0.0)
+    case = _constant(_plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS), 0.0)
     models = bench.actual(case)
-    if not _differ(bench, bench.ours(case), models, case):
+    if not _differ(bench, models[:1], models, case):
         return
     ratios = models[1:] / np.where(models[:-1] == 0, 1.0, models[:-1])
-    # Where a round has no participants, nothing need happen.
-    moved = ratios[(models[1:] != models[:-1]).any(axis=1)]
-    if moved.size and np.allclose(moved, moved[0, 0], rtol=1e-4) and 0 < moved[0, 0] < 1:
+    slack = 10 * bench.rtol
+    if np.ptp(ratios) <= slack and 0 < ratios[0, 0] < 1 - slack:
         yield (
-            f"where all gradients are 0, a round makes the model {moved[0, 0]:.6g} of what it was: "
-            "weight decay, or something else that pulls to 0"
+            "where all gradients are 0, a round makes the model "
+            f"{ratios[0, 0]:.6g} of what it was: weight decay, or something else that pulls to 0"
         )
     else:
         yield "the model moves where all gradients are 0: something else than gradients moves it"
@@ -175,43 +180,64 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
     if single is None or several is None:
         return
     slack = max(100 * bench.rtol, 1e-6)
-    alone = "with one client and a constant gradient, rounds move the model by "
+    alone = "with one client and a constant gradient, "
     for ratios in (single, several):
-        told = ", ".join(f"{ratio:.4g}" for ratio in ratios[:4])
-        if (np.diff(ratios) < -slack).all() and (ratios > 0).all():
-            yield f"{alone}{told} ... times what they should: the step falls from round to round"
-            return
-        if (np.diff(ratios) > slack).all() or (np.diff(ratios[:3]) > slack).all():
+        if np.ptp(ratios) > slack:
+            told = ", ".join(f"{ratio:.4g}" for ratio in ratios + 0.0)
             yield (
-                f"{alone}{told} ... times what they should: something is kept from round to round, "
-                "such as momentum, or gradients (zero_grad)"
+                f"{alone}rounds move the model by {told} times what they should"
+                f"{_over_rounds(ratios, slack)}"
             )
             return
-    if np.ptp(single) > slack or np.ptp(several) > slack:
-        return
     one, four = float(single[0]), float(several[0])
     if abs(one - four) > slack:
         grow = "momentum in the local steps, or gradients that add up (zero_grad)"
         shrink = "local steps that are left out, or get smaller"
         yield (
-            f"with one client and a constant gradient, one local step moves the model by {one:.4g} "
-            f"times what it should, four by {four:.4g} times: {grow if four > one else shrink}"
+            f"{alone}one local step moves the model by {one:.4g} times what it should, four by "
+            f"{four:.4g} times: {grow if four > one else shrink}"
         )
+    elif abs(one) <= slack:
+        yield "with one client the model never moves"
     elif abs(one - 1) > slack:
-        yield f"{alone}{one:.4g} times what they should, whatever the number of local steps"
+        yield (
+            f"{alone}rounds move the model by {one:.4g} times what they should, whatever the "
+            "number of local steps"
+        )
+
+
+def _over_rounds(ratios: FloatArray, slack: float) -> str:
+    """Return what usually makes moves differ from round to round as these do, if anything."""
+    grows = (np.diff(ratios[:3]) > slack).all()
+    if (np.diff(ratios) < -slack).all() and (ratios > 0).all():
+        return ": the step falls from round to round"
+    if grows and ratios[0] >= 1 - slack:
+        return ": something is kept from round to round, such as momentum, or gradients (zero_grad)"
+    if grows and 0 <= ratios[0] < 1:
+        return ": a warm-up, or an average over rounds"
+    return ""
 
 
 def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield whether large gradients count for less than small ones."""
-    found = [_ratios(bench, make, slope) for slope in (_SMALL, 1.0, _LARGE)]
-    ratios = [one[0] for one in found if one is not None]
-    # A model that never moves, or moves backwards, is not clipped.
-    if len(ratios) < 3 or abs(ratios[2]) >= 0.99 * abs(ratios[0]):
+    """Yield how moves depend on the size of a gradient, if not in proportion to it."""
+    found = [_ratios(bench, make, slope) for slope in _SLOPES]
+    small, usual, large, larger = (one[0] if one is not None else np.nan for one in found)
+    # Where a model never moves, or has overflowed, nothing is seen.
+    if not small * usual * large * larger or not np.isfinite(small + usual + large + larger):
         return
-    if abs(ratios[0] / ratios[2] - _LARGE / _SMALL) < 1e-3 * _LARGE / _SMALL:
-        yield "a step is as long whatever the gradient: gradients are normalised, or signs alone"
-    else:
-        yield "large gradients move the model by less than their share: they are clipped"
+
+    def alike(one: float, other: float) -> bool:
+        return bool(abs(one - other) <= 1e-3 * abs(one))
+
+    if alike(10 * larger, large):
+        if alike(small, 1e3 * usual):
+            yield (
+                "a step is as long whatever the gradient: gradients are normalised, or signs alone"
+            )
+        else:
+            yield "large gradients move the model by less than their share: they are clipped"
+    elif not (alike(small, usual) and alike(usual, large)):
+        yield "moves are not in proportion to gradients, which the paper's are"
 
 
 def _somebody(rng: np.random.Generator, rounds: int, n: int) -> np.ndarray:
@@ -236,36 +262,51 @@ _CONDITIONS: Mapping[str, Callable[[CaseMaker], dict[str, Any]]] = {
 def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield in which circumstances models are right."""
 
-    def always(**wanted: Any) -> bool:
+    def always(times: int = _TRIED, **wanted: Any) -> bool:
         base = {"kind": case_maker.with_empty, "n": 5, "dim": 3, "rounds": 8, **wanted}
-        return all(_right(bench, make.case(**base)) for _ in range(_TRIED))
+        return all(_right(bench, make.case(**base)) for _ in range(times))
 
-    if not always():
-        free = {says: of(make) for says, of in _CONDITIONS.items()}
-        right = [
-            says
-            for says, wanted in free.items()
-            if not (wanted.keys() & make.hyper.keys() or ("n" in wanted and make.n_fixed))
-            and (make.specification.server_lr or "server_lr" not in wanted)
-            and always(**wanted)
-        ]
-        if right:
-            yield f"models are right where {', or where '.join(right)}; they are wrong elsewhere"
-    elif make.n_fixed is None:
+    if always():
         yield from _too_many(bench, make)
+        yield from _too_long(bench, make)
+        return
+    free = {says: of(make) for says, of in _CONDITIONS.items()}
+    right = [
+        says
+        for says, wanted in free.items()
+        if not (wanted.keys() & make.hyper.keys() or ("n" in wanted and make.n_fixed))
+        and (make.specification.server_lr or "server_lr" not in wanted)
+        # A fault that shows in one case of three is missed by so many in one of two thousand.
+        and always(5 * _TRIED, **wanted)
+    ]
+    if right:
+        yield f"models are right where {', or where '.join(right)}; they are wrong elsewhere"
 
 
 def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
-    """Yield up to how many clients, or after how long an absence, models are right."""
+    """Yield up to how many clients models are right."""
 
-    def with_all(n: int) -> bool:
-        options = {"size": n}
-        return _right(bench, make.case(kind=case_maker.full, n=n, dim=1, rounds=2, options=options))
+    def right(n: int) -> list[bool]:
+        wanted: dict[str, Any] = {"n": n, "dim": 1, "rounds": 5, "options": {"size": n}}
+        cases = [make.case(case_maker.full, **wanted) for _ in range(_TRIED)]
+        return [_right(bench, case) for case in cases]
 
     few = 2
-    if with_all(few) and not with_all(_MANY):
+    if make.n_fixed is None and all(right(few)) and not any(right(_MANY)):
         many = _MANY
         while many - few > 1:
             middle = (few + many) // 2
-            few, many = (middle, many) if with_all(middle) else (few, middle)
-        yield f"models are right with {few} clients present and wrong with {many}: there is a cap"
+            few, many = (middle, many) if all(right(middle)) else (few, middle)
+        if not any(right(many)):
+            yield (
+                f"models are right with {few} clients present and wrong with {many}: there is a cap"
+            )
+
+
+def _too_long(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield after how many rounds models begin to be wrong."""
+    wanted: dict[str, Any] = {"n": 2, "dim": 1, "rounds": _LONG, "server_lr": 1.0}
+    cases = [make.case(case_maker.full, **wanted) for _ in range(_TRIED)]
+    rows = {bench.against_ours(case).first_wrong for case in cases}
+    if len(rows) == 1 and (row := rows.pop() or 0) > 1:
+        yield f"with everybody present, models are right up to round {row - 1} and wrong after it"
