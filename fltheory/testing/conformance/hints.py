@@ -22,6 +22,7 @@ from fltheory.testing.conformance.laws.closed_forms import everybody
 from fltheory.validation import FloatArray
 
 _TRIED = 4
+_WANTED = 6
 _ROUNDS = 6
 _MANY = 40
 _SLOPES = (1e-3, 1.0, 1e3, 1e4)
@@ -33,13 +34,12 @@ def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
     if _rounds(bench, make):
         return ("models differ in the last digits of single precision alone: see rtol=",)
     seen: defaultdict[Callable[..., Iterator[str]], list[str]] = defaultdict(list)
-    for look in (_all_alike, _ignored, _without_gradients, _gradient_size, _steps, _right_where):
-        if seen[_all_alike] or (
-            # What moves without gradients makes ratios of moves mean nothing, and so does what is
-            # not proportional to them.
-            (look in (_gradient_size, _steps) and seen[_without_gradients])
-            or (look is _steps and seen[_gradient_size])
-        ):
+    for look in (_recorded, _ignored, _without_gradients, _gradient_size, _steps, _right_where):
+        # What ignores an option, or moves without gradients, makes ratios of moves mean nothing,
+        # and so does what is not proportional to gradients.
+        told = seen[_recorded] or (look is _steps and seen[_gradient_size])
+        moves = look in (_gradient_size, _steps)
+        if told or (moves and (seen[_ignored] or seen[_without_gradients])):
             continue
         try:
             seen[look] = list(look(bench, make))
@@ -76,12 +76,15 @@ def _plain(make: CaseMaker, **wanted: Any) -> Case:
     return case.with_trace(case.trace & (np.arange(case.n_clients) < case.n_clients - 1))
 
 
-def _all_alike(bench: Bench, make: CaseMaker) -> Iterator[str]:
+def _recorded(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield how rows are not the models after each round, if they are others in any way seen."""
     case = _plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS)
-    models = bench.actual(case)
-    if (models != models[-1]).any():
+    models, ours = bench.actual(case), bench.ours(case)
+    if bench.compared(case, ours[1:], models[:-1]).first_wrong is None:
+        yield "each row that run returns is the model one round later: the first must be x0"
+    elif (models != models[-1]).any():
         return
-    if (models == case.x0).all():
+    elif (models == case.x0).all():
         yield "the model never moves: all rows that run returns are x0"
     else:
         yield (
@@ -94,17 +97,17 @@ def _ignored(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield what makes no difference to the implementation, and does to the paper's algorithm."""
     one = make.specification
     names = [*one.options, "client_lr", "local_steps", *(["server_lr"] if one.server_lr else [])]
-    ignored = {name: False for name in names if name not in make.hyper}
-    for _ in range(_TRIED):
+    same = {name: 0 for name in names if name not in make.hyper}
+    for _ in range(4 * _WANTED):
         case = make.case(n=4, dim=1, rounds=12)
-        for name, told in ignored.items():
+        for name in [name for name, times in same.items() if times < _WANTED]:
             other = _otherwise(make, case, name)
-            if told is None or not _differ(bench, bench.ours(case), bench.ours(other), case):
-                continue
-            same = np.array_equal(bench.actual(case), bench.actual(other))
-            ignored[name] = True if same else None  # type: ignore[assignment]
-    for name, told in ignored.items():
-        if told:
+            if _differ(bench, bench.ours(case), bench.ours(other), case):
+                same[name] += 1
+                if not np.array_equal(bench.actual(case), bench.actual(other)):
+                    del same[name]
+    for name, times in same.items():
+        if times == _WANTED:
             yield f"your run ignores `{name}`: two values of it give the same models"
 
 
@@ -191,11 +194,9 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
             return
     one, four = float(single[0]), float(several[0])
     if abs(one - four) > slack:
-        grow = "momentum in the local steps, or gradients that add up (zero_grad)"
-        shrink = "local steps that are left out, or get smaller"
         yield (
             f"{alone}one local step moves the model by {one:.4g} times what it should, four by "
-            f"{four:.4g} times: {grow if four > one else shrink}"
+            f"{four:.4g} times: {_over_steps(one, four, slack)}"
         )
     elif abs(one) <= slack:
         yield "with one client the model never moves"
@@ -204,6 +205,15 @@ def _steps(bench: Bench, make: CaseMaker) -> Iterator[str]:
             f"{alone}rounds move the model by {one:.4g} times what they should, whatever the "
             "number of local steps"
         )
+
+
+def _over_steps(one: float, four: float, slack: float) -> str:
+    """Return what usually makes one local step and four move a model by such shares."""
+    if abs(four - 4 * one) <= slack * abs(four):
+        return "the number of local steps is multiplied in, or not divided out"
+    if four > one:
+        return "momentum in the local steps, or gradients that add up (zero_grad)"
+    return "local steps that are left out, or get smaller"
 
 
 def _over_rounds(ratios: FloatArray, slack: float) -> str:
@@ -222,8 +232,8 @@ def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield how moves depend on the size of a gradient, if not in proportion to it."""
     found = [_ratios(bench, make, slope) for slope in _SLOPES]
     small, usual, large, larger = (one[0] if one is not None else np.nan for one in found)
-    # Where a model never moves, or has overflowed, nothing is seen.
-    if not small * usual * large * larger or not np.isfinite(small + usual + large + larger):
+    # Where a model does not move, or has overflowed, nothing is seen.
+    if not usual * large * larger or not np.isfinite(small + usual + large + larger):
         return
 
     def alike(one: float, other: float) -> bool:
@@ -235,7 +245,10 @@ def _gradient_size(bench: Bench, make: CaseMaker) -> Iterator[str]:
                 "a step is as long whatever the gradient: gradients are normalised, or signs alone"
             )
         else:
-            yield "large gradients move the model by less than their share: they are clipped"
+            yield (
+                "however large gradients are, a round moves the model no farther: gradients, "
+                "changes or models are clipped"
+            )
     elif not (alike(small, usual) and alike(usual, large)):
         yield "moves are not in proportion to gradients, which the paper's are"
 
@@ -306,7 +319,8 @@ def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
 def _too_long(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield after how many rounds models begin to be wrong."""
     wanted: dict[str, Any] = {"n": 2, "dim": 1, "rounds": _LONG, "server_lr": 1.0}
-    cases = [make.case(case_maker.full, **wanted) for _ in range(_TRIED)]
+    # Gradients that never change, as models that have converged may stop unseen.
+    cases = [_constant(make.case(case_maker.full, **wanted), 1.0) for _ in range(_TRIED)]
     rows = {bench.against_ours(case).first_wrong for case in cases}
     if len(rows) == 1 and (row := rows.pop() or 0) > 1:
         yield f"with everybody present, models are right up to round {row - 1} and wrong after it"
