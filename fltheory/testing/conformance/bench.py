@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fltheory.testing.conformance.cases.case import Case
+from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
 from fltheory.testing.conformance.guarded_run import NOT_FINITE, GuardedRun, Misconduct
 from fltheory.testing.conformance.own_runs import Slip
 from fltheory.testing.conformance.slips.table import played
@@ -128,6 +129,20 @@ class Trial:
     compare: Compare
     shrinks: bool = True
     words: tuple[str, ...] = ()
+
+
+Trials: TypeAlias = Callable[[CaseMaker], Iterator[Trial]]
+"""Cases that a law tries, the smallest first; none where it does not apply."""
+
+
+def on(compare: Compare, *cases: Mapping[str, Any]) -> Trials:
+    """Return trials of a comparison on cases, each told as `CaseMaker.case` has it."""
+    return lambda make: (Trial(make.case(**wanted), compare) for wanted in cases)
+
+
+def of_sizes(kind: Kind, *sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
+    """Return cases of one kind, of (N, d, rounds)."""
+    return [{"kind": kind, "n": n, "dim": dim, "rounds": rounds} for n, dim, rounds in sizes]
 
 
 @dataclass(frozen=True, eq=False)

@@ -293,7 +293,7 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
         and always(5 * _TRIED, **wanted)
     ]
     if right:
-        yield f"models are right where {', or where '.join(right)}; they are wrong elsewhere"
+        yield f"models are right where {', or where '.join(right)}, and wrong elsewhere"
 
 
 def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:

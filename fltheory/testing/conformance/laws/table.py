@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial
+from fltheory.testing.conformance.bench import Bench, Comparison, Trial, Trials, of_sizes, on
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker, Kind
@@ -24,8 +24,6 @@ IGNORES_TRACE = "ignores the trace"
 LONGEST = 2000
 """Rounds that a client is away for at most, where a cut-off that is fixed asks for it."""
 
-Trials: TypeAlias = Callable[[CaseMaker], Iterator[Trial]]
-
 
 @dataclass(frozen=True, eq=False)
 class Law:
@@ -38,20 +36,14 @@ class Law:
         The law in a sentence.
     trials : callable
         Cases to try, the smallest first; none where the law does not apply.
-    hint : str
-        What breaks it, one of many, for where nothing more is known.
     applies : callable
         Whether the law is about an algorithm.
-    rounding : bool
-        Whether rounded numbers break it.
     """
 
     name: str
     says: str
     trials: Trials
-    hint: str = ""
     applies: Callable[[Specification], bool] = lambda one: True
-    rounding: bool = True
 
 
 def _models(bench: Bench, case: Case) -> Comparison:
@@ -59,20 +51,9 @@ def _models(bench: Bench, case: Case) -> Comparison:
     return Comparison(models, models, 0.0)
 
 
-def _returns_models(make: CaseMaker) -> Iterator[Trial]:
-    for n, dim, rounds in ((1, 1, 1), (2, 1, 2), (3, 2, 4)):
-        yield Trial(make.case(case_maker.full, n=n, dim=dim, rounds=rounds), _models)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _models)
-
-
 def _first_row(bench: Bench, case: Case) -> Comparison:
     models = bench.actual(case)
     return bench.compared(case, case.x0[None], models[:1])
-
-
-def _starts_at_x0(make: CaseMaker) -> Iterator[Trial]:
-    yield Trial(make.case(case_maker.full, n=1, dim=1, rounds=1), _first_row)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=5), _first_row)
 
 
 def _again(bench: Bench, case: Case) -> Comparison:
@@ -81,11 +62,6 @@ def _again(bench: Bench, case: Case) -> Comparison:
     bench.guarded.fresh(replace(case, x0=case.x0 + 1))
     again = bench.guarded.fresh(case)
     return bench.compared(case, first, again)
-
-
-def _is_deterministic(make: CaseMaker) -> Iterator[Trial]:
-    yield Trial(make.case(case_maker.full, n=2, dim=1, rounds=2), _again)
-    yield Trial(make.case(case_maker.uneven, n=3, dim=2, rounds=6), _again)
 
 
 def _moves_with_trace(bench: Bench, case: Case) -> Comparison:
@@ -129,12 +105,7 @@ def _ours(bench: Bench, case: Case) -> Comparison:
 
 def _on(kind: Kind, *sizes: tuple[int, int, int]) -> Trials:
     """Return trials against the package's algorithm, of (N, d, rounds)."""
-
-    def trials(make: CaseMaker) -> Iterator[Trial]:
-        for n, dim, rounds in sizes or ((2, 1, 4), (3, 2, 8), (5, 3, 16)):
-            yield Trial(make.case(kind, n=n, dim=dim, rounds=rounds), _ours)
-
-    return trials
+    return on(_ours, *of_sizes(kind, *(sizes or ((2, 1, 4), (3, 2, 8), (5, 3, 16)))))
 
 
 def _long_absences(make: CaseMaker) -> Iterator[Trial]:
@@ -268,6 +239,7 @@ _EXCLUDING: tuple[Mapping[str, Any], ...] = (
     {**_ONE_SIDED, "correlation": None},
 )
 _MOST_TELLING = 160
+_FULL, _UNEVEN = case_maker.full, case_maker.uneven
 _KINDS = (
     case_maker.uneven,
     case_maker.bursty,
@@ -281,26 +253,26 @@ _LAWS = (
         "returns-models",
         "run returns the models after every round, (rounds + 1, d), without raising or changing "
         "its inputs",
-        _returns_models,
+        on(
+            _models,
+            *of_sizes(_FULL, (1, 1, 1), (2, 1, 2), (3, 2, 4)),
+            *of_sizes(_UNEVEN, (3, 2, 6)),
+        ),
     ),
     Law(
         "starts-at-x0",
         "the first row is x0",
-        _starts_at_x0,
-        "models are recorded late, or by reference",
+        on(_first_row, *of_sizes(_FULL, (1, 1, 1)), *of_sizes(_UNEVEN, (3, 2, 5))),
     ),
     Law(
         "deterministic",
         "the same arguments give the same models, whatever was run in between",
-        _is_deterministic,
-        "something random without a seed, or state that is kept from one call to the next",
-        rounding=False,
+        on(_again, *of_sizes(_FULL, (2, 1, 2)), *of_sizes(_UNEVEN, (3, 2, 6))),
     ),
     Law(
         "heeds-the-trace",
         "who is present makes a difference",
         _heeds_trace,
-        "everybody takes part: the trace is ignored",
     ),
     Law("by-hand", "a few rounds worked out by hand", _by_hand),
     Law(
@@ -308,17 +280,23 @@ _LAWS = (
         "with everybody present the models are the paper's",
         _on(case_maker.full, (1, 1, 2), (2, 1, 3), (3, 2, 6), (5, 4, 10)),
     ),
-    Law("uniform-subsets", "with as many clients in every round", _on(case_maker.uniform)),
-    Law("uneven-participation", "with independent uneven clients", _on(case_maker.uneven)),
-    Law("bursty-participation", "with clients that stay and stay away", _on(case_maker.bursty)),
+    Law(
+        "uniform-subsets", "with the same number of clients in every round", _on(case_maker.uniform)
+    ),
+    Law(
+        "uneven-participation",
+        "with independent clients, some present more often than others",
+        _on(case_maker.uneven),
+    ),
+    Law("bursty-participation", "with clients that come and go in bursts", _on(case_maker.bursty)),
     Law("empty-rounds", "with rounds in which nobody is present", _on(case_maker.with_empty)),
     Law("late-appearance", "with a client that first appears late", _on(case_maker.late)),
     Law(
         "long-absence",
-        "with a client that is away for long and returns",
+        "with a client that is away for a long time and returns",
         _long_absences,
     ),
-    Law("one-never-comes", "with a client that never comes", _on(case_maker.never)),
+    Law("one-never-comes", "with a client that never appears", _on(case_maker.never)),
     Law("local-steps", "for several numbers of local steps", _local_steps),
     Law("client-lr", "for several local step sizes", _client_lr),
     Law(
@@ -330,7 +308,7 @@ _LAWS = (
     Law("equal-sizes", "with the same amount of data everywhere", _equal_sizes),
     Law(
         "unequal-sizes",
-        "data sizes weigh as the paper says, and not at all where it takes plain means",
+        "data sizes count as the paper says, and not at all where it takes plain means",
         _unequal_sizes,
     ),
     Law(
@@ -339,30 +317,27 @@ _LAWS = (
         _without_data,
         applies=lambda one: one.by_size,
     ),
-    Law("usual-slips", "on cases that tell the usual slips apart", _telling),
+    Law("usual-slips", "on cases where each of the usual mistakes would show", _telling),
     Law("larger", "with more of everything: dimensions, steps, data, step sizes", _large),
     Law(
         "many-clients",
         "with 14 to 45 clients, all of them present or most",
         _many_clients,
-        "only so many of those present are used, ten for instance",
     ),
     Law(
         "long-away",
-        "with a client that returns, or first comes, after a hundred rounds",
+        "with a client that returns, or first appears, after a hundred rounds",
         _far,
-        "an age, a weight or the waiting time is capped, where the paper has no cap",
     ),
     Law(
         "options-at-their-ends",
-        "with rare clients, one option after the other at an end of its range",
+        "with rare clients, and each option in turn at an end of its range",
         ends.at_the_ends,
-        "an option is kept within bounds of one's own, or 0 is taken for left out",
         applies=lambda one: bool(ends.ends_of(one.options)),
     ),
     Law(
         "one-client",
-        "a single client that is always there is gradient descent, by formula",
+        "with a single client that is always present, gradient descent, by formula",
         closed_forms.one_client,
         applies=lambda one: not one.server,
     ),
@@ -370,61 +345,52 @@ _LAWS = (
         "alike-curvatures",
         "with everybody present and one Hessian, gradient descent on the weighted mean, by formula",
         closed_forms.alike_curvatures,
-        "weights do not add up to one, or controls and memory do not cancel",
         applies=lambda one: not one.server,
     ),
     Law(
         "weights",
-        "on constant gradients, a coordinate a client, each round shows every client's weight",
+        "on constant gradients, one coordinate per client, each round shows every client's weight",
         closed_forms.shown_weights,
-        "weights are not the paper's",
     ),
     Law(
         "memory-adds-up",
-        "once all have appeared, the memory stands for those absent: the mean of the c_i is c",
+        "once all have appeared, the memory stands in for the absent: the mean of the c_i is c",
         closed_forms.adds_up,
-        "the server's memory is not the mean of the clients'",
         applies=lambda one: one.remembers_all,
     ),
     Law(
         "absent-do-not-matter",
-        "losses of clients who never come change nothing",
+        "the losses of clients who never appear change nothing",
         symmetries.others_away,
-        "absent clients are asked for gradients or losses",
     ),
     Law(
         "future-does-not-matter",
         "rounds do not depend on later ones",
         symmetries.sooner_ended,
-        "something is computed from the whole trace",
     ),
     Law(
         "translation",
-        "another origin moves all models along",
+        "moving the origin moves all models with it",
         symmetries.translated,
-        "something is pulled to zero, or is not a difference of models",
     ),
     Law(
         "rotation",
-        "other axes turn all models along",
+        "rotating the axes rotates all models",
         symmetries.rotated,
-        "an entry is singled out",
     ),
     Law(
         "scaling",
-        "other units of the model and of the loss change nothing",
+        "other units for the model and the loss change nothing",
         symmetries.scaled,
-        "something is clipped, normalised or kept in fixed units",
     ),
     Law(
         "permutation",
         "the order of the clients changes nothing",
         symmetries.renamed,
-        "memory or options are kept by the place in the round, not by the client",
     ),
     Law(
         "limit-full",
-        "with everybody present for long, the fixed point, by formula",
+        "with everybody present for many rounds, the fixed point, by formula",
         closed_forms.fixed_point,
         applies=lambda one: not one.server,
     ),
