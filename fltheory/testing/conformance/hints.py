@@ -19,6 +19,7 @@ from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
 from fltheory.testing.conformance.guarded_run import Misconduct
 from fltheory.testing.conformance.laws.closed_forms import everybody
+from fltheory.testing.conformance.laws.table import UNCAPPED
 from fltheory.validation import FloatArray
 
 _TRIED = 4
@@ -27,6 +28,7 @@ _ROUNDS = 6
 _MANY = 40
 _SLOPES = (1e-3, 1.0, 1e3, 1e4)
 _LONG = 250
+_AWAY = 100
 
 
 def hints_of(bench: Bench, make: CaseMaker) -> tuple[str, ...]:
@@ -279,9 +281,9 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
         base = {"kind": case_maker.with_empty, "n": 5, "dim": 3, "rounds": 8, **wanted}
         return all(_right(bench, make.case(**base)) for _ in range(times))
 
+    for look in (_too_many, _too_long, _too_far):
+        yield from look(bench, make)
     if always():
-        yield from _too_many(bench, make)
-        yield from _too_long(bench, make)
         return
     free = {says: of(make) for says, of in _CONDITIONS.items()}
     right = [
@@ -296,6 +298,16 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
         yield f"models are right where {', or where '.join(right)}, and wrong elsewhere"
 
 
+def _border(right: Callable[[int], list[bool]], few: int, many: int) -> tuple[int, int] | None:
+    """Return two neighbours, right with the first and wrong with the second, if so at the ends."""
+    if not all(right(few)) or any(right(many)):
+        return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (middle, many) if all(right(middle)) else (few, middle)
+    return None if any(right(many)) else (few, many)
+
+
 def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
     """Yield up to how many clients models are right."""
 
@@ -304,16 +316,32 @@ def _too_many(bench: Bench, make: CaseMaker) -> Iterator[str]:
         cases = [make.case(case_maker.full, **wanted) for _ in range(_TRIED)]
         return [_right(bench, case) for case in cases]
 
-    few = 2
-    if make.n_fixed is None and all(right(few)) and not any(right(_MANY)):
-        many = _MANY
-        while many - few > 1:
-            middle = (few + many) // 2
-            few, many = (middle, many) if all(right(middle)) else (few, middle)
-        if not any(right(many)):
-            yield (
-                f"models are right with {few} clients present and wrong with {many}: there is a cap"
-            )
+    if make.n_fixed is None and (found := _border(right, 2, _MANY)):
+        yield (
+            f"models are right with {found[0]} clients present and wrong with {found[1]}: "
+            "there is a cap"
+        )
+
+
+def _too_far(bench: Bench, make: CaseMaker) -> Iterator[str]:
+    """Yield after how long an absence models begin to be wrong."""
+
+    def right(away: int) -> list[bool]:
+        def comes_twice(rng: np.random.Generator, rounds: int, n: int) -> np.ndarray:
+            trace = np.ones((rounds, n), dtype=bool)
+            trace[:, -1] = np.arange(rounds) % (away + 1) == away
+            return trace
+
+        options = {**UNCAPPED, "start": "wait"}
+        wanted: dict[str, Any] = {"n": 2, "dim": 1, "rounds": 2 * away + 3, "options": options}
+        cases = [make.case(comes_twice, server_lr=0.5, **wanted) for _ in range(_TRIED // 2)]
+        return [_right(bench, case) for case in cases]
+
+    if found := _border(right, 1, _AWAY):
+        yield (
+            f"models are right where a client is away for {found[0]} rounds and wrong where for "
+            f"{found[1]}: an age, a weight or the waiting time is capped"
+        )
 
 
 def _too_long(bench: Bench, make: CaseMaker) -> Iterator[str]:

@@ -180,16 +180,20 @@ def _many_clients(make: CaseMaker) -> Iterator[Trial]:
 
 
 # Nothing is cut off or capped, and a rate falls so slowly that it is small on return.
-_UNCAPPED = {"cutoff": 1000, "growth": 0.3, "largest": 1000.0, "smoothing": 0.02}
+UNCAPPED: Mapping[str, Any] = {
+    "cutoff": 1000,
+    "growth": 0.3,
+    "largest": 1000.0,
+    "smoothing": 0.02,
+    "size": 1,
+}
 
 
 def _far(make: CaseMaker) -> Iterator[Trial]:
     """Yield cases with a client that is away, or first comes, after a hundred rounds or more."""
     for kind in (case_maker.long_absence, case_maker.late):
         for n, rounds in ((2, 120), (3, 200)):
-            case = make.case(
-                kind, n=n, dim=1, rounds=rounds, server_lr=0.5, options={**_UNCAPPED, "size": 1}
-            )
+            case = make.case(kind, n=n, dim=1, rounds=rounds, server_lr=0.5, options=UNCAPPED)
             yield Trial(case, _ours)
 
 
