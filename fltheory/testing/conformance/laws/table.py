@@ -270,7 +270,8 @@ _LAWS = (
     ),
     Law(
         "deterministic",
-        "the same arguments give the same models, whatever was run in between",
+        "the same arguments give the same models, whatever was run in between: nothing is random, "
+        "nothing is kept from call to call",
         on(_again, *of_sizes(_FULL, (2, 1, 2)), *of_sizes(_UNEVEN, (3, 2, 6))),
     ),
     Law(
@@ -335,7 +336,8 @@ _LAWS = (
     ),
     Law(
         "options-at-their-ends",
-        "with rare clients, and each option in turn at an end of its range",
+        "with rare clients, and each option in turn at an end of its range, where bounds of one's "
+        "own show, and a 0 that is taken for left out",
         ends.at_the_ends,
         applies=lambda one: bool(ends.ends_of(one.options)),
     ),

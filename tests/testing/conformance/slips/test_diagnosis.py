@@ -73,13 +73,3 @@ def test_single_precision_is_told_where_no_slip_is() -> None:
     assert report.hints == (
         "models differ in the last digits of single precision alone: see rtol=",
     )
-
-
-def test_weight_decay_is_told() -> None:
-    def run(x0: Any, clients: Any, trace: Any, **given: Any) -> Any:
-        """Weight decay, of no usual strength."""
-        models = run_of("fedavg")(x0, clients, trace, **given)
-        return x0 + 0.999 * (models - x0) - 1e-3 * (np.arange(len(models)) > 0)[:, None] * x0
-
-    report = check_algorithm(run, "fedavg", raises=False)
-    assert "where all gradients are 0, a round makes the model" in report.text
