@@ -11,12 +11,12 @@ from typing import NoReturn
 import typer
 
 from fltheory.commands.shared import exit_status
-from fltheory.commands.shared.former_names import add_hidden
+from fltheory.commands.shared.former_names import add_hidden, with_new_options
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
-# Who asks; the words of each command, in the order of the help; what one types for example. The
-# command's file has the name of its words.
+# Who asks; the words of each command, in the order of the help; what one types for example. A
+# command's file has the name of its first word.
 PANELS = {
     "A theorem": {
         "theorems": "fedau",
@@ -25,8 +25,8 @@ PANELS = {
         "falsify": "sa-fl/5 --out witness.json",
         "prove": "sa-fl/5 --q 1/10 --out proof.json",
         "certify": "witness.json",
-        "map": "sa-fl/5 --x q --y rounds --out map.svg",
-        "compare": "my_setting.toml --out compared.svg",
+        "map": "sa-fl/5 --x q --y rounds --figure map.svg",
+        "compare": "my_setting.toml --figure compared.svg",
         "new theorem": "my_theorem.py",
         "new algorithm": "my_algorithm.py",
         "new setting": "my_setting.toml",
@@ -66,27 +66,26 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
     """
     root = typer.Typer(
         add_completion=False,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         help="Is the convergence theorem true as printed, where does it apply, how loose is it?",
     )
-    root.callback()(prepare)
+    root.callback(invoke_without_command=True)(prepare)
     families = {
         name: typer.Typer(no_args_is_help=True, help=text) for name, text in FAMILIES.items()
     }
     for panel, commands in PANELS.items():
         for words, arguments in commands.items():
             *family, name = words.split()
-            module = import_module(f"fltheory.commands.{module_name(words)}")
+            command = command_of(words)
             add = partial(
                 (families[family[0]] if family else root).command,
                 name,
-                context_settings=getattr(module, "CONTEXT", None),
+                context_settings=getattr(sys.modules[command.__module__], "CONTEXT", None),
                 epilog=f"For example: fltheory {words} {arguments}".rstrip(),
             )
             is_typed = typed is None or words.split()[0] in typed
-            command = (with_inputs_kept if is_typed else _without_options)(module.command)
-            (add() if family else add(rich_help_panel=panel))(command)
+            shown = (with_inputs_kept if is_typed else _without_options)(command)
+            (add() if family else add(rich_help_panel=panel))(shown)
         for name in dict.fromkeys(words.split()[0] for words in commands):
             if name in families:
                 root.add_typer(families[name], name=name, rich_help_panel=panel)
@@ -102,15 +101,13 @@ def _without_options(command: Callable[..., None]) -> Callable[[], None]:
     return shown_only
 
 
-def module_name(words: str) -> str:
-    """Return the name of the file in `fltheory.commands` that has a command.
-
-    Examples
-    --------
-    >>> module_name("trace fit")
-    'trace.fit'
-    """
-    return words.replace(" ", ".").replace("-", "_")
+def command_of(words: str) -> Callable[..., None]:
+    """Return the function that is a command, or one of a family: ``trace.fit`` is "trace fit"."""
+    file, _, name = words.partition(" ")
+    found: Callable[..., None] = getattr(
+        import_module(f"fltheory.commands.{file}"), name or "command"
+    )
+    return found
 
 
 app = assembled()
@@ -147,5 +144,5 @@ def run_script(command: Callable[..., None]) -> NoReturn:
 
 def main() -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
-    sys.argv[1:] = with_loads_first(sys.argv[1:])
+    sys.argv[1:] = with_new_options(with_loads_first(sys.argv[1:]))
     exit_status.run(assembled(sys.argv[1:]))

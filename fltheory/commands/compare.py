@@ -18,22 +18,22 @@ def command(
     setting: Annotated[Path, READ, typer.Argument(help="A setting (TOML).")],
     theorems: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids, or beginnings of ids; all about a run by default."),
+        typer.Argument(help="Ids or prefixes of ids; all about a run by default."),
     ] = None,
     reading: Reading = None,
     json: VerdictsAsJson = None,
-    out: FigureFile = None,
+    figure: FigureFile = None,
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
-    """Compare all theorems about a setting, the tightest first."""
+    """Compare all theorems that apply to a setting, tightest first."""
     from fltheory.engines import read_setting
     from fltheory.report.figures.looseness_figure import write_looseness
     from fltheory.report.files.verdict_file import MadeBy, write_comparison
     from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
     from fltheory.verify.side_by_side import compare
 
-    check_figures(out=out)
+    check_figures(figure=figure)
     check_places(".json", json=json)
     given = read_setting(setting)
     statements = registered_in(reading, theorems) if theorems or reading else None
@@ -46,12 +46,12 @@ def command(
     for line in comparison_notes(found):
         print(line)
     tell_written(json)
-    if out is None:
+    if figure is None:
         return
     try:
-        write_looseness(found, out)
+        write_looseness(found, figure)
     except ValueError as error:
         # The table stands without it.
-        print(f"nothing written to {out}: {error}")
+        print(f"nothing written to {figure}: {error}")
     else:
-        tell_written(out)
+        tell_written(figure)

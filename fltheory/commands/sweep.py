@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
 def command(
     file: Annotated[
-        Path, READ, typer.Argument(help="What to go over (TOML): a setting, statements, axes.")
+        Path, READ, typer.Argument(help="What to sweep (TOML): a setting, statements, axes.")
     ],
     out: Annotated[
         Path,
         UPDATED,
-        typer.Option(help="Where to keep results: a store, gone on with if it exists."),
+        typer.Option(help="Results database; rerun the same command to resume."),
     ] = Path("out/sweep.db"),
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Of this machine; all its processors by default.")
+        int | None,
+        typer.Option(min=1, help="Processes on this machine; one per processor by default."),
     ] = None,
     dask: DaskAddress = None,
 ) -> None:
-    """Check statements over a grid or random draws of settings; the same command goes on."""
+    """Check statements over a grid or random draws of settings; rerun to resume."""
     from fltheory.sweep import Store, read_sweep, sweep
 
     if dask is not None and processes is not None:

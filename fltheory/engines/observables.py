@@ -26,8 +26,7 @@ from fltheory.engines.clients.pulls import Pulls
 from fltheory.engines.clients.quadratic_clients import QuadraticClients
 from fltheory.engines.clients.stepped_clients import SteppedClients
 from fltheory.participation.base import Masks, Participation
-from fltheory.problems.base import Problem
-from fltheory.problems.gradient_split import HasGradientSplit
+from fltheory.problems.base import HasGradientSplit, Problem
 from fltheory.problems.quadratic_problem import QuadraticProblem
 from fltheory.problems.weighted_objective import WeightedObjective
 from fltheory.read_only import ReadOnlyArrays
@@ -283,7 +282,7 @@ class ParticipantExcessLoss:
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
         """Return the expectation over the participants, who must be of a fixed number."""
         if participation.fixed_size is None:
-            raise ValueError("participation must have a fixed number of participants a round")
+            raise ValueError("participation must have a fixed number of participants per round")
         share = participation.marginals / max(participation.fixed_size, 1)
         hessian = problem.hessians * share.sum()
         if not problem.shared_hessian:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -35,7 +36,7 @@ WRITTEN = FileUse(writes=True)
 UPDATED = FileUse(reads=True, writes=True)
 
 TheoremId: TypeAlias = Annotated[
-    str, typer.Argument(help="Id of a theorem, say sa-fl/5, or an unambiguous beginning.")
+    str, typer.Argument(help="Id of a theorem, e.g. sa-fl/5, or an unambiguous prefix.")
 ]
 Load: TypeAlias = Annotated[
     list[Path] | None,
@@ -48,22 +49,23 @@ Rocq: TypeAlias = Annotated[
     typer.Option(help="Where to write the proof as a theorem that Rocq (Coq) checks (.v)."),
 ]
 TheoremIds: TypeAlias = Annotated[
-    list[str] | None, typer.Argument(help="Ids, or beginnings of ids; all by default.")
+    list[str] | None, typer.Argument(help="Ids or prefixes of ids; all by default.")
 ]
 Reading: TypeAlias = Annotated[
-    str | None, typer.Option(help="Which reading, say printed or derived; all by default.")
+    str | None, typer.Option(help="Which reading, e.g. printed or derived; all by default.")
 ]
 PrintedReading: TypeAlias = Annotated[
-    str, typer.Option(help="Which reading, say printed or derived.")
+    str, typer.Option(help="Which reading, e.g. printed or derived.")
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at random.")]
 
 # What a command is for goes to --out; what it can write besides has the name of its kind.
 FigureFile: TypeAlias = Annotated[
-    Path | None, WRITTEN, typer.Option(help="Where to write the figure: .png or .svg.")
-]
-FurtherFigure: TypeAlias = Annotated[
     Path | None, WRITTEN, typer.Option(help="Write a figure to this file: .png or .svg.")
+]
+Changes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Set a parameter or an option: name=value; repeatable."),
 ]
 LogFile: TypeAlias = Annotated[
     Path, READ, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
@@ -75,7 +77,7 @@ RoundLength: TypeAlias = Annotated[
 
 Columns: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Which columns a log has, say client=user,from=login,to=logout."),
+    typer.Option(help="Which columns a log has, e.g. client=user,from=login,to=logout."),
 ]
 SizesFile: TypeAlias = Annotated[
     Path | None,
@@ -87,17 +89,17 @@ NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
 DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
 CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[
-    Path, UPDATED, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
+    Path, UPDATED, typer.Option(help="Results database; rerun the same command to resume.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
     UPDATED,
     typer.Option(
-        help="A store to keep every cell in, and to go on from: see fltheory results.",
+        help="Results database of every cell; rerun to resume. See fltheory results.",
     ),
 ]
 DaskAddress: TypeAlias = Annotated[
-    str | None, typer.Option(help="Run on a Dask cluster: its scheduler, say tcp://HOST:8786.")
+    str | None, typer.Option(help="Run on a Dask cluster: its scheduler, e.g. tcp://HOST:8786.")
 ]
 PageFile: TypeAlias = Annotated[Path, WRITTEN, typer.Option(help="Where to write the page.")]
 VerdictsAsJson: TypeAlias = Annotated[
@@ -109,6 +111,18 @@ FurtherPage: TypeAlias = Annotated[
 Check: TypeAlias = Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")]
 
 _PACKAGE = Path(__file__).parents[2]
+
+
+def pair(option: str) -> Callable[[str], tuple[str, str]]:
+    """Return what reads the ``name=value`` of an option."""
+
+    def split(text: str) -> tuple[str, str]:
+        name, sign, value = text.partition("=")
+        if not (sign and name and value):
+            raise ValueError(f"{option} must be name=value, got {text!r}")
+        return name.strip(), value.strip()
+
+    return split
 
 
 def kept(name: str) -> Path:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fltheory import validation
-from fltheory.learnability.populations.arrays import excess_at
-from fltheory.learnability.populations.population import Population, mixture
+from fltheory.learnability.populations.population import Population, excess_at, mixture
 from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
@@ -22,7 +21,7 @@ _LARGEST_BATCH = 1 << 20
 
 @dataclass(frozen=True)
 class ServerAssisted(ReadOnlyArrays):
-    """What SA-FL and the server alone arrive at, one entry a replica.
+    """What SA-FL and the server alone arrive at, one entry per replica.
 
     Attributes
     ----------
@@ -117,7 +116,7 @@ def draw(
 
 @dataclass(frozen=True)
 class Minimiser(ReadOnlyArrays):
-    """The empirical minimiser with the largest excess error, one entry a replica.
+    """The empirical minimiser with the largest excess error, one entry per replica.
 
     Attributes
     ----------

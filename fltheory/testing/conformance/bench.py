@@ -25,7 +25,7 @@ _SINGLE = 3e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ModelComparison:
     """Expected and actual models, a row a round, and how far they may differ.
 
     Attributes
@@ -93,25 +93,25 @@ class Bench:
             self._ours[case.key] = models
         return self._ours[case.key]
 
-    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> Comparison:
+    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> ModelComparison:
         """Return a comparison to `rtol`, of the largest number so far in the case."""
-        return Comparison(expected, actual, self.allowed(case, expected)[:, None])
+        return ModelComparison(expected, actual, self.allowed(case, expected)[:, None])
 
     def allowed(self, case: Case, expected: FloatArray) -> FloatArray:
         """Return by how much each of the models expected may be missed, (rows,)."""
         size = np.maximum.accumulate(np.abs(expected).max(axis=1))
         return np.asarray(self.rtol * (case.scale + size))
 
-    def against_ours(self, case: Case) -> Comparison:
+    def against_ours(self, case: Case) -> ModelComparison:
         """Compare with the package's algorithm."""
         return self.compared(case, self.ours(case), self.actual(case))
 
 
-Compare: TypeAlias = Callable[[Bench, Case], Comparison]
+Compare: TypeAlias = Callable[[Bench, Case], ModelComparison]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class LawTrial:
     """A case that a law tries.
 
     Attributes
@@ -131,13 +131,13 @@ class Trial:
     words: tuple[str, ...] = ()
 
 
-Trials: TypeAlias = Callable[[CaseMaker], Iterator[Trial]]
+Trials: TypeAlias = Callable[[CaseMaker], Iterator[LawTrial]]
 """Cases that a law tries, the smallest first; none where it does not apply."""
 
 
 def on(compare: Compare, *cases: Mapping[str, Any]) -> Trials:
     """Return trials of a comparison on cases, each told as `CaseMaker.case` has it."""
-    return lambda make: (Trial(make.case(**wanted), compare) for wanted in cases)
+    return lambda make: (LawTrial(make.case(**wanted), compare) for wanted in cases)
 
 
 def of_sizes(kind: Kind, *sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
@@ -149,8 +149,8 @@ def of_sizes(kind: Kind, *sizes: tuple[int, int, int]) -> list[dict[str, Any]]:
 class Failure:
     """A law that fails: the case, and both models or what the call did wrong."""
 
-    trial: Trial
-    comparison: Comparison | None
+    trial: LawTrial
+    comparison: ModelComparison | None
     misconduct: Misconduct | None = None
 
     @property
@@ -159,7 +159,7 @@ class Failure:
         return self.trial.case
 
 
-def failure_of(bench: Bench, trial: Trial) -> Failure | None:
+def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
     """Return how a trial fails, None where the law holds.
 
     Raises

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fltheory.testing.conformance.bench import Bench, Comparison, Trial, of_sizes, on
+from fltheory.testing.conformance.bench import Bench, LawTrial, ModelComparison, of_sizes, on
 from fltheory.testing.conformance.cases import case_maker
 from fltheory.testing.conformance.cases.case import Case
 from fltheory.testing.conformance.cases.case_maker import CaseMaker
@@ -45,7 +45,7 @@ def with_losses(options: Mapping[str, Any], factor: float) -> dict[str, Any]:
 
 
 def _back(bench: Bench, case: Case, turn: FloatArray, scale: float, shift: FloatArray) -> (
-    Comparison
+    ModelComparison
 ):  # fmt: skip
     there = bench.actual(moved(case, turn, scale, shift))
     here = (there - shift) @ turn / scale
@@ -54,21 +54,21 @@ def _back(bench: Bench, case: Case, turn: FloatArray, scale: float, shift: Float
     return replace(plain, tolerance=plain.tolerance + slack)
 
 
-def _translated(bench: Bench, case: Case) -> Comparison:
+def _translated(bench: Bench, case: Case) -> ModelComparison:
     return _back(bench, case, np.eye(case.dim), 1.0, np.linspace(5.0, 9.0, case.dim))
 
 
-def _rotated(bench: Bench, case: Case) -> Comparison:
+def _rotated(bench: Bench, case: Case) -> ModelComparison:
     rng = np.random.default_rng(case.dim)
     turn = np.linalg.qr(rng.standard_normal((case.dim, case.dim)))[0]
     return _back(bench, case, np.asarray(turn), 1.0, np.zeros(case.dim))
 
 
-def _scaled(bench: Bench, case: Case) -> Comparison:
+def _scaled(bench: Bench, case: Case) -> ModelComparison:
     return _back(bench, case, np.eye(case.dim), 0.125, np.zeros(case.dim))
 
 
-def _in_other_units(bench: Bench, case: Case) -> Comparison:
+def _in_other_units(bench: Bench, case: Case) -> ModelComparison:
     """Compare with curvatures four times as large and steps a quarter: the same rounds."""
     clients = tuple(replace(client, hessian=4.0 * client.hessian) for client in case.clients)
     options = with_losses(case.options or {}, 4.0)
@@ -79,20 +79,20 @@ def _in_other_units(bench: Bench, case: Case) -> Comparison:
     return bench.compared(case, bench.actual(other), bench.actual(case))
 
 
-def _renamed(bench: Bench, case: Case) -> Comparison:
+def _renamed(bench: Bench, case: Case) -> ModelComparison:
     # Where the last one is the server, it stays.
     last = case.n_clients - bench.specification.server
     order = [*range(last - 1)[::-1], last - 1, *range(last, case.n_clients)]
     return bench.compared(case, bench.actual(case.ordered(order)), bench.actual(case))
 
 
-def _sooner_ended(bench: Bench, case: Case) -> Comparison:
+def _sooner_ended(bench: Bench, case: Case) -> ModelComparison:
     rounds = (case.rounds + 1) // 2
     early = bench.actual(case.first_rounds(rounds))
     return bench.compared(case, early, bench.actual(case)[: rounds + 1])
 
 
-def _others_away(bench: Bench, case: Case) -> Comparison:
+def _others_away(bench: Bench, case: Case) -> ModelComparison:
     """Compare with other losses of the clients who never come."""
     away = np.asarray(~case.trace.any(axis=0))
     clients = tuple(
@@ -110,7 +110,7 @@ sooner_ended = on(_sooner_ended, *_CASES)
 others_away = on(_others_away, *of_sizes(case_maker.never, *_SIZES))
 
 
-def scaled(make: CaseMaker) -> Iterator[Trial]:
+def scaled(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in other units of the model and, where step sizes are free, of the loss."""
     if not {"threshold", "known_minima"} & set(make.hyper):
         yield from on(_scaled, *_CASES)(make)
@@ -118,7 +118,7 @@ def scaled(make: CaseMaker) -> Iterator[Trial]:
             yield from on(_in_other_units, *_CASES)(make)
 
 
-def renamed(make: CaseMaker) -> Iterator[Trial]:
+def renamed(make: CaseMaker) -> Iterator[LawTrial]:
     """Yield cases in which no two clients are alike, their order changed."""
     if make.n_fixed is None:
         yield from on(_renamed, *_CASES)(make)
