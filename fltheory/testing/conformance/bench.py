@@ -188,9 +188,9 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
     if not failure.trial.shrinks:
         return failure
     found = _cut(bench, failure)
-    going = True
-    while going:
-        going = False
+    shrinking = True
+    while shrinking:
+        shrinking = False
         for case in found.case.smaller(
             fewer_clients=not n_fixed, fewer_steps="local_steps" not in fixed
         ):
@@ -199,7 +199,7 @@ def smallest(bench: Bench, failure: Failure, *, fixed: Collection[str], n_fixed:
             tried += 1
             smaller = _fails_alike(bench, found, case)
             if smaller is not None:
-                found, going = _cut(bench, smaller), True
+                found, shrinking = _cut(bench, smaller), True
                 break
     for case in _simpler(found.case, fixed):
         simpler = _fails_alike(bench, found, case)
