@@ -24,6 +24,7 @@ from fltheory.read_only import ReadOnlyArrays
 from fltheory.validation import FloatArray
 
 _NODES = 24
+# Survival (1 - mass)^n may fall within 1/n of the low end: halves go on down to 5e-20.
 _OCTAVES = 64
 _HALVINGS = 200
 

@@ -35,6 +35,8 @@ from fltheory.verify.search.simplification import simplified
 _S = TypeVar("_S", bound=AnySetting)
 _STEPS = 4
 _MET = 1e-14
+# The secant's other point, an eighth away. In logarithms an equation of powers is a line, which
+# two points settle.
 _PROBE = 1.125
 
 

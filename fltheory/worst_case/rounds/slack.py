@@ -45,6 +45,7 @@ from fltheory.worst_case.rounds.played import Played
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""
 
+# A budget of zero is taken for this, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
 GIVEN = "given"
 """Stands for a kind of clients in the name of the last condition, where it is supposed of a run."""
