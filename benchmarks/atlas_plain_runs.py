@@ -34,7 +34,8 @@ def drawn(rng: np.random.Generator, count: int) -> Settings:
     return {
         "mu": spread(1e-2, 1),
         "between": rng.random((count, N)),
-        "optima": spread(1e-2, 100)[:, None] * rng.choice([0.0, 1.0], count)[:, None]
+        "optima": spread(1e-2, 100)[:, None]
+        * rng.choice([0.0, 1.0], count)[:, None]
         * rng.standard_normal((count, N)),
         "start": spread(1e-2, 100) * rng.choice([-1.0, 0.0, 1.0], count),
         "noise": spread(1e-2, 10) * rng.choice([0.0, 1.0], count),
@@ -113,7 +114,9 @@ def li(scheme: str, w_1: int = 0) -> Callable[[Settings], Array]:
         drawing = {"all": 0.0, "by p": 4 / K, "evenly": (N - K) / (N - 1) * 4 / K}[scheme]
         total = B + drawing * E**2 * largest
         bound = kappa / (gamma + T + w_1 - 1) * (2 * total / s["mu"] + s["mu"] * gamma / 2 * first)
-        return np.where(bound > 0, final / np.where(bound > 0, bound, 1), np.where(final > 0, np.inf, 0))
+        return np.where(
+            bound > 0, final / np.where(bound > 0, bound, 1), np.where(final > 0, np.inf, 0)
+        )
 
     return ratio
 
@@ -137,7 +140,9 @@ def khaled(late: int) -> Callable[[Settings], Array]:
         truth = h.mean(1) * (total / T - x_star) ** 2 / 2
         sigma = (h**2 * (x_star[:, None] - s["optima"]) ** 2).mean(1)
         bound = 2 * s["start"] ** 2 / (lr * T) + 24 * lr**2 * sigma * H**2
-        return np.where(bound > 0, truth / np.where(bound > 0, bound, 1), np.where(truth > 0, np.inf, 0))
+        return np.where(
+            bound > 0, truth / np.where(bound > 0, bound, 1), np.where(truth > 0, np.inf, 0)
+        )
 
     return ratio
 

@@ -55,7 +55,9 @@ def main(beginnings: list[str], settings: int) -> int:
     kept = {}
     if KEPT.exists():
         with KEPT.open(encoding="utf-8", newline="") as file:
-            kept = {(row["theorem"], row["reading"], row["by"]): row for row in csv.DictReader(file)}
+            kept = {
+                (row["theorem"], row["reading"], row["by"]): row for row in csv.DictReader(file)
+            }
     surprises = 0
     for statement in theorems.registered(*beginnings):
         if statement not in atlas.STATEMENTS:

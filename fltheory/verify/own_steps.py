@@ -96,7 +96,7 @@ class OwnBound(ReadOnlyArrays):
 
 
 @dataclass(frozen=True, eq=False)
-class Given(ReadOnlyArrays):
+class GivenRun(ReadOnlyArrays):
     """What is proved of the last models of the setting's own algorithm, at the steps it has.
 
     Attributes
@@ -127,14 +127,14 @@ class OwnSteps:
         Of those that apply: first those that hold, the tightest after the last round on top.
     silent : tuple of Answer
         Those that do not apply, and why.
-    given : Given
+    given : GivenRun
         The setting's own run.
     """
 
     measure: OneMeasure
     bounds: tuple[OwnBound, ...]
     silent: tuple[Answer, ...]
-    given: Given
+    given: GivenRun
 
 
 @checks_kinds
@@ -280,12 +280,12 @@ class _Contest:
             " ".join(part for part in (own.divided_by, how) if part),
         )
 
-    def given(self) -> Given:
+    def given(self) -> GivenRun:
         """Bound the setting's own run, at the steps that it has."""
         last = BoundedQuantity(FIELDS[self.measure], "last", RoundRange(0, 0), "", "")
         runs = [_with_rounds(self.setting, count) for count in self.rounds]
         proved = provable(self.setting)
-        return Given(
+        return GivenRun(
             np.array(self.rounds, dtype=float),
             np.array([self._value(last, one) for one in runs]),
             self._in_measure([proved.after(count) for count in self.rounds]),
