@@ -11,7 +11,9 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,12 +46,14 @@ _LEAST_RATIO = 1e-16
 
 PAPERS: Mapping[str, tuple[str, str]] = {
     "fedavg-li": (
-        "Li, Huang, Yang, Wang and Zhang, *On the Convergence of FedAvg on Non-IID Data* (ICLR 2020)",
+        "Li, Huang, Yang, Wang and Zhang, *On the Convergence of FedAvg on Non-IID Data* "
+        "(ICLR 2020)",
         "The text at hand is the paper without its appendix: Theorems 1 to 3, two remarks. "
         "Theorem 4 hides its constants and the losses that it is about.",
     ),
     "local-gd": (
-        "Khaled, Mishchenko and Richtarik, *First Analysis of Local GD on Heterogeneous Data* (2019)",
+        "Khaled, Mishchenko and Richtarik, *First Analysis of Local GD on Heterogeneous Data* "
+        "(2019)",
         "The whole paper. Algorithm 1 averages one step later than the analysis needs; both "
         "readings are here, and hold.",
     ),
@@ -176,8 +180,10 @@ def read_searches(path: Path) -> dict[tuple[str, str], str]:
     """Return what searches found, in words."""
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     return {
-        (row["theorem"], row["reading"]): f"{float(row['largest_ratio']):.3g} of {row['applied']}"
-        for row in rows
+        (name, reading): ", ".join(
+            f"{row['largest_ratio']} of {int(row['applied']):,} (by {row['by']})" for row in found
+        )
+        for (name, reading), found in groupby(rows, itemgetter("theorem", "reading"))
     }
 
 
@@ -217,8 +223,8 @@ def own_steps_part(found: OwnSteps) -> str:
         "Four clients in the plane with one Hessian, exact gradients, everybody takes part, five",
         f"local steps between averages, {rounds} averages: `docs/examples/everybody.toml`, by",
         "`fltheory compare docs/examples/everybody.toml --own-steps`. Every bound is one on",
-        "E F - F* of the models that its theorem speaks of, by F - F* <= L/2 &#124;&#124;x - x*&#124;&#124;^2 and",
-        "F - F* <= &#124;&#124;grad F&#124;&#124;^2/(2 mu); the truth is that of the same models.",
+        "`E F - F*` of the models that its theorem speaks of, by `F - F* <= L/2 ||x - x*||^2` and",
+        "`F - F* <= ||grad F||^2/(2 mu)`; the truth is that of the same models.",
         "",
         "| theorem | truth | bound | bound over truth | provable over truth | brought to F - F* |",
         "|---|---|---|---|---|---|",

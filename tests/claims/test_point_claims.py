@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 import sympy as sp
 
-from fltheory.grammar.symbols import symbol
 from fltheory.algorithms import FedAvg
 from fltheory.claims.statement import unit_flags
 from fltheory.engines import Setting
