@@ -12,6 +12,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -102,8 +103,8 @@ _CITE = """\
 
 A verdict is about a statement in one reading, so cite both, with the version: "`fedavg-li/1`
 (printed) in the atlas of fltheory 0.2.0", and the paper itself for the theorem.
-[CITATION.cff](https://citation-file-format.github.io) in the repository's root has the software's
-own entry. `fltheory verify fedavg-li/1` makes the verdicts again.
+`CITATION.cff` in the repository's root has the software's own entry. `fltheory verify fedavg-li/1`
+makes the verdicts again.
 
 ## How to correct a transcription
 
@@ -172,7 +173,7 @@ def _faults(paper: str) -> Iterator[str]:
         for fault in one.refutations:
             yield (
                 f"`{one.id}` ({one.kind}), {fault.weight.label}: {fault.why} Mended by: "
-                f"{fault.mended_by}. The authors' answer, as we guess it: {fault.answer}\n\n"
+                f"{fault.change}. The authors' answer, as we guess it: {fault.answer}\n\n"
             )
 
 
@@ -181,7 +182,9 @@ def read_searches(path: Path) -> dict[tuple[str, str], str]:
     rows = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))
     return {
         (name, reading): ", ".join(
-            f"{row['largest_ratio']} of {int(row['applied']):,} (by {row['by']})" for row in found
+            f"{row['largest_ratio']} of {int(row['applied']):,} (by {row['by']})"
+            + (", refuted" if row["refuted"] == "1" else "")
+            for row in found
         )
         for (name, reading), found in groupby(rows, itemgetter("theorem", "reading"))
     }
@@ -275,7 +278,7 @@ def command(
     write_whole(PAGE, atlas_page(baseline, read_searches(SEARCHES), own))
     for paper in PAPERS:
         target = PAGE.with_name(f"atlas-{paper}.svg")
-        write_figure(lambda paper=paper: looseness_of_paper(paper, baseline), target)
+        write_figure(partial(looseness_of_paper, paper, baseline), target)
     tell_written(PAGE)
 
 
