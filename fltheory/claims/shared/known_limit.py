@@ -1,4 +1,4 @@
-"""What a quantity tends to as a run grows longer, where that is known and not zero.
+"""What is known of a quantity without end: that it stays, or falls no faster than a power.
 
 With the same steps in every round the moments of a run converge, and often not to zero: gradient
 noise and clients who stay away leave an error that no number of rounds removes. Such a limit
@@ -9,12 +9,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
 
 from fltheory.engines import Setting, stationary
 from fltheory.grammar.quantities import BoundedQuantity
+
+
+@dataclass(frozen=True)
+class KnownDecay:
+    """How a quantity is known to decay without end: at least a multiple of a power.
+
+    Attributes
+    ----------
+    exponent : float
+        Of the variable; zero where the quantity stays above a positive number.
+    why : str
+        The reason, in a few words, as said of the truth.
+    in_floats : bool
+        Whether it was computed, in floats; what is proved by hand is not.
+    """
+
+    exponent: float
+    why: str
+    in_floats: bool = False
+
 
 _FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
 

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from fltheory.claims.decay import DecayClaim, DecayQuantity, KnownDecay, Measurement
+from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement
 from fltheory.claims.learning import LearningClaim, LearningQuantity
+from fltheory.claims.shared.known_limit import KnownDecay
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
