@@ -340,3 +340,68 @@ SHARES = coupled(
     },
     _theorem_4_setting,
 )
+
+
+def _short(instance: Callable[[], _Instance], **changes: Any) -> Callable[[], _Instance]:
+    """Return an instance of fewer clients' steps and rounds, which fractions are followed over."""
+    return lambda: replace(instance(), local_steps=2, rounds=100, **changes)
+
+
+REMARK_5 = coupled(
+    {
+        "q = 1, i.i.d.": ("FedAvg on equal clients", _short(_iid, q=1.0)),
+        "q = 1": ("FedAvg, two of ten clients excluded", _short(_biased, q=1.0)),
+        "q = 1, different Hessians": (
+            "FedAvg on clients of unequal curvature",
+            _short(_different_hessians, q=1.0),
+        ),
+        "q = 0": ("the server alone, sigma_G = 1", _short(_biased, q=0.0)),
+        "q = 0, sigma_G large": (
+            "the server alone, sigma_G = 10",
+            _short(lambda: _biased(10.0), q=0.0),
+        ),
+        "q = 0, different Hessians": (
+            "the server alone, sigma_G infinite",
+            _short(_different_hessians, q=0.0),
+        ),
+        "q = 0, at the optimum": (
+            "the server alone, started at x*",
+            _short(_biased, q=0.0, x0=np.zeros(_DIM)),
+        ),
+        "q = 1/2": ("both", _short(_biased)),
+    },
+    _theorem_4_setting,
+)
+REMARK_6 = coupled(
+    {
+        "all take part": ("different clients, all equally often present", _short(_unbiased, q=1.0)),
+        "two excluded": ("two of ten clients never take part", _short(_biased, q=1.0)),
+        "eight excluded": (
+            "two of ten clients alone take part",
+            _short(_unbiased, q=1.0, participation=UniformSubset(10, 2, excluded=range(2, 10))),
+        ),
+        "two excluded, sigma_G large": (
+            "two of ten excluded, dissimilarity ten times larger",
+            _short(lambda: _biased(10.0), q=1.0),
+        ),
+        "i.i.d., two excluded": (
+            "equal clients, two of ten excluded",
+            _short(_biased, q=1.0, problem=_quadratic(sigma_G=0.0)),
+        ),
+        "q = 1/2": ("SAFARI", _short(_biased)),
+    },
+    _theorem_4_setting,
+)
+REMARK_6_NONCONVEX = coupled(
+    {
+        "half excluded": (
+            "two of four clients never take part",
+            lambda: _rate_instance(sigma_G=1.0, smoothness=_FLAT, distance=10.0, excluded=(0, 1)),
+        ),
+        "half excluded, sigma_G large": (
+            "two of four clients never take part, dissimilarity three times larger",
+            lambda: _rate_instance(sigma_G=3.0, smoothness=_FLAT, distance=10.0, excluded=(0, 1)),
+        ),
+    },
+    _corollary_1_setting,
+)
