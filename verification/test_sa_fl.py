@@ -20,7 +20,9 @@ def test_verdict_and_ratio_are_as_recorded(
     as_recorded(statement, regime)
 
 
-@pytest.mark.parametrize("identifier", sorted({s.id for s in registered(PAPER)}))
+@pytest.mark.parametrize(
+    "identifier", sorted({s.id for s in registered(PAPER) if s.reading == "derived"})
+)
 def test_a_derived_reading_is_never_refuted(identifier: str, recorded_verdicts: Baseline) -> None:
     outcomes = {
         row.outcome
