@@ -10,10 +10,10 @@ from fltheory.testing.pytest_plugin import Recorder
 from fltheory.theorems import registered
 from fltheory.verify.baseline import Baseline
 
-PAPER = "sa-fl"
+PAPERS = ("sa-fl", "sa-fl-submission")
 
 
-@each_cell(PAPER)
+@each_cell(*PAPERS)
 def test_verdict_and_ratio_are_as_recorded(
     statement: Statement, regime: str, as_recorded: Recorder
 ) -> None:
@@ -21,7 +21,7 @@ def test_verdict_and_ratio_are_as_recorded(
 
 
 @pytest.mark.parametrize(
-    "identifier", sorted({s.id for s in registered(PAPER) if s.reading == "derived"})
+    "identifier", sorted({s.id for s in registered(*PAPERS) if s.reading == "derived"})
 )
 def test_a_derived_reading_is_never_refuted(identifier: str, recorded_verdicts: Baseline) -> None:
     outcomes = {
