@@ -250,7 +250,7 @@ def test_corollary_1_of_icml_without_mK_in_its_step() -> None:
 
 
 def test_appendix_a1_with_maxima_in_its_ratio() -> None:
-    """Of h = 1/10, K = 1, m = 3; one of four clients at -15 never there, three at 5, start at -20."""
+    """Of h = 1/10, K = 1, m = 3; one of four clients at -15 never there, three at 5; x_0 = -20."""
     h, m, x_0, shares = 1 / 10, 3, -20.0, []
     q = 1 - 1 / (2 * m)
     for R in (10**3, 10**4, 10**5):
