@@ -1,4 +1,4 @@
-"""What enclosures cost beside float64, and float64's own time on a Hessian a client.
+"""What enclosures cost beside float64, and float64's own time on a Hessian per client.
 
 Processor time of one thread, so that other work on the machine counts less; the least and the
 middle of some runs. A problem is used once before: what it keeps is not counted.
@@ -62,7 +62,7 @@ if __name__ == "__main__":
     exact(own)
     taken, _ = seconds(own, "float64", RUNS)
     figure = f"{1e3 * taken[0]:.1f} ms, middle {1e3 * taken[RUNS // 2]:.1f} ms"
-    rows.append(("float64, a Hessian a client, N = 50, everybody", figure, "15 ms"))
+    rows.append(("float64, a Hessian per client, N = 50, everybody", figure, "15 ms"))
     turned = everybody(4)
     exact(turned)
     plain, _ = seconds(turned, "float64", RUNS)

@@ -25,7 +25,7 @@ def run(*, shared: bool) -> None:
 
 CASES = {
     "one shared Hessian": lambda: run(shared=True),
-    "one Hessian a client": lambda: run(shared=False),
+    "one Hessian per client": lambda: run(shared=False),
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Exact engine by the number of clients: time, peak memory, and the exponent of N.
 
-One shared Hessian: d = 50, R = 1,000, one client in a hundred a round. One Hessian a client:
+One shared Hessian: d = 50, R = 1,000, one client in a hundred per round. One Hessian per client:
 N = 10,000, d = 20, R = 100. Each case is run once, in a process of its own: what is timed is
 `exact` on a problem that nothing has been worked out for yet.
 """
@@ -61,7 +61,7 @@ CASES = {
     for way, (algorithm, who) in WAYS.items()
     for n in NUMBERS
 }
-OWN = "SAFARI, a Hessian a client, N = 10,000"
+OWN = "SAFARI, a Hessian per client, N = 10,000"
 CASES[OWN] = partial(prepared, SAFARI, partial(clients, dim=20, shared=False), sampled, 10**4, 100)
 
 if __name__ == "__main__":

@@ -30,10 +30,10 @@ def run(*, shared: bool, replicas: int = REPLICAS, rounds: int = ROUNDS) -> None
 
 CASES = {
     "one shared Hessian": lambda: run(shared=True),
-    "one Hessian a client": lambda: run(shared=False),
+    "one Hessian per client": lambda: run(shared=False),
     "many replicas": lambda: run(shared=False, replicas=MANY_REPLICAS, rounds=FEW_ROUNDS),
 }
-TARGETS = {"one shared Hessian": 10, "one Hessian a client": 2}
+TARGETS = {"one shared Hessian": 10, "one Hessian per client": 2}
 
 if __name__ == "__main__":
     results = in_fresh_processes(__file__, CASES)
@@ -42,8 +42,8 @@ if __name__ == "__main__":
         (name, f"{client_rounds / results[name]['seconds']:.1f} million/s", f"{target} million/s")
         for name, target in TARGETS.items()
     ]
-    few = results["one Hessian a client"]["megabytes"]
+    few = results["one Hessian per client"]["megabytes"]
     rows.append((f"peak memory, {REPLICAS:,} replicas", f"{few:.0f} MB", "bounded"))
     many = results["many replicas"]["megabytes"]
     rows.append((f"peak memory, {MANY_REPLICAS:,} replicas", f"{many:.0f} MB", "bounded"))
-    report("Monte Carlo, client-rounds a second", rows)
+    report("Monte Carlo, client-rounds per second", rows)

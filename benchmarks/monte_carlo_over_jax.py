@@ -92,7 +92,7 @@ def scan(problem: QuadraticProblem, participants: int) -> Callable[[], None]:
 
 
 def millions(size: tuple[int, int], participants: int, seconds: float) -> float:
-    """Return millions of local steps a second."""
+    """Return millions of local steps per second."""
     replicas, rounds = size
     return replicas * rounds * participants * LOCAL_STEPS / seconds / 1e6
 
@@ -119,4 +119,4 @@ if __name__ == "__main__":
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
     problem = clients(CLIENTS, DIM, shared=False)
     table = [row for participants in OURS for row in rows(problem, participants)]
-    report("Monte Carlo, local steps a second", table)
+    report("Monte Carlo, local steps per second", table)

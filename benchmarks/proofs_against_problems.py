@@ -2,7 +2,7 @@
 
 Ten certificates, of FedAvg and SAFARI with local steps, subsets, clients that never take part,
 noise and both ways to bound heterogeneity, against 1,000 random problems each. Half are quadratic,
-a Hessian a client or one for all, and the exact engine says what a round leaves of ||x - x*||^2;
+a Hessian per client or one for all, and the exact engine says what a round leaves of ||x - x*||^2;
 half are piecewise quadratic, like the worst of their class, and every set of participants and
 every path of noise of two values is gone over here.
 

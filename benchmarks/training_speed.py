@@ -112,7 +112,7 @@ if __name__ == "__main__":
     rows = [
         ("a cell of Table 1: 150 rounds, evaluated", f"{of_cell['seconds']:.1f} s", "6 s"),
         (
-            "client-steps a second, torch.optim loop",
+            "client-steps per second, torch.optim loop",
             f"{steps / median(seconds['plain']):,.0f}",
             "-",
         ),
@@ -121,5 +121,5 @@ if __name__ == "__main__":
         ratio = median(map(truediv, seconds["plain"], seconds[name]))
         target = "4 times the loop's" if name == "closed form" else "-"
         speed = steps / median(seconds[name])
-        rows.append((f"client-steps a second, {name}", f"{speed:,.0f} ({ratio:.1f}x)", target))
+        rows.append((f"client-steps per second, {name}", f"{speed:,.0f} ({ratio:.1f}x)", target))
     report(f"Training, torch {torch.__version__}, {torch.get_num_threads()} threads", rows)

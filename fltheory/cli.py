@@ -11,7 +11,7 @@ from typing import NoReturn
 import typer
 
 from fltheory.commands.shared import exit_status
-from fltheory.commands.shared.former_names import add_hidden
+from fltheory.commands.shared.former_names import add_hidden, with_new_options
 from fltheory.commands.shared.preparation import prepare
 from fltheory.commands.shared.written_files import with_inputs_kept
 
@@ -25,8 +25,8 @@ PANELS = {
         "falsify": "sa-fl/5 --out witness.json",
         "prove": "sa-fl/5 --q 1/10 --out proof.json",
         "certify": "witness.json",
-        "map": "sa-fl/5 --x q --y rounds --out map.svg",
-        "compare": "my_setting.toml --out compared.svg",
+        "map": "sa-fl/5 --x q --y rounds --figure map.svg",
+        "compare": "my_setting.toml --figure compared.svg",
         "new theorem": "my_theorem.py",
         "new algorithm": "my_algorithm.py",
         "new setting": "my_setting.toml",
@@ -66,11 +66,10 @@ def assembled(typed: Collection[str] | None = None) -> typer.Typer:
     """
     root = typer.Typer(
         add_completion=False,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         help="Is the convergence theorem true as printed, where does it apply, how loose is it?",
     )
-    root.callback()(prepare)
+    root.callback(invoke_without_command=True)(prepare)
     families = {
         name: typer.Typer(no_args_is_help=True, help=text) for name, text in FAMILIES.items()
     }
@@ -147,5 +146,5 @@ def run_script(command: Callable[..., None]) -> NoReturn:
 
 def main() -> NoReturn:
     """Run the command line; bad input is one line and exit status 2."""
-    sys.argv[1:] = with_loads_first(sys.argv[1:])
+    sys.argv[1:] = with_new_options(with_loads_first(sys.argv[1:]))
     exit_status.run(assembled(sys.argv[1:]))

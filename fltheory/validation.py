@@ -179,7 +179,7 @@ def seed_number(name: str, value: Any) -> int:
 
 
 def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatArray:
-    """Return probabilities above 0, one a client, as a read-only array of any shape.
+    """Return probabilities above 0, one per client, as a read-only array of any shape.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def availability(name: str, value: ArrayLike, *, shape: str = "(N,)") -> FloatAr
 
 
 def one_each(name: str, value: ArrayLike) -> FloatArray:
-    """Return numbers, one a client, as a read-only array (N,).
+    """Return numbers, one per client, as a read-only array (N,).
 
     Raises
     ------

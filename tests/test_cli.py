@@ -126,8 +126,8 @@ def test_bad_input_is_one_line_and_status_two(fltheory_command, arguments, messa
         ("verify", "--csv"),
         ("verify", "--json"),
         ("falsify", "sa-fl/5", "--out"),
-        ("map", "sa-fl/5", "--out"),
-        ("cutoff", "0.5", "--out"),
+        ("map", "sa-fl/5", "--figure"),
+        ("cutoff", "0.5", "--figure"),
         ("power.py", "--out"),
         ("power.py", "--page"),
         ("findings.py", "--out"),
@@ -155,8 +155,8 @@ def test_a_place_that_cannot_be_written_to_is_named_before_the_work(
 
 @pytest.mark.parametrize("command", [("map", "sa-fl/5"), ("cutoff", "0.5")], ids=" ".join)
 def test_figures_have_two_formats(fltheory_command, command) -> None:
-    status, _, err = fltheory_command(*command, "--out", "figure.pdf")
-    assert (status, err) == (2, "fltheory: out must end in .png or .svg, got 'figure.pdf'\n")
+    status, _, err = fltheory_command(*command, "--figure", "figure.pdf")
+    assert (status, err) == (2, "fltheory: figure must end in .png or .svg, got 'figure.pdf'\n")
 
 
 def test_what_is_about_runs_declines(fltheory_command) -> None:
@@ -190,3 +190,18 @@ def test_a_file_is_loaded_wherever_that_is_asked_for(fltheory_command, arguments
 def test_a_load_without_a_file_is_one_line(fltheory_command) -> None:
     status, _, err = fltheory_command("verify", "--load")
     assert (status, err.count("\n"), "--load" in err) == (2, 1, True)
+
+
+def test_without_a_command_a_terminal_names_three_doors() -> None:
+    pty = pytest.importorskip("pty")
+    master, slave = pty.openpty()
+    shown = subprocess.run([sys.executable, "-m", "fltheory"], stdout=slave, check=True)
+    os.close(slave)
+    text = os.read(master, 10_000).decode()
+    assert shown.returncode == 0
+    commands = [line.split("fltheory ")[1].split() for line in text.splitlines() if "  " in line]
+    assert {words[0] for words in commands} == {"verify", "new", "conformance", "advise"}
+    page = subprocess.run(
+        [sys.executable, "-m", "fltheory"], capture_output=True, text=True, check=True
+    )
+    assert "Usage: fltheory" in page.stdout

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Coordinates:
-    """One number a coordinate: curvature, maps and moments of SAFARI's two kinds of round."""
+    """One number per coordinate: curvature, maps and moments of SAFARI's two kinds of round."""
 
     curvature: Array
     sampled_mean: Array

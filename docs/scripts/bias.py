@@ -21,7 +21,7 @@ from fltheory.algorithms import FedAvg
 from fltheory.algorithms.contract import Algorithm
 from fltheory.algorithms.table import ALGORITHMS
 from fltheory.cli import run_script
-from fltheory.commands.shared.options import PAGES, Check, FurtherFigure, PageFile
+from fltheory.commands.shared.options import PAGES, Check, FigureFile, PageFile
 from fltheory.commands.shared.written_files import (
     check_figures,
     check_page,
@@ -437,7 +437,7 @@ def write_bias_figure(cells: Sequence[BiasEntry], path: Path) -> None:
 
 
 def bias_figure(cells: Sequence[BiasEntry]) -> Figure:
-    """Draw a row an algorithm and a mark a process; those below 1e-3 lie at the left edge."""
+    """Draw a row per algorithm and a mark per process; those below 1e-3 lie at the left edge."""
     from matplotlib.figure import Figure
 
     rows = _by_algorithm(cells)
@@ -461,7 +461,7 @@ def bias_figure(cells: Sequence[BiasEntry]) -> Figure:
 
 def command(
     out: PageFile = PAGES / "bias.md",
-    figure: FurtherFigure = PAGES / "bias.svg",
+    figure: FigureFile = PAGES / "bias.svg",
     check: Check = False,
 ) -> None:
     """Make the table of every algorithm's limit under uneven participation."""

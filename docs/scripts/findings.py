@@ -70,7 +70,7 @@ _REFUTED, _NOT_REFUTED = "REFUTED", "NOT REFUTED"
 
 @dataclass(frozen=True)
 class Work(Task):
-    """One kind of work about one statement: a search is one cell, verdicts are one a regime."""
+    """One kind of work about one statement: a search is one cell, verdicts are one per regime."""
 
     kind: str
     budget: int
@@ -80,7 +80,6 @@ class Work(Task):
         begun = time.perf_counter()
         statement = get(self.cells[0].statement, self.cells[0].reading)
         if self.kind == VERDICT:
-            statement.check_quantities()
             return [_verdict_row(cell, statement) for cell in self.cells]
         found = _SEARCHES[self.kind](statement, self.budget)
         return [row_of(self.cells[0], found, time.perf_counter() - begun)]
@@ -359,9 +358,9 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
     }
     broken = of_regimes | {(identifier, "printed") for identifier in refuted}
     statements = [get(identifier) for identifier in ids()]
-    yield from (f"- {line}" for line in what_is_refuted(statements, broken))
+    yield from (f"- {line}" for line in what_is_refuted(statements, broken, ()))
     yield ""
-    yield "| statement | what it is | weight | why it is refuted | mended by |"
+    yield "| statement | what it is | weight | why it is refuted | fixed by |"
     yield "|---|---|---|---|---|"
     for statement in statements:
         for fault in statement.refutations:
@@ -370,7 +369,7 @@ def _counts(refuted: Mapping[str, Path], cells: Mapping[str, Sequence[Cell]]) ->
                 statement.kind,
                 fault.weight.label,
                 fault.why,
-                fault.mended_by,
+                fault.fixed_by,
             )
             yield f"| {' | '.join(text.replace('|', '&#124;') for text in cells_of_row)} |"
     yield ""
@@ -436,7 +435,7 @@ def _corrected_lines(theorem: Statement) -> Iterator[str]:
     try:
         found = correction(theorem.id)
     except ValueError:
-        yield "**What should stand instead.** No registered reading mends it."
+        yield "**What should stand instead.** No registered reading repairs it."
         yield ""
         return
     yield f"**What should stand instead** (`fltheory explain {theorem.id} --corrected`)."
@@ -498,7 +497,7 @@ def _heading_lines(theorem: Statement) -> Iterator[str]:
     for fault in theorem.refutations:
         natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
         label = fault.weight.label.capitalize()
-        yield f"- {label}. {fault.why} Mended by {fault.mended_by}.{natural}"
+        yield f"- {label}. {fault.why} Fixed by {fault.fixed_by}.{natural}"
     if theorem.refutations:
         yield ""
 

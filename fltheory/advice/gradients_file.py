@@ -43,7 +43,7 @@ class ClientGradients(ReadOnlyArrays):
 def read_gradients(path: Path | str, clients: Sequence[str]) -> ClientGradients:
     r"""Read gradients of a log's clients.
 
-    The file is CSV with the header ``client,point,...`` and then a column a coordinate, of any
+    The file is CSV with the header ``client,point,...`` and then a column per coordinate, of any
     name. A row is the gradient of a client's loss on one minibatch, at a model that `point` names;
     a row without a client is that model itself. Rows come in any order, points count in the order
     in which they first come.
@@ -90,7 +90,7 @@ def _rows(text: str, known: set[str]) -> Rows:
     header = [name.strip() for name in next(lines, [])]
     if header[:2] != _HEADER or len(header) < 3:
         raise ValueError(
-            "line 1: the header must be client,point and a column a coordinate, got "
+            "line 1: the header must be client,point and a column per coordinate, got "
             f"{','.join(header[:5])!r}"
         )
     found: Rows = {}

@@ -18,7 +18,7 @@ from fltheory.validation import FloatArray
 
 _COMPARED = 2
 _MOST_ROUNDS, _CLASSES = 200, 10
-_MOST_CLIENTS = 700  # of 1,437 images for training: two a client
+_MOST_CLIENTS = 700  # of 1,437 images for training: two per client
 _SEEDS = (0, 1, 2)
 
 
@@ -65,7 +65,7 @@ def to_compare(advice: Advice) -> tuple[AlgorithmAdvice, ...]:
 
 
 def train_on_digits(advice: Advice, *, progress: Progress | None = None) -> tuple[Trained, ...]:
-    """Train the digits, one class a client from ten clients on, under the log that an advice is of.
+    """Train the digits, one class per client from ten clients on, under an advice's log.
 
     At most the log's first 200 rounds are used.
 

@@ -25,7 +25,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class F3ast(ReadOnlyArrays, Algorithm):
-    """At most ``size`` present clients a round, by greedy descent on ``sum_k alpha_k^2 / r_k``.
+    """At most ``size`` present clients per round, by greedy descent on ``sum_k alpha_k^2 / r_k``.
 
     ``r_k`` estimates how often client k is chosen. A round chooses the ``size`` present
     clients of largest ``alpha_k^2 / r_k^2`` (all where fewer are present; of equals, the one

@@ -34,7 +34,7 @@ class FedAR(Algorithm):
     """The weighted mean of the latest updates of all clients not inactive for too long.
 
     Follows Algorithm 1 with equations (4), (5) and (7): those present overwrite
-    ``G_i = (w - w_K^i) / eta_t`` and have ``tau_i = 0``, which grows by one a round for the
+    ``G_i = (w - w_K^i) / eta_t`` and have ``tau_i = 0``, which grows by one per round for the
     others; then ``w <- w - server_lr eta_t / N_t sum_i psi(tau_i) G_i``. The sum is over those
     who ever took part and have ``tau_i <= tau_max(t)``; N_t is their number, counted every
     round. Equations (4), (6) and (7) are not in the text available: the scaling of G is MIFA's

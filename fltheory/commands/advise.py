@@ -17,7 +17,7 @@ from fltheory.commands.shared.options import (
     UPDATED,
     WRITTEN,
     Columns,
-    FurtherFigure,
+    FigureFile,
     LogFile,
     RoundLength,
     Seed,
@@ -61,7 +61,7 @@ def command(
     json: Annotated[
         Path | None, WRITTEN, typer.Option(help="Write the advice as JSON to this file.")
     ] = None,
-    figure: FurtherFigure = None,
+    figure: FigureFile = None,
     store: Annotated[
         Path | None,
         UPDATED,

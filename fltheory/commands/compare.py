@@ -22,7 +22,7 @@ def command(
     ] = None,
     reading: Reading = None,
     json: VerdictsAsJson = None,
-    out: FigureFile = None,
+    figure: FigureFile = None,
     replicas: Annotated[int, typer.Option(help="Sample size where sampled.")] = 2000,
     seed: Seed = 0,
 ) -> None:
@@ -33,7 +33,7 @@ def command(
     from fltheory.report.terminal.comparison_table import comparison_notes, comparison_table
     from fltheory.verify.side_by_side import compare
 
-    check_figures(out=out)
+    check_figures(figure=figure)
     check_places(".json", json=json)
     given = read_setting(setting)
     statements = registered_in(reading, theorems) if theorems or reading else None
@@ -46,12 +46,12 @@ def command(
     for line in comparison_notes(found):
         print(line)
     tell_written(json)
-    if out is None:
+    if figure is None:
         return
     try:
-        write_looseness(found, out)
+        write_looseness(found, figure)
     except ValueError as error:
         # The table stands without it.
-        print(f"nothing written to {out}: {error}")
+        print(f"nothing written to {figure}: {error}")
     else:
-        tell_written(out)
+        tell_written(figure)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fltheory.commands.shared.options import READ, WRITTEN, Seed
+from fltheory.commands.shared.options import READ, WRITTEN, Changes, Seed, pair
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.files.user_file import fault_in, run_file
 
@@ -36,9 +36,7 @@ def command(
         ),
     ] = None,
     algorithm: Annotated[str | None, typer.Argument(help="Its name, say scaffold.")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="Fix an option or a step size: name=value.")
-    ] = None,
+    changes: Changes = None,
     seed: Seed = 0,
     rtol: Annotated[float, typer.Option(help="How far models may differ, relatively.")] = 1e-9,
     expect: Annotated[
@@ -55,7 +53,8 @@ def command(
 ) -> None:
     """Check that an implementation computes what its paper says; exit 1 if not.
 
-    Clients have gradient(x), loss(x) and n_samples; the trace has a row a round, a column a client.
+    Clients have gradient(x), loss(x) and n_samples; the trace has one row per round and one column
+    per client.
     """
     from fltheory.files.whole_file import write_whole
     from fltheory.long_work.own_process import EndedError, in_own_process
@@ -68,11 +67,11 @@ def command(
             "RUN and ALGORITHM must be given, say my_code.py:run scaffold; --list shows algorithms"
         )
     check_places(".json", json=json)
-    hyper = {name: value_of(text) for name, text in map(_pair("--option"), option or ())}
+    hyper = {name: value_of(text) for name, text in map(pair("--set"), changes or ())}
     asked = {
         "seed": seed,
         "rtol": rtol,
-        "expected": dict(map(_pair("--expect"), expect or ())),
+        "expected": dict(map(pair("--expect"), expect or ())),
         "laws": law,
         "stop_at_first": first,
     }
@@ -141,16 +140,6 @@ def value_of(text: str) -> Any:
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return text
     return tuple(value) if isinstance(value, list) else value
-
-
-def _pair(name: str) -> Callable[[str], tuple[str, str]]:
-    def split(text: str) -> tuple[str, str]:
-        key, sign, value = text.partition("=")
-        if not (sign and key and value):
-            raise ValueError(f"{name} must be name=value, got {text!r}")
-        return key.strip(), value.strip()
-
-    return split
 
 
 def loaded(implementation: str) -> Callable[..., Any]:

@@ -30,15 +30,15 @@ def command(
     ] = None,
     round_length: RoundLength = None,
     columns: Columns = None,
-    out: FigureFile = None,
+    figure: FigureFile = None,
 ) -> None:
     """Find the cut-off K that makes FedAU's weights best, beside the paper's choices."""
     from fltheory.fedau import best_cutoff
     from fltheory.report.terminal.deployments.cutoff_report import cutoff_table, write_cutoffs
 
-    check_figures(out=out)
+    check_figures(figure=figure)
     if len(p) == 1 and not _is_number(p[0]):
-        _of_log(Path(p[0]), rounds, round_length, columns, out)
+        _of_log(Path(p[0]), rounds, round_length, columns, figure)
         return
     if round_length is not None or columns is not None:
         raise ValueError("round-length and columns must go with a log, got numbers")
@@ -48,9 +48,9 @@ def command(
     chances, rounds = [float(word) for word in p], 1000 if rounds is None else rounds
     with shown_progress("trying cut-offs") as advance:
         found = best_cutoff(chances, rounds, progress=advance)
-        draw(partial(write_cutoffs, chances, rounds, found, progress=advance), out, advance)
+        draw(partial(write_cutoffs, chances, rounds, found, progress=advance), figure, advance)
     table_console().print(cutoff_table(found))
-    tell_written(out)
+    tell_written(figure)
 
 
 def _of_log(
@@ -58,7 +58,7 @@ def _of_log(
     rounds: int | None,
     round_length: float | None,
     columns: str | None,
-    out: Path | None,
+    figure: Path | None,
 ) -> None:
     """Show the cut-offs that are best along a log's own rounds, for all clients and for each."""
     from fltheory.fedau import best_cutoff
@@ -82,7 +82,7 @@ def _of_log(
                 advance(place, log.n_clients, name)
                 stays = (log.who[own] * 0, log.first[own], log.stop[own])
                 each[name] = best_cutoff(AvailabilityLog([name], log.n_rounds, *stays), rounds)
-        draw(partial(write_log_cutoffs, log, rounds, found), out, advance)
+        draw(partial(write_log_cutoffs, log, rounds, found), figure, advance)
     drift = "The best cut-off for later rounds may be another; try the last part of the log alone."
     for caution in doubts(describe(log), drift=drift):
         print(caution)
@@ -92,7 +92,7 @@ def _of_log(
     print("p: the share of the log's rounds in which a client was online")
     if never := log.n_clients - len(each):
         print(f"never online: {never} of {log.n_clients} clients; no cut-off brings them in")
-    tell_written(out)
+    tell_written(figure)
 
 
 def _is_number(word: str) -> bool:

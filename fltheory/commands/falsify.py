@@ -37,7 +37,7 @@ def command(
     repairs: Annotated[
         bool,
         typer.Option(
-            "--repairs", help="Search the reading that mends it, and with each mend left out."
+            "--repairs", help="Search the repaired statement, then drop each repair in turn."
         ),
     ] = False,
     out: Annotated[

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
-from fltheory.commands.shared.options import DaskAddress, FigureFile, StoreFile, TheoremId
+from fltheory.commands.shared.options import (
+    Changes,
+    DaskAddress,
+    FigureFile,
+    StoreFile,
+    TheoremId,
+    pair,
+)
 from fltheory.commands.shared.selection import the_id
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
-
-if TYPE_CHECKING:
-    from fltheory.claims.statement import Statement
-    from fltheory.engines import Setting
-    from fltheory.theorems import Family
-
-_USUAL_REGIME = "biased minority excluded"
 
 
 def command(
@@ -47,7 +48,11 @@ def command(
             help="Regime that fixes the other parameters; by default a family's, or the first."
         ),
     ] = None,
-    out: FigureFile = None,
+    changes: Changes = None,
+    points: Annotated[
+        int | None, typer.Option(help="Values along each axis; by default about 13.")
+    ] = None,
+    figure: FigureFile = None,
     store: StoreFile = None,
     dask: DaskAddress = None,
 ) -> None:
@@ -56,28 +61,42 @@ def command(
     from fltheory.sweep.kept import map_into
     from fltheory.theorems import registry
     from fltheory.verify import map_region
-    from fltheory.verify.region_map import default_axis, default_axis_names
+    from fltheory.verify.region_map import (
+        default_axis,
+        default_axis_names,
+        starting_point,
+        with_parameters,
+    )
 
-    check_figures(out=out)
+    check_figures(figure=figure)
     theorem = the_id(theorem)
     statement = registry.get(theorem, _mapped_reading(theorem) if reading is None else reading)
-    start = _starting_point(statement, regime)
+    start = with_parameters(starting_point(statement, regime), _numbers(changes or ()))
     first, second = default_axis_names(start)
-    axes = (
-        default_axis(start, first if x is None else x),
-        default_axis(start, second if y is None else y),
-    )
+    axes = [default_axis(start, name) for name in (x or first, y or second)]
+    if points is not None:
+        axes = [axis.with_points(points) for axis in axes]
     with kept_in(store, dask) as kept:
         with shown_progress() as advance:
             if kept is None:
                 region = map_region(statement, start, *axes, progress=advance)
             else:
                 region = map_into(kept, statement, start, *axes, progress=advance)
-            draw(partial(write_region, region), out, advance)
+            draw(partial(write_region, region), figure, advance)
         print(region_heading(region))
         table_console().print(region_table(region))
         tell_kept(kept)
-    tell_written(out)
+    tell_written(figure)
+
+
+def _numbers(changes: Sequence[str]) -> dict[str, float]:
+    numbers = {}
+    for name, value in map(pair("--set"), changes):
+        try:
+            numbers[name] = float(value)
+        except ValueError:
+            raise ValueError(f"--set {name} must be a number, got {value!r}") from None
+    return numbers
 
 
 def _mapped_reading(theorem: str) -> str:
@@ -86,28 +105,3 @@ def _mapped_reading(theorem: str) -> str:
 
     known = registry.readings(theorem)
     return next((one for one in known if not registry.get(theorem, one).axes), "printed")
-
-
-def _starting_point(statement: Statement, regime: str | None) -> Setting | Family:
-    """Return what a map varies: a regime's setting, or the statement's family."""
-    from fltheory.engines import Setting
-
-    if regime is None and statement.family:
-        return statement.family
-    if not statement.regimes:
-        raise ValueError(
-            f"theorem must have a regime or a family to be mapped, got {statement.id}, which has "
-            "neither"
-        )
-    first = next(iter(statement.regimes))
-    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
-    name = usual if regime is None else regime
-    if name not in statement.regimes:
-        known = ", ".join(statement.regimes)
-        raise ValueError(f"regime must be one of {known}, got {name!r}")
-    setting = statement.regimes[name].setting
-    if not isinstance(setting, Setting):
-        raise ValueError(
-            f"theorem must be about runs of an algorithm to be mapped, got {statement.id}"
-        )
-    return setting

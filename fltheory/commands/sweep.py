@@ -25,14 +25,14 @@ def command(
     out: Annotated[
         Path,
         UPDATED,
-        typer.Option(help="Where to keep results: a store, gone on with if it exists."),
+        typer.Option(help="Results database; rerun the same command to resume."),
     ] = Path("out/sweep.db"),
     processes: Annotated[
         int | None, typer.Option(min=1, help="Of this machine; all its processors by default.")
     ] = None,
     dask: DaskAddress = None,
 ) -> None:
-    """Check statements over a grid or random draws of settings; the same command goes on."""
+    """Check statements over a grid or random draws of settings; rerun to resume."""
     from fltheory.sweep import Store, read_sweep, sweep
 
     if dask is not None and processes is not None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from fltheory.commands.shared.exit_status import as_bad_input
-from fltheory.commands.shared.options import READ, FileUse, FurtherPage
+from fltheory.commands.shared.options import READ, Changes, FileUse, FurtherPage
 from fltheory.commands.shared.resumption import resumable
 from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
@@ -40,10 +40,7 @@ def command(
         ),
     ] = Path("out/train"),
     device: Annotated[str, typer.Option(help="cpu, cuda or cuda:N.")] = "cpu",
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change what the tables share, say training.rounds=10."),
-    ] = None,
+    changes: Changes = None,
     checkpoint_every: Annotated[int, typer.Option(help="Rounds between checkpoints.")] = 25,
     page: FurtherPage = None,
 ) -> None:

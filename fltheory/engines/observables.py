@@ -283,7 +283,7 @@ class ParticipantExcessLoss:
     def form(self, problem: QuadraticProblem, participation: Participation) -> QuadraticForm:
         """Return the expectation over the participants, who must be of a fixed number."""
         if participation.fixed_size is None:
-            raise ValueError("participation must have a fixed number of participants a round")
+            raise ValueError("participation must have a fixed number of participants per round")
         share = participation.marginals / max(participation.fixed_size, 1)
         hessian = problem.hessians * share.sum()
         if not problem.shared_hessian:

@@ -117,13 +117,14 @@ def in_float64(setting: Setting) -> Setting:
     algorithm = with_parameters(setting.algorithm, FLOAT64)
     problem = setting.problem
     if isinstance(problem, QuadraticProblem) and is_exact(problem.optima):
-        weights = problem.target_weights
+        weights, shares = problem.target_weights, problem.noise_shares
         floats = QuadraticProblem(
             entries(FLOAT64, problem.hessians),
             entries(FLOAT64, problem.optima),
             sigma=as_float(problem.sigma),
             server_sigma=as_float(problem.server_sigma),
             target_weights=None if weights is None else entries(FLOAT64, weights),
+            noise_shares=None if shares is None else entries(FLOAT64, shares),
         )
         who = with_parameters(setting.participation, FLOAT64)
         return Setting(algorithm, floats, who, setting.rounds, entries(FLOAT64, setting.x0))

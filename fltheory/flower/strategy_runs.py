@@ -127,7 +127,7 @@ def _models(
     )
     if len(seen) != len(trace) + 1:
         raise ValueError(
-            f"the strategy must evaluate {len(trace) + 1} models, one a round and the first, "
+            f"the strategy must evaluate {len(trace) + 1} models, one per round and the first, "
             f"got {len(seen)}"
         )
     return seen
@@ -140,7 +140,7 @@ def _model(arrays: ArrayRecord) -> FloatArray:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Let Flower log errors alone: it writes ten lines a round."""
+    """Let Flower log errors alone: it writes ten lines per round."""
     logger = logging.getLogger("flwr")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -122,7 +122,7 @@ class Refutation:
     Examples
     --------
     >>> fault = Refutation("(3) fails at K = 1.", Weight.GAP, "K > 1", "derived", ("one step",))
-    >>> fault.mended_by
+    >>> fault.fixed_by
     'K > 1 (the derived reading)'
     """
 
@@ -165,7 +165,7 @@ class Refutation:
         return f"regime {self.natural!r}" if self.natural in self.regimes else self.natural
 
     @property
-    def mended_by(self) -> str:
+    def fixed_by(self) -> str:
         """What mends it, in a few words, and in which reading."""
         return f"{self.change} (the {self.reading} reading)" if self.reading else self.change
 

@@ -1,6 +1,6 @@
 """Losses and gradients of several flat models at once, each on a batch of its own.
 
-``y`` is (rows, dim), one model a row; ``inputs`` (rows, width, ...) and ``targets``
+``y`` is (rows, dim), one model per row; ``inputs`` (rows, width, ...) and ``targets``
 (rows, width, ...) are its samples; ``weights`` (rows, width) are what a sample's loss counts:
 1/size within a batch, 0 for padding. A row's loss is the weighted sum of its samples' losses.
 """

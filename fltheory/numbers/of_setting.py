@@ -136,6 +136,12 @@ def _cited_sums(view: SettingView) -> StepSums:
     return of.endless(of.participation.cited_factor.of_eigenbasis)
 
 
+def _mean_squared_weight(of: ProjectedAveraging) -> Any:
+    shares = of.problem.noise_shares
+    q = of.q if shares is None else of.q * shares
+    return number(of.pi @ q**2)
+
+
 def _averaging(number_of: Callable[[ProjectedAveraging], Any]) -> Callable[[SettingView], Any]:
     return lambda view: number_of(view.averaging)
 
@@ -152,6 +158,10 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "L": ("smoothness of every client", _of_problem("L")),
     "mu": ("strong convexity of every client", _of_problem("mu")),
     "sigma": ("noise of a client's gradient", _of_problem("sigma")),
+    "least_sigma": (
+        "the smallest noise of any client's gradient",
+        lambda view: number(view.problem.client_sigmas.min()),
+    ),
     "server_sigma": ("noise of the server's gradient", _of_problem("server_sigma")),
     "sigma_G": ("gradient dissimilarity", _of_problem("sigma_G")),
     "Gamma": ("max_k F_k(x*) - F_k*", _of_problem("Gamma")),
@@ -207,7 +217,10 @@ NUMBERS: Mapping[str, tuple[str, Callable[[SettingView], Any]]] = {
     "total_weight": ("sum_k q_k", _averaging(lambda of: of.total)),
     "least_weight": ("min_k q_k", _averaging(lambda of: number(of.q.min()))),
     "mean_weight": ("sum_k pi_k q_k", _averaging(lambda of: of.pi_q)),
-    "mean_squared_weight": ("sum_k pi_k q_k^2", _averaging(lambda of: number(of.pi @ of.q**2))),
+    "mean_squared_weight": (
+        "sum_k pi_k q_k^2 sigma_k^2 over sigma^2, the largest of them",
+        _averaging(_mean_squared_weight),
+    ),
     "biased_squared_distance": (
         "||x_0 - w_B*||^2, w_B* the minimiser of F_B",
         _averaging(lambda of: _squared(of.x0 - of.objective.minimiser)),

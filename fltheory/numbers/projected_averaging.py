@@ -220,13 +220,13 @@ class ProjectedAveraging(ReadOnlyArrays):
     @cached_property
     def fastest(self) -> tuple[Any, Any] | None:
         """The q that minimises (12), and theta*; None where it has no unique minimiser."""
-        squares, sigma = endless_squares(self.steps), self.problem.sigma
-        if sigma == 0 or squares == math.inf or self.pi.min() <= 0:
+        squares, sigmas = endless_squares(self.steps), self.problem.client_sigmas
+        if sigmas.min() == 0 or squares == math.inf or self.pi.min() <= 0:
             return None
         distance, pi, total = norm(self.x0 - self.problem.x_star), self.pi, self.total
         sums = squares, inverse_squares(self.steps)
         b = printed_upsilon(self.fedavg.local_steps, self.states, total, distance, *sums)
-        a = sigma**2 * pi * squares
+        a = sigmas**2 * pi * squares
         if is_exact(pi):
             q = fastest(pi, a, b, total)
             return q, (b - (a * q**2).sum() / 2) / total

@@ -158,7 +158,7 @@ class Cyclic(Loop):
 
     @property
     def n_states(self) -> int:
-        """One state a round, until all begins again."""
+        """One state per round, until all begins again."""
         return self.n_outcomes
 
     @property

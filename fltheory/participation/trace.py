@@ -69,7 +69,7 @@ class Trace(Loop):
 
     @classmethod
     def from_csv(cls, path: Path | str, *, start: int | None = None) -> Trace:
-        """Read a line a round, of 0 and 1 between commas; there is no heading.
+        """Read a line per round, of 0 and 1 between commas; there is no heading.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Trace(Loop):
             reader = csv.reader(file)
             rows = [(reader.line_num, row) for row in reader if row]
         if not rows:
-            raise ValueError(f"path must hold a line a round, got {str(path)!r} without any")
+            raise ValueError(f"path must hold a line per round, got {str(path)!r} without any")
         width = len(rows[0][1])
         for line, row in rows:
             if len(row) != width:

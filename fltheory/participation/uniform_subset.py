@@ -26,7 +26,7 @@ from fltheory.validation import FloatArray
 
 @dataclass(frozen=True)
 class UniformSubset(Process):
-    """``size`` clients a round, drawn uniformly from those not excluded.
+    """``size`` clients per round, drawn uniformly from those not excluded.
 
     Parameters
     ----------

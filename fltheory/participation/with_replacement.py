@@ -24,7 +24,7 @@ _SUM_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class WithReplacement(Process):
-    """``draws`` draws a round, each of client k with probability p_k, independent of each other.
+    """``draws`` draws per round, each of client k with probability p_k, independent of each other.
 
     Masks are counts: how often each client was drawn, (replicas, N) of int64. Algorithms that
     weigh a client by its count say so (``counts_draws``); others are refused by `Setting`.

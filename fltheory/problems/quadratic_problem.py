@@ -35,7 +35,7 @@ class QuadraticProblem(ReadOnlyArrays):
     Parameters
     ----------
     hessians : array, (d, d) or (N, d, d)
-        One Hessian that all clients share, or one a client; symmetric positive definite.
+        One Hessian that all clients share, or one per client; symmetric positive definite.
     optima : array, (N, d)
         ``c_i``, the minimiser of each client's loss.
     sigma : float
@@ -44,12 +44,16 @@ class QuadraticProblem(ReadOnlyArrays):
         The same for the server's own stochastic gradient of F (SA-FL's sigma_s).
     target_weights : array, (N,), optional
         ``alpha``, positive with sum one; uniform by default.
+    noise_shares : array, (N,), optional
+        Each client's noise level over ``sigma``, which is the largest: in [0, 1], one of them 1
+        (CA-Fed's sigma_k is ``sigma`` times them). Clients are equally noisy by default.
 
     Raises
     ------
     ValueError
         For wrong shapes, NaN, Hessians that are not symmetric positive definite, a
-        negative noise level, or target weights that do not define an average.
+        negative noise level, target weights that do not define an average, or shares out of
+        range.
 
     Examples
     --------
@@ -64,6 +68,7 @@ class QuadraticProblem(ReadOnlyArrays):
     sigma: float = 0.0
     server_sigma: float = 0.0
     target_weights: FloatArray | None = None
+    noise_shares: FloatArray | None = None
 
     def __init__(
         self,
@@ -73,6 +78,7 @@ class QuadraticProblem(ReadOnlyArrays):
         sigma: float = 0.0,
         server_sigma: float = 0.0,
         target_weights: ArrayLike | None = None,
+        noise_shares: ArrayLike | None = None,
     ) -> None:
         optima = validation.real_array("optima", optima, shape="(n_clients, dim)")
         if optima.ndim != 2 or optima.size == 0:
@@ -86,6 +92,7 @@ class QuadraticProblem(ReadOnlyArrays):
             "sigma": validation.nonnegative("sigma", sigma),
             "server_sigma": validation.nonnegative("server_sigma", server_sigma),
             "target_weights": checked_target_weights(target_weights, n_clients),
+            "noise_shares": _checked_shares(noise_shares, n_clients),
         }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
@@ -109,6 +116,13 @@ class QuadraticProblem(ReadOnlyArrays):
     def alpha(self) -> FloatArray:
         """(N,) target weights, uniform where none were given."""
         return weights_or_uniform(self.target_weights, self.n_clients)
+
+    @property
+    def client_sigmas(self) -> FloatArray:
+        """(N,) noise level of each client's gradient (CA-Fed, Assumption 5)."""
+        if self.noise_shares is None:
+            return np.full(self.n_clients, self.sigma)
+        return np.asarray(self.noise_shares * self.sigma)
 
     @cached_property
     def _curvatures(self) -> FloatArray:
@@ -294,6 +308,19 @@ class QuadraticProblem(ReadOnlyArrays):
         if self.shared_hessian:
             return 0.5 * np.einsum("...ia,...ia->...i", offsets @ self.hessians, offsets)
         return 0.5 * np.einsum("iab,...ia,...ib->...i", self.hessians, offsets, offsets)
+
+
+def _checked_shares(noise_shares: ArrayLike | None, n_clients: int) -> FloatArray | None:
+    if noise_shares is None:
+        return None
+    shares = validation.one_each("noise_shares", noise_shares)
+    if shares.shape != (n_clients,):
+        raise ValueError(f"noise_shares must have shape ({n_clients},), got {shares.shape}")
+    if shares.min() < 0 or shares.max() != 1:
+        raise ValueError(
+            f"noise_shares must be in [0, 1], the largest of them 1, got {shares.tolist()}"
+        )
+    return shares
 
 
 def _checked_hessians(hessians: ArrayLike, n_clients: int, dim: int) -> FloatArray:

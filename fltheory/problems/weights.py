@@ -15,7 +15,7 @@ def checked_target_weights(weights: ArrayLike | None, n_clients: int) -> FloatAr
     Raises
     ------
     ValueError
-        Unless there is one positive weight a client and they sum to one (to 1e-12).
+        Unless there is one positive weight per client and they sum to one (to 1e-12).
     """
     if weights is None:
         return None

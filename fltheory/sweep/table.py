@@ -93,7 +93,7 @@ class Condition:
 def read_results(
     path: str | Path, *, where: Sequence[str] = (), clock: bool = False
 ) -> pd.DataFrame:
-    """Return the rows of a store as a table, one row a cell, sorted by what they are about.
+    """Return the rows of a store as a table, one row per cell, sorted by what they are about.
 
     Their kind, and parts of the setting, are left out where they are the same in all rows. An
     uninterrupted sweep and one that was killed and went on give the same table.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Properties = Sequence[tuple[str, object]]
 
-_COLUMNS = ("theorem", "reading", "regime", "verdict", "evidence", "truth/bound", "what failed")
+_COLUMNS = ("theorem", "reading", "regime", "verdict", "evidence", "truth/bound", "why")
 
 
 def each_cell(*beginnings: str) -> pytest.MarkDecorator:
@@ -68,9 +68,6 @@ def checked(statement: Statement, regime: str) -> Cell:
     from fltheory.verify.runs import FAMILY_ERROR_PROBABILITY, cell_of
 
     n_cells = sum(len(one.regimes) for one in theorems.registered())
-    # Once for all regimes, which is what it compares.
-    if regime == next(iter(statement.regimes)):
-        statement.check_quantities()
     found = statement.regimes[regime]
     verdict = check(
         statement,
@@ -157,12 +154,12 @@ def records(found: Properties) -> Iterator[tuple[CellKey, Record]]:
 
 
 def lines(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
-    """Yield a line a cell, in columns."""
+    """Yield a line per cell, in columns."""
     names = [f"{row['theorem']} ({row['reading']}): {row['regime']}" for row in rows]
     width = max(map(len, names))
     for name, row in zip(names, rows, strict=True):
         ratio = f"{float(row['truth/bound']):.3g}"
-        line = f"{name:{width}}  {row['verdict']:12}  {ratio:>9}  {row['what failed']}"
+        line = f"{name:{width}}  {row['verdict']:12}  {ratio:>9}  {row['why']}"
         yield line.rstrip()
 
 

@@ -44,6 +44,33 @@ class MapAxis:
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"values must have shape (n,) with n >= 1, got {values.shape}")
 
+    def with_points(self, points: int) -> MapAxis:
+        """Return an axis over the same range with so many values, spaced as these are.
+
+        Whole numbers stay whole, so that there may be fewer.
+
+        Examples
+        --------
+        >>> MapAxis("step", (0.01, 1.0, 100.0)).with_points(5).values
+        (0.01, 0.1, 1.0, 10.0, 100.0)
+        >>> MapAxis("rounds", (1.0, 3.0)).with_points(5).values
+        (1.0, 2.0, 3.0)
+        """
+        points = validation.whole_number("points", points, at_least=2)
+        own = np.array(self.values)
+        by_factors = bool(own[0] > 0 and own[-1] / own[0] >= _BY_FACTORS)
+        scale = np.log(own) if by_factors else own
+        places = np.linspace(0, own.size - 1, points)
+        found = np.interp(places, np.arange(own.size), scale)
+        values = np.exp(found) if by_factors else found
+        if (own == np.round(own)).all():
+            values = np.round(values)
+        else:
+            # As a figure's axis would have them, not as logarithms return them.
+            values = np.array([float(f"{value:.12g}") for value in values])
+        values[[0, -1]] = own[[0, -1]]
+        return MapAxis(self.name, tuple(dict.fromkeys(values.tolist())))
+
 
 def varied(setting: Setting, name: str, value: float) -> Setting:
     """Return the setting with one parameter changed, and all that is tied to it.
@@ -93,6 +120,22 @@ def _number(setting: Setting, name: str) -> SettingNumber:
     return found[0]
 
 
+def with_parameters(start: Setting | Family, values: Mapping[str, float]) -> Setting | Family:
+    """Return the setting with some parameters changed, or the family with these defaults.
+
+    Raises
+    ------
+    ValueError
+        For a parameter that does not exist, or a value out of range.
+    """
+    if not isinstance(start, Family):
+        return setting_at(start, values)
+    for name in values:
+        start.parameter(name)
+    changed = (replace(one, default=values.get(one.name, one.default)) for one in start.parameters)
+    return replace(start, parameters=tuple(changed))
+
+
 def parameters() -> Mapping[str, str]:
     """Return what can be varied, and what it means."""
     return {name: meaning for name, (meaning, _, _) in _PARAMETERS.items()}
@@ -119,6 +162,35 @@ def default_axis(setting: Setting | Family, name: str) -> MapAxis:
         size = value if isinstance(value, float) and value > 0 else 1.0
         values = [size * factor for factor in _factors(setting)]
     return MapAxis(name, tuple(v for v in dict.fromkeys(values) if _makes(setting, name, v)))
+
+
+def starting_point(statement: Statement, regime: str | None = None) -> Setting | Family:
+    """Return what a map varies: the statement's family, or a regime's setting.
+
+    Raises
+    ------
+    ValueError
+        If there is neither, no regime of that name, or none about runs.
+    """
+    if regime is None and statement.family:
+        return statement.family
+    if not statement.regimes:
+        raise ValueError(
+            f"theorem must have a regime or a family to be mapped, got {statement.id}, which has "
+            "neither"
+        )
+    first = next(iter(statement.regimes))
+    usual = _USUAL_REGIME if _USUAL_REGIME in statement.regimes else first
+    name = usual if regime is None else regime
+    if name not in statement.regimes:
+        known = ", ".join(statement.regimes)
+        raise ValueError(f"regime must be one of {known}, got {name!r}")
+    setting = statement.regimes[name].setting
+    if not isinstance(setting, Setting):
+        raise ValueError(
+            f"theorem must be about runs of an algorithm to be mapped, got {statement.id}"
+        )
+    return setting
 
 
 def default_axis_names(start: Setting | Family) -> tuple[str, str]:
@@ -190,13 +262,7 @@ def _vary_heterogeneity(setting: Setting, value: float) -> Setting:
     problem = setting.problem
     if not isinstance(problem, QuadraticProblem):
         raise ValueError(f"heterogeneity must belong to a QuadraticProblem, got {problem!r}")
-    spread = QuadraticProblem(
-        problem.hessians,
-        problem.x_star + value * (problem.optima - problem.x_star),
-        sigma=problem.sigma,
-        server_sigma=problem.server_sigma,
-        target_weights=problem.target_weights,
-    )
+    spread = replace(problem, optima=problem.x_star + value * (problem.optima - problem.x_star))
     return Setting(setting.algorithm, spread, setting.participation, setting.rounds, setting.x0)
 
 
@@ -233,6 +299,9 @@ _PARAMETERS: Mapping[
 }
 
 _ALMOST_NOWHERE = 0.05
+_USUAL_REGIME = "biased minority excluded"
+# Over a wider range values are spaced by factors.
+_BY_FACTORS = 50
 
 
 @dataclass(frozen=True)

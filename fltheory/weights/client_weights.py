@@ -51,7 +51,7 @@ class ClientWeights(ReadOnlyArrays):
         return float(self.target_weights[self.availability == 0].sum())
 
     def as_csv(self) -> str:
-        """Return a line a client: name, availability, target, weight and importance."""
+        """Return a line per client: name, availability, target, weight and importance."""
         header = ("client", "availability", "target", "weight", "importance")
         columns = (self.availability, self.target_weights, self.weights, self.importance)
         return csv_text([header, *zip(self.clients, *(c.tolist() for c in columns), strict=True)])

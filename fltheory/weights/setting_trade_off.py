@@ -35,7 +35,7 @@ def for_setting(
     The total error is at most ``2 kappa^2`` times the right-hand side of (12), plus ``2 kappa^4
     chi2 Gamma``, equation (10). Up to terms that do not depend on the weights given their sum,
     and times ``sum_t eta_t / (2 kappa^2)``, that is the objective of `optimal` with
-    ``a_k = sigma^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
+    ``a_k = sigma_k^2 pi_k sum_t eta_t^2``, ``b = upsilon = (2/E) ||w_0 - w*||^2 + (M Q / 4)
     sum_t (eta_t^2 + 1/t^2)`` and ``bias = kappa^2 Gamma sum_t eta_t``; sums over t = 1 .. T.
 
     M is the number of states of the joint chain of all clients in Theorem 2: 2^N for independent
@@ -51,7 +51,7 @@ def for_setting(
     Parameters
     ----------
     problem : QuadraticProblem
-        sigma, L, mu, Gamma, alpha and w*.
+        sigma_k, L, mu, Gamma, alpha and w*.
     participation : MarkovOnOff or FiniteChain
         pi, and M, the number of the chain's states.
     step_sizes : array, (T,)
@@ -100,7 +100,7 @@ def for_setting(
     return TradeOff(
         participation.marginals,
         problem.alpha,
-        a=problem.sigma**2 * participation.marginals * squares,
+        a=problem.client_sigmas**2 * participation.marginals * squares,
         b=2 / local_steps * distance + states * total / 4 * (squares + inverse_squares),
         bias=(problem.L / problem.mu) ** 2 * problem.Gamma * float(steps.sum()),
         total=total,

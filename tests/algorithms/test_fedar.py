@@ -100,7 +100,7 @@ def test_any_weight_that_keeps_the_contract_will_do() -> None:
         ),
         (
             Table((1, 1.1, 1.5), growth=0.25),
-            "weight must grow by at most growth=0.25 a round, got 1.5 after 2 inactive rounds",
+            "weight must grow by at most growth=0.25 per round, got 1.5 after 2 inactive rounds",
         ),
         (
             Table((1, 1.5, 2.25)),

@@ -171,7 +171,7 @@ def with_fields(algorithm: Any, names: tuple[str, ...], change: Callable[[Any], 
 
 
 def local_sgd(problem: QuadraticProblem, run: Run) -> np.ndarray:
-    """``K`` exact gradient steps a round on the mean loss, for every replica."""
+    """``K`` exact gradient steps per round on the mean loss, for every replica."""
     hessian = np.broadcast_to(problem.hessians, (problem.n_clients, DIM, DIM))[0]
     models = [run.x0]
     for _ in run.masks:

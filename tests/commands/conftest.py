@@ -47,7 +47,7 @@ FEW = ("sa-fl/4", "sa-fl/5")
 def mapping(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Words:
     few = {"q": MapAxis("q", (0.05, 0.3, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
     monkeypatch.setattr(region_map, "default_axis", lambda setting, name: few[name])
-    return "map", "sa-fl/5", "--reading", "derived", "--out", tmp_path / "result.svg"
+    return "map", "sa-fl/5", "--reading", "derived", "--figure", tmp_path / "result.svg"
 
 
 @pytest.fixture

@@ -19,7 +19,9 @@ def setting(tmp_path):
 
 def test_everything_is_shown_and_written(fltheory_command, setting, tmp_path) -> None:
     places = tmp_path / "out.json", tmp_path / "out.svg"
-    status, out, _ = fltheory_command("compare", setting, "--json", places[0], "--out", places[1])
+    status, out, _ = fltheory_command(
+        "compare", setting, "--json", places[0], "--figure", places[1]
+    )
     assert status == 0
     rows = [line for line in out.splitlines() if line.startswith("│ sa-fl/5")]
     assert [row.split("│")[3].strip() for row in rows] == ["HOLDS", "HOLDS", "INAPPLICABLE"]
@@ -41,7 +43,7 @@ def test_ids_choose_statements(fltheory_command, setting) -> None:
 
 def test_where_no_statement_speaks_one_line_says_so(fltheory_command, setting, tmp_path) -> None:
     figure = tmp_path / "none.svg"
-    status, out, _ = fltheory_command("compare", setting, "scaffold", "--out", figure)
+    status, out, _ = fltheory_command("compare", setting, "scaffold", "--figure", figure)
     assert status == 0
     assert "no statement speaks of this setting, of 9 asked; why not:" in out.splitlines()
     assert "│" not in out
@@ -59,7 +61,7 @@ def test_bad_input_is_one_line(fltheory_command, setting, tmp_path) -> None:
     for arguments, message in (
         ((tmp_path / "none.toml",), "file of a setting must exist"),
         ((setting, "sa-f"), "id must be a registered theorem"),
-        ((setting, "--out", "x.pdf"), "out must end in .png or .svg"),
+        ((setting, "--figure", "x.pdf"), "figure must end in .png or .svg"),
     ):
         status, out, errors = fltheory_command("compare", *arguments)
         assert (status, out) == (2, "")

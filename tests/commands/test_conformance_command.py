@@ -51,11 +51,11 @@ def test_json_and_declared_failures(fltheory_command) -> None:
 
 
 def test_options_fix_what_is_given(fltheory_command) -> None:
-    given = ("--option", "start=zero", "--option", "client_lr=0.25", "--law", "full-participation")
+    given = ("--set", "start=zero", "--set", "client_lr=0.25", "--law", "full-participation")
     status, _, _ = fltheory_command("conformance", "right_mifa.py:run", "mifa", *given)
     assert status == 0
     status, _, err = fltheory_command(
-        "conformance", "right_mifa.py:run", "mifa", "--option", "begin=zero"
+        "conformance", "right_mifa.py:run", "mifa", "--set", "begin=zero"
     )
     assert status == 2
     assert "options of mifa must be among start, client_lr, local_steps, server_lr" in err

@@ -9,7 +9,9 @@ import pytest
 
 def test_cutoff_shows_the_best_and_the_papers(fltheory_command, tmp_path: Path) -> None:
     path = tmp_path / "cutoff.svg"
-    status, out, _ = fltheory_command("cutoff", "0.1", "0.5", "--rounds", "100", "--out", str(path))
+    status, out, _ = fltheory_command(
+        "cutoff", "0.1", "0.5", "--rounds", "100", "--figure", str(path)
+    )
     assert status == 0
     assert "log_c T (Corollary 4)" in out
     assert path.is_file()
@@ -37,7 +39,7 @@ def test_a_log_gives_each_client_a_cutoff(fltheory_command, tmp_path: Path) -> N
     """
     log, figure = tmp_path / "log.csv", tmp_path / "cutoff.svg"
     log.write_text("round,ann,bob,cid\n0,1,0,0\n1,1,1,0\n2,1,0,0\n3,0,0,0\n")
-    status, out, _ = fltheory_command("cutoff", str(log), "--out", str(figure))
+    status, out, _ = fltheory_command("cutoff", str(log), "--figure", str(figure))
     assert status == 0
     assert "FedAU's weights along 4 of the log's 4 rounds" in out
     rows = {

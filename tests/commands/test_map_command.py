@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
+from fltheory import verify
 from fltheory.verify import MapAxis, region_map
 
 
@@ -12,7 +16,9 @@ def test_map_shows_a_table_and_writes_a_figure(fltheory_command, monkeypatch, tm
     few = {"q": MapAxis("q", (0.05, 0.9)), "rounds": MapAxis("rounds", (1.0, 300.0))}
     monkeypatch.setattr(region_map, "default_axis", lambda setting, name: few[name])
     path = tmp_path / "map.svg"
-    status, out, _ = fltheory_command("map", "sa-fl/5", "--reading", "derived", "--out", str(path))
+    status, out, _ = fltheory_command(
+        "map", "sa-fl/5", "--reading", "derived", "--figure", str(path)
+    )
     assert status == 0
     assert "sa-fl/5 (derived): applies on 75.0% of the cells" in out
     assert path.read_text().startswith("<?xml")
@@ -40,6 +46,11 @@ def test_a_map_of_any_statement_needs_no_options(
         (("--x", "colour"), "parameter must be one of"),
         (("--x", "rounds"), "y must be another parameter than x"),
         (("--regime", "calm"), "regime must be one of i.i.d."),
+        (("--points", "1"), "points must be a whole number"),
+        (("--set", "q"), "--set must be name=value, got 'q'"),
+        (("--set", "q=half"), "--set q must be a number, got 'half'"),
+        (("--set", "q=2"), "q must"),
+        (("--set", "colour=2"), "parameter must be one of"),
     ],
 )
 def test_bad_maps_are_one_line(fltheory_command, options, message) -> None:
@@ -47,3 +58,42 @@ def test_bad_maps_are_one_line(fltheory_command, options, message) -> None:
     assert status == 2
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_other_parameters_are_set_and_the_values_counted(fltheory_command, monkeypatch) -> None:
+    """With one parameter set, the cells are those of a setting (or a family) that has it."""
+    asked = []
+
+    def noted(theorem, start, x, y, **_):
+        asked.append((start, x, y))
+        return whole(theorem, start, x, y)
+
+    whole = verify.map_region
+    monkeypatch.setattr(verify, "map_region", noted)
+    few = ("--points", "2", "--set")
+    assert fltheory_command("map", "sa-fl/5", *few, "problem.sigma=3")[0] == 0
+    assert fltheory_command("map", "fedawe/lemma-2", *few, "rounds=5")[0] == 0
+    (setting, *axes), (family, *others) = asked
+    assert setting.problem.sigma == 3
+    assert family.setting().rounds == 5
+    assert [len(axis.values) for axis in (*axes, *others)] == [2, 2, 2, 2]
+
+
+def test_a_former_option_says_the_new_one(tmp_path) -> None:
+    figure = tmp_path / "map.svg"
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "fltheory",
+            "map",
+            "fedawe/lemma-2",
+            "--points=2",
+            f"--out={figure}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "fltheory map --out is now fltheory map --figure" in ran.stderr
+    assert figure.is_file()

@@ -30,7 +30,7 @@ class CountedSilence:
 class UnitImpulses:
     """Replica r sees its ``place[r]``-th number as one and all others as zero.
 
-    A map that is affine in its noise is thereby read off, one column a replica.
+    A map that is affine in its noise is thereby read off, one column per replica.
     """
 
     def __init__(self, place: ReplicaIndices) -> None:

@@ -177,7 +177,7 @@ class Private(FedAvg):
 
 
 def test_a_round_that_draws_by_itself_is_sampled_and_says_why() -> None:
-    """One client at 1, noise of variance 1/100 a round: 1/4 of it stays and is joined by more.
+    """One client at 1, noise of variance 1/100 per round: 1/4 of it stays and is joined by more.
 
     Fails if `paths` answers in place of `exact`, if the generator is not seeded, or if looking at
     rounds draws from the user's generator.

@@ -67,8 +67,8 @@ def test_the_heaviest_weight_is_the_last() -> None:
         "missing hypothesis",
         "gap",
     ]
-    assert FAULT.mended_by == "K > 1"
-    assert replace(FAULT, reading="derived").mended_by == "K > 1 (the derived reading)"
+    assert FAULT.fixed_by == "K > 1"
+    assert replace(FAULT, reading="derived").fixed_by == "K > 1 (the derived reading)"
 
 
 def test_a_natural_witness_is_a_certificate_a_regime_or_a_sentence() -> None:

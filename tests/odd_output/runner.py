@@ -57,12 +57,12 @@ SLOW = (
     "explain sa-fl/5 --proof",
     "prove sa-fl/4 --q 1/10 --out out/proof.json",
     "certify certificate.json",
-    "map fedar/assumption-7 --out out/map.svg",
-    "compare setting.toml --json out/c.json --out out/c.svg",
+    "map fedar/assumption-7 --figure out/map.svg",
+    "compare setting.toml --json out/c.json --figure out/c.svg",
     "train experiment.toml --out out/runs",
     "advise log.csv --figure out/advice.svg --json out/advice.json",
     "trace describe log.csv --figure out/log.svg",
-    "cutoff 0.1 0.5 --rounds 50 --out out/cutoff.svg",
+    "cutoff 0.1 0.5 --rounds 50 --figure out/cutoff.svg",
 )
 # Calls of the other commands, which need no odd output to show that they run, and what a call says
 # where it would take too long, or an extra is missing.

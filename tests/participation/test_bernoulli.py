@@ -1,4 +1,4 @@
-"""Independent participation with a probability a client."""
+"""Independent participation with a probability per client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_outcomes_sum_to_marginals_and_pairs() -> None:
 
 
 def test_draws_have_the_marginals() -> None:
-    """200,000 draws a client; six standard deviations: false alarm below 1e-8."""
+    """200,000 draws per client; six standard deviations: false alarm below 1e-8."""
     process = Bernoulli([0.1, 0.5, 0.9])
     drawn = np.concatenate(list(islice(process.masks(np.random.default_rng(1), 1000), 200)))
     allowed = 6 * np.sqrt(process.marginals * (1 - process.marginals) / len(drawn))

@@ -68,7 +68,7 @@ def test_files_hold_the_same_record(tmp_path: Path) -> None:
         ("1,0\n1,2\n", r"path must have entries 0 and 1, got '2' in line 2, column 2"),
         ("a,b\n1,0\n", r"path must have entries 0 and 1, got 'a' in line 1, column 1"),
         ("1,0\n\n1,\n", r"path must have entries 0 and 1, got '' in line 3, column 2"),
-        ("", r"path must hold a line a round, got .*trace\.csv' without any"),
+        ("", r"path must hold a line per round, got .*trace\.csv' without any"),
         ("1,0\n1,0\n", r"recorded must show every client, got client 1 never there"),
     ],
 )

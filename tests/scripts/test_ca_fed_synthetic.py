@@ -53,7 +53,7 @@ def test_logged_points_are_those_of_the_authors_loop() -> None:
 
 
 def test_the_instance_is_the_papers() -> None:
-    """24 clients, 12 a group; in each 6 with pi = 0.9 and 6 with 0.1; half of each nu = 0.9."""
+    """24 clients, 12 per group; in each 6 with pi = 0.9 and 6 with 0.1; half of each nu = 0.9."""
     drawn = instance(Plan(), 0)
     pi, nu = drawn.participation.availability, drawn.participation.correlation
     assert drawn.train.n_clients == 24

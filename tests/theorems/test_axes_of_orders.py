@@ -208,7 +208,7 @@ def cycles_of(setting: Setting) -> tuple[list[int], list[int], int]:
 def test_fedar_with_other_absences() -> None:
     """Four clients, one after the other, there once in P rounds; or away for a gap at a time.
 
-    Absences of g rounds, one in a cycle of g (g + 1), add up to g (g + 1)/2: 1/2 a round.
+    Absences of g rounds, one in a cycle of g (g + 1), add up to g (g + 1)/2: 1/2 per round.
     """
     (period,) = theorems.get("fedar/average-inactivity").axes
     setting = some_setting("fedar/average-inactivity")

@@ -143,7 +143,7 @@ def derived_2() -> float:
     for t in range(1, ROUNDS + 1):
         noise = 2 * sum(SIGMA**2 * PI[k] * WEIGHTS[k] ** 2 for k in range(2)) * eta(t) ** 2
         whole += noise / LINE.pi_q
-        whole += (4 * L * (E * Q + 2) * LINE.gamma_biased) * eta(t) ** 2
+        whole += (4 * L * (E * Q + 2) * LINE.gamma) * eta(t) ** 2
         whole += 2 / 3 * (E - 1) * (2 * E - 1) * G2 * eta(t) ** 2
         cut = min(delay(t), t - 1)
         whole += 8 * E * LINE.D * math.sqrt(G2) * Q * cut * eta(t - cut) ** 2

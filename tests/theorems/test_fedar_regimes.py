@@ -82,7 +82,7 @@ def test_regimes_of_absences(name: str) -> None:
     assert who.marginals.tolist() == pytest.approx([p] * n)
     if name == "Markov":
         assert isinstance(who, MarkovOnOff)
-        # A stretch there ends with probability (1 - 0.8)/2 a round: ten rounds on average.
+        # A stretch there ends with probability (1 - 0.8)/2 per round: ten rounds on average.
         assert who.correlation.tolist() == pytest.approx([0.8] * n)
     elif name == "in rotation":
         assert isinstance(who, Cyclic)

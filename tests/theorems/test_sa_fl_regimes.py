@@ -13,7 +13,7 @@ EVERYBODY = {"i.i.d.", "unbiased sampling", "q = 1, i.i.d.", "different Hessians
 
 @pytest.mark.parametrize("identifier", ["sa-fl/4", "sa-fl/5"])
 def test_regimes_of_theorems(identifier: str) -> None:
-    """Half of ten clients a round, five steps, half of the rounds clients', unless said."""
+    """Half of ten clients per round, five steps, half of the rounds clients', unless said."""
     regimes = theorems.get(identifier).regimes
     assert len(regimes) == (16 if identifier == "sa-fl/4" else 15)
     chances = {"q = 0": 0.0, "q = 1": 1.0, "q = 1, i.i.d.": 1.0, "q small": 0.05}
@@ -50,7 +50,7 @@ def test_regimes_of_theorems(identifier: str) -> None:
 
 @pytest.mark.parametrize("identifier", ["sa-fl/corollary-1", "sa-fl/corollary-2"])
 def test_regimes_of_corollaries(identifier: str) -> None:
-    """Two of four clients a round; who is excluded is the first of them."""
+    """Two of four clients per round; who is excluded is the first of them."""
     for name, regime in theorems.get(identifier).regimes.items():
         who = regime.setting.participation
         assert (who.n_clients, who.size) == (4, 2)

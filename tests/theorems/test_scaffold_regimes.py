@@ -78,7 +78,7 @@ def test_who_takes_part(group: str, name: str) -> None:
         assert isinstance(who, Bernoulli)
         assert who.marginals.tolist() == pytest.approx([1 / 2000, 1, 1, 1, 1, 1])
     elif name == "long stretches":
-        # A stretch ends with probability (1 - nu)/2 a round: after 1000 rounds on average.
+        # A stretch ends with probability (1 - nu)/2 per round: after 1000 rounds on average.
         assert isinstance(who, MarkovOnOff)
         assert who.marginals.tolist() == [0.5] * 4
         assert ((1 - who.correlation) / 2).tolist() == pytest.approx([1 / 1000] * 4)

@@ -17,7 +17,7 @@ from fltheory.validation import FloatArray
 
 
 def checked_importance(target_weights: ArrayLike) -> FloatArray:
-    """Return alpha as a read-only array: one positive weight a client, summing to one."""
+    """Return alpha as a read-only array: one positive weight per client, summing to one."""
     given = validation.real_array("target_weights", target_weights, shape="(N,)")
     weights = checked_target_weights(given, given.size)
     assert weights is not None
@@ -25,7 +25,7 @@ def checked_importance(target_weights: ArrayLike) -> FloatArray:
 
 
 def checked_constants(name: str, values: ArrayLike, n_clients: int) -> FloatArray:
-    """Return one finite number a client as a read-only array; a single one serves all.
+    """Return one finite number per client as a read-only array; a single one serves all.
 
     Raises
     ------

@@ -111,7 +111,9 @@ def check_weight(weight: InactivityWeight) -> None:
     rise = np.diff(values)
     _clause("be 1 for a client just seen", abs(values[:1] - 1) > _SLACK, values)
     _clause("never decrease with the inactive rounds", _from_one(rise < -_SLACK), values)
-    _clause(f"grow by at most growth={growth:g} a round", _from_one(rise > growth + _SLACK), values)
+    _clause(
+        f"grow by at most growth={growth:g} per round", _from_one(rise > growth + _SLACK), values
+    )
     _clause(f"be at most largest={largest:g}", values > largest + _SLACK, values)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -45,6 +45,38 @@ def pac(what: str, rest: _Rest = None) -> None:
     """Show how surely every learner fails: now a script in docs/scripts/."""
     del what, rest
     reproduce("impossibility")
+
+
+_FORMER_OPTIONS = {
+    "map": {"--out": "--figure"},
+    "compare": {"--out": "--figure"},
+    "cutoff": {"--out": "--figure"},
+    "conformance": {"--option": "--set"},
+}
+
+
+def with_new_options(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with options by their names of today, and tell which had others.
+
+    Examples
+    --------
+    >>> with_new_options(["verify", "sa-fl/5", "--seed", "1"])
+    ['verify', 'sa-fl/5', '--seed', '1']
+    """
+    # Files to load come first, each after its --load.
+    place = 0
+    while place < len(arguments) and arguments[place].startswith("--load"):
+        place += 1 if "=" in arguments[place] else 2
+    command = "".join(arguments[place : place + 1])
+    renamed = _FORMER_OPTIONS.get(command, {})
+    answer = []
+    for argument in arguments:
+        name, sign, value = argument.partition("=")
+        new = renamed.get(name)
+        if new is not None:
+            _tell(f"{command} {name}", f"{command} {new}")
+        answer.append(argument if new is None else new + sign + value)
+    return answer
 
 
 def _tell(old: str, new: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -60,10 +61,11 @@ Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of what is drawn at ran
 
 # What a command is for goes to --out; what it can write besides has the name of its kind.
 FigureFile: TypeAlias = Annotated[
-    Path | None, WRITTEN, typer.Option(help="Where to write the figure: .png or .svg.")
-]
-FurtherFigure: TypeAlias = Annotated[
     Path | None, WRITTEN, typer.Option(help="Write a figure to this file: .png or .svg.")
+]
+Changes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Give a parameter or an option this value: name=value; repeat."),
 ]
 LogFile: TypeAlias = Annotated[
     Path, READ, typer.Argument(help="A log of who was online: CSV (also .gz) or Parquet.")
@@ -87,13 +89,13 @@ NOISE_MEANS = "Of a gradient, relative to the one at the start, with a log"
 DISSIMILARITY_MEANS = "Gamma, in units of L ||w_0 - w*||^2, with a log"
 CONDITION_MEANS = "L / mu, with a log"
 ResultsFile: TypeAlias = Annotated[
-    Path, UPDATED, typer.Option(help="Where to keep results: a file, resumed from if it exists.")
+    Path, UPDATED, typer.Option(help="Results database; rerun the same command to resume.")
 ]
 StoreFile: TypeAlias = Annotated[
     Path | None,
     UPDATED,
     typer.Option(
-        help="A store to keep every cell in, and to go on from: see fltheory results.",
+        help="Results database of every cell; rerun to resume. See fltheory results.",
     ),
 ]
 DaskAddress: TypeAlias = Annotated[
@@ -109,6 +111,18 @@ FurtherPage: TypeAlias = Annotated[
 Check: TypeAlias = Annotated[bool, typer.Option(help="Write nothing; exit 1 if it differs.")]
 
 _PACKAGE = Path(__file__).parents[2]
+
+
+def pair(option: str) -> Callable[[str], tuple[str, str]]:
+    """Return what reads the ``name=value`` of an option."""
+
+    def split(text: str) -> tuple[str, str]:
+        name, sign, value = text.partition("=")
+        if not (sign and name and value):
+            raise ValueError(f"{option} must be name=value, got {text!r}")
+        return name.strip(), value.strip()
+
+    return split
 
 
 def kept(name: str) -> Path:

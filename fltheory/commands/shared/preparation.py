@@ -17,6 +17,15 @@ from fltheory.commands.shared.options import Load
 from fltheory.long_work.progress import shown_progress
 
 _LOADED: list[Path] = []
+DOORS = """\
+Is a convergence theorem true as printed, where does it apply, how loose is it?
+
+  a theorem            fltheory verify sa-fl/5
+    your own           fltheory new theorem my_theorem.py
+  an implementation    fltheory conformance my_code.py:run scaffold
+  a log                fltheory advise log.csv
+
+fltheory --help lists all commands; fltheory COMMAND --help has the options of one."""
 
 
 def loaded_files() -> tuple[Path, ...]:
@@ -37,13 +46,17 @@ def _show_version(asked: bool) -> None:
 
 
 def prepare(
+    context: typer.Context,
     load: Load = None,
     version: Annotated[
         bool,
         typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
     ] = False,
 ) -> None:
-    """Load the theorems of the user's files."""
+    """Load the theorems of the user's files; without a command, say where to begin."""
+    if context.invoked_subcommand is None:
+        print(DOORS if sys.stdout.isatty() else context.get_help())
+        return
     # On a terminal, what takes a second or several says so.
     if sys.stderr.isatty() and "--help" not in sys.argv:
         with shown_progress("loading"):

@@ -11,7 +11,7 @@ from fltheory.commands.shared.deployment import deployment
 from fltheory.commands.shared.options import (
     WRITTEN,
     Columns,
-    FurtherFigure,
+    FigureFile,
     LogFile,
     RoundLength,
     Seed,
@@ -32,7 +32,7 @@ def command(
     json: Annotated[
         Path | None, WRITTEN, typer.Option(help="Write the description as JSON to this file.")
     ] = None,
-    figure: FurtherFigure = None,
+    figure: FigureFile = None,
 ) -> None:
     """Describe a log of who was online: how often, how long, together with whom, and when."""
     from functools import partial

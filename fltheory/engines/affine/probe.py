@@ -179,7 +179,7 @@ def noise_covariance(image: AffineArray) -> Entries:
         coefficients[..., first : first + covariance.shape[-1]] for first, covariance in space.noise
     ]
     spread = [np.matmul(one, cov) for one, (_, cov) in zip(columns, space.noise, strict=True)]
-    # One product for all: with a noise a client, as many arrays (replicas, k, k) would be added up.
+    # One product for all: one noise per client would be as many arrays (replicas, k, k) to add up.
     return np.matmul(np.concatenate(spread, -1), np.concatenate(columns, -1).swapaxes(-1, -2))
 
 

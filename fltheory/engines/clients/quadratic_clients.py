@@ -38,8 +38,8 @@ _Key = tuple[str, int, float, float]
 class _LocalMap:
     """``slope (x - c) + noise_factor g`` with standard normal g; a correction adds to x - c.
 
-    Each is (d, d), or (N, d, d) where the Hessians differ. A correction v moves the
-    client's optimum by ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
+    Each is (d, d), or (N, d, d) where the Hessians differ, or levels of noise for its factor. A
+    correction v moves the client's optimum by ``-H^{-1} v``, so it enters as ``slope H^{-1} v``.
     """
 
     slope: FloatArray
@@ -347,8 +347,11 @@ class QuadraticClients:
             total += pushed @ self._problem.inverse_hessians @ local.slope
         if self._problem.sigma > 0:
             draws = self._noise.normal(np.arange(x.shape[0]), x.shape[1])
+            shares, factor = self._problem.noise_shares, local.noise_factor
+            if shares is not None:
+                weights, factor = weights * shares, factor[int(shares.argmax())]
             spread = np.sqrt(np.einsum("ri,ri->r", weights, weights))
-            total += spread[:, None] * product(draws, local.noise_factor.T)
+            total += spread[:, None] * product(draws, factor.T)
         return np.asarray(total)
 
     def _change_map(self, steps: int, lr: float, proximal: float) -> _LocalMap:
@@ -395,7 +398,9 @@ class QuadraticClients:
 
     def _noise_factor(self, scale: FloatArray) -> FloatArray:
         level = self._problem.sigma / math.sqrt(self._problem.dim)
-        return np.asarray(self._eigenvectors * (level * scale)[..., None, :])
+        factor = np.asarray(self._eigenvectors * (level * scale)[..., None, :])
+        shares = self._problem.noise_shares
+        return factor if shares is None else shares[:, None, None] * factor
 
     def _from_eigenbasis(self, eigenvalues: FloatArray) -> FloatArray:
         return from_eigenbasis(eigenvalues, self._eigenvectors)

@@ -28,6 +28,9 @@ class SteppedClients(Clients):
     def __init__(self, problem: Problem, noise: NoiseSource) -> None:
         self._problem = problem
         self._noise = noise
+        # Of the problems quadratic ones alone have a level for each client.
+        sigmas = getattr(problem, "client_sigmas", problem.sigma)
+        self._sigmas = np.broadcast_to(sigmas, (problem.n_clients,))
 
     def with_noise(self, noise: NoiseSource) -> SteppedClients:
         """Return the same clients with other noise."""
@@ -85,16 +88,19 @@ class SteppedClients(Clients):
         y = start.copy()
         gradient_sum = np.zeros_like(y)
         push = 0.0 if correction is None else correction[rows, clients]
+        levels = self._sigmas[clients, None]
         for _ in range(steps):
             gradient = self._problem.client_gradients(y, clients)
             gradient_sum += gradient
             if proximal:
                 gradient = gradient + proximal * (y - start)
-            y -= lr * (gradient + push + self._noise_of(rows, x, self._problem.sigma))
+            y -= lr * (gradient + push + self._noise_of(rows, x, levels))
         return y - start, gradient_sum
 
-    def _noise_of(self, rows: np.ndarray, x: FloatArray, sigma: float) -> FloatArray | float:
-        if sigma == 0:
+    def _noise_of(
+        self, rows: np.ndarray, x: FloatArray, sigma: FloatArray | float
+    ) -> FloatArray | float:
+        if not np.any(sigma):
             return 0.0
         return sigma / math.sqrt(x.shape[1]) * self._noise.normal(rows, x.shape[1])
 

@@ -137,6 +137,9 @@ class ExactProblem(QuadraticProblem):
             "optima": exact_numbers(problem.optima),
             "sigma": WIDENING.parameter(problem.sigma),
             "server_sigma": WIDENING.parameter(problem.server_sigma),
+            "noise_shares": (
+                None if problem.noise_shares is None else exact_numbers(problem.noise_shares)
+            ),
             "target_weights": (
                 None
                 if problem.target_weights is None
@@ -257,7 +260,7 @@ class ExactProblem(QuadraticProblem):
         """Return the same clients with another objective."""
         other = copy(self)
         other.__dict__.clear()
-        fields = "hessians", "optima", "sigma", "server_sigma"
+        fields = "hessians", "optima", "sigma", "server_sigma", "noise_shares"
         _set(other, **{name: getattr(self, name) for name in fields}, target_weights=weights)
         return other
 

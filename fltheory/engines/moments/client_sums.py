@@ -146,7 +146,7 @@ class _Effects:
     def mean_noise(self, squares: FloatArray) -> FloatArray:
         """Return ``sum_i squares_i w_i^2 noise_i``."""
         weights = squares * self.coefficients**2
-        if self.shared:
+        if len(self.noises) == 1:
             return np.asarray(weights.sum() * self.noises[0])
         return np.asarray(np.tensordot(weights, self.noises, axes=1))
 

@@ -97,4 +97,4 @@ class ServerData(ReadOnlyArrays):
         if self.lr is not None:
             validation.positive("server lr", self.lr)
         elif self.steps > 1:
-            raise ValueError(f"server lr must be given for {self.steps} steps a round, got none")
+            raise ValueError(f"server lr must be given for {self.steps} steps per round, got none")

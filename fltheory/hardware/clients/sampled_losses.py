@@ -14,7 +14,7 @@ _FETCHED_BYTES = 2**22
 
 
 class SampledLosses:
-    """Losses of models, one a row, on samples given by their places in the data.
+    """Losses of models, one per row, on samples given by their places in the data.
 
     Parameters
     ----------

@@ -57,13 +57,14 @@ class TorchQuadraticClients(Clients):
         rows, clients = torch.nonzero(who, as_tuple=True)
         start = x[rows]
         y = start.clone()
+        levels = self._problem.client_sigmas[clients.cpu().numpy(), None]
         for _ in range(steps):
             gradient = self._client_gradients(y, clients)
             if correction is not None:
                 gradient = gradient + correction[rows, clients]
             if proximal:
                 gradient = gradient + proximal * (y - start)
-            y = y - lr * (gradient + self._normals(rows, self._problem.sigma))
+            y = y - lr * (gradient + self._normals(rows, levels))
         change = torch.zeros((*who.shape, x.shape[1]), dtype=x.dtype, device=x.device)
         change[rows, clients] = y - start
         return change
@@ -82,7 +83,7 @@ class TorchQuadraticClients(Clients):
         clients = torch.arange(self.n_clients, device=x.device).repeat(x.shape[0])
         gradients = self._client_gradients(points, clients).reshape(x.shape[0], -1, x.shape[1])
         gradient = torch.einsum("i,ria->ra", self._alpha, gradients)
-        return gradient + self._normals(replicas, self._problem.server_sigma)
+        return gradient + self._normals(replicas, np.array(self._problem.server_sigma))
 
     def _client_losses(self, y: Tensor, clients: Tensor) -> Tensor:
         offset = y - self._optima[clients]
@@ -93,12 +94,12 @@ class TorchQuadraticClients(Clients):
         (gradient,) = torch.autograd.grad(self._client_losses(point, clients).sum(), point)
         return gradient
 
-    def _normals(self, rows: Tensor, sigma: float) -> Tensor | float:
-        if sigma == 0:
+    def _normals(self, rows: Tensor, sigma: np.ndarray) -> Tensor | float:
+        if not sigma.any():
             return 0.0
         replica_of_row: ReplicaIndices = rows.cpu().numpy()
         draws = self._noise.normal(replica_of_row, self._problem.dim)
-        return sigma / math.sqrt(self._problem.dim) * self._tensor(draws)
+        return self._tensor(sigma / math.sqrt(self._problem.dim) * draws)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.tensor(np.asarray(array), dtype=torch.float64, device=self._device)

@@ -46,7 +46,7 @@ class Labelled(ReadOnlyArrays):
             )
         if self.labels.shape != self.images.shape[:1] or self.labels.dtype != np.int64:
             raise ValueError(
-                f"labels must be {len(self.images)} of type int64, one an image, "
+                f"labels must be {len(self.images)} of type int64, one per image, "
                 f"got {self.labels.dtype} of shape {self.labels.shape}"
             )
 

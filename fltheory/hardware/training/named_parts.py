@@ -67,7 +67,7 @@ def circumstances(
 
 
 @dataclass(frozen=True)
-class Method:
+class NamedMethod:
     """An algorithm by name with options of its own; step sizes and steps come from outside.
 
     The names are those of `fltheory.algorithms.table`; ``average all`` is FedAvg with weights 1/N
@@ -227,7 +227,7 @@ class Presence(ABC):
 
 @dataclass(frozen=True)
 class Uniform(Presence):
-    """``size`` clients a round; the first ``excluded`` never: SA-FL's m and s.
+    """``size`` clients per round; the first ``excluded`` never: SA-FL's m and s.
 
     Clients are dealt their images at random, so the first are as good as any.
     """

@@ -22,7 +22,7 @@ _LARGEST_BATCH = 1 << 20
 
 @dataclass(frozen=True)
 class ServerAssisted(ReadOnlyArrays):
-    """What SA-FL and the server alone arrive at, one entry a replica.
+    """What SA-FL and the server alone arrive at, one entry per replica.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def draw(
 
 @dataclass(frozen=True)
 class Minimiser(ReadOnlyArrays):
-    """The empirical minimiser with the largest excess error, one entry a replica.
+    """The empirical minimiser with the largest excess error, one entry per replica.
 
     Attributes
     ----------

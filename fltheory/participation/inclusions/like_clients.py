@@ -72,7 +72,7 @@ def _binomial(trials: int, p: float) -> _Law:
 
 @dataclass(frozen=True, eq=False)
 class LikeClients(ReadOnlyArrays):
-    """Groups of clients who are there independently, with one probability a group.
+    """Groups of clients who are there independently, with one probability per group.
 
     Attributes
     ----------

@@ -203,7 +203,7 @@ class LogisticProblem(SampleProblem):
 
 
 def _checked_features(features: Sequence[ArrayLike] | FloatArray) -> list[FloatArray]:
-    validation.instance_of("features", features, Iterable, "an array a client")
+    validation.instance_of("features", features, Iterable, "an array per client")
     data = [
         validation.real_array("features", part, shape="(n_i, d) for each client")
         for part in features
@@ -215,7 +215,7 @@ def _checked_features(features: Sequence[ArrayLike] | FloatArray) -> list[FloatA
 def _checked_labels(
     labels: Sequence[ArrayLike] | NDArray[np.generic], sizes: list[int]
 ) -> list[FloatArray]:
-    validation.instance_of("labels", labels, Iterable, "an array a client")
+    validation.instance_of("labels", labels, Iterable, "an array per client")
     marks = [validation.real_array("labels", part, shape="(n_i,)", flags=True) for part in labels]
     check_label_shapes(marks, sizes)
     for client, part in enumerate(marks):

@@ -115,12 +115,12 @@ def check_label_shapes(marks: Sequence[NDArray[np.generic]], sizes: Sequence[int
     """Raise ValueError unless each client has one label a sample."""
     shapes, wanted = [part.shape for part in marks], [(size,) for size in sizes]
     if shapes != wanted:
-        raise ValueError(f"labels must be one a sample, of shapes {wanted}, got {shapes}")
+        raise ValueError(f"labels must be one per sample, of shapes {wanted}, got {shapes}")
 
 
 def checked_features(features: Sequence[ArrayLike]) -> list[NDArray[np.floating]]:
     """Return each client's samples (n_i, d), float32 if all are, else float64."""
-    validation.instance_of("features", features, Iterable, "an array a client")
+    validation.instance_of("features", features, Iterable, "an array per client")
     data = [np.asarray(part) for part in features]
     check_shapes(data)
     for client, part in enumerate(data):
@@ -134,7 +134,7 @@ def checked_labels(
     labels: Sequence[ArrayLike], sizes: list[int], n_classes: int
 ) -> list[NDArray[np.intp]]:
     """Return each client's labels (n_i,), between 0 and ``n_classes - 1``."""
-    validation.instance_of("labels", labels, Iterable, "an array a client")
+    validation.instance_of("labels", labels, Iterable, "an array per client")
     marks = [np.asarray(part) for part in labels]
     check_label_shapes(marks, sizes)
     for client, part in enumerate(marks):

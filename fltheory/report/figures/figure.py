@@ -60,7 +60,7 @@ def figure(
     ----------
     shown : BoundCurve, mapping of str to BoundCurve, or of str to such mappings; or RegionMap
         From `fltheory.verify.curve`: one curve; several of one quantity, by the name in the legend;
-        or panels by their titles, one a setting, with curves of the same names. Or a map from
+        or panels by their titles, one per setting, with curves of the same names. Or a map from
         `fltheory.verify.map_region`.
     title : str, optional
         A last line of the title; panels have their own.

@@ -109,7 +109,7 @@ def read_verdicts(path: Path, made_by: MadeBy) -> list[Cell]:
 
 
 def verdict_csv(cells: Sequence[Cell], made_by: MadeBy) -> str:
-    """Return the verdicts as CSV, a row a cell, what made them in the last columns of each."""
+    """Return the verdicts as CSV, a row per cell, what made them in the last columns of each."""
     made = {f"made_by_{name}": value for name, value in made_by.as_dict().items()}
     rows = ((*_flat(cell_document(cell)).values(), *made.values()) for cell in cells)
     return csv_text([(*CSV_COLUMNS, *made), *rows])

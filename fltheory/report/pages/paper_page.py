@@ -189,7 +189,7 @@ def _verdicts(statement: Statement, recorded: Baseline) -> Iterator[str]:
         yield ""
     for fault in statement.refutations:
         natural = f" Natural witness: {fault.natural_witness}." if fault.natural_witness else ""
-        text = f"{fault.why} Mended by {fault.mended_by}.{natural}"
+        text = f"{fault.why} Fixed by {fault.fixed_by}.{natural}"
         yield f"- *{fault.weight.label.capitalize()}.* {_plain(text)}"
     if statement.refutations:
         yield ""

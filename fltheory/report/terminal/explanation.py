@@ -63,7 +63,7 @@ def _lines(statement: Statement, fits: Fits) -> Iterator[str]:
         yield ""
         yield f"Refuted (see {shown}): {fault.why}"
         yield f"  {fault.weight}"
-        yield f"  mended by {fault.mended_by}"
+        yield f"  fixed by {fault.fixed_by}"
         if fault.natural_witness:
             yield f"  natural witness: {fault.natural_witness}"
 

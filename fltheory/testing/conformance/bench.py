@@ -24,8 +24,8 @@ _SINGLE = 3e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """Expected and actual models, a row a round, and how far they may differ.
+class ModelComparison:
+    """Expected and actual models, a row per round, and how far they may differ.
 
     Attributes
     ----------
@@ -92,21 +92,21 @@ class Bench:
             self._ours[case.key] = models
         return self._ours[case.key]
 
-    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> Comparison:
+    def compared(self, case: Case, expected: FloatArray, actual: FloatArray) -> ModelComparison:
         """Return a comparison to `rtol`, of the largest number so far in the case."""
         size = np.maximum.accumulate(np.abs(expected).max(axis=1))
-        return Comparison(expected, actual, self.rtol * (case.scale + size)[:, None])
+        return ModelComparison(expected, actual, self.rtol * (case.scale + size)[:, None])
 
-    def against_ours(self, case: Case) -> Comparison:
+    def against_ours(self, case: Case) -> ModelComparison:
         """Compare with the package's algorithm."""
         return self.compared(case, self.ours(case), self.actual(case))
 
 
-Compare: TypeAlias = Callable[[Bench, Case], Comparison]
+Compare: TypeAlias = Callable[[Bench, Case], ModelComparison]
 
 
 @dataclass(frozen=True, eq=False)
-class Trial:
+class LawTrial:
     """A case that a law tries.
 
     Attributes
@@ -130,8 +130,8 @@ class Trial:
 class Failure:
     """A law that fails: the case, and both models or what the call did wrong."""
 
-    trial: Trial
-    comparison: Comparison | None
+    trial: LawTrial
+    comparison: ModelComparison | None
     misconduct: Misconduct | None = None
 
     @property
@@ -140,7 +140,7 @@ class Failure:
         return self.trial.case
 
 
-def failure_of(bench: Bench, trial: Trial) -> Failure | None:
+def failure_of(bench: Bench, trial: LawTrial) -> Failure | None:
     """Return how a trial fails, None where the law holds.
 
     Raises

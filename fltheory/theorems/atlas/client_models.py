@@ -94,6 +94,12 @@ class ClientModels(ReadOnlyArrays):
         offsets = problem.optima - problem.x_star
         return np.matmul(self._hessians, offsets[:, :, None])[:, :, 0]
 
+    @property
+    def squared_sigmas(self) -> Any:
+        """(N,) ``sigma_k^2``."""
+        problem: Any = self.setting.problem
+        return problem.client_sigmas**2
+
     @cached_property
     def weights(self) -> Any:
         """(N,) p."""
@@ -123,7 +129,7 @@ class ClientModels(ReadOnlyArrays):
             slope[here, here] = np.eye(size, dtype=int) - lr * hessian
             slope[here, -1] = lr * pull
         after = slope @ moment @ slope.T
-        noise = lr * lr * self.setting.problem.sigma**2 / size
+        noise = lr * lr * np.repeat(self.squared_sigmas, size) / size
         places = np.arange(len(moment) - 1)
         after[places, places] = after[places, places] + noise
         return after
@@ -155,7 +161,7 @@ class ClientModels(ReadOnlyArrays):
 
     def squared_gradients(self, t: int) -> Any:
         """(N,) ``E||grad F_k(w_k, xi)||^2`` of the stochastic gradients after t steps."""
-        return self._squares(t) + self.setting.problem.sigma**2
+        return self._squares(t) + self.squared_sigmas
 
     def _squares(self, t: int) -> Any:
         moment, size = self.moments[t], self.setting.problem.dim
@@ -201,8 +207,8 @@ def client_models(setting: Setting) -> ClientModels:
 
 def weighted_noise(setting: Setting) -> Any:
     """``sum_k p_k^2 sigma_k^2``."""
-    p = client_models(setting).weights
-    return number((p * p).sum() * setting.problem.sigma**2)
+    models = client_models(setting)
+    return number((models.weights**2 * models.squared_sigmas).sum())
 
 
 def gap_of_minima(setting: Setting) -> Any:

@@ -84,7 +84,7 @@ def lyapunov(setting: Setting) -> tuple[Any, Any]:
     start = np.concatenate([setting.x0 - problem.x_star] * problem.n_clients)
     first = np.concatenate([start, -problem.gradients_at_optimum.ravel()])
     moment = np.outer(first, first)
-    noise = identity * (problem.sigma**2 / problem.dim)
+    noise = identity * (np.repeat(problem.client_sigmas**2, problem.dim) / problem.dim)
     values = [_psi(moment, lr / chance)]
     for t in range(setting.rounds):
         whole = np.block([[moment, moment[:, :size] * 0], [moment[:size] * 0, noise]])
@@ -112,9 +112,9 @@ Psi_0 = symbol("Psi_0", "Psi at the start", LENGTH**2, lambda s: lyapunov(s)[0],
 noise = symbol("s", "noise of a client's gradient", GRADIENT, "sigma", nonnegative=True)
 C = symbol(
     "C",
-    "M s^2, in Assumption 4",
+    "sum_i s_i^2, in Assumption 4; M s^2 for equal noise",
     GRADIENT**2,
-    lambda s: s.problem.n_clients * s.problem.sigma**2,
+    lambda s: number((s.problem.client_sigmas**2).sum()),
     real=True,
 )
 

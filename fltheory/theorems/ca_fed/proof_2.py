@@ -19,7 +19,6 @@ from fltheory.theorems.ca_fed.symbols import (
     E,
     G,
     Gamma,
-    Gamma_B,
     H,
     L,
     M,
@@ -37,6 +36,7 @@ _wanted = sp.Symbol("j", positive=True)
 _X = sp.Symbol("X", real=True)
 _alpha_2, _p_2 = sp.symbols("alpha_2 p_2", positive=True)
 _start = sp.Symbol("w_0", real=True)
+_mean_at_minimiser, _mean_at_w = sp.symbols("B_1 B_2", nonnegative=True)
 _X_now, _X_then, _F_then, _F_now = sp.symbols("A_1 A_2 A_3 A_4", real=True)
 
 _ONE = sp.Integer(1)
@@ -54,12 +54,14 @@ _MEANINGS = {
     _norm: "||gbar_t||^2",
     _steps: "sum over A_t and j of q_k (F_k(w_tj) - F_k*)",
     _local: "sum over A_t and j of q_k ||w_tj - w_t||^2",
-    _at_minimiser: "sum over A_t of q_k (F_k(w_B*) - F_k*), on average at most pi'q Gamma'",
+    _at_minimiser: "sum over A_t of q_k (F_k(w_B*) - F_k*), on average pi'q B_1",
     _noise: "sum over A_t of q_k^2 sigma_k^2",
     _X: "sum over A_t of q_k (F_k(w_t) - F_k(w_B*)), which may be negative",
     _delay: "J_t",
     _wanted: "ln(2 C_P H t)/ln(1/lambda)",
     _time: "a round",
+    _mean_at_minimiser: "sum_k p_k (F_k(w_B*) - F_k*), F_B - sum_k p_k F_k* at its least",
+    _mean_at_w: "sum_k p_k (F_k(w*) - F_k*)",
     _start: "w_{0,0}; alpha_2, p_2: the second client's target and biased importance",
     _excess: "E[F_B(wbar_T) - F_B*]",
     _X_now: "sum over rounds of b_t E[X_t], b_t = gamma_t (1 - eta_t L)/2",
@@ -129,6 +131,15 @@ _HALF_STEP = Step(
     ),
 )
 
+_GAMMA_AT_W_B = (
+    "Lemma 2, Gamma for losses at w_B*",
+    "sum p_k (F_k(w_B*) - F_k*) <= Gamma: F_B is least at w_B*, and a mean is at most the largest",
+    Implied(
+        given=(sp.Le(_mean_at_minimiser, _mean_at_w), sp.Le(_mean_at_w, Gamma)),
+        claimed=sp.Le(_mean_at_minimiser, Gamma),
+        multipliers=(_ONE, _ONE),
+    ),
+)
 _PER_ROUND_GAMMA = sp.expand(2 / E * 2 * L * E * (E * Q + 2))
 _DRIFT_OF_12 = sp.Rational(2, 3) * (E - 1) * (2 * E - 1) * G**2
 _DRIFT_STEP = Step(
@@ -166,20 +177,7 @@ PRINTED = Derivation(
             "psi has 4L(EQ+2) Gamma",
             Equal(_PER_ROUND_GAMMA, 4 * L * (E * Q + 2)),
         ),
-        Step(
-            "Lemma 2, Gamma for losses at w_B*",
-            "Gamma' <= Gamma; here for F_1 = w^2/2, F_2 = (w-1)^2/2: w* = alpha_2, w_B* = p_2, "
-            "and for shares of 1/2 or more the larger loss is F_1's",
-            Implied(
-                claimed=sp.Le(_p_2**2 / 2, _alpha_2**2 / 2),
-                domain=(
-                    sp.Le(_p_2, 1),
-                    sp.Le(_alpha_2, 1),
-                    sp.Ge(_p_2, sp.Rational(1, 2)),
-                    sp.Ge(_alpha_2, sp.Rational(1, 2)),
-                ),
-            ),
-        ),
+        Step(*_GAMMA_AT_W_B),
         Step(
             "Lemma 2 to (12), the start",
             "||w_{0,0} - w_B*|| <= ||w_{0,0} - w*||; here for the same losses",
@@ -229,11 +227,11 @@ PRINTED = Derivation(
 
 _C_3 = E * D * G * Q * pi_q * J_T
 _LEMMA_2_SUM = (
-    E * N_q * S_2T + 2 * L * E * (E * Q + 2) * pi_q * Gamma_B * S_2T + 2 * _DRIFT_SUM * pi_q * S_2T
+    E * N_q * S_2T + 2 * L * E * (E * Q + 2) * pi_q * Gamma * S_2T + 2 * _DRIFT_SUM * pi_q * S_2T
 )
 _BOUND_DERIVED = (
     (2 * N_q * S_2T + 2 / E * D_B**2 + 4 * M * Q * H * V_T) / pi_q
-    + 4 * L * (E * Q + 2) * Gamma_B * S_2T
+    + 4 * L * (E * Q + 2) * Gamma * S_2T
     + _DRIFT_OF_12 * S_2T
     + 8 * E * D * G * Q * J_T
 ) / S_1
@@ -252,6 +250,7 @@ DERIVED = Derivation(
             Implied(claimed=sp.Le(_WEIGHT, _eta), under=_CAP),
         ),
         _DRIFT_STEP,
+        Step(*_GAMMA_AT_W_B),
         Step(
             "Lemmas 2 and 3, Steps 1 and 2 to the bound",
             "weights b_t throughout; b_t >= eta_t/4 only at the end, where nothing is negative",

@@ -308,7 +308,7 @@ THEOREM_2 = Theorem(
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "PRINTED"),
     regimes=regimes.THEOREM_2,
     note=(
-        "To the letter: w* and Gamma where the proof has w_B* and the clients' losses there; any "
+        "To the letter: w* in upsilon where the proof has w_B*; any "
         "server step size; any initial distribution of the chain; no limit on eta_t; factors 1/2 "
         "in front of q'Sigma q and 4L(EQ+2) where Lemma 2 has 2 and 2L(EQ+2); and ln(2 C_P H t), "
         "which may be negative, where Lemma 3 has J_t ln(1/lambda). Sums without limits run over "
@@ -339,7 +339,7 @@ THEOREM_2_DERIVED = replace(
         lambda: (
             (
                 (2 * N_q * S_2T + 2 / E * D_B**2 + 4 * M * Q * H * V_T) / pi_q
-                + 4 * L * (E * Q + 2) * Gamma_B * S_2T
+                + 4 * L * (E * Q + 2) * Gamma * S_2T
                 + _PSI_OF_DRIFT * S_2T
                 + 8 * E * D * G * Q * J_T
             )
@@ -370,21 +370,23 @@ THEOREM_2_DERIVED = replace(
     definitions={},
     derivation=written_in("fltheory.theorems.ca_fed.proof_2", "DERIVED"),
     note=(
-        "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* and Gamma' from Lemma 2 on, J_t itself, "
-        "and H times the distance from stationarity as it is before (23) makes it 1/(2t). Lemma "
-        "2's last step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that "
-        "may be negative. Carried through both steps instead, to where it stands in front of F_B "
-        "- F_B*, which is never negative, it costs a factor 4 in the terms of M and of J_t. Sums "
-        "end at T, as in the proof. It uses (7) at local models too, which noise may drive out of "
-        "W where there are several local steps."
+        "What Lemmas 2 and 3 and Steps 1 and 2 give: w_B* from Lemma 2 on, J_t itself, and H "
+        "times the distance from stationarity as it is before (23) makes it 1/(2t). Lemma 2's "
+        "last step replaces gamma_t (1 - eta_t L) by eta_t/2 in front of a sum over A_t that may "
+        "be negative. Carried through both steps instead, to where it stands in front of F_B - "
+        "F_B*, which is never negative, it costs a factor 4 in the terms of M and of J_t. Sums "
+        "end at T, as in the proof. Gamma is right as it is printed, though Lemma 2 meets the "
+        "clients' losses at w_B*: weighed by p they are least there, so that their mean is at "
+        "most Gamma, and Gamma' may be larger. It uses (7) at local models too, which noise may "
+        "drive out of W where there are several local steps."
     ),
 )
 
 _WRONG_MINIMISER = Refutation(
-    "In (12), ||w_0 - w*|| and Gamma (the clients' losses at w*) refer to w*, where Lemma 2 and "
-    "Step 1 of the proof have w_B*, the minimiser of F_B.",
+    "In upsilon of (12), ||w_0 - w*|| refers to w*, where Lemma 2 and Step 1 of the proof have "
+    "w_B*, the minimiser of F_B.",
     Weight.MISPRINT,
-    "w_B* in place of w* in upsilon and in Gamma",
+    "w_B* in place of w* in upsilon",
     "derived",
     ("started at the optimum",),
     ("ca-fed-2-start.json",),

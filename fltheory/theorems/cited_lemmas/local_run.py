@@ -66,9 +66,9 @@ class LocalRun(ReadOnlyArrays):
         return self.lr * self.steps * self.problem.L
 
     @property
-    def noise(self) -> float:
-        """Variance of a gradient's noise along one coordinate."""
-        return self.problem.sigma**2 / self.problem.dim
+    def noise(self) -> FloatArray:
+        """(N,) variance of a gradient's noise along one coordinate."""
+        return np.asarray(self.problem.client_sigmas**2 / self.problem.dim)
 
     @cached_property
     def curvatures(self) -> FloatArray:

@@ -140,7 +140,9 @@ def _worst_fixed(run: LocalRun) -> int:
 
 
 def _worst_exact(run: LocalRun) -> int:
-    return _worst_client(run.summed_noisy, run.summed_exact + run.steps * run.problem.sigma**2)
+    return _worst_client(
+        run.summed_noisy, run.summed_exact + run.steps * run.problem.client_sigmas**2
+    )
 
 
 def _with_rounding(run: LocalRun, value: float) -> tuple[float, float]:

@@ -80,7 +80,7 @@ _INSTANCES: Mapping[str, tuple[str, Callable[[], Instance]]] = {
         lambda: Instance(UNEQUAL, growth=0.0),
     ),
     "unequal cycles": (
-        "there every 1, 2, 4 and 8 rounds, psi grows by 0.05 a round",
+        "there every 1, 2, 4 and 8 rounds, psi grows by 0.05 per round",
         lambda: Instance(UNEQUAL),
     ),
     "unequal cycles, equal clients": (
@@ -92,11 +92,11 @@ _INSTANCES: Mapping[str, tuple[str, Callable[[], Instance]]] = {
         lambda: Instance(UNEQUAL, growth=0.0, cutoff=3.0),
     ),
     "psi grows faster": (
-        "unequal cycles, psi grows by 0.2 a round up to 2",
+        "unequal cycles, psi grows by 0.2 per round up to 2",
         lambda: Instance(UNEQUAL, growth=0.2),
     ),
     "psi hardly grows": (
-        "unequal cycles, exact gradients, psi grows by 0.001 a round",
+        "unequal cycles, exact gradients, psi grows by 0.001 per round",
         lambda: Instance(UNEQUAL, growth=0.001, sigma=0.0),
     ),
 }

@@ -113,7 +113,7 @@ _INSTANCES: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "q = 1, i.i.d.": ("FedAvg on equal clients", lambda: replace(_iid(), q=1.0)),
     "q small": ("excluded clients, one clients' round in 20", lambda: replace(_biased(), q=0.05)),
     "K = 1": ("excluded clients, one local step", lambda: replace(_biased(), local_steps=1)),
-    "m = 1": ("excluded clients, one participant a round", _one_participant),
+    "m = 1": ("excluded clients, one participant per round", _one_participant),
     "near the optimum": (
         "excluded clients, started close to x*",
         lambda: replace(_biased(), x0=_from(0.5)),

@@ -71,11 +71,10 @@ def _tiled(setting: Setting, participants: int) -> Setting:
     excluded = [
         one + copy * clients for copy in range(times) for one in sorted(participation.excluded)
     ]
-    larger = QuadraticProblem(
-        np.tile(np.broadcast_to(problem.hessians, (clients, dim, dim)), (times, 1, 1)),
-        np.tile(problem.optima, (times, 1)),
-        sigma=problem.sigma,
-        server_sigma=problem.server_sigma,
+    larger = replace(
+        problem,
+        hessians=np.tile(np.broadcast_to(problem.hessians, (clients, dim, dim)), (times, 1, 1)),
+        optima=np.tile(problem.optima, (times, 1)),
         target_weights=None if weights is None else np.tile(weights, times) / times,
     )
     drawn = UniformSubset(times * clients, participants, excluded=tuple(excluded))

@@ -466,13 +466,7 @@ def _with_local_steps(setting: Setting, steps: int) -> Setting:
             f"problem must be a QuadraticProblem for a corollary, got {type(problem).__name__}"
         )
     size = _participants(setting)
-    quieter = QuadraticProblem(
-        problem.hessians,
-        problem.optima,
-        sigma=problem.sigma,
-        server_sigma=problem.sigma / math.sqrt(2 * size * steps),
-        target_weights=problem.target_weights,
-    )
+    quieter = replace(problem, server_sigma=problem.sigma / math.sqrt(2 * size * steps))
     algorithm = replace(safari_of(setting), local_steps=steps)
     return Setting(algorithm, quieter, setting.participation, setting.rounds, setting.x0)
 

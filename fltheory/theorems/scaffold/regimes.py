@@ -94,9 +94,9 @@ def _in_rotation(n_clients: int) -> Cyclic:
 
 
 _ALIKE: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
-    "uniform sampling": ("two of six clients a round", _base),
+    "uniform sampling": ("two of six clients per round", _base),
     "everybody": ("all six clients in every round", _with(participation=UniformSubset(6, 6))),
-    "one participant": ("one of six clients a round", _with(participation=UniformSubset(6, 1))),
+    "one participant": ("one of six clients per round", _with(participation=UniformSubset(6, 1))),
     "noise-free": ("exact gradients, different clients", _noise_free(UniformSubset(6, 2))),
     "i.i.d.": ("equal clients", _with(problem=_quadratic(sigma_G=0.0))),
     "K = 1": ("one local step", _with(local_steps=1)),

@@ -472,6 +472,11 @@ class _Clients:
     sigma: Fraction
     server_sigma: Fraction
     alpha: list[Fraction]
+    shares: list[Fraction]
+
+    def level(self, i: int) -> Fraction:
+        """Return client i's noise level."""
+        return self.sigma * self.shares[i]
 
     def minimiser(self, weights: Sequence[Fraction]) -> list[Fraction]:
         """Return the minimiser of a weighted sum of the losses."""
@@ -488,7 +493,9 @@ class _Clients:
 
 
 def _clients(place: str, found: Any) -> _Clients:
-    names = ("hessians", "optima", "sigma", "server_sigma", "target_weights")
+    names = ["hessians", "optima", "sigma", "server_sigma", "target_weights"]
+    if isinstance(found, dict) and "noise_shares" in found:
+        names.append("noise_shares")
     raw = fields_of(place, found, names)
     optima = list_of(f"{place}.optima", raw["optima"], _numbers)
     _must(
@@ -509,7 +516,9 @@ def _clients(place: str, found: Any) -> _Clients:
     weights = _importances(f"{place}.target_weights", raw["target_weights"])
     _must(f"{place}.target_weights", len(weights) == n, f"one for each of {n} clients", weights)
     levels = [_not_negative(f"{place}.{name}", raw[name]) for name in ("sigma", "server_sigma")]
-    return _Clients(hessians, optima, levels[0], levels[1], weights)
+    shares = _each(_not_negative, n)(f"{place}.noise_shares", raw.get("noise_shares", ["1"] * n))
+    _must(f"{place}.noise_shares", max(shares) == 1, "one at least, and at most, 1", max(shares))
+    return _Clients(hessians, optima, levels[0], levels[1], weights, shares)
 
 
 def _total(numbers: Iterable[Fraction]) -> Fraction:
@@ -816,7 +825,7 @@ class _Local:
     """K steps ``y <- y - lr (H (y - c) + mu (y - x) + z + noise)``, from y = x.
 
     ``y_K - x = nu - G (H (x - c) + z)``, ``G = lr sum_k A^k``, ``A = I - lr (H + mu I)``, k < K,
-    and ``Var nu = B`` for noise of variance one a coordinate, ``B = lr^2 sum_k A^2k``;
+    and ``Var nu = B`` for noise of variance one per coordinate, ``B = lr^2 sum_k A^2k``;
     ``Cov(nu, sum of noises) = -G``. Without noise B is left at zero.
     """
 
@@ -903,7 +912,7 @@ class _Round:
     def _local(self, i: int) -> tuple[Vector, Vector]:
         """Return ``y_K - x`` of client i, and its noises' sum."""
         run, d = self._run(i), len(self.block.axes)
-        level = self.block.clients.sigma**2 / len(self.block.clients.optima[0])
+        level = self.block.clients.level(i) ** 2 / len(self.block.clients.optima[0])
         parts = [[run.spread, run.sums], [run.sums, _weighed((Fraction(self.steps), _unit(d)))]]
 
         def covariance(a: int, b: int) -> Fraction:
@@ -937,7 +946,7 @@ class _Round:
     def gradient(self, i: int | None, at: Vector, count: int = 1) -> Vector:
         """Return the mean of fresh gradients at a model, of client i or of the server's F."""
         clients, block = self.block.clients, self.block
-        level = clients.server_sigma if i is None else clients.sigma
+        level = clients.server_sigma if i is None else clients.level(i)
         variance = level**2 / (len(clients.optima[0]) * count)
         noise = self._noise(len(block.axes), lambda a, b: variance * (a == b))
         exact = _image(block.mean_hessian, at) if i is None else self._slope(i, at)
@@ -2154,21 +2163,22 @@ def _tightest(known: _Known, bits: int) -> tuple[Fraction, Fraction]:
 def _price(known: _Known, bits: int) -> tuple[Span, Span]:
     """Bracket u = theta/lambda of CA-Fed's (27), and A = sigma^2 sum eta_t^2.
 
-    Where ``(1/2 A sum pi q^2 + b)/(pi'q)`` is least on sum q = Q, q is ``lambda (1 - u/pi)+/A``.
-    With S = sum (1 - u/pi)+ and V = sum pi (1 - u/pi)+^2, sum q = Q makes lambda = A Q/S, and the
-    least ratio being lambda makes ``Q^2 (u/S + V/(2 S^2)) = b/A``, whose left side rises with u.
+    With m = sigma^2/sigma_k^2: where ``(1/2 A sum pi q^2/m + b)/(pi'q)`` is least on sum q = Q, q
+    is ``lambda m (1 - u/pi)+/A``. With S = sum m (1 - u/pi)+ and V = sum m pi (1 - u/pi)+^2, sum q
+    = Q makes lambda = A Q/S, and the least ratio being lambda makes ``Q^2 (u/S + V/(2 S^2)) =
+    b/A``, whose left side rises with u.
     """
     squares, sigma = known.number("step_square_sum", bits), known.number("sigma", bits)
     scale = _product(_product(sigma, sigma), squares)
-    total, pi = _total(_weights(known.w)), _availability(known.w)
+    total, pi, quiet = _total(_weights(known.w)), _availability(known.w), _quietness(known.w)
     start = 2 * _square(_apart(known.w.x0, known.star)) / known.parameter("local_steps")
     rest, share = known.number("inverse_square_sum", bits), known.w.law.states * total / 4
     low, high = (start + share * (a + b) for a, b in zip(squares, rest, strict=True))
     wanted = _product((low, high), _inverse(scale))
 
     def side(u: Fraction) -> Fraction:
-        left = [max(1 - u / p, Fraction(0)) for p in pi]
-        spread = _total(p * each**2 for p, each in zip(pi, left, strict=True))
+        left = [m * max(1 - u / p, Fraction(0)) for m, p in zip(quiet, pi, strict=True)]
+        spread = _total(p * each**2 / m for p, each, m in zip(pi, left, quiet, strict=True))
         return total**2 * (u / sum(left) + spread / (2 * sum(left) ** 2))
 
     ends = []
@@ -2182,14 +2192,21 @@ def _price(known: _Known, bits: int) -> tuple[Span, Span]:
     return (ends[0], ends[1]), scale
 
 
+def _quietness(w: _Setting) -> list[Fraction]:
+    if not all(w.clients.shares):
+        raise CertificateError("statement.symbols: (12) has no one minimiser with silent clients")
+    return [1 / share**2 for share in w.clients.shares]
+
+
 def _weight_inversion(known: _Known, bits: int) -> Span:
     """Return the largest q_i/q_j of them over clients with pi_i < pi_j; it falls with u."""
     (low, high), _ = _price(known, bits)
-    pi = _availability(known.w)
-    pairs = [(a, b) for a in pi for b in pi if a < b]
+    each = list(zip(_availability(known.w), _quietness(known.w), strict=True))
+    pairs = [(a, b) for a in each for b in each if a[0] < b[0]]
 
-    def ratio(a: Fraction, b: Fraction, u: Fraction) -> Fraction:
-        return (1 - u / a) / (1 - u / b) if u < a else Fraction(0)
+    def ratio(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction], u: Fraction) -> Fraction:
+        rarer, other = a[1] * (1 - u / a[0]), b[1] * (1 - u / b[0])
+        return rarer / other if u < a[0] else Fraction(0)
 
     zero = Fraction(0), Fraction(0)
     return _largest([zero, *((ratio(a, b, high), ratio(a, b, low)) for a, b in pairs)])
@@ -2198,8 +2215,11 @@ def _weight_inversion(known: _Known, bits: int) -> Span:
 def _weight_multiplier(known: _Known, bits: int) -> Span:
     """Return theta = A Q u/S, which rises with u."""
     (low, high), scale = _price(known, bits)
-    total, pi = _total(_weights(known.w)), _availability(known.w)
-    ends = [u / _total(max(1 - u / p, Fraction(0)) for p in pi) for u in (low, high)]
+    total, each = _total(_weights(known.w)), (_availability(known.w), _quietness(known.w))
+    ends = [
+        u / _total(m * max(1 - u / p, Fraction(0)) for p, m in zip(*each, strict=True))
+        for u in (low, high)
+    ]
     return _product(scale, (total * ends[0], total * ends[1]))
 
 
@@ -2350,6 +2370,7 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
     "L": _smoothness,
     "mu": _convexity,
     "sigma": lambda k, b: k.w.clients.sigma,
+    "least_sigma": lambda k, b: min(map(k.w.clients.level, range(len(k.w.clients.shares)))),
     "server_sigma": lambda k, b: k.w.clients.server_sigma,
     "sigma_G": _dissimilarity,
     "Gamma": lambda k, b: max(_losses_at(k, k.star)),
@@ -2380,7 +2401,10 @@ _NUMBERS: Mapping[str, Callable[[_Known, int], Fraction | Span]] = {
         pi * q for pi, q in zip(_availability(k.w), _weights(k.w), strict=True)
     ),
     "mean_squared_weight": lambda k, b: _total(
-        pi * q * q for pi, q in zip(_availability(k.w), _weights(k.w), strict=True)
+        pi * (q * share) ** 2
+        for pi, q, share in zip(
+            _availability(k.w), _weights(k.w), k.w.clients.shares, strict=True
+        )
     ),
     "biased_squared_distance": lambda k, b: _square(_apart(k.w.x0, _minimiser_of_biased(k))),
     "biased_Gamma": lambda k, b: max(_losses_at(k, _minimiser_of_biased(k))),
@@ -2527,7 +2551,9 @@ class _Statement:
         weights = text_of(f"{place}.weights", raw["weights"])
         rule = {name: raw[name] for name in _RULE}
         of, reduction, rounds = _rule(place, rule, self._known.w.rounds)
-        _must(f"{place}.reduction", reduction != "every", "one number, not one a round", reduction)
+        _must(
+            f"{place}.reduction", reduction != "every", "one number, not one per round", reduction
+        )
         series = self._known.series(of, bits)
         spans = [series[r] for r in rounds]
         if weights == "1":

@@ -46,6 +46,7 @@ def setting_text(setting: Setting) -> Document:
             f"problem must be a QuadraticProblem to be certified, got {type(problem).__name__}"
         )
     shape = problem.n_clients, problem.dim, problem.dim
+    shares = problem.noise_shares
     alpha = problem.alpha if problem.target_weights is not None else [1] * problem.n_clients
     return {
         "algorithm": _algorithm_text(setting.algorithm),
@@ -55,6 +56,7 @@ def setting_text(setting: Setting) -> Document:
             "sigma": _text(problem.sigma),
             "server_sigma": _text(problem.server_sigma),
             "target_weights": _text(normalised(alpha)),
+            **({} if shares is None else {"noise_shares": _text(shares)}),
         },
         "participation": _participation_text(setting.participation),
         "rounds": int(setting.rounds),
@@ -140,6 +142,7 @@ def setting_from_text(document: Mapping[str, Any]) -> Setting:
         sigma=_floats(problem["sigma"]),
         server_sigma=_floats(problem["server_sigma"]),
         target_weights=_floats(problem["target_weights"]),
+        noise_shares=_floats(problem.get("noise_shares")),
     )
     return Setting(
         _made(document["algorithm"]),

@@ -42,7 +42,7 @@ def survival(
     *,
     progress: Progress | None = None,
 ) -> Survival:
-    """Search for a refutation of a repaired statement, and of it with each mend left out.
+    """Search for a refutation of a repaired statement, then with each repair dropped in turn.
 
     Parameters
     ----------

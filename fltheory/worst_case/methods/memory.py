@@ -2,7 +2,7 @@
 
 Definitions
 -----------
-FedVARP, SCAFFOLD, MIFA and, as FedVARP with one client a round, SAGA are with K = 1
+FedVARP, SCAFFOLD, MIFA and, as FedVARP with one client per round, SAGA are with K = 1
 
     x+ = x - step (1/N sum_i y_i + surprise sum_{i in S} (g_i - y_i)),  y_i+ = g_i for i in S
 

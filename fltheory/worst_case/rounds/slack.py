@@ -42,7 +42,7 @@ from fltheory.worst_case.rounds.measure import DISTANCE, AnyClass, Measure
 from fltheory.worst_case.rounds.played import Played
 
 Form = list[FloatArray]
-"""A quadratic form: one symmetric matrix a block."""
+"""A quadratic form: one symmetric matrix per block."""
 
 _SMALLEST = 1e-12
 
@@ -69,7 +69,7 @@ class Points(ReadOnlyArrays):
 
 @dataclass(frozen=True, eq=False)
 class Slack(ReadOnlyArrays):
-    """The slack as an affine function of multipliers, one matrix a block.
+    """The slack as an affine function of multipliers, one matrix per block.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class Slack(ReadOnlyArrays):
         return [basis / sizes[moved_by] for basis, moved_by in self.directions]
 
     def without_heterogeneity(self) -> list[FloatArray]:
-        """Return bases, one a block, of what is left where all budgets are zero."""
+        """Return bases, one per block, of what is left where all budgets are zero."""
         bases = []
         for block, size in enumerate(self.sizes):
             total = sum((form[block] for form in self.budgets), np.zeros((size, size)))
@@ -193,10 +193,12 @@ class _Assembly:
     def _directions(self) -> list[tuple[FloatArray, NDArray[np.intp]]]:
         bases = [np.eye(size) for size in self.sizes]
         moved_by = [np.zeros(size, dtype=np.intp) for size in self.sizes]
-        moved_by[0][0] = 1
+        start = 0 if self.first else int(self.starts[self.reference])
+        moved_by[0][start] = 1
         if not self.first:
-            # Gradients that are the same for everybody and along the way.
-            bases[0][:, 0] = 1
+            # Gradients that are the same for everybody and along the way, in the reference's place:
+            # the other kinds have places for their own.
+            bases[0][:, start] = 1
         for c in range(len(self.kinds)):
             if c != self.reference:
                 # Gradients that are the same along the way, and at x*.

@@ -42,7 +42,7 @@ def test_sums_are_those_of_a_loop(
 
 
 def test_blocks_are_as_small_as_numbers_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nine numbers a replica: 20 are enough for two of them at once, and one is always done."""
+    """Nine numbers per replica: 20 are enough for two of them at once, and one is always done."""
     seen: list[int] = []
     mean = SummedMaps._mean
 

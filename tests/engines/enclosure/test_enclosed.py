@@ -402,7 +402,7 @@ def test_a_limit_in_balls_holds_the_fraction() -> None:
 
 
 def test_overflow_says_in_which_round() -> None:
-    """x doubles in sign and size by 99 a round from 1: 99^(2 r) passes 1e300 after round 75."""
+    """x doubles in sign and size by 99 per round from 1: 99^(2 r) passes 1e300 after round 75."""
     problem = QuadraticProblem([[1.0]], [[0.0]])
     given = Setting(FedAvg(100.0, 1), problem, UniformSubset(1, 1), 100, [1.0])
     run = exact(given, arithmetic="enclosed")

@@ -81,7 +81,7 @@ def digits(algorithm: Algorithm, stays: float) -> list:
 def test_errors_with_memory_are_within_bounds_that_are_useful(
     algorithm: Algorithm, stays: float
 ) -> None:
-    """One of two clients a round, drawn afresh or kept for a while.
+    """One of two clients per round, drawn afresh or kept for a while.
 
     MIFA's limit is 2e-9: memory is measured in powers of two (`StateLayout.units`), and its factor
     lies halfway between two of them, so that the last place decides which.

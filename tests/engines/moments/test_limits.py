@@ -21,7 +21,7 @@ from fltheory.problems import QuadraticProblem, nonconvex
 
 FIELDS = ("squared_distance", "squared_gradient", "excess_loss")
 SETTINGS = {
-    "one Hessian a client": (FedAvg(0.2, 3), random_problem(0, 4, 2), UniformSubset(4, 2)),
+    "one Hessian per client": (FedAvg(0.2, 3), random_problem(0, 4, 2), UniformSubset(4, 2)),
     "shared Hessian": (FedAvg(0.2, 3), random_problem(1, 4, 3, shared=True), UniformSubset(4, 2)),
     "exclusions": (FedAvg(0.2, 2), random_problem(2, 5, 2), UniformSubset(5, 2, excluded=(0, 3))),
     "assisted": (Safari(0.6, 0.2, 0.3, 2), random_problem(3, 4, 2), UniformSubset(4, 1)),
@@ -79,7 +79,7 @@ def test_limit_is_where_long_runs_end(case: str) -> None:
     sigma=st.floats(0.0, 2.0),
 )
 def test_two_noisy_points(step: float, steps: int, mixed: float, sigma: float) -> None:
-    """One of two mirrored clients a round: ``E s^2 = ((1-a)^2 c^2 + v) / (1 - a^2)``.
+    """One of two mirrored clients per round: ``E s^2 = ((1-a)^2 c^2 + v) / (1 - a^2)``.
 
     With ``a = (1 - lr h)^K`` and noise ``v = lr^2 sigma^2 (1 - a^2) / (1 - (1 - lr h)^2)``.
     """

@@ -162,7 +162,7 @@ def moved(problem: QuadraticProblem, shift: float) -> QuadraticProblem:
 
 
 BENIGN = {
-    "one Hessian a client": (FedAvg(0.1, 3), random_problem(0, 5, 2), (5, 2), 50),
+    "one Hessian per client": (FedAvg(0.1, 3), random_problem(0, 5, 2), (5, 2), 50),
     "shared Hessian": (FedAvg(0.1, 3), random_problem(1, 5, 2, shared=True), (5, 2), 50),
     "long run": (FedAvg(0.1, 3), random_problem(2, 5, 2), (5, 2), 600),
     "64 sets, enumerated": (FedAvg(0.2, 2), random_problem(3, 64, 1), (64, 1), 30),

@@ -22,7 +22,7 @@ PER_CLIENT, SHARED = random_problem(1, 5, 2), random_problem(2, 5, 2, shared=Tru
 ONE_COORDINATE = random_problem(3, 5, 1)
 SETTINGS = {
     "shared Hessian": (FedAvg(0.3, 3), SHARED, UniformSubset(5, 2)),
-    "one Hessian a client": (FedAvg(0.3, 3), PER_CLIENT, UniformSubset(5, 2)),
+    "one Hessian per client": (FedAvg(0.3, 3), PER_CLIENT, UniformSubset(5, 2)),
     "exclusions": (FedAvg(0.3, 3), PER_CLIENT, UniformSubset(5, 2, excluded=(1, 4))),
     "m = 1": (FedAvg(0.3, 2), PER_CLIENT, UniformSubset(5, 1)),
     "m = N": (FedAvg(0.3, 2), SHARED, UniformSubset(5, 5)),

@@ -30,7 +30,7 @@ def test_local_training_refuses(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"steps": 3}, "^server lr must be given for 3 steps a round, got none"),
+        ({"steps": 3}, "^server lr must be given for 3 steps per round, got none"),
         ({"steps": 3, "lr": 0.0}, "^server lr must be"),
         ({"steps": 0}, "^server steps must be a whole number"),
         ({"batch_size": 0}, "^server batch_size must be a whole number"),

@@ -168,7 +168,7 @@ def test_equal_arrays_and_lists_are_alike() -> None:
         ({"labels": [[0], [0.5]]}, r"labels must be 0 or 1, got others for client 1"),
         (
             {"labels": [[0], [0, 1]]},
-            r"labels must be one a sample, of shapes \[\(1,\), \(1,\)\], got",
+            r"labels must be one per sample, of shapes \[\(1,\), \(1,\)\], got",
         ),
         ({"ridge": 0.0}, r"ridge must be a finite number above 0, got 0\.0"),
         ({"target_weights": [0.5, 0.4]}, r"target_weights must sum to 1, got a sum of 0\.9"),

@@ -154,7 +154,7 @@ GOOD = {"features": [[[1.0, 2.0]]], "labels": [[1]], "n_classes": 2, "ridge": 0.
         ({"features": [], "labels": []}, "data of at least one client, got none"),
         ({"features": [[1.0, 2.0]]}, r"must be \(n_i, d\) .*got \(2,\) for client 0"),
         ({"features": [[[np.nan, 2.0]]]}, "must be finite numbers, got others for client 0"),
-        ({"labels": [[1, 0]]}, r"one a sample, of shapes \[\(1,\)\], got \[\(2,\)\]"),
+        ({"labels": [[1, 0]]}, r"one per sample, of shapes \[\(1,\)\], got \[\(2,\)\]"),
         ({"labels": [[2]]}, r"labels must be whole numbers 0 \.\. 1, got others for client 0"),
         ({"labels": [[-1]]}, r"labels must be whole numbers 0 \.\. 1"),
         ({"labels": [[0.5]]}, "labels must be whole numbers"),

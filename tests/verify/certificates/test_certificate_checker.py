@@ -360,7 +360,7 @@ def test_hessians_are_symmetric() -> None:
         ("statement/quantity/of", "loss", "statement.quantity.of: must be one of squared_dist"),
         ("statement/quantity/of", ["loss"], "statement.quantity.of: must be a short text"),
         ("statement/quantity/reduction", "sum", "statement.quantity.reduction: must be one of"),
-        ("statement/quantity/reduction", "every", "must be one number, not one a round"),
+        ("statement/quantity/reduction", "every", "must be one number, not one per round"),
         ("statement/quantity/weights", "r - 2", "weights: must not be negative, round 1"),
         ("statement/quantity/weights", "0", "weights: must not all be 0"),
         ("statement/quantity/weights", "x", "'x' is not a formula in fractions"),

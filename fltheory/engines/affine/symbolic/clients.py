@@ -33,7 +33,7 @@ from fltheory.problems.quadratic_problem import QuadraticProblem
 
 @dataclass(frozen=True, eq=False)
 class LocalMaps:
-    """What K local steps do: ``slope (x - c) + push v + noise``, one of each a client.
+    """What K local steps do: ``slope (x - c) + push v + noise``, one of each per client.
 
     Attributes
     ----------
@@ -127,7 +127,15 @@ class ClientNumbers:
             pushes.append(-rate * sums)
             slopes.append(pushes[-1] @ hessian)
             noises.append(level * squares)
-        return LocalMaps(np.stack(slopes), np.stack(noises), lambda: np.stack(pushes))
+        noise = self._of_each(np.stack(noises))
+        return LocalMaps(np.stack(slopes), noise, lambda: np.stack(pushes))
+
+    def _of_each(self, noises: Entries) -> Entries:
+        """Return covariances at the level ``sigma`` at each client's own level."""
+        shares = self.problem.noise_shares
+        if shares is None:
+            return noises
+        return np.asarray(entries(self.arithmetic, shares)[:, None, None] ** 2 * noises)
 
     def _entry(self, number: Any) -> Any:
         return number.value if isinstance(number, ExactNumber) else self.arithmetic.entry(number)
@@ -140,7 +148,7 @@ class ClientNumbers:
         each = (1, *slope.shape) if self.problem.shared_hessian else slope.shape
         return LocalMaps(
             slope.reshape(each),
-            noise.reshape(each),
+            noise.reshape(-1, *slope.shape[-2:]),
             lambda: clients.push(*asked).reshape(each),
         )
 
@@ -157,7 +165,8 @@ class ClientNumbers:
 
     def _gradient_noise(self, steps: int, rate: Any) -> Entries:
         if not self.arithmetic.exact:
-            return self.silent_clients.gradient_noise(steps, rate).reshape(self.hessians.shape)
+            noise = self.silent_clients.gradient_noise(steps, rate)
+            return noise.reshape(-1, *noise.shape[-2:])
         identity = entries(self.arithmetic, np.eye(self.problem.dim, dtype=np.int64))
         level = self.noise_level(self.problem.sigma)
         covariances = []
@@ -167,7 +176,7 @@ class ClientNumbers:
             once = _power_sum(step, identity, steps)
             twice = _power_sum(step @ step, identity, steps)
             covariances.append(level * (steps * identity - 2 * once + twice))
-        return np.stack(covariances)
+        return self._of_each(np.stack(covariances))
 
     @cached_property
     def silent_clients(self) -> QuadraticClients:
@@ -325,7 +334,7 @@ class FormClients:
         return self._applied(push, every)
 
     def _summed(self, slope: Entries, x: AffineArray, weighted: Entries) -> AffineArray:
-        """Return ``sum_i w_i slope_i (x - c_i)`` without an array a client and replica."""
+        """Return ``sum_i w_i slope_i (x - c_i)`` without an array per client and replica."""
         optima = self._numbers.optima
         if len(slope) == 1:
             total = weighted.sum(axis=1)

@@ -159,7 +159,7 @@ def _number(value: float) -> str:
 
 
 def check_table(trained: Sequence[Trained]) -> Table:
-    """Return what was predicted beside late accuracies on the digits, a line an algorithm."""
+    """Return what was predicted beside late accuracies on the digits, a line per algorithm."""
     table = Table(
         title="digits under this log, each client with as few classes as possible; three seeds"
     )
