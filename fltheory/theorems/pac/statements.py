@@ -638,10 +638,11 @@ def _disagreements_off(case: TailCase) -> tuple[float, float]:
 
 
 _FACTOR_17 = 3
-_HYPOTHESES_17 = {
-    sp.Symbol("h"): "any threshold",
-    sp.Symbol("hhat"): "h^, the threshold at the left end",
-}
+three = symbol("c", "a constant, 3 here", positive=True)
+_HYPOTHESES_17 = (
+    symbol("h", "any threshold", real=True),
+    symbol("hhat", "h^, the threshold at the left end", real=True),
+)
 OF_DISAGREEMENTS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-disagreements",
@@ -655,7 +656,7 @@ OF_DISAGREEMENTS = replace(
         latex=(r"\inf\{u:P[\max_h\frac12P(h\neq\hat h)-\hat P(h\neq\hat h)>u]\leq\delta\}"),
         known_decay=_left_unseen,
     ),
-    meanings={**_OF_LEMMA_1, **_HYPOTHESES_17},
+    symbols=(*_OF_LEMMA_1, *_HYPOTHESES_17),
     regimes=regimes.LEMMA_1_FALLING,
     kind=StatementKind.STEP,
     note=(
@@ -678,7 +679,7 @@ OF_DISAGREEMENTS_DERIVED = replace(
             r"P[\exists h:\hat P(h\neq\hat h)>2P(h\neq\hat h)+c\,A]"
         ),
     ),
-    meanings={**LEMMA_1_DERIVED.meanings, **_HYPOTHESES_17, constant: "a constant, 3 here"},
+    symbols=(*_OF_LEMMA_1, *_HYPOTHESES_17, three),
     regimes={**regimes.LEMMA_1, **regimes.LEMMA_1_FEW},
     kind=StatementKind.STEP,
     note=(
