@@ -92,9 +92,9 @@ def _off_sgd(setting: Setting) -> tuple[Any, float]:
     return largest(gaps), 2.0**-40
 
 
-def _at(share: int) -> Hypothesis:
+def _at(share: int, remark: int = 5) -> Hypothesis:
     case = "the clients alone" if share else "the server alone"
-    return Hypothesis(case, sp.Eq(q, share), "Remark 5")
+    return Hypothesis(case, sp.Eq(q, share), f"Remark {remark}")
 
 
 AS_FEDAVG = PointClaim(
@@ -197,7 +197,7 @@ ERROR_BALL = PointClaim(
         GRADIENT**2,
     ),
     bound=sigma_G**2,
-    hypotheses=(_convex, _at(1)),
+    hypotheses=(_convex, _at(1, remark=6)),
     domain=as_safari,
     regimes=regimes.REMARK_6,
     kind=StatementKind.REMARK,
