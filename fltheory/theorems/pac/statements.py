@@ -566,6 +566,8 @@ LEMMA_1_ANY_CONSTANT = DecayClaim(
 )
 
 
+any_threshold = symbol("h", "any threshold", real=True)
+_OF_ERRORS = (any_threshold, symbol("R", "probability of an error on Q", nonnegative=True))
 OF_ERRORS = replace(
     LEMMA_1_ANY_CONSTANT,
     id="pac/lemma-1-errors",
@@ -579,6 +581,7 @@ OF_ERRORS = replace(
         latex=(r"\inf\{u:P[\max_{\hat P(h\neq h_Q^*)=0}R(h)-R(h_Q^*)>u]\leq\delta\}"),
     ),
     regimes=regimes.LEMMA_1_FALLING,
+    symbols=(*_OF_LEMMA_1, *_OF_ERRORS),
     kind=StatementKind.STEP,
     note=(
         "To the letter, with any c, the same for all m and delta; a part of Lemma 1, and counted "
@@ -598,6 +601,7 @@ OF_ERRORS_DERIVED = replace(
         latex=r"P\left[\max_{\hat P(h\neq h_Q^*)=0}R(h)-R(h_Q^*)>c\,A\right]",
     ),
     regimes={**regimes.LEMMA_1, **regimes.LEMMA_1_FEW},
+    symbols=(*_OF_LEMMA_1, constant, *_OF_ERRORS),
     kind=StatementKind.STEP,
     note=(
         "With A(m, delta) = d_H/m log(m/d_H) + 1/m log(1/delta), at the pairs of the printed "
@@ -640,7 +644,7 @@ def _disagreements_off(case: TailCase) -> tuple[float, float]:
 _FACTOR_17 = 3
 three = symbol("c", "a constant, 3 here", positive=True)
 _HYPOTHESES_17 = (
-    symbol("h", "any threshold", real=True),
+    any_threshold,
     symbol("hhat", "h^, the threshold at the left end", real=True),
 )
 OF_DISAGREEMENTS = replace(

@@ -101,7 +101,7 @@ AS_FEDAVG = PointClaim(
     id="sa-fl/remark-5-fedavg",
     reading="printed",
     title="SAFARI at q = 1 is FedAvg",
-    source=f"{_SOURCE} 5, i)",
+    source=f"{_SOURCE} 5, first case",
     quantity=PointQuantity(
         _off_fedavg, "largest difference of the moments of SAFARI's models and FedAvg's", LENGTH**2
     ),
@@ -120,7 +120,7 @@ AS_SGD = replace(
     AS_FEDAVG,
     id="sa-fl/remark-5-sgd",
     title="SAFARI at q = 0 is SGD on the server's data",
-    source=f"{_SOURCE} 5, ii)",
+    source=f"{_SOURCE} 5, second case",
     quantity=PointQuantity(
         _off_sgd, "largest difference of E||x_r - x*||^2 of SAFARI and of SGD on F", LENGTH**2
     ),
@@ -226,6 +226,7 @@ NONCONVEX = replace(
     title="SAFARI with incomplete participation can achieve O(1/sqrt(mKR)) on nonconvex losses",
     source=f"{_SOURCE} 6, on Corollary 1",
     axes=_NONCONVEX.axes[1:],
+    derivation=None,
     regimes={**_NONCONVEX.regimes, **regimes.REMARK_6_NONCONVEX},
     kind=StatementKind.REMARK,
     note=_CAN.format("q <= 1/sqrt(mKR), with a server as quiet as sigma^2/(mK)"),
@@ -236,6 +237,7 @@ CONVEX = replace(
     reading="printed",
     title="SAFARI with incomplete participation can achieve O(1/R) on strongly convex losses",
     source=f"{_SOURCE} 6, on Corollary 2",
+    derivation=None,
     kind=StatementKind.REMARK,
     note=_CAN.format("q <= log(R)/R, with steps of Theta(log(R)/R)"),
 )

@@ -224,7 +224,7 @@ SUBMISSION_COROLLARY_1 = RateClaim(
     title="SAFARI on nonconvex losses: O(1/sqrt(mKR)), a linear speed-up",
     source="SA-FL (earlier anonymous version), Corollary 1",
     theorem=SUBMISSION_4,
-    derivation=proof_rates.speedup(SUBMISSION_4.bound, printed=True),
+    derivation=proof_rates.speedup(SUBMISSION_4.bound, half=True),
     axes=_axes(faster=True, hypotheses=(FASTER_STEP, _OF_ORDER_ONE), tried=True),
     regimes=regimes.SPEEDUP,
     kind=StatementKind.COROLLARY,
@@ -254,7 +254,7 @@ SUBMISSION_COROLLARY_1_DERIVED = replace(
     SUBMISSION_COROLLARY_1,
     reading="derived",
     theorem=SUBMISSION_4_DERIVED,
-    derivation=proof_rates.speedup(SUBMISSION_4_DERIVED.bound, printed=False),
+    derivation=proof_rates.speedup(SUBMISSION_4_DERIVED.bound),
     axes=_axes(faster=True, hypotheses=(FASTER_STEP, _NEARLY_ALL, _MANY_ROUNDS), tried=False),
     note=(
         "With 1 - q <= 1/(mK), from A.1, with the hypotheses that Theorem 4's proof needs, and "
@@ -270,7 +270,7 @@ SPEEDUP = replace(
     title="SAFARI's linear speed-up in m and K by many clients' rounds",
     source="SA-FL (ICML 2024), Corollary 1, 'or q = Omega(1 - 1/(mK))'",
     theorem=THEOREM_4,
-    derivation=proof_rates.speedup(THEOREM_4.bound, printed=True),
+    derivation=proof_rates.speedup(THEOREM_4.bound, half=True, plain=True),
     axes=_axes(faster=False, hypotheses=(PLAIN_STEP, _OF_ORDER_ONE), tried=True),
     note=(
         "To the letter: the second sentence of the corollary goes on from eta_s = 1/sqrt(R). With "
@@ -285,7 +285,7 @@ SPEEDUP_DERIVED = replace(
     title=SPEEDUP.title,
     source=SPEEDUP.source,
     theorem=THEOREM_4_DERIVED,
-    derivation=proof_rates.speedup(THEOREM_4_DERIVED.bound, printed=False),
+    derivation=proof_rates.speedup(THEOREM_4_DERIVED.bound),
     note="With eta_s = sqrt(mK/R), as in the earlier version. "
     + SUBMISSION_COROLLARY_1_DERIVED.note,
 )
