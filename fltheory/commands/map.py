@@ -28,7 +28,7 @@ def command(
     x: Annotated[
         str | None,
         typer.Option(
-            help="Parameter along the x axis, say problem.sigma; by default q, client_lr, or a "
+            help="Parameter along the x axis, e.g. problem.sigma; by default q, client_lr, or a "
             "family's first."
         ),
     ] = None,
@@ -39,7 +39,7 @@ def command(
     reading: Annotated[
         str | None,
         typer.Option(
-            help="Which reading, say printed or derived; by default the first inequality."
+            help="Which reading, e.g. printed or derived; by default the first inequality."
         ),
     ] = None,
     regime: Annotated[

@@ -96,7 +96,7 @@ def command(
     ] = None,
     rocq: Rocq = None,
 ) -> None:
-    """Prove a theorem's bound for every client loss of a class, and say how far it is from best."""
+    """Prove a theorem's bound for every client loss in a class, beside the best provable one."""
     from fltheory import theorems as registry
     from fltheory.report.terminal.proof_text import audit_text
     from fltheory.worst_case import SafariRound, audit

@@ -12,7 +12,6 @@ import sympy as sp
 from flint import arb
 
 from fltheory.claims.shared.comparison import Comparison, is_above, unmet
-from fltheory.claims.shared.known_limit import KnownDecay
 from fltheory.engines import Setting
 from fltheory.evidence.enclosed_check import EnclosedSides
 from fltheory.evidence.enclosed_values import Value, ball, ends
@@ -27,6 +26,25 @@ from fltheory.evidence.verdict import (
 from fltheory.grammar.fields import check_fields
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class KnownDecay:
+    """How a quantity is known to decay without end: at least a multiple of a power.
+
+    Attributes
+    ----------
+    exponent : float
+        Of the variable; zero where the quantity stays above a positive number.
+    why : str
+        The reason, in a few words, as said of the truth.
+    in_floats : bool
+        Whether it was computed, in floats; what is proved by hand is not.
+    """
+
+    exponent: float
+    why: str
+    in_floats: bool = False
 
 
 @dataclass(frozen=True)

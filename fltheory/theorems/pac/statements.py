@@ -24,7 +24,7 @@ import sympy as sp
 
 from fltheory.claims.decay import DecayClaim, DecayQuantity, Measurement
 from fltheory.claims.learning import LearningClaim, LearningQuantity
-from fltheory.claims.shared.known_limit import KnownDecay
+from fltheory.claims.shared.rate_axis import KnownDecay
 from fltheory.grammar.assertion import Relation
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.printed_form import as_printed
@@ -34,8 +34,7 @@ from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
 from fltheory.learnability.crossings import log_less_than_half_seen, log_more_than_twice_seen
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
 from fltheory.learnability.populations.population import Population
 from fltheory.learnability.populations.relation import (

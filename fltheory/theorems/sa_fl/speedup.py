@@ -19,8 +19,7 @@ import sympy as sp
 
 from fltheory.claims.at_point import PointClaim
 from fltheory.claims.order import RateClaim
-from fltheory.claims.shared.known_limit import KnownDecay
-from fltheory.claims.shared.rate_axis import RateAxis
+from fltheory.claims.shared.rate_axis import KnownDecay, RateAxis
 from fltheory.claims.statement import Statement
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis

@@ -44,6 +44,7 @@ from fltheory.worst_case.rounds.played import Played
 Form = list[FloatArray]
 """A quadratic form: one symmetric matrix per block."""
 
+# A budget of zero is taken for this, so that no coordinate is stretched by more than 10^6.
 _SMALLEST = 1e-12
 
 
