@@ -1,4 +1,11 @@
-"""Claimed orders: under a schedule of step sizes a theorem's quantity decays in some order."""
+"""Claimed orders: under a schedule of step sizes a theorem's quantity decays in some order.
+
+What a quantity tends to as a run grows longer, where that is known and not zero.
+
+With the same steps in every round the moments of a run converge, and often not to zero: gradient
+noise and clients who stay away leave an error that no number of rounds removes. Such a limit
+refutes every order that vanishes, whatever constants it hides, and no slope needs to be fitted.
+"""
 
 from __future__ import annotations
 
