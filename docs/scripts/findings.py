@@ -57,8 +57,7 @@ from fltheory.verify.safari.natural_witness import (
     NaturalWitness,
     natural_witnesses,
 )
-from fltheory.verify.search.falsification import Falsification
-from fltheory.verify.search.survival import Survival, survival
+from fltheory.verify.search.falsification import Falsification, Survival, survival
 
 SURVIVAL, NATURAL_WITNESS, SEARCH, VERDICT = "survival", "natural witness", "search", "verdict"
 """Kinds of cells: how a repair fares, each fault by itself, a search, and one on one regime."""

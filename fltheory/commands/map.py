@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
 from fltheory.commands.shared.options import (
     Changes,
@@ -18,7 +19,6 @@ from fltheory.commands.shared.options import (
     pair,
 )
 from fltheory.commands.shared.selection import the_id
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_figures, draw, tell_written
 from fltheory.long_work.progress import shown_progress
 

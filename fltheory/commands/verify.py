@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fltheory.commands.shared.console import table_console
 from fltheory.commands.shared.exit_status import as_bad_input
 from fltheory.commands.shared.options import (
     CERTIFICATES,
@@ -22,7 +23,6 @@ from fltheory.commands.shared.options import (
     VerdictsAsJson,
 )
 from fltheory.commands.shared.selection import registered_in
-from fltheory.commands.shared.terminal.console import table_console
 from fltheory.commands.shared.written_files import check_places, tell_written
 from fltheory.long_work.progress import shown_progress
 
