@@ -12,6 +12,7 @@ import io
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -172,7 +173,7 @@ def _faults(paper: str) -> Iterator[str]:
         for fault in one.refutations:
             yield (
                 f"`{one.id}` ({one.kind}), {fault.weight.label}: {fault.why} Mended by: "
-                f"{fault.mended_by}. The authors' answer, as we guess it: {fault.answer}\n\n"
+                f"{fault.change}. The authors' answer, as we guess it: {fault.answer}\n\n"
             )
 
 
@@ -275,7 +276,7 @@ def command(
     write_whole(PAGE, atlas_page(baseline, read_searches(SEARCHES), own))
     for paper in PAPERS:
         target = PAGE.with_name(f"atlas-{paper}.svg")
-        write_figure(lambda paper=paper: looseness_of_paper(paper, baseline), target)
+        write_figure(partial(looseness_of_paper, paper, baseline), target)
     tell_written(PAGE)
 
 

@@ -363,6 +363,7 @@ THEOREM_3 = replace(
 
 def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) -> Theorem:
     """Return the reading in which w_1 is the initial model."""
+    run: Any = theorem.own_run
     from_w_1 = partial(make, from_w_1=True)
     hypotheses = tuple(item for item in theorem.hypotheses if item.name != "T divisible by E")
     return replace(
@@ -379,8 +380,7 @@ def _from_w_1(theorem: Theorem, make: Callable[..., Setting], *, drawn: bool) ->
             if name not in ("ill conditioned", "equal clients", "started at the optimum")
         },
         family=_family(from_w_1, drawn=drawn),
-        own_run=theorem.own_run
-        and replace(theorem.own_run, make=partial(theorem.own_run.make, from_w_1=True)),
+        own_run=replace(run, make=partial(run.make, from_w_1=True)),
         note=(
             "The run begins with w_1 and eta_1, as (4) and Assumption 4 suggest; averages come "
             "after every E steps from there, so that the last steps may be without one."
