@@ -88,22 +88,6 @@ VARIANTS: dict[str, tuple[str, int, Variant]] = {
             )
         ),
     ),
-    "noise of one client, not of M": (
-        "proxskip/5",
-        60,
-        bound_around_regimes(
-            lambda: (
-                sp.Max(
-                    (1 - proxskip.gamma * proxskip.mu) ** proxskip.T,
-                    (1 - proxskip.p**2) ** proxskip.T,
-                )
-                * proxskip.Psi_0
-                + proxskip.noise**2
-                * proxskip.gamma**2
-                / sp.Min(proxskip.gamma * proxskip.mu, proxskip.p**2)
-            )
-        ),
-    ),
     "the factors 2 are lost": (
         "fednova/2",
         30,
