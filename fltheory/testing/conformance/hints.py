@@ -66,10 +66,6 @@ def _rounds(bench: Bench, make: CaseMaker) -> bool:
     return wrong and all(one.nearly for one in compared)
 
 
-def _differ(bench: Bench, one: FloatArray, other: FloatArray, case: Case) -> bool:
-    return bench.compared(case, one, other).first_wrong is not None
-
-
 def _plain(make: CaseMaker, **wanted: Any) -> Case:
     """Return a case, of SAFARI without rounds of the server."""
     case = make.case(**wanted)
@@ -104,7 +100,7 @@ def _ignored(bench: Bench, make: CaseMaker) -> Iterator[str]:
         case = make.case(n=4, dim=1, rounds=12)
         for name in [name for name, times in same.items() if times < _WANTED]:
             other = _otherwise(make, case, name)
-            if _differ(bench, bench.ours(case), bench.ours(other), case):
+            if bench.compared(case, bench.ours(case), bench.ours(other)).first_wrong is not None:
                 same[name] += 1
                 if not np.array_equal(bench.actual(case), bench.actual(other)):
                     del same[name]
@@ -140,7 +136,7 @@ def _constant(case: Case, slope: float) -> Case:
 def _without_gradients(bench: Bench, make: CaseMaker) -> Iterator[str]:
     case = _constant(_plain(make, kind=case_maker.full, n=2, dim=2, rounds=_ROUNDS), 0.0)
     models = bench.actual(case)
-    if not _differ(bench, models[:1], models, case):
+    if bench.compared(case, np.tile(models[0], (len(models), 1)), models).first_wrong is None:
         return
     ratios = models[1:] / np.where(models[:-1] == 0, 1.0, models[:-1])
     slack = 10 * bench.rtol
@@ -161,8 +157,10 @@ def _alone(make: CaseMaker, slope: float, steps: int) -> Case | None:
     options = everybody(make, n)
     if n > 1 or options is None:
         return None
-    lr = None if make.specification.sized_steps else steps
-    case = _plain(make, kind=case_maker.full, n=1, dim=1, rounds=_ROUNDS, steps=lr, options=options)
+    shared = None if make.specification.sized_steps else steps
+    case = _plain(
+        make, kind=case_maker.full, n=1, dim=1, rounds=_ROUNDS, steps=shared, options=options
+    )
     if make.specification.sized_steps:
         case = replace(case, local_steps=(steps,))
     return _constant(case, slope)
@@ -259,16 +257,16 @@ def _somebody(rng: np.random.Generator, rounds: int, n: int) -> np.ndarray:
     return trace
 
 
-_CONDITIONS: Mapping[str, Callable[[CaseMaker], dict[str, Any]]] = {
-    "everybody is always present": lambda make: {"kind": case_maker.full},
-    "somebody is present in every round": lambda make: {"kind": _somebody},
-    "each client makes one local step": lambda make: {"steps": 1},
-    "server_lr is 1": lambda make: {"server_lr": 1.0},
-    "all clients have as much data": lambda make: {"sizes": (5,) * 5},
-    "models have one coordinate": lambda make: {"dim": 1},
-    "there is one client": lambda make: {"n": 1},
-    "there are two clients": lambda make: {"n": 2},
-    "there is one round": lambda make: {"rounds": 1, "kind": _somebody},
+_CONDITIONS: Mapping[str, dict[str, Any]] = {
+    "everybody is always present": {"kind": case_maker.full},
+    "somebody is present in every round": {"kind": _somebody},
+    "each client makes one local step": {"steps": 1},
+    "server_lr is 1": {"server_lr": 1.0},
+    "all clients have as much data": {"sizes": (5,) * 5},
+    "models have one coordinate": {"dim": 1},
+    "there is one client": {"n": 1},
+    "there are two clients": {"n": 2},
+    "there is one round": {"rounds": 1, "kind": _somebody},
 }
 
 
@@ -283,10 +281,9 @@ def _right_where(bench: Bench, make: CaseMaker) -> Iterator[str]:
         yield from look(bench, make)
     if always():
         return
-    free = {says: of(make) for says, of in _CONDITIONS.items()}
     right = [
         says
-        for says, wanted in free.items()
+        for says, wanted in _CONDITIONS.items()
         if not (wanted.keys() & make.hyper.keys() or ("n" in wanted and make.n_fixed))
         and (make.specification.server_lr or "server_lr" not in wanted)
         # A fault that shows in one case of three is missed by so many in one of two thousand.
