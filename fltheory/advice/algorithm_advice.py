@@ -195,7 +195,7 @@ def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
         sway_at_worst=math.inf if log is None else log.sway_at_worst,
         noise=math.inf if log is None else log.noise,
         left=math.inf if log is None else log.left,
-        chance=math.inf if log is None else _scatter(log.squares),
+        chance=math.inf if log is None else math.hypot(_scatter(log.squares), log.noise_error),
         weights=population.group_distances.targets if log is None else log.weights,
         errors=np.full(len(population.recorded), math.inf) if log is None else log.errors,
         rounds=None if log is None else log.rounds_within(task.within),

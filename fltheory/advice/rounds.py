@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 
 import numpy as np
 
+from fltheory.advice.orthogonal_clients import NOISES
 from fltheory.advice.population import ClientPopulation
 from fltheory.algorithms.contract import Algorithm
 from fltheory.engines.simulation import simulate
@@ -40,6 +41,8 @@ class OnTheLog(ReadOnlyArrays):
         over unrelated optima, and for the optima that are worst for the mean.
     noise : float
         How far gradients' noise moves it.
+    noise_error : float
+        Standard error of the square of that, from so few draws.
     left : float
         What is left of the start over the first pass's last quarter, root mean square.
     """
@@ -51,6 +54,7 @@ class OnTheLog(ReadOnlyArrays):
     sway: float
     sway_at_worst: float
     noise: float
+    noise_error: float
     left: float
 
     def rounds_within(self, distance: float) -> int | None:
@@ -114,29 +118,31 @@ class LogRounds:
         ]
         at_worst = (away @ distances.farthest(mean)) ** 2
         noises = noises * population.training.noise**2 * population.thinning
+        drawn = noises.mean(axis=0)
         by_batch = [edge - edges[0] for edge in edges[:-1]]
         lengths = np.diff(edges)
         return OnTheLog(
             errors=first.errors,
             weights=mean,
             pulls=np.array(pulls),
-            squares=np.add.reduceat(at_worst + noises, by_batch) / lengths,
+            squares=np.add.reduceat(at_worst + noises.mean(axis=1), by_batch) / lengths,
             sway=distances.radius * math.sqrt(float((away**2).mean(axis=0) @ distances.spread)),
             sway_at_worst=math.sqrt(at_worst.mean()),
-            noise=math.sqrt(noises.mean()),
+            noise=math.sqrt(drawn.mean()),
+            noise_error=float(drawn.std(ddof=1)) / math.sqrt(drawn.size),
             left=_late(first.starts),
         )
 
     def _pass(self) -> _Pass | None:
         clients, distances = self._clients, self._population.group_distances
         models = np.empty((len(self._population.recorded), distances.targets.size))
-        starts, noises = np.empty((len(models), 1)), np.empty(len(models))
+        starts, noises = np.empty((len(models), 1)), np.empty((len(models), NOISES))
         for index, (state, _) in enumerate(islice(self._states, len(models))):
             x = state["x"]
             if not np.abs(x).max() < _DIVERGED:
                 return None
             models[index] = clients.weights(x)[0]
-            starts[index], noises[index] = clients.start(x)[0], clients.noise(x)[0]
+            starts[index], noises[index] = clients.start(x)[0], clients.noises(x)[0]
         # Without what is left of the start: a mean of optima, as the limit is.
         moved = np.where(starts == 1, 1, 1 - starts)
         settled = models / moved
@@ -149,7 +155,7 @@ class LogRounds:
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """A record's rounds: models less start (rounds, G), errors, starts, and squares of noise."""
+    """A record's rounds: models less start (rounds, G), errors, starts, draws of noise's square."""
 
     models: FloatArray
     errors: FloatArray

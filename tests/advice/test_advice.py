@@ -158,6 +158,20 @@ def test_rotating_groups_have_the_bias_of_their_turns() -> None:
     weights = 1 / 4 / np.bincount(group)[group]
     assert found.log.unrelated == pytest.approx(np.linalg.norm(weights - 0.1), rel=0.02)
     assert found.log.at_worst == pytest.approx(np.abs(weights - 1 / 12).sum(), rel=0.02)
+    # Round r of a turn, once settled: what is left of earlier turns of a group is a series.
+    k, ago, r = 1 - found.step, np.arange(4), np.arange(1, 6)[:, None]
+    turns = (1 - k**5) * k ** (r + 5 * ((ago - 1) % 4)) / (1 - k**20)
+    turns[:, :1] += 1 - k**r
+    assert turns.sum(axis=1) == pytest.approx(1)
+    each = np.array([turns[:, (now - np.arange(4)) % 4] for now in range(4)])
+    off = each[..., group] / np.bincount(group)[group] - 0.1
+    missed = math.hypot(found.log.unrelated, found.sway)
+    assert missed == pytest.approx(math.sqrt((off**2).sum(axis=-1).mean()), rel=1e-3)
+    # The worst optima: -1 of the last group and of one of those before it, which have least weight.
+    away = off @ np.where(np.arange(10) < 5, 1, -1)
+    worst = math.hypot(found.log.at_worst, found.sway_at_worst)
+    assert worst == pytest.approx(math.sqrt((away**2).mean()), rel=1e-3)
+    assert found.sway_at_worst > 0.1 * found.log.at_worst
 
 
 def test_what_was_stopped_is_resumed(log: AvailabilityLog, found: Advice, tmp_path: Path) -> None:
