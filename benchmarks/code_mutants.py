@@ -309,7 +309,7 @@ SURVIVORS = {
     "nothing": "equivalent when run: annotations alone name it, and mypy refuses that",
     "engines/moments/moment_recursion.py: _stacked_advance: "
     "return _certain_advance(mean, law.still_inflow) -> nothing": _SHORTCUT,
-    "numbers/enclosed_step_sums.py: delayed_sums: 2 -> 3": (
+    "numbers/step_sums.py: delayed_sums: 2 -> 3": (
         "equivalent: how many terms are added one by one before the rest is enclosed"
     ),
     "engines/enclosure/enclosed.py: ExactRun: self._rounds.clear() -> nothing": (

@@ -16,8 +16,7 @@ from typing import Annotated
 
 import typer
 
-from fltheory.claims.shared.statement_units import unit_flags
-from fltheory.claims.statement import Statement
+from fltheory.claims.statement import Statement, unit_flags
 from fltheory.cli import run_script
 from fltheory.commands.shared.kept_cells import kept_in, tell_kept
 from fltheory.commands.shared.options import (

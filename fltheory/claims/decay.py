@@ -13,9 +13,8 @@ import sympy as sp
 
 from fltheory.claims.learning import LearningRegime, of_learning, point_hypotheses
 from fltheory.claims.shared.bound_curve import BoundCurve, quantity_label
-from fltheory.claims.shared.comparison import decided
+from fltheory.claims.shared.comparison import Trial, decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, of_errors
-from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
 from fltheory.content import cached_by_content
 from fltheory.engines import Setting

@@ -12,9 +12,8 @@ import numpy as np
 import sympy as sp
 
 from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import BOUND_ROUNDING, decided
+from fltheory.claims.shared.comparison import BOUND_ROUNDING, Trial, decided
 from fltheory.claims.shared.curve_samples import Drawing, drawn_at, judged_curve
-from fltheory.claims.shared.trial import Trial
 from fltheory.claims.statement import Basis, lost_in
 from fltheory.engines import Setting
 from fltheory.evidence.evaluation import check_point_hypothesis, evaluate

@@ -22,9 +22,8 @@ from typing import Any, ClassVar, Self
 import sympy as sp
 
 from fltheory.claims.shared.bound_curve import BoundCurve
-from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison
+from fltheory.claims.shared.comparison import LEAST_EXCESS, Comparison, Trial, ratio_of
 from fltheory.claims.shared.curve_samples import CurveSample, Drawing
-from fltheory.claims.shared.trial import Trial, ratio_of
 from fltheory.derivations.derivation import Derivation
 from fltheory.engines import Setting
 from fltheory.engines.enclosure.enclosed import NotEnclosedError
@@ -45,7 +44,7 @@ from fltheory.grammar.quantities import BoundedQuantity, RoundSymbol
 from fltheory.grammar.refutation import Refutation, Repair, StatementKind
 from fltheory.grammar.regime import Regime
 from fltheory.grammar.symbols import NumbersOfSymbols, Symbol, declared_in, whole_setting
-from fltheory.grammar.units import Unit
+from fltheory.grammar.units import Unit, UnitFlag, Units, unit_of
 from fltheory.learnability.system import LearningSetting
 from fltheory.validation import FloatArray
 
@@ -479,3 +478,35 @@ def of_runs(statement: Statement, setting: Setting | LearningSetting) -> Setting
     if not isinstance(setting, Setting):
         raise ValueError(f"setting must be a Setting for {statement.id}, got {setting!r}")
     return setting
+
+
+@dataclass(frozen=True)
+class StatementFlag:
+    """Where in a statement units do not fit, and how."""
+
+    place: str
+    flag: UnitFlag
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.flag}"
+
+
+def unit_flags(statement: Statement) -> tuple[StatementFlag, ...]:
+    """Return what does not fit in a theorem, or in the conditions of a corollary's own.
+
+    Statements on learnability are about probabilities and counts, which have no unit.
+
+    Raises
+    ------
+    ValueError
+        Where the theorem gives no unit for a symbol.
+    """
+    units, formulas = statement.unit_formulas()
+    return tuple(
+        StatementFlag(place, flag) for place, formula in formulas for flag in _flags(formula, units)
+    )
+
+
+def _flags(formula: sp.Basic, units: Units) -> tuple[UnitFlag, ...]:
+    found = unit_of(formula, units)
+    return found if isinstance(found, tuple) else ()

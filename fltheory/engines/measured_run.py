@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from fltheory import validation
 from fltheory.engines.trajectory import Trajectory
 from fltheory.problems import MultinomialProblem
-from fltheory.problems.regression.multinomial_curvature import curvature_at, curvature_bound
 from fltheory.problems.regression.multinomial_losses import ClientSums
+from fltheory.problems.regression.multinomial_problem import curvature_at, curvature_bound
 from fltheory.validation import ClientIndices, FloatArray
 
 

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from fltheory.algorithms import FedAvg
-from fltheory.claims.shared.statement_units import unit_flags
+from fltheory.claims.statement import unit_flags
 from fltheory.engines import Setting
 from fltheory.evidence.truths import Sampling
 from fltheory.evidence.verdict import Grade

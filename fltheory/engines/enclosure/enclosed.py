@@ -52,6 +52,8 @@ from fltheory.engines.history.histories import (
     TooManyHistoriesError,
     Ways,
     WidenedError,
+    check_ranges,
+    ranges_of,
 )
 from fltheory.engines.observables import Observable
 from fltheory.engines.setting import Setting
@@ -330,6 +332,7 @@ class ExactRun(Rounds):
         identity = entries(self._reading, np.eye(dim, dtype=np.int64))
         x = AffineArray(space, np.concatenate([x0[:, None], identity], axis=1)[None])
         state = in_round(self._algorithm, 1).init(x, self._problem.n_clients)
+        self._count_ranges = ranges_of(state, 2**63)
         start = {name: space.forms(array) for name, array in state.items()}
         copies = sorted(name for name, array in start.items() if not array.is_constant)
         self._random = (*random, *(name for name in copies if name not in random))
@@ -353,6 +356,7 @@ class ExactRun(Rounds):
         """Return the number of some counts: no two histories are merged that differ."""
         key = tuple((name, *map(identity_of, counts[name].flat)) for name in sorted(counts))
         if key not in self._number_of:
+            check_ranges(self._count_ranges, counts)
             self._number_of[key] = len(self._counts)
             self._counts.append(counts)
         return self._number_of[key]

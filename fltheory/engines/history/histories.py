@@ -43,6 +43,7 @@ _OPERATIONS = 8.0
 _MOST_NUMBERS = 1 << 22
 _SMALL_TABLE = 1 << 14
 _MOST_ALIKE = 8
+_LARGEST_COUNT = 2**53
 
 T = TypeVar("T")
 Rows = NDArray[np.intp]
@@ -293,6 +294,40 @@ def _too_many(participation: Any, most: int = MOST_HISTORIES) -> str:
     )
 
 
+def ranges_of(
+    state: Mapping[str, Any], largest: int = _LARGEST_COUNT
+) -> dict[str, tuple[int, int]]:
+    """Return within what each entry is the number that it would be without limits, if it has any.
+
+    Beyond, whole numbers wrap around, and floats do not tell one from the next.
+    """
+    found = {}
+    for name, array in state.items():
+        # What has no type is a form, or a number of Python's.
+        dtype = getattr(array, "dtype", np.dtype(object))
+        if dtype.kind in ("i", "u"):
+            limits = np.iinfo(dtype)
+            found[name] = max(int(limits.min), -largest), min(int(limits.max), largest)
+        elif dtype.kind == "f" and dtype.itemsize < 8:
+            most = 2 ** (np.finfo(dtype).nmant + 1)
+            found[name] = -most, most
+    return found
+
+
+def check_ranges(ranges: Mapping[str, tuple[int, int]], known: Mapping[str, Any]) -> None:
+    """Raise NotAffineError if something known is not within its range."""
+    for name, (least, most) in ranges.items():
+        if name in known and not all(least <= one <= most for one in _ends(known[name])):
+            raise NotAffineError(
+                f"the state's {name!r} must stay between {least} and {most} for exact moments, as "
+                "numbers of its type are others beyond: use engines.monte_carlo"
+            )
+
+
+def _ends(array: Any) -> tuple[Any, ...]:
+    return (array.min(), array.max()) if array.size else ()
+
+
 class Rounds:
     """How a setting's rounds are run on histories, in floats unless a subclass says otherwise.
 
@@ -308,6 +343,7 @@ class Rounds:
         self.setting, self.ways = setting, ways
         # Asked once: isinstance of a protocol takes 20 microseconds.
         self.scheduled = isinstance(setting.algorithm, Schedule)
+        self.ranges: Mapping[str, tuple[int, int]] = {}
         self._algorithms: dict[Any, Algorithm] = {}
         self._held: dict[Any, ComingRound] = {}
 
@@ -330,6 +366,7 @@ class Rounds:
     def begun(self, random: tuple[str, ...]) -> tuple[Histories, ComingRound]:
         """Return the histories before the first round, and this."""
         random, known, square = self.initial(random)
+        self.ranges = ranges_of(known)
         place, chances = self.ways.first, self.ways.first_chances
         rows = np.zeros(len(place), np.intp)
         moments = self.shares([square] * len(place), chances)
@@ -491,6 +528,7 @@ class ComingRound:
             image = self.rounds.image(self, index)
             if image.random != self.random:
                 raise WidenedError(image.random)
+            check_ranges(self.rounds.ranges, image.known)
             self._image = image
         ways = self._image.ways
         return self._image, self.continued.rows if ways is None else ways[0]

@@ -19,9 +19,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from fltheory.learnability.populations.arrays import disagreement_at, excess_at
 from fltheory.learnability.populations.marginal import Rational, rational
-from fltheory.learnability.populations.population import Number, Population, Source
+from fltheory.learnability.populations.population import (
+    Number,
+    Population,
+    Source,
+    disagreement_at,
+    excess_at,
+)
 from fltheory.validation import FloatArray
 
 _PIECES = 1200

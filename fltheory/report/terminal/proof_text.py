@@ -8,8 +8,12 @@ from collections.abc import Iterator
 from fltheory.decimals import fraction_text
 from fltheory.worst_case.audits.audit import Audit, AuditFinding
 from fltheory.worst_case.audits.run_audit import RunAudit
-from fltheory.worst_case.proof.outcome import ClassOutcome
-from fltheory.worst_case.proof.proof_file import ProofFile, class_text, heterogeneity_text
+from fltheory.worst_case.proof.proof_file import (
+    ClassOutcome,
+    ProofFile,
+    class_text,
+    heterogeneity_text,
+)
 from fltheory.worst_case.rounds.bound import Bound
 from fltheory.worst_case.rounds.measure import AnyClass
 

@@ -32,8 +32,7 @@ from fltheory.grammar.symbols import symbol
 from fltheory.learnability import Source
 from fltheory.learnability.complexity import cited_complexity, printed_complexity
 from fltheory.learnability.empirical_minimiser.erm_sample import sample_erm
-from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw
-from fltheory.learnability.empirical_minimiser.noiseless_sample import sample_noiseless
+from fltheory.learnability.empirical_minimiser.noiseless import NoiselessLaw, sample_noiseless
 from fltheory.learnability.empirical_minimiser.server_assisted import sample_server_assisted
 from fltheory.learnability.populations.population import Population
 from fltheory.learnability.populations.relation import (

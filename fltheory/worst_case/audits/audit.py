@@ -16,7 +16,7 @@ from fltheory.theorems import Theorem
 from fltheory.worst_case.audits.played_round import SafariRound
 from fltheory.worst_case.audits.statement_numbers import holds
 from fltheory.worst_case.audits.theorem_form import FORMS, TheoremForm, Witness, form_of
-from fltheory.worst_case.proof.outcome import ClassOutcome
+from fltheory.worst_case.proof.proof_file import ClassOutcome
 from fltheory.worst_case.rounds.bound import Bound, best_bound_of, best_speed_of, bound_of
 from fltheory.worst_case.rounds.certificate import Certificate, proved
 from fltheory.worst_case.rounds.client_class import exact

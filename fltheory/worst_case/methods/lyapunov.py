@@ -38,8 +38,8 @@ from fltheory.worst_case.methods.memory import (
     checked_class,
     form,
 )
-from fltheory.worst_case.proof.outcome import ClassOutcome
 from fltheory.worst_case.proof.proof_file import (
+    ClassOutcome,
     ProofFile,
     class_text,
     heterogeneity_text,

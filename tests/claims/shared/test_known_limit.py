@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 
 from fltheory.algorithms import FedAvg, Harmonic, Scheduled
-from fltheory.claims.shared.known_limit import known_limit, vanishes
+from fltheory.claims.order import known_limit, vanishes
 from fltheory.engines import Setting
 from fltheory.evidence.verdict import Grade
 from fltheory.grammar.symbols import symbol

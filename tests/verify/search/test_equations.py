@@ -13,7 +13,7 @@ from fltheory import theorems
 from fltheory.engines import Setting
 from fltheory.grammar.hypothesis import Hypothesis
 from fltheory.grammar.symbols import symbol
-from fltheory.verify.search.equations import with_equations_met
+from fltheory.verify.search.setting_search import with_equations_met
 
 THEOREM = theorems.get("sa-fl/5", "derived")
 SETTING = THEOREM.regimes["unbiased sampling"].setting

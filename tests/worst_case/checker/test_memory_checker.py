@@ -208,7 +208,7 @@ def _smaller(document: dict[str, Any]) -> None:
 
 REFUSED = {
     "a closer start of a sum of gaps": ("gap", _times("start", "97/100"), "begin: the slack of"),
-    "a larger gap": ("gap", _times("gap", "21/20"), "decrease: function values do not cancel"),
+    "a larger gap": ("gap", _times("gap", "21/20"), "decrease: the function values of point 1"),
     "a gap below zero": ("gap", _times("gap", "-1"), "bound.gap"),
     "a rate of 1 without a gap": ("drawn", _set("bound.rate", "1"), "bound.rate"),
     "the claim of another": (
