@@ -780,7 +780,7 @@ def _check_state(made_by: str, state: Any, rows: int, before: Mapping[str, Any] 
     if set(state) != names:
         raise refused(f"{made_by} made the entries {sorted(state)} in place of {sorted(names)}")
     for name, array in state.items():
-        got, kind = np.shape(array), getattr(array, "dtype", np.dtype(bool))
+        got, kind = np.shape(array), np.asarray(array).dtype
         if kind.kind in "SUMm":
             raise refused(f"{made_by} made {name!r} of type {kind}, which is no number")
         must_be = (rows, *got[1:]) if before is None else before[name].shape

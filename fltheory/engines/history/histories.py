@@ -303,8 +303,8 @@ def ranges_of(
     """
     found = {}
     for name, array in state.items():
-        # What has no type is a form, or a number of Python's.
-        dtype = getattr(array, "dtype", np.dtype(object))
+        # Forms have a type of their own.
+        dtype = array.dtype if isinstance(array, np.ndarray) else np.dtype(object)
         if dtype.kind in ("i", "u"):
             limits = np.iinfo(dtype)
             found[name] = max(int(limits.min), -largest), min(int(limits.max), largest)
