@@ -42,20 +42,19 @@ def command(
     model: Annotated[
         Path | None,
         READ,
-        typer.Option(help="CSV client,point,...: gradients to measure clients by."),
+        typer.Option(help="CSV client,point,...: gradients that tell how unlike clients are."),
     ] = None,
-    noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; 1 if unsaid.")] = None,
+    noise: Annotated[float | None, typer.Option(help=f"{NOISE_MEANS}; default 1.")] = None,
     dissimilarity: Annotated[
-        float | None, typer.Option(help=f"{DISSIMILARITY_MEANS}; 0.5 if unsaid.")
+        float | None, typer.Option(help=f"{DISSIMILARITY_MEANS}; default 0.5.")
     ] = None,
-    condition: Annotated[
-        float | None, typer.Option(help=f"{CONDITION_MEANS}; 1 if unsaid.")
-    ] = None,
+    condition: Annotated[float | None, typer.Option(help=f"{CONDITION_MEANS}; default 1.")] = None,
     within: Annotated[
-        float, typer.Option(help="Distance to count rounds to, in units of the start's.")
+        float,
+        typer.Option(help="Count rounds until the error stays below this, the start having 1."),
     ] = 0.1,
     groups: Annotated[
-        int, typer.Option(help="Clients are followed in so many groups at most: more take longer.")
+        int, typer.Option(help="At most so many groups of clients are simulated; more take longer.")
     ] = 200,
     seed: Seed = 0,
     json: Annotated[
@@ -65,9 +64,7 @@ def command(
     store: Annotated[
         Path | None,
         UPDATED,
-        typer.Option(
-            help="A store to keep each algorithm in when done; rerun the command to resume."
-        ),
+        typer.Option(help="Results of each algorithm; rerun to resume."),
     ] = None,
     columns: Columns = None,
     check: Annotated[
