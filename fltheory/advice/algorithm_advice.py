@@ -70,7 +70,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
     left : float
         Of the start, late in the log: root mean square over its last quarter.
     chance : float
-        Standard error of the square of sway and noise together, in which a log is one of many.
+        Standard error of the square of sway, noise and what is left together: a log is one of many.
     weights : array, (G,)
         Of the groups' optima in the mean model along the log.
     errors : array
@@ -110,8 +110,7 @@ class AlgorithmAdvice(ReadOnlyArrays):
             math.hypot(end**2 - square, _NORMAL * self.chance)
             for end in (self.log.low, self.log.high)
         )
-        # What is left of the start is no chance.
-        return math.sqrt(max(found - below, self.left**2)), math.sqrt(found + above)
+        return math.sqrt(max(found - below, 0.0)), math.sqrt(found + above)
 
     def error_if(self, radius: float, noise: float) -> float:
         """Return the error if optima were so many times as far apart, and gradients as noisy."""
@@ -195,7 +194,7 @@ def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
         sway_at_worst=math.inf if log is None else log.sway_at_worst,
         noise=math.inf if log is None else log.noise,
         left=math.inf if log is None else log.left,
-        chance=math.inf if log is None else math.hypot(_scatter(log.squares), log.noise_error),
+        chance=math.inf if log is None else math.hypot(_scatter(log.squares), log.drawn_error),
         weights=population.group_distances.targets if log is None else log.weights,
         errors=np.full(len(population.recorded), math.inf) if log is None else log.errors,
         rounds=None if log is None else log.rounds_within(task.within),

@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike
 from fltheory.participation.base import Masks
 from fltheory.validation import FloatArray
 
-# Few would leave to chance which algorithm is less noisy: models forget in 1/s rounds, so that few
-# of a log's are independent, and the mean of 32 squares over one of 700 was right to a tenth.
-NOISES = 128
+# Few would leave to chance which algorithm is less noisy.
+NOISES = 32
 
 
 class OrthogonalClients:

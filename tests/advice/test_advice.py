@@ -83,12 +83,14 @@ def test_biases_by_formula_are_those_of_a_long_simulation(found: Advice, name: s
 
 
 def along(found: Advice, run: Callable[..., Iterator[np.ndarray]], step: object) -> np.ndarray:
-    """Return the mean model of a second pass through the log, as weights of all clients' optima."""
-    log = found.population.log
-    twice = np.concatenate([log.present()] * 2)[:, None, found.population.ever]
-    models = np.array(list(run(iter(twice), np.eye(log.n_clients)[found.population.ever], step)))
+    """Return the mean model late in runs from each quarter, as weights of all clients' optima."""
+    log, ever = found.population.log, found.population.ever
+    begins = np.arange(4) * log.n_rounds // 4
+    masks = np.stack([np.roll(log.present()[:, ever], -begin, axis=0) for begin in begins], axis=1)
+    models = np.array(list(run(iter(masks), np.eye(log.n_clients)[ever], step)))
     # Without what is left of the start.
-    return (models / models.sum(axis=-1, keepdims=True))[log.n_rounds :].mean(axis=(0, 1))
+    settled = models / models.sum(axis=-1, keepdims=True)
+    return settled[3 * log.n_rounds // 4 :].mean(axis=(0, 1))
 
 
 @pytest.mark.parametrize("name", [*ALIKE, "fedavg", "fedau", "fedavg-is", "adafed", "f3ast"])
@@ -97,7 +99,9 @@ def test_weights_along_the_log_are_those_of_plain_numpy(found: Advice, name: str
     mean = along(found, plain(found)[name], step_of(found, name))
     # Groups are in the order of availability, and those never there are the last.
     weights = np.append(mean[population.ever[population.shown]], mean[population.never])
-    assert found.named(name).weights == pytest.approx(weights, abs=1e-4)
+    # F3AST begins with ties, which the clients' order breaks: another one here.
+    allowed = 1e-3 if name == "f3ast" else 1e-4
+    assert found.named(name).weights == pytest.approx(weights, abs=allowed)
 
 
 def test_ca_fed_along_the_log_is_that_of_plain_numpy(found: Advice) -> None:
