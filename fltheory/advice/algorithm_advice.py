@@ -202,11 +202,14 @@ def advice_on(task: FollowedAlgorithm) -> AlgorithmAdvice:
 
 
 def limit_weights(
-    name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
+    name: str,
+    population: ClientPopulation,
+    step: float,
+    options: Mapping[str, Any],
+    *,
+    grouped: bool = False,
 ) -> FloatArray | None:
-    """Return the weights (N,) of all clients' optima in an algorithm's limit, if it knows them.
-
-    `grouped_limit_weights` are the same from groups alone, of the groups' optima.
+    """Return the weights of all clients' optima in an algorithm's limit, if it knows them.
 
     Parameters
     ----------
@@ -217,26 +220,19 @@ def limit_weights(
         Of local SGD, in units of 1/L.
     options : mapping
         Its hyper-parameters beside step sizes and facts.
+    grouped : bool
+        Whether groups are taken for clients; the weights are those of their optima then.
     """
     if not isinstance(_listed(name, options).algorithm, KnownLimit):
         return None
-    algorithm = _made(name, options, population, step, population.facts)
+    facts = population.group_facts if grouped else population.facts
+    algorithm = _made(name, options, population, step, facts)
     assert isinstance(algorithm, KnownLimit)
-    return population.among_all(algorithm.limit_pulls(population.chains, population.moves))
-
-
-def grouped_limit_weights(
-    name: str, population: ClientPopulation, step: float, options: Mapping[str, Any]
-) -> FloatArray | None:
-    """Return the weights of groups' optima in the limit, as if groups were clients."""
-    if not isinstance(_listed(name, options).algorithm, KnownLimit):
-        return None
-    algorithm = _made(name, options, population, step, population.group_facts)
-    assert isinstance(algorithm, KnownLimit)
+    if not grouped:
+        return population.among_all(algorithm.limit_pulls(population.chains, population.moves))
     pulls = algorithm.limit_pulls(population.group_chains, population.group_moves)
-    weights = np.zeros(population.group_distances.targets.size)
-    weights[: pulls.size] = pulls / pulls.sum()
-    return weights
+    never = population.group_distances.targets.size - pulls.size
+    return np.append(pulls / pulls.sum(), np.zeros(never))
 
 
 def _best_step(

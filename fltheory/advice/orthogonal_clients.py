@@ -73,12 +73,6 @@ class OrthogonalClients:
         x[:, self._targets.size] = 1
         return x
 
-    def at_optimum(self, replicas: int) -> FloatArray:
-        """Return models at the minimiser of F, (replicas, dim)."""
-        x = np.zeros((replicas, self._targets.size + 1 + NOISES))
-        x[:, : self._targets.size] = self._targets
-        return x
-
     def weights(self, x: FloatArray) -> FloatArray:
         """Return the weights of the optima in models, (replicas, groups)."""
         return x[:, : self._targets.size]

@@ -136,10 +136,10 @@ class LogRounds:
 
     @property
     def _drawn(self) -> FloatArray:
-        """Return squares of noise that were drawn, their means over what is late."""
+        """Return squares of noise that were drawn, (runs, draws): means over what is late."""
         # Noise is settled by half of a run, where it does not drift.
         late = 4 if self._population.drifts else 2
-        return np.asarray(self._late(self._noises, late).mean(axis=0).ravel())
+        return np.asarray(self._late(self._noises, late).mean(axis=0))
 
     @staticmethod
     def _late(values: FloatArray, parts: int = 4) -> FloatArray:
@@ -169,7 +169,8 @@ class LogRounds:
         mean = models.mean(axis=0)
         away = models - mean
         worst = distances.farthest(mean)
-        by_run, drawn = starts.mean(axis=0), self._drawn
+        left, drawn = starts.mean(axis=0), self._drawn
+        by_run = left + drawn.mean(axis=1)
         return OnTheLog(
             errors=self._errors,
             weights=mean,
@@ -178,7 +179,7 @@ class LogRounds:
             sway=distances.radius * math.sqrt(float((away**2).mean(axis=0) @ distances.spread)),
             sway_at_worst=math.sqrt(((away @ worst) ** 2).mean()),
             noise=math.sqrt(drawn.mean()),
-            left=math.sqrt(by_run.mean()),
+            left=math.sqrt(left.mean()),
             drawn_error=math.hypot(_error_of_mean(drawn), _error_of_mean(by_run)),
         )
 
