@@ -22,6 +22,8 @@ from fltheory.validation import FloatArray
 _DIVERGED = 1e6
 # Their last quarters together are the whole record.
 _RUNS = 4
+# An error from so few has Student's quantile of 95%, with three degrees of freedom: 3.18, not 1.96.
+_STUDENT = 1.62
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +182,7 @@ class LogRounds:
             sway_at_worst=math.sqrt(((away @ worst) ** 2).mean()),
             noise=math.sqrt(drawn.mean()),
             left=math.sqrt(left.mean()),
-            drawn_error=math.hypot(_error_of_mean(drawn), _error_of_mean(by_run)),
+            drawn_error=math.hypot(_error_of_mean(drawn), _STUDENT * _error_of_mean(by_run)),
         )
 
 
