@@ -172,7 +172,7 @@ def test_what_does_not_apply_says_why() -> None:
     asked = theorems.registered("fedavg-li/1", "proxskip/6")
     partial = at_own_steps(setting(UniformSubset(4, 2)), asked, points=1)
     why = {answer.statement.name: answer.reason for answer in partial.silent}
-    assert why["fedavg-li/1 (printed)"].startswith("averages of everybody by p")
+    assert why["fedavg-li/1 (printed)"].startswith("participation must be everybody")
     assert "participation must be everybody" in why["proxskip/6 (printed)"]
     noisy = at_own_steps(setting(sigma=1.0), theorems.registered("local-gd/1"), points=1)
     assert not noisy.bounds
