@@ -22,6 +22,7 @@ from fltheory.algorithms import (
     Scheduled,
     WeightedFedAvg,
 )
+from fltheory.algorithms.shared.step_sizes import StepSizes
 from fltheory.engines import Setting
 from fltheory.grammar.regime import Regime, coupled
 from fltheory.participation import FiniteChain, MarkovOnOff
@@ -47,30 +48,38 @@ class _Instance:
     optima: Sequence[Sequence[float]] = _OPTIMA
     curvatures: Sequence[float] | Sequence[Sequence[float]] = (1.0, 0.5)
     sigma: float = 2.0
+    noise_shares: Sequence[float] | None = None
     alpha: Sequence[float] | None = None
     x0: Sequence[float] = (20.0, 0.0)
     radius: float = 25.0
     rounds: int = 300
     local_steps: int = 2
     server_lr: float = 1.0
-    steps: Harmonic | Constant = _STEPS
+    steps: StepSizes = _STEPS
 
     @property
     def setting(self) -> Setting:
+        """The average of the iterates, of which the theorems speak."""
+        run = self.iterates
+        return replace(run, algorithm=AveragedIterate(run.algorithm, weights=self.steps))
+
+    @property
+    def iterates(self) -> Setting:
+        """The iterates themselves, of which the lemmas speak."""
         curvatures = np.asarray(self.curvatures)
         problem = QuadraticProblem(
             curvatures[..., None] * np.eye(curvatures.shape[-1]),
             self.optima,
             sigma=self.sigma,
             target_weights=self.alpha,
+            noise_shares=self.noise_shares,
         )
         fedavg = WeightedFedAvg(
             tuple(self.q), self.steps.at(1), self.local_steps, server_lr=self.server_lr
         )
-        projected = Projected(
+        algorithm = Projected(
             Scheduled(fedavg, self.steps), Ball(np.zeros(problem.dim), self.radius)
         )
-        algorithm = AveragedIterate(projected, weights=self.steps)
         return Setting(algorithm, problem, self.participation, self.rounds, self.x0)
 
 
@@ -222,6 +231,69 @@ def _small_server_step() -> _Instance:
     )
 
 
+@dataclass(frozen=True)
+class _WarmUp:
+    """Steps that rise with t up to the peak, in round ``rise``, and fall as 1/t from there."""
+
+    peak: float
+    rise: int
+
+    def at(self, round_index: int) -> float:
+        return self.peak * min(round_index, self.rise) / max(round_index, self.rise)
+
+
+def _warm_up() -> _Instance:
+    return replace(
+        _one_client(1.0, 1.0),
+        participation=MarkovOnOff((1.0,), 0.0),
+        steps=_WarmUp(0.25, 10),
+    )
+
+
+def _unequal_noise() -> _Instance:
+    """Start at w*; the rare client's gradients are the quiet ones."""
+    return replace(
+        _two_clients(),
+        participation=MarkovOnOff((0.9, 0.3), 0.0),
+        sigma=10.0,
+        noise_shares=(1.0, 0.05),
+        x0=(0.0, 0.0),
+    )
+
+
+def _noise_outweighs() -> _Instance:
+    """Optima a tenth apart, in a W not much larger."""
+    return replace(
+        _correlated(0.0),
+        optima=tuple((0.01 * x, 0.01 * y) for x, y in _OPTIMA),
+        sigma=10.0,
+        x0=(0.1, 0.0),
+        radius=0.2,
+    )
+
+
+def _rare_client_first() -> _Instance:
+    """Start a little beyond w* = w_B*, seen from the client that is there."""
+    return replace(
+        _two_clients(),
+        participation=MarkovOnOff((0.002, 0.002), 0.0, start=(1.0, 0.0)),
+        sigma=0.0,
+        local_steps=1,
+        x0=(-0.3125, 0.0),
+        steps=Harmonic(0.5, offset=1.0),
+    )
+
+
+def _rare_client_stays() -> _Instance:
+    return replace(
+        _one_client(1.0, 1.0),
+        participation=MarkovOnOff((0.001,), 0.9, start=(1.0,)),
+        rounds=100,
+        radius=1.0,
+        steps=Harmonic(0.9, offset=9.0),
+    )
+
+
 def _nobody_at_first() -> _Instance:
     return replace(_exact_gradients(0.9), participation=MarkovOnOff(_PI, 0.9, start=(0.0,) * 4))
 
@@ -253,6 +325,11 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
         lambda: _one_client(0.01, 0.1),
     ),
     "small server step": ("server_lr = 1e-5: the model hardly moves", _small_server_step),
+    "unequal noise": ("noise of 10, and of 0.5 where presence is rare", _unequal_noise),
+    "noise outweighs gradients": ("noise of 10, gradients of at most 0.3", _noise_outweighs),
+    "a rare client first": ("each comes once in 500 rounds, one in the first", _rare_client_first),
+    "a rare client stays": ("there in the first round, and in one of 1,000", _rare_client_stays),
+    "warm-up": ("one client, steps that rise for 10 rounds", _warm_up),
     "nobody at first": ("nu = 0.9, everybody absent in the first round", _nobody_at_first),
     "constant steps": (
         "nu = 0.9, step sizes that do not decrease",
@@ -268,11 +345,27 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
 _ALL = coupled(_MAKERS, attrgetter("setting"))
 
 
+_ITERATES = coupled(_MAKERS, attrgetter("iterates"))
+
+
 def _some(*names: str) -> Mapping[str, Regime]:
     return {name: _ALL[name] for name in names}
 
 
-THEOREM_2: Mapping[str, Regime] = _some(*(name for name in _ALL if name != "nearly attained"))
+def _of_iterates(*names: str) -> Mapping[str, Regime]:
+    return {name: _ITERATES[name] for name in names}
+
+
+_OF_LEMMAS = (
+    "unequal noise",
+    "noise outweighs gradients",
+    "a rare client first",
+    "a rare client stays",
+    "warm-up",
+)
+THEOREM_2: Mapping[str, Regime] = _some(
+    *(name for name in _ALL if name not in ("nearly attained", *_OF_LEMMAS))
+)
 DECOMPOSITION = _some(
     "independent",
     "equal weights",
@@ -283,7 +376,45 @@ DECOMPOSITION = _some(
     "started at the optimum",
     "nearly attained",
 )
-APPENDIX_D = _some("independent", "clusters", "two clients", "noisy gradients", "noise-free")
+CONVERGENCE = _some(
+    "independent", "clusters", "two clients", "rare majority", "noisy gradients", "unequal noise"
+)
+APPENDIX_D = _some(
+    "independent", "clusters", "two clients", "noisy gradients", "unequal noise", "noise-free"
+)
+LEMMA_1 = _of_iterates(
+    "independent", "different Hessians", "noisy gradients", "unequal noise", "tight W"
+)
+LOCAL_GRADIENTS = _of_iterates(
+    "noise-free",
+    "different Hessians",
+    "one slow client",
+    "noisy gradients",
+    "unequal noise",
+    "noise outweighs gradients",
+)
+LEMMA_2 = _of_iterates(
+    "nu = 0.5",
+    "nu = 0.9",
+    "equal weights",
+    "noise-free",
+    "different Hessians",
+    "one slow client",
+    "nobody at first",
+    "a rare client first",
+)
+LEMMA_3 = _of_iterates(
+    "nu = 0.5",
+    "noise-free",
+    "different Hessians",
+    "one slow client",
+    "nobody at first",
+    "a rare client stays",
+    "warm-up",
+)
+FALLING_STEPS = _of_iterates(
+    "nu = 0.5", "noise-free", "one slow client", "a rare client first", "warm-up"
+)
 APPENDIX_E = _some(
     "independent", "equal weights", "optimal weights", "two clients", "rare majority"
 )
