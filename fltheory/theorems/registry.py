@@ -14,6 +14,7 @@ from fltheory.files.user_file import run_file
 from fltheory.grammar.fields import check_meanings
 from fltheory.theorems import atlas
 from fltheory.theorems.ca_fed import chains as ca_fed_chains
+from fltheory.theorems.ca_fed import discussion as ca_fed_discussion
 from fltheory.theorems.ca_fed import lemmas as ca_fed_lemmas
 from fltheory.theorems.ca_fed import statements as ca_fed
 from fltheory.theorems.ca_fed import weights as ca_fed_weights
@@ -35,6 +36,7 @@ PAPERS = (
     ca_fed_lemmas.STATEMENTS,
     ca_fed_weights.STATEMENTS,
     ca_fed_chains.STATEMENTS,
+    ca_fed_discussion.STATEMENTS,
     fedau.STATEMENTS,
     fedau_weights.STATEMENTS,
     fedau_descent.STATEMENTS,

@@ -131,12 +131,36 @@ def _optimal_weights() -> Sequence[float]:
     return tuple(found.q.tolist())
 
 
+def _clustered(
+    availability: Sequence[float], correlation: Sequence[float], sizes: Sequence[int]
+) -> FiniteChain:
+    """Return clusters of clients that come and go as one, each by a chain of its own."""
+    clusters = MarkovOnOff(availability, correlation).as_chain()
+    return FiniteChain(clusters.transition, np.repeat(clusters.state_masks, sizes, axis=1))
+
+
 def _clusters() -> _Instance:
     """Pair clients 0, 1 and clients 2, 3: each pair comes and goes as one."""
-    pairs = MarkovOnOff((0.8, 0.4), 0.9).as_chain()
-    masks = np.repeat(pairs.state_masks, 2, axis=1)
     q = (0.25 / 0.8,) * 2 + (0.25 / 0.4,) * 2
-    return _Instance(FiniteChain(pairs.transition, masks), q)
+    return _Instance(_clustered((0.8, 0.4), (0.9, 0.9), (2, 2)), q)
+
+
+def _four_in_clusters(correlation: Sequence[float], sizes: Sequence[int]) -> _Instance:
+    availability = (0.5, 0.4, 0.6, 0.3)[: len(sizes)]
+    return replace(_noise_free(), participation=_clustered(availability, correlation, sizes))
+
+
+def _five_clients() -> _Instance:
+    """Losses of 15, 9, 15, 17 and 1 at the start."""
+    return replace(
+        _exact_gradients(0.0),
+        participation=MarkovOnOff((0.4, 0.2, 0.5, 0.6, 0.3), (0.5, 0.3, 0.1, 0.9, 0.7)),
+        q=(0.1, 1.4, 0.1, 0.4, 1.2),
+        optima=((1.0,), (-1.0,), (1.0,), (-1.0,), (1.0,)),
+        curvatures=((30.0,), (18.0,), (30.0,), (34.0,), (2.0,)),
+        alpha=(1 / 24, 7 / 24, 1 / 24, 6 / 24, 9 / 24),
+        x0=(0.0,),
+    )
 
 
 def _noise_free() -> _Instance:
@@ -330,6 +354,27 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "a rare client first": ("each comes once in 500 rounds, one in the first", _rare_client_first),
     "a rare client stays": ("there in the first round, and in one of 1,000", _rare_client_stays),
     "warm-up": ("one client, steps that rise for 10 rounds", _warm_up),
+    "five clients": ("losses of 15, 9, 15, 17 and 1 at the start", _five_clients),
+    "slow pair": (
+        "a pair that is slow, one that is quick",
+        lambda: _four_in_clusters((0.9, 0.5), (2, 2)),
+    ),
+    "slow three": (
+        "three slow clients, one quick",
+        lambda: _four_in_clusters((0.8, 0.2), (3, 1)),
+    ),
+    "alternating pair": (
+        "a pair that takes turns with itself, one that stays",
+        lambda: _four_in_clusters((-0.6, 0.5), (2, 2)),
+    ),
+    "each its own": (
+        "four clusters of one client",
+        lambda: _four_in_clusters((0.9, 0.7, 0.5, 0.3), (1, 1, 1, 1)),
+    ),
+    "three clusters": (
+        "a slow pair between two clients",
+        lambda: _four_in_clusters((0.3, 0.95, 0.6), (1, 2, 1)),
+    ),
     "nobody at first": ("nu = 0.9, everybody absent in the first round", _nobody_at_first),
     "constant steps": (
         "nu = 0.9, step sizes that do not decrease",
@@ -363,8 +408,10 @@ _OF_LEMMAS = (
     "a rare client stays",
     "warm-up",
 )
+_OF_CHOICE = ("nearly attained", "five clients")
+_OF_CLUSTERS = ("slow pair", "slow three", "alternating pair", "each its own", "three clusters")
 THEOREM_2: Mapping[str, Regime] = _some(
-    *(name for name in _ALL if name not in ("nearly attained", *_OF_LEMMAS))
+    *(name for name in _ALL if name not in (*_OF_CHOICE, *_OF_LEMMAS, *_OF_CLUSTERS))
 )
 DECOMPOSITION = _some(
     "independent",
@@ -382,6 +429,15 @@ CONVERGENCE = _some(
 APPENDIX_D = _some(
     "independent", "clusters", "two clients", "noisy gradients", "unequal noise", "noise-free"
 )
+EXCLUSION = _some(
+    "independent",
+    "nu = 0.9",
+    "different Hessians",
+    "two clients",
+    "rare majority",
+    "five clients",
+)
+CLUSTERS = _some(*_OF_CLUSTERS)
 LEMMA_1 = _of_iterates(
     "independent", "different Hessians", "noisy gradients", "unequal noise", "tight W"
 )
