@@ -7,6 +7,7 @@ moments of the model, from round to round, are all there is to know.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 
 def test_theorem_4_with_maxima_in_its_condition() -> None:
@@ -154,14 +155,15 @@ def test_lemma_3_of_ca_fed_with_a_rare_client_that_stays() -> None:
 
 
 def test_steps_of_ca_fed_that_rise_at_first() -> None:
-    """eta_t = t/40 up to t = 10, H = (5/4)^2/2, C_P = 1, lambda = 1/2: integers in 40ths."""
-    squares = [t**2 for t in range(11)]
-    early = late = 0.0
-    for t in range(1, 11):
-        back = min(t - 1, math.ceil(math.log2(2 * 25 / 32 * t)))
-        early += back * squares[t - back]
-        late += sum(squares[t] + squares[d] for d in range(t - back, t)) / 2
-    assert late > 2.8 * early
+    """eta_t = t/1000 for 100 rounds; a chain of eigenvalue 0.9, for which J_t is t - 1 throughout.
+
+    H is at least 400, C_P at least 1/2: ``ln(400 t)/ln(20/19) > t``. Integers in thousandths.
+    """
+    assert all(math.log(400 * t) / math.log(20 / 19) > t for t in range(1, 101))
+    squares = [t**2 for t in range(101)]
+    early = sum(t - 1 for t in range(1, 101))
+    late = sum(squares[t] + squares[d] for t in range(1, 101) for d in range(1, t)) / 2
+    assert late / early == 3383.5
 
 
 def test_a_gradient_of_ca_fed_after_a_noisy_local_step() -> None:
@@ -190,3 +192,24 @@ def test_weights_of_ca_fed_with_unequal_noise() -> None:
         else:
             low = one
     assert math.isclose(low / (1 - low), 3.86824237, rel_tol=1e-4)
+
+
+def test_a_larger_weight_of_the_bias_may_exclude_one_more() -> None:
+    """CA-Fed's greedy choice of five clients: by eigenvalue, and then by availability."""
+    alpha = [Fraction(part, 24) for part in (1, 7, 1, 6, 9)]
+    gaps, tried = (15, 9, 15, 17, 1), (3, 4, 0, 1, 2, 1, 4, 0, 2, 3)
+
+    def kept(squared_kappa: int) -> set[int]:
+        def cost(those: set[int]) -> Fraction:
+            share = sum(alpha[k] for k in those)
+            loss = sum(alpha[k] * gaps[k] for k in those) / share
+            return loss + squared_kappa * (1 - share) ** 2 * max(gaps)
+
+        those = {0, 1, 2, 3, 4}
+        for k in tried:
+            if k in those and len(those) > 1 and cost(those) >= cost(those - {k}):
+                those = those - {k}
+        return those
+
+    assert kept(2) == {0, 1, 2, 4}
+    assert kept(3) == {1, 3, 4}

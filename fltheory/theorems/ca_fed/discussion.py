@@ -131,29 +131,39 @@ def clients_alone(participation: Process) -> list[tuple[Any, Any]]:
 
 
 def _rise(setting: Setting) -> tuple[float, float]:
-    """Return the most clients that are excluded beyond what a smaller kappa^2 excludes."""
-    counts = _Choice.of(view_of(setting).averaging).counts()
-    return max(count - min(counts[: place + 1]) for place, count in enumerate(counts)), 0.0
+    """Return the largest number kept for a smaller kappa^2, over that for a larger one."""
+    kept = _kept(setting)
+    worst = max(Fraction(max(kept[: n + 1]), later) for n, later in enumerate(kept))
+    return _in_numbers_of(process_of(setting.participation), worst), 0.0
+
+
+def _kept(setting: Setting, from_the_last_first: bool = False) -> list[int]:
+    of = view_of(setting).averaging
+    counts = _Choice.of(of).counts(from_the_last_first)
+    return [of.problem.n_clients - count for count in counts]
 
 
 def _excluded_in_the_end(setting: Setting) -> tuple[float, float]:
-    return _Choice.of(view_of(setting).averaging).counts()[-1], 0.0
+    share = Fraction(setting.problem.n_clients, _kept(setting)[-1])
+    return _in_numbers_of(process_of(setting.participation), share), 0.0
 
 
 def _excluded_beyond(setting: Setting) -> tuple[float, float]:
-    return max(_Choice.of(view_of(setting).averaging).counts(from_the_last_first=True)), 0.0
+    share = Fraction(setting.problem.n_clients, min(_kept(setting, from_the_last_first=True)))
+    return _in_numbers_of(process_of(setting.participation), share), 0.0
 
 
 _KAPPA_BAR = symbol(
     "kappabar",
-    "hyper-parameter of VI-A: kappabar^2 weighs the bias in epsilon'^(t)",
+    "hyper-parameter of VI-A, whose square weighs the bias",
     PURE,
     real=True,
 )
+_KEPT = symbol("n", "clients that Algorithm 1 keeps, of N", PURE, real=True)
 _EPSILON = symbol(
     "epsilon",
-    "sum_k p_k (F_k - F_k*) + kappabar^2 d_TV^2 Gamma', p_k in proportion to alpha_k of those "
-    "kept; a client goes where this does not grow",
+    "what a set of clients costs, by VI-A: their mean loss, and the bias; a client goes where this "
+    "does not grow",
     LOSS,
     real=True,
 )
@@ -161,19 +171,18 @@ _EPSILON = symbol(
 MORE_FOR_A_SMALL_KAPPA = PointClaim(
     id="ca-fed/vi-a",
     reading="printed",
-    title="The larger kappabar^2, the fewer clients are excluded",
+    title="The larger kappabar, the fewer clients are excluded",
     source=f"{PAPER}, Section VI-A",
     quantity=PointQuantity(
         _rise,
-        "the most clients excluded beyond those for a smaller kappabar^2",
+        "max n(kappabar_1)/n(kappabar_2) over kappabar_1 < kappabar_2",
         PURE,
-        r"\max_{\bar\kappa_1<\bar\kappa_2}\big(|\mathrm{excluded}(\bar\kappa_2)|"
-        r"-|\mathrm{excluded}(\bar\kappa_1)|\big)",
+        r"\max_{\bar\kappa_1<\bar\kappa_2}\frac{n(\bar\kappa_1)}{n(\bar\kappa_2)}",
     ),
-    bound=sp.Integer(0),
+    bound=sp.Integer(1),
     hypotheses=(),
     domain=of_ca_fed,
-    symbols=(_KAPPA_BAR, _EPSILON, N),
+    symbols=(_KAPPA_BAR, _EPSILON, _KEPT, N),
     regimes=regimes.EXCLUSION,
     kind=StatementKind.REMARK,
     note=(
@@ -185,24 +194,28 @@ MORE_FOR_A_SMALL_KAPPA = PointClaim(
 MORE_FOR_A_SMALL_KAPPA_DERIVED = replace(
     MORE_FOR_A_SMALL_KAPPA,
     reading="derived",
-    title="Beyond the kappabar^2 up to which somebody alone would be excluded, nobody is",
+    title="Beyond the kappabar up to which somebody alone would be excluded, nobody is",
     quantity=PointQuantity(
         _excluded_beyond,
-        "the most clients excluded where no single client would be",
+        "max N/n(kappabar) over kappabar beyond all limits",
         PURE,
+        r"\max_{\bar\kappa}\frac N{n(\bar\kappa)}",
     ),
     note=(
         "As long as nobody has gone, d_TV is 0, and without client k it is alpha_k: k goes for "
-        "kappabar^2 up to a limit of its own, and beyond the largest of them nobody ever does. "
+        "kappabar up to a limit of its own, and beyond the largest of them nobody ever does. "
         "Once somebody has gone, who is next depends on it, and numbers may rise and fall."
     ),
 )
 UNBIASED_IN_THE_LIMIT = replace(
     MORE_FOR_A_SMALL_KAPPA,
     id="ca-fed/vi-a-limit",
-    title="As kappabar^2 grows, CA-Fed becomes the unbiased baseline",
+    title="As kappabar grows, CA-Fed becomes the unbiased baseline",
     quantity=PointQuantity(
-        _excluded_in_the_end, "clients excluded for every large kappabar^2", PURE
+        _excluded_in_the_end,
+        "N/n(kappabar) for every large kappabar",
+        PURE,
+        r"\lim_{\bar\kappa\to\infty}\frac N{n(\bar\kappa)}",
     ),
     note=(
         "To the letter: every exclusion from all clients costs alpha_k^2 Gamma' > 0. Where Gamma' "
@@ -324,7 +337,12 @@ EQUAL_ESTIMATES = replace(
     ALL_OF_A_CLUSTER,
     id="ca-fed/vi-b-estimates",
     title="Clients of one cluster have the same eigenvalue",
-    quantity=PointQuantity(_apart, "max |lambda_i - lambda_j| within a cluster", PURE),
+    quantity=PointQuantity(
+        _apart,
+        "max |lambda_i - lambda_j| within a cluster",
+        PURE,
+        r"\max_c\max_{i,j\in c}|\lambda_i-\lambda_j|",
+    ),
     bound=sp.Integer(0),
     note=(
         "'Similar eigenvalue estimates': they are equal, and so are the estimates from the same "
@@ -337,10 +355,10 @@ STATEMENTS: tuple[Statement, ...] = (
         MORE_FOR_A_SMALL_KAPPA,
         refutations=(
             Refutation(
-                "The choice is greedy, so that a larger kappabar^2 may spare one client and cost "
+                "The choice is greedy, so that a larger kappabar may spare one client and cost "
                 "two others, whom its presence makes look bad.",
                 Weight.WORDING,
-                "nobody is excluded beyond some kappabar^2, in place of fewer and fewer",
+                "nobody is excluded beyond some kappabar, in place of fewer and fewer",
                 "derived",
                 ("five clients",),
                 natural="five clients",

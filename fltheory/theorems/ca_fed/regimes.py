@@ -151,13 +151,13 @@ def _four_in_clusters(correlation: Sequence[float], sizes: Sequence[int]) -> _In
 
 
 def _five_clients() -> _Instance:
-    """Losses of 15, 9, 15, 17 and 1 at the start."""
+    """Losses in the ratio of 15, 9, 15, 17 and 1 at the start."""
     return replace(
         _exact_gradients(0.0),
         participation=MarkovOnOff((0.4, 0.2, 0.5, 0.6, 0.3), (0.5, 0.3, 0.1, 0.9, 0.7)),
         q=(0.1, 1.4, 0.1, 0.4, 1.2),
         optima=((1.0,), (-1.0,), (1.0,), (-1.0,), (1.0,)),
-        curvatures=((30.0,), (18.0,), (30.0,), (34.0,), (2.0,)),
+        curvatures=((0.75,), (0.45,), (0.75,), (0.85,), (0.05,)),
         alpha=(1 / 24, 7 / 24, 1 / 24, 6 / 24, 9 / 24),
         x0=(0.0,),
     )
@@ -267,11 +267,7 @@ class _WarmUp:
 
 
 def _warm_up() -> _Instance:
-    return replace(
-        _one_client(1.0, 1.0),
-        participation=MarkovOnOff((1.0,), 0.0),
-        steps=_WarmUp(0.25, 10),
-    )
+    return replace(_two_clients(), sigma=0.0, rounds=100, steps=_WarmUp(0.1, 100))
 
 
 def _unequal_noise() -> _Instance:
@@ -353,8 +349,8 @@ _MAKERS: Mapping[str, tuple[str, Callable[[], _Instance]]] = {
     "noise outweighs gradients": ("noise of 10, gradients of at most 0.3", _noise_outweighs),
     "a rare client first": ("each comes once in 500 rounds, one in the first", _rare_client_first),
     "a rare client stays": ("there in the first round, and in one of 1,000", _rare_client_stays),
-    "warm-up": ("one client, steps that rise for 10 rounds", _warm_up),
-    "five clients": ("losses of 15, 9, 15, 17 and 1 at the start", _five_clients),
+    "warm-up": ("two clients, nu = 0.9, steps that rise for 100 rounds", _warm_up),
+    "five clients": ("losses at the start as 15 : 9 : 15 : 17 : 1", _five_clients),
     "slow pair": (
         "a pair that is slow, one that is quick",
         lambda: _four_in_clusters((0.9, 0.5), (2, 2)),
@@ -466,7 +462,6 @@ LEMMA_3 = _of_iterates(
     "one slow client",
     "nobody at first",
     "a rare client stays",
-    "warm-up",
 )
 FALLING_STEPS = _of_iterates(
     "nu = 0.5", "noise-free", "one slow client", "a rare client first", "warm-up"
